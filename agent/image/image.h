@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Images: a reference in, the layers of a root file system out. Drives mainstay-image; keeps the
+ * index of the archives in <state-dir>/preload. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+/* What a container needs of an image. Owned by the store; a caller keeps it by image_ref(). */
+typedef struct Image {
+        unsigned n_refs;
+        char *reference; /* as normalised: "docker.io/library/busybox:latest" */
+        char *digest; /* of the manifest (or the configuration, for docker archives): "sha256:…" */
+        char **layers; /* directories, the topmost first, as overlayfs takes them */
+        char **entrypoint;
+        char **command;
+        char **env;
+        char *working_dir; /* NULL: "/" */
+        char *stop_signal; /* NULL: SIGTERM */
+        char *user;        /* as the image has it, NULL: root */
+        uid_t uid;         /* the user, resolved in the image's own /etc/passwd and /etc/group */
+        gid_t gid;
+        gid_t *groups;
+        size_t n_groups;
+} Image;
+
+Image *image_ref(Image *image);
+Image *image_unref(Image *image);
+DEFINE_CLEANUP(Image *, image_unref)
+
+/* Parses as Docker does: "busybox" is "docker.io/library/busybox:latest". 0 with the normalised
+ * name, or -EINVAL with the sentence that belongs to Kubernetes' InvalidImageName. */
+int image_reference_normalise(const char *reference, char **ret, Error *reterr);
+
+typedef struct ImageStore ImageStore;
+
+typedef struct ImageStoreConfig {
+        sd_event *event;
+        const char *helper_path; /* the mainstay-image program */
+        const char *state_dir;   /* <state-dir>: images/ and preload/ are made below it */
+} ImageStoreConfig;
+
+/* Called from the loop when the set of images that can be had grew or an archive's trouble changed.
+ */
+typedef void (*image_store_changed_t)(void *userdata);
+
+int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_changed,
+                    void *userdata, ImageStore **ret, Error *reterr);
+ImageStore *image_store_free(ImageStore *store);
+DEFINE_CLEANUP(ImageStore *, image_store_free)
+
+/* 0 with an Image (borrowed), or r < 0 with the sentence. -ENOENT: no archive has it. */
+typedef void (*image_ready_t)(int r, Image *image, const Error *error, void *userdata);
+
+typedef struct ImageRequest ImageRequest;
+
+/* Asks for an image. 1: it is here, and *ret_image is a new reference; nothing is called. 0:
+ * *ret_request is under way, and 'ready' is called once, from the loop, after which the request is
+ * gone. -ENOENT: no archive that is there has it. Other -errno: the reference or the store is at
+ * fault. Requests for one image share the work. */
+int image_store_request(ImageStore *store, const char *reference, image_ready_t ready,
+                        void *userdata, Image **ret_image, ImageRequest **ret_request,
+                        Error *reterr);
+
+/* Forgets a request that is under way; 'ready' is not called. NULL is fine. */
+ImageRequest *image_request_cancel(ImageRequest *request);
+DEFINE_CLEANUP(ImageRequest *, image_request_cancel)
+
+/* An archive that cannot be used, for status: file name and sentence. Calls 'each' for all. */
+void image_store_foreach_trouble(ImageStore *store,
+                                 void (*each)(const char *archive, const char *message,
+                                              void *userdata),
+                                 void *userdata);

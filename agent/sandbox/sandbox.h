@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The agent's end of the shim: start one for a pod, find it again after a restart, speak to it.
+ *
+ * A Sandbox is the agent's view of one mainstay-shim. All calls return at once; what comes of them
+ * arrives as events, from the loop. Freeing a Sandbox closes the connection only: the shim and its
+ * containers go on. */
+
+#include "common/child.h"
+#include "common/error.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+/* What all sandboxes of an agent share. Strings are borrowed and outlive the sandboxes. */
+typedef struct SandboxConfig {
+        sd_event *event;
+        const char *shim_path;    /* the mainstay-shim program */
+        const char *runtime_path; /* runc or crun: a path, or a name to look for in PATH */
+        const char *run_dir;      /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
+        const char *shim_cgroup;  /* where shims live: neither the agent's group nor a pod's */
+} SandboxConfig;
+
+typedef enum SandboxEventType {
+        SANDBOX_SYNCED,       /* the shim has told all that it knows (after a connection): .ready */
+        SANDBOX_READY,        /* sandbox_setup() is done */
+        SANDBOX_SETUP_FAILED, /* .message; may be asked for again */
+        SANDBOX_STARTED,      /* a container runs: .pid, .started_at */
+        SANDBOX_START_FAILED, /* .message, .runtime_failed; nothing of the attempt is left running
+                               */
+        SANDBOX_EXITED,       /* .exit_code, .signal, .oom_killed, .started_at, .finished_at */
+        SANDBOX_DELETED,      /* nothing of the attempt is left but its log */
+        SANDBOX_LOST,         /* the shim is gone, by teardown or by death */
+} SandboxEventType;
+
+/* One event. Strings are valid during the callback only. While the shim tells what it knows, before
+ * SANDBOX_SYNCED, each attempt it holds comes as STARTED, EXITED or START_FAILED, oldest first; one
+ * that is being started comes as its event later. */
+typedef struct SandboxEvent {
+        SandboxEventType type;
+        const char *id;   /* container ID, NULL for events of the sandbox */
+        const char *name; /* container name */
+        const char *note; /* what sandbox_run() gave along, "" if nothing */
+        const char *message;
+        unsigned attempt;
+        pid_t pid;
+        int exit_code; /* 0..255; 128 + signal where a signal ended it, as container runtimes report
+                          it */
+        int signal;    /* 0 when it exited by itself */
+        bool oom_killed;
+        bool runtime_failed; /* the OCI runtime refused or is missing; else a mount or a file before
+                                it */
+        bool replayed;       /* told on connection, not as it happened */
+        bool ready;
+        bool deleted;         /* replayed only: the attempt's remains are already deleted */
+        uint64_t started_at;  /* realtime, microseconds */
+        uint64_t finished_at; /* realtime, microseconds */
+} SandboxEvent;
+
+typedef struct Sandbox Sandbox;
+typedef void (*sandbox_event_t)(Sandbox *sandbox, const SandboxEvent *event, void *userdata);
+
+typedef struct SandboxSetup {
+        const char
+                *fstab; /* path of the pod's fstab; its mounts are made in the shim's namespace */
+        uint64_t log_max_size; /* bytes; a container's log is rotated before it grows beyond */
+        unsigned log_max_files;
+} SandboxSetup;
+
+typedef struct SandboxRun {
+        const char *id; /* also the runtime's container ID; 64 hex digits */
+        const char *name;
+        unsigned attempt;
+        const char *bundle; /* directory with config.json and fstab */
+        const char *log;    /* path of the log file; its directory exists */
+        const char *
+                events_file; /* cgroup file with an "oom_kill" line, read when the container ends */
+        const char *note; /* at most 1 KiB for the agent's own use; comes back with every event */
+} SandboxRun;
+
+/* Runs "mainstay-shim prepare": makes <run-dir> a private mount. Blocks; for the time before the
+ * loop. */
+int sandbox_prepare(const SandboxConfig *config, Error *reterr);
+
+/* A sandbox for pod 'uid', which is validated already. Connects to nobody yet. */
+int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on_event,
+                void *userdata, Sandbox **ret);
+
+/* Connects to the shim of an earlier agent. 1: connected, its story follows as events up to
+ * SANDBOX_SYNCED; 0: there is none; -errno. */
+int sandbox_connect(Sandbox *sandbox, Error *reterr);
+
+/* Starts a shim and connects to it; SANDBOX_SYNCED follows. <run-dir>/pods/<uid> exists. A shim
+ * that lives already is -EEXIST, so that no pod can have two. 'host_network', 'host_ipc': the shim
+ * stays in the host's namespaces of that kind (and UTS with the network, as the kubelet has it). */
+int sandbox_start(Sandbox *sandbox, bool host_network, bool host_ipc, Error *reterr);
+
+/* Asks for the pod's mounts. SANDBOX_READY or SANDBOX_SETUP_FAILED follows. */
+int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup);
+
+/* Runs a container. SANDBOX_STARTED (then, one day, SANDBOX_EXITED) or SANDBOX_START_FAILED
+ * follows. */
+int sandbox_run(Sandbox *sandbox, const SandboxRun *run);
+
+/* Sends 'signal' to the container's first process now and SIGKILL after 'grace_usec', which goes on
+ * when the agent is gone. Called again it can only shorten the time. SANDBOX_EXITED follows.
+ * Unknown IDs are ignored. */
+int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
+
+/* Removes an ended attempt: runtime state, mounts, and the directories named. SANDBOX_DELETED
+ * follows. */
+int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
+                   size_t n_directories);
+
+/* Ends the shim: kills what still runs, drops its mounts. SANDBOX_LOST follows. */
+int sandbox_teardown(Sandbox *sandbox);
+
+/* The shim's pid while connected and known, else 0. */
+pid_t sandbox_pid(const Sandbox *sandbox);
+bool sandbox_is_connected(const Sandbox *sandbox);
+
+Sandbox *sandbox_free(Sandbox *sandbox);
+DEFINE_CLEANUP(Sandbox *, sandbox_free)
+
+/* What "mainstay-shim cleanup" removes once the shim of a pod is gone. */
+typedef struct SandboxCleanup {
+        const char *cgroup; /* the pod's group: its processes are killed, then it is removed */
+        const char *const *directories; /* absolute; removed with all that is in them */
+        size_t n_directories;
+} SandboxCleanup;
+
+/* Ends and removes whatever a pod may have left, in a child; may be asked for again at any time. */
+int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, child_done_t done,
+                    void *userdata, Child **ret, Error *reterr);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cgroup.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+static const char root_path[] = "/sys/fs/cgroup";
+
+int cgroup_version(void) {
+        static int version;
+        struct statfs fs;
+
+        if (version == 0)
+                version = statfs(root_path, &fs) >= 0 && fs.f_type == CGROUP2_SUPER_MAGIC ? 2 : 1;
+        return version;
+}
+
+char *cgroup_file(const char *path, const char *controller, const char *file) {
+        char *result;
+        int r;
+
+        if (cgroup_version() == 2)
+                r = asprintf(&result, "%s%s/%s", root_path, path, file);
+        else
+                r = asprintf(&result, "%s/%s%s/%s", root_path, controller, path, file);
+        return r < 0 ? NULL : result;
+}
+
+/* Lists where the hierarchies are mounted: one on v2; on v1 each directory below /sys/fs/cgroup,
+ * and the links that name one of two controllers of a hierarchy are not counted twice. */
+static int list_hierarchies(char ***ret) {
+        cleanup_strv char **list = NULL;
+        cleanup_closedir DIR *dir = NULL;
+        struct dirent *entry;
+        int r;
+
+        if (cgroup_version() == 2) {
+                r = strv_append(&list, root_path);
+                if (r >= 0)
+                        *ret = TAKE_PTR(list);
+                return r;
+        }
+        dir = opendir(root_path);
+        if (!dir)
+                return -errno;
+        while ((entry = readdir(dir))) {
+                if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+                        continue;
+                r = strv_appendf(&list, "%s/%s", root_path, entry->d_name);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(list);
+        return 0;
+}
+
+static void enable_controllers(const char *directory) {
+        static const char *const controllers[] = { "+cpu", "+cpuset", "+memory", "+pids", "+io" };
+        cleanup_free char *file = path_join(directory, "cgroup.subtree_control");
+
+        /* One at a time: a kernel without one of them would refuse them all. */
+        for (size_t i = 0; file && i < N_ELEMENTS(controllers); i++)
+                (void) write_value_at(AT_FDCWD, file, controllers[i]);
+}
+
+static int create_v2(const char *path, Error *reterr) {
+        cleanup_free char *directory = NULL;
+
+        if (asprintf(&directory, "%s%s", root_path, path) < 0) {
+                directory = NULL;
+                return -ENOMEM;
+        }
+        for (char *slash = directory + strlen(root_path); slash; slash = strchr(slash + 1, '/')) {
+                *slash = '\0';
+                if (mkdir(directory, 0755) < 0 && errno != EEXIST)
+                        return error_setf(reterr, errno, "cannot make the cgroup %s: %s", directory,
+                                          strerror(errno));
+                enable_controllers(directory);
+                *slash = '/';
+        }
+        if (mkdir(directory, 0755) < 0 && errno != EEXIST)
+                return error_setf(reterr, errno, "cannot make the cgroup %s: %s", directory,
+                                  strerror(errno));
+        return 0;
+}
+
+int cgroup_create(const char *path, Error *reterr) {
+        static const char *const controllers[] = { "cpu", "memory", "pids" };
+
+        if (cgroup_version() == 2)
+                return create_v2(path, reterr);
+
+        for (size_t i = 0; i < N_ELEMENTS(controllers); i++) {
+                cleanup_free char *directory = NULL;
+                int r;
+
+                if (asprintf(&directory, "%s/%s%s", root_path, controllers[i], path) < 0) {
+                        directory = NULL;
+                        return -ENOMEM;
+                }
+                r = mkdir_parents_at(AT_FDCWD, directory, 0755);
+                if (r < 0)
+                        return error_setf(reterr, -r, "cannot make the cgroup %s: %s", directory,
+                                          strerror(-r));
+        }
+        return 0;
+}
+
+int cgroup_write(const char *path, const char *controller, const char *file, const char *value,
+                 Error *reterr) {
+        cleanup_free char *name = cgroup_file(path, controller, file);
+        int r;
+
+        if (!name)
+                return -ENOMEM;
+        r = write_value_at(AT_FDCWD, name, value);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot write '%s' to %s: %s", value, name,
+                                  strerror(-r));
+        return 0;
+}
+
+int cgroup_enter(const char *path, Error *reterr) {
+        cleanup_strv char **hierarchies = NULL;
+        int r = list_hierarchies(&hierarchies);
+
+        if (r < 0)
+                return r;
+        strv_foreach(hierarchy, hierarchies) {
+                cleanup_free char *file = NULL;
+
+                if (asprintf(&file, "%s%s/cgroup.procs", *hierarchy, path) < 0) {
+                        file = NULL;
+                        return -ENOMEM;
+                }
+                r = write_value_at(AT_FDCWD, file, "0");
+                if (r < 0 && r != -ENOENT)
+                        return error_setf(reterr, -r, "cannot enter the cgroup through %s: %s",
+                                          file, strerror(-r));
+        }
+        return 0;
+}
+
+/* Calls 'visit' for the group and all below, the deepest first. Gives the first error. */
+static int walk_groups(int parent_fd, const char *name,
+                       int (*visit)(int parent_fd, const char *name)) {
+        cleanup_closedir DIR *dir = NULL;
+        struct dirent *entry;
+        int fd, r = 0;
+
+        fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        dir = fdopendir(fd);
+        if (!dir) {
+                close_fd(fd);
+                return -ENOMEM;
+        }
+        while ((entry = readdir(dir))) {
+                int q;
+
+                if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+                        continue;
+                q = walk_groups(dirfd(dir), entry->d_name, visit);
+                if (q < 0 && r >= 0)
+                        r = q;
+        }
+        if (r >= 0)
+                r = visit(parent_fd, name);
+        return r;
+}
+
+static int for_each_hierarchy(const char *path, int (*visit)(int parent_fd, const char *name)) {
+        cleanup_strv char **hierarchies = NULL;
+        int result, r;
+
+        result = list_hierarchies(&hierarchies);
+        strv_foreach(hierarchy, hierarchies) {
+                cleanup_close int fd = open(*hierarchy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+                r = fd < 0 ? -errno : walk_groups(fd, path + 1, visit);
+                if (r < 0 && result >= 0)
+                        result = r;
+        }
+        return result;
+}
+
+static int kill_one_group(int parent_fd, const char *name) {
+        cleanup_close int fd =
+                openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        cleanup_close int procs_fd = -EBADF;
+        cleanup_free char *procs = NULL;
+        int r;
+
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (write_value_at(fd, "cgroup.kill", "1") >= 0) /* v2, kernel 5.14 */
+                return 0;
+        procs_fd = openat(fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+        if (procs_fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        r = read_stream(procs_fd, 16 * MIB, &procs, NULL);
+        if (r < 0)
+                return r == -ENODEV ? 0 : r; /* removed meanwhile */
+        for (char *line = procs; *line;) {
+                long pid = strtol(line, &line, 10);
+
+                /* 0 is a process of another pid namespace, which we cannot name. */
+                if (pid > 0)
+                        (void) kill((pid_t) pid, SIGKILL);
+                while (*line == '\n')
+                        line++;
+        }
+        return 0;
+}
+
+static int is_empty(int parent_fd, const char *name) {
+        cleanup_free char *path = path_join(name, "cgroup.procs");
+        cleanup_close int fd = -EBADF;
+        char byte;
+
+        if (!path)
+                return -ENOMEM;
+        fd = openat(parent_fd, path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return read(fd, &byte, 1) > 0 ? -EBUSY : 0;
+}
+
+int cgroup_kill(const char *path) {
+        int r = 0;
+
+        /* A process may fork while we read the list; killed ones need a moment to be gone. */
+        for (unsigned i = 0; i < 200; i++) {
+                static const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
+
+                r = for_each_hierarchy(path, kill_one_group);
+                if (r < 0)
+                        return r;
+                r = for_each_hierarchy(path, is_empty);
+                if (r != -EBUSY)
+                        return r;
+                (void) nanosleep(&moment, NULL);
+        }
+        return r;
+}
+
+static int remove_one_group(int parent_fd, const char *name) {
+        return unlinkat(parent_fd, name, AT_REMOVEDIR) >= 0 || errno == ENOENT ? 0 : -errno;
+}
+
+int cgroup_remove(const char *path) {
+        return for_each_hierarchy(path, remove_one_group);
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/child.h"
+
+#include "common/cleanup.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum {
+        ERROR_TAIL_SIZE = 4096
+};
+
+struct Child {
+        pid_t pid;
+        child_done_t done;
+        void *userdata;
+        sd_event_source *exit_source;
+        sd_event_source *timeout_source;
+        int output_fd;
+        int error_fd;
+        sd_event_source *output_source;
+        sd_event_source *error_source;
+        size_t output_max;
+        size_t output_length;
+        char *output;
+        size_t error_length;
+        bool timed_out;
+        bool reaped;
+        char error[ERROR_TAIL_SIZE + 1];
+};
+
+static void append_output(Child *child, const char *data, size_t length) {
+        char *larger;
+
+        length = MIN(length, child->output_max - child->output_length);
+        larger = realloc(child->output, child->output_length + length + 1);
+        if (!larger)
+                return;
+        child->output = larger;
+        memcpy(larger + child->output_length, data, length);
+        child->output_length += length;
+        larger[child->output_length] = '\0';
+}
+
+/* Keeps the end: the last line is the one that says why. */
+static void append_error(Child *child, const char *data, size_t length) {
+        size_t excess;
+
+        if (length > ERROR_TAIL_SIZE) {
+                data += length - ERROR_TAIL_SIZE;
+                length = ERROR_TAIL_SIZE;
+        }
+        excess = child->error_length + length > ERROR_TAIL_SIZE
+                         ? child->error_length + length - ERROR_TAIL_SIZE
+                         : 0;
+        memmove(child->error, child->error + excess, child->error_length - excess);
+        child->error_length -= excess;
+        memcpy(child->error + child->error_length, data, length);
+        child->error_length += length;
+        child->error[child->error_length] = '\0';
+}
+
+/* Reads what is there. False at the end of the stream. */
+static bool drain(Child *child, int fd) {
+        for (;;) {
+                char buffer[16 * 1024];
+                ssize_t n = read(fd, buffer, sizeof(buffer));
+
+                if (n < 0)
+                        return errno == EAGAIN || errno == EINTR;
+                if (n == 0)
+                        return false;
+                if (fd == child->output_fd)
+                        append_output(child, buffer, (size_t) n);
+                else
+                        append_error(child, buffer, (size_t) n);
+        }
+}
+
+static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        if (!drain(userdata, fd))
+                return sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        return 0;
+}
+
+static const char *last_line(char *text) {
+        char *newline;
+
+        for (size_t n = strlen(text); n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '); n--)
+                text[n - 1] = '\0';
+        newline = strrchr(text, '\n');
+        return newline ? newline + 1 : text;
+}
+
+static int on_exit_of_child(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        Child *child = userdata;
+        ChildResult result = {
+                .code = si->si_code,
+                .status = si->si_status,
+                .timed_out = child->timed_out,
+        };
+
+        child->reaped = true;
+        /* What it wrote is in the pipes. A grandchild that holds them open is not waited for. */
+        (void) drain(child, child->output_fd);
+        (void) drain(child, child->error_fd);
+        result.output = strna(child->output);
+        result.output_length = child->output_length;
+        result.error = last_line(child->error);
+        child->done(&result, child->userdata);
+        child_free(child);
+        return 0;
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        Child *child = userdata;
+
+        child->timed_out = true;
+        (void) kill(child->pid, SIGKILL); /* not reaped yet, so the pid is still its own */
+        return 0;
+}
+
+static int spawn_with_pipes(Child *child, char *const *argv, Error *reterr) {
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        sigset_t none, defaults;
+        cleanup_close int output_write = -EBADF, error_write = -EBADF;
+        int pipes[2], r;
+
+        if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+                return -errno;
+        child->output_fd = pipes[0];
+        output_write = pipes[1];
+        if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK) < 0)
+                return -errno;
+        child->error_fd = pipes[0];
+        error_write = pipes[1];
+        /* Only our ends are non-blocking: a helper need not know about EAGAIN. */
+        (void) fcntl(output_write, F_SETFL, 0);
+        (void) fcntl(error_write, F_SETFL, 0);
+
+        (void) sigemptyset(&none);
+        (void) sigfillset(&defaults);
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        if (posix_spawnattr_init(&attributes) != 0) {
+                posix_spawn_file_actions_destroy(&actions);
+                return -ENOMEM;
+        }
+        (void) posix_spawnattr_setflags(&attributes,
+                                        POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+        (void) posix_spawnattr_setsigmask(&attributes, &none);
+        (void) posix_spawnattr_setsigdefault(&attributes, &defaults);
+        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, output_write, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, error_write, STDERR_FILENO);
+        if (r == 0)
+                r = posix_spawnp(&child->pid, argv[0], &actions, &attributes, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+        if (r != 0)
+                return error_setf(reterr, r, "cannot start '%s': %s", argv[0], strerror(r));
+        return 0;
+}
+
+static int watch(sd_event *event, Child *child, uint64_t timeout_usec) {
+        int r;
+
+        r = sd_event_add_child(event, &child->exit_source, child->pid, WEXITED, on_exit_of_child,
+                               child);
+        if (r >= 0)
+                r = sd_event_add_io(event, &child->output_source, child->output_fd, EPOLLIN,
+                                    on_readable, child);
+        if (r >= 0)
+                r = sd_event_add_io(event, &child->error_source, child->error_fd, EPOLLIN,
+                                    on_readable, child);
+        if (r >= 0 && timeout_usec > 0)
+                r = sd_event_add_time_relative(event, &child->timeout_source, CLOCK_BOOTTIME,
+                                               timeout_usec, 0, on_timeout, child);
+        return r;
+}
+
+int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void *userdata,
+                Child **ret, Error *reterr) {
+        Child *child = calloc(1, sizeof(*child));
+        int r;
+
+        if (!child)
+                return -ENOMEM;
+        child->output_fd = child->error_fd = -EBADF;
+        child->output_max = spec->output_max;
+        child->done = done;
+        child->userdata = userdata;
+        child->reaped = true;
+
+        r = spawn_with_pipes(child, spec->argv, reterr);
+        if (r >= 0) {
+                child->reaped = false;
+                r = watch(event, child, spec->timeout_usec);
+        }
+        if (r < 0) {
+                child_free(child);
+                return r;
+        }
+        if (ret)
+                *ret = child;
+        return 0;
+}
+
+Child *child_free(Child *child) {
+        if (!child)
+                return NULL;
+        if (!child->reaped) {
+                (void) kill(child->pid, SIGKILL);
+                (void) waitid(P_PID, (id_t) child->pid, &(siginfo_t){ 0 }, WEXITED);
+        }
+        sd_event_source_disable_unref(child->exit_source);
+        sd_event_source_disable_unref(child->timeout_source);
+        sd_event_source_disable_unref(child->output_source);
+        sd_event_source_disable_unref(child->error_source);
+        close_fd(child->output_fd);
+        close_fd(child->error_fd);
+        free(child->output);
+        free(child);
+        return NULL;
+}
+
+bool child_succeeded(const ChildResult *result) {
+        return result->code == CLD_EXITED && result->status == 0;
+}
+
+int child_explain(const ChildResult *result, const char *what, Error *reterr) {
+        if (child_succeeded(result))
+                return 0;
+        if (result->timed_out)
+                return error_setf(reterr, ETIMEDOUT, "%s took too long and was ended", what);
+        if (result->error[0])
+                return error_setf(reterr, EIO, "%s", result->error);
+        if (result->code == CLD_EXITED)
+                return error_setf(reterr, EIO, "%s ended with status %d", what, result->status);
+        return error_setf(reterr, EIO, "%s was ended by signal %d (%s)", what, result->status,
+                          strsignal(result->status));
+}

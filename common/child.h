@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A helper process that the loop does not wait for: started with posix_spawn(), watched by its
+ * pidfd, its output kept up to a limit, ended when it takes too long. Only programs with an
+ * sd-event loop use this. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+typedef struct Child Child;
+
+typedef struct ChildResult {
+        int code;           /* si_code of waitid(2): CLD_EXITED, CLD_KILLED, CLD_DUMPED */
+        int status;         /* exit status, or the signal */
+        bool timed_out;     /* we ended it */
+        const char *output; /* standard output, NUL-terminated, cut at the limit */
+        size_t output_length;
+        const char *error; /* the last non-empty line of standard error, for a person */
+} ChildResult;
+
+typedef struct ChildSpec {
+        char *const *argv; /* argv[0] is a path, or a name that is looked for in PATH */
+        size_t output_max; /* bytes of standard output to keep; what comes after is thrown away */
+        uint64_t timeout_usec; /* 0: none */
+} ChildSpec;
+
+/* Called once, from the loop, when the process has ended and its pipes are read. The Child is freed
+ * after. */
+typedef void (*child_done_t)(const ChildResult *result, void *userdata);
+
+/* Starts it, with /dev/null as standard input and no other descriptor of ours. 0 or -errno. */
+int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void *userdata,
+                Child **ret, Error *reterr);
+
+/* SIGKILLs the process if it runs and forgets it without calling back. NULL is fine. */
+Child *child_free(Child *child);
+
+/* Succeeded means exited with 0. */
+bool child_succeeded(const ChildResult *result);
+
+/* One sentence about how it ended: its own last line, or the exit status. Says nothing on success.
+ * -errno. */
+int child_explain(const ChildResult *result, const char *what, Error *reterr);

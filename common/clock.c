@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+static uint64_t now_usec(clockid_t clock) {
+        struct timespec ts = { 0 };
+
+        (void) clock_gettime(clock, &ts);
+        return (uint64_t) ts.tv_sec * USEC_PER_SEC + (uint64_t) ts.tv_nsec / 1000;
+}
+
+uint64_t now_realtime_usec(void) {
+        return now_usec(CLOCK_REALTIME);
+}
+
+uint64_t now_boottime_usec(void) {
+        return now_usec(CLOCK_BOOTTIME);
+}
+
+static size_t format_seconds(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
+        time_t seconds = (time_t) (realtime_usec / USEC_PER_SEC);
+        struct tm tm;
+
+        if (!gmtime_r(&seconds, &tm))
+                tm = (struct tm){ .tm_year = 70, .tm_mday = 1 };
+        return strftime(buffer, RFC3339_SIZE, "%Y-%m-%dT%H:%M:%S", &tm);
+}
+
+char *format_rfc3339(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
+        size_t n = format_seconds(buffer, realtime_usec);
+
+        (void) snprintf(buffer + n, RFC3339_SIZE - n, "Z");
+        return buffer;
+}
+
+char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
+        size_t n = format_seconds(buffer, realtime_usec);
+
+        (void) snprintf(buffer + n, RFC3339_SIZE - n, ".%06u000Z",
+                        (unsigned) (realtime_usec % USEC_PER_SEC));
+        return buffer;
+}
+
+/* The fraction after '.', in microseconds; moves '*p' behind it. */
+static uint64_t parse_fraction(const char **p) {
+        uint64_t usec = 0, unit = USEC_PER_SEC / 10;
+
+        if (**p != '.')
+                return 0;
+        for ((*p)++; **p >= '0' && **p <= '9'; (*p)++, unit /= 10)
+                usec += (uint64_t) (**p - '0') * unit;
+        return usec;
+}
+
+int parse_rfc3339(const char *text, uint64_t *ret_realtime_usec) {
+        struct tm tm = { 0 };
+        const char *p = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+        long offset_sec = 0;
+        uint64_t usec;
+        time_t seconds;
+
+        if (!p)
+                return -EINVAL;
+        usec = parse_fraction(&p);
+        if (*p == '+' || *p == '-') {
+                unsigned hours, minutes;
+                int n = 0;
+
+                if (sscanf(p + 1, "%2u:%2u%n", &hours, &minutes, &n) != 2 || n != 5 || p[6] != '\0')
+                        return -EINVAL;
+                offset_sec = (long) (hours * 3600 + minutes * 60) * (*p == '-' ? -1 : 1);
+        } else if (!streq(p, "Z"))
+                return -EINVAL;
+        seconds = timegm(&tm) - offset_sec;
+        if (seconds < 0)
+                return -EINVAL;
+        *ret_realtime_usec = (uint64_t) seconds * USEC_PER_SEC + usec;
+        return 0;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/file.h"
+
+#include "common/cleanup.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+static int openat2_beneath(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve) {
+        struct open_how how = {
+                .flags = (uint64_t) (flags | O_CLOEXEC),
+                .mode = flags & (O_CREAT | O_TMPFILE) ? mode : 0,
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | resolve,
+        };
+        long fd;
+
+        /* EAGAIN: a rename somewhere raced with "..". The kernel asks us to try again. */
+        for (unsigned i = 0; i < 32; i++) {
+                fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+                if (fd >= 0)
+                        return (int) fd;
+                if (errno != EAGAIN)
+                        break;
+        }
+        return -errno;
+}
+
+int open_beneath(int dir_fd, const char *path, int flags, mode_t mode) {
+        return openat2_beneath(dir_fd, path, flags, mode, 0);
+}
+
+static int mkdir_exactly(int dir_fd, const char *path, mode_t mode) {
+        if (mkdirat(dir_fd, path, mode) < 0)
+                return errno == EEXIST ? 0 : -errno;
+        /* The umask took bits away; the directory is new and ours. */
+        return fchmodat(dir_fd, path, mode, 0) < 0 ? -errno : 0;
+}
+
+int mkdir_parents_at(int dir_fd, const char *path, mode_t mode) {
+        cleanup_free char *copy = strdup(path);
+        int r = 0;
+
+        if (!copy)
+                return -ENOMEM;
+
+        /* The whole path is there more often than not. */
+        r = mkdir_exactly(dir_fd, copy, mode);
+        if (r != -ENOENT)
+                return r;
+
+        for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+                *slash = '\0';
+                r = mkdir_exactly(dir_fd, copy, mode);
+                *slash = '/';
+                if (r < 0)
+                        return r;
+        }
+        return mkdir_exactly(dir_fd, copy, mode);
+}
+
+int open_directory_at(int dir_fd, const char *path, mode_t mode) {
+        int r = mkdir_parents_at(dir_fd, path, mode);
+        int fd;
+
+        if (r < 0)
+                return r;
+        fd = openat(dir_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+int read_stream(int fd, size_t max_bytes, char **ret_data, size_t *ret_length) {
+        cleanup_free char *data = NULL;
+        size_t length = 0, room = 0;
+
+        for (;;) {
+                ssize_t n;
+
+                if (room - length < 2) {
+                        char *larger;
+
+                        room = room ? room * 2 : 4 * KIB;
+                        larger = realloc(data, room);
+                        if (!larger)
+                                return -ENOMEM;
+                        data = larger;
+                }
+                n = read(fd, data + length, room - length - 1);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                length += (size_t) n;
+                if (length > max_bytes)
+                        return -EFBIG;
+        }
+        data[length] = '\0';
+        if (ret_length)
+                *ret_length = length;
+        *ret_data = TAKE_PTR(data);
+        return 0;
+}
+
+int read_file_at(int dir_fd, const char *path, size_t max_bytes, char **ret_data,
+                 size_t *ret_length) {
+        cleanup_close int fd = openat(dir_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (S_ISDIR(st.st_mode))
+                return -EISDIR;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        if ((uint64_t) st.st_size > max_bytes)
+                return -EFBIG;
+        return read_stream(fd, max_bytes, ret_data, ret_length);
+}
+
+int write_all(int fd, const void *data, size_t length) {
+        const char *p = data;
+
+        while (length > 0) {
+                ssize_t n = write(fd, p, length);
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                p += n;
+                length -= (size_t) n;
+        }
+        return 0;
+}
+
+int write_file_atomic_at(int dir_fd, const char *name, const void *data, size_t length,
+                         mode_t mode) {
+        cleanup_free char *temporary = NULL;
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (asprintf(&temporary, "%s.tmp", name) < 0) {
+                temporary = NULL;
+                return -ENOMEM;
+        }
+        /* One writer a file: what lies there under this name is what a dead predecessor left. */
+        fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+        if (fd < 0)
+                return -errno;
+        r = fchmod(fd, mode) < 0 ? -errno : write_all(fd, data, length);
+        if (r >= 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
+                r = -errno;
+        if (r < 0)
+                (void) unlinkat(dir_fd, temporary, 0);
+        return r;
+}
+
+int write_value_at(int dir_fd, const char *path, const char *value) {
+        cleanup_close int fd = openat(dir_fd, path, O_WRONLY | O_CLOEXEC);
+        size_t length = strlen(value);
+        ssize_t n;
+
+        if (fd < 0)
+                return -errno;
+        n = write(fd, value, length);
+        if (n < 0)
+                return -errno;
+        return (size_t) n == length ? 0 : -EIO;
+}
+
+static int remove_below(int dir_fd, unsigned depth);
+
+/* Trees deeper than this were made to hurt; they cost one descriptor a level. */
+enum {
+        REMOVE_DEPTH_MAX = 512
+};
+
+static int remove_entry(int dir_fd, const char *name, unsigned depth) {
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (unlinkat(dir_fd, name, 0) >= 0 || errno == ENOENT)
+                return 0;
+        if (errno != EISDIR && errno != EPERM)
+                return -errno;
+        if (depth >= REMOVE_DEPTH_MAX)
+                return -ELOOP;
+
+        fd = openat2_beneath(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
+                             RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
+        if (fd < 0)
+                return fd;
+        r = remove_below(fd, depth + 1);
+        if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && r >= 0)
+                r = -errno;
+        return r;
+}
+
+/* Removes all entries. Takes over no descriptor: fdopendir() gets a duplicate. */
+static int remove_below(int dir_fd, unsigned depth) {
+        cleanup_closedir DIR *dir = NULL;
+        int result = 0, copy;
+
+        copy = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
+        if (copy < 0)
+                return -errno;
+        dir = fdopendir(copy);
+        if (!dir) {
+                int r = -errno;
+                close_fd(copy);
+                return r;
+        }
+        for (;;) {
+                struct dirent *entry;
+                int r;
+
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry)
+                        return result < 0 ? result : -errno;
+                if (streq(entry->d_name, ".") || streq(entry->d_name, ".."))
+                        continue;
+                r = remove_entry(dir_fd, entry->d_name, depth);
+                if (r < 0 && result >= 0)
+                        result = r;
+        }
+}
+
+int remove_tree_at(int dir_fd, const char *name) {
+        return remove_entry(dir_fd, name, 0);
+}
+
+char *path_join(const char *a, const char *b) {
+        char *path;
+
+        return asprintf(&path, "%s/%s", a, b) < 0 ? NULL : path;
+}

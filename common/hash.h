@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* SHA-256 by GnuTLS, in lower-case hex as OCI digests and container IDs are written. */
+
+#include "common/macros.h"
+
+#include <stdint.h>
+
+enum {
+        SHA256_SIZE = 32,
+        SHA256_HEX_SIZE = 65
+};
+
+typedef struct Sha256 Sha256;
+
+/* NULL where memory or the library fails. */
+Sha256 *sha256_new(void);
+void sha256_update(Sha256 *hash, const void *data, size_t length);
+
+/* Writes the hex digits and a NUL, and begins anew. */
+void sha256_finish(Sha256 *hash, char ret_hex[SHA256_HEX_SIZE]);
+Sha256 *sha256_free(Sha256 *hash);
+DEFINE_CLEANUP(Sha256 *, sha256_free)
+
+/* One call for bytes that are in memory. */
+void sha256_hex(const void *data, size_t length, char ret_hex[SHA256_HEX_SIZE]);

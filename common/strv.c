@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/strv.h"
+
+#include "common/cleanup.h"
+
+#include <stdarg.h>
+
+size_t strv_length(char *const *strv) {
+        size_t n = 0;
+
+        while (strv && strv[n])
+                n++;
+        return n;
+}
+
+bool strv_equal(char *const *a, char *const *b) {
+        size_t n = strv_length(a);
+
+        if (n != strv_length(b))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!streq(a[i], b[i]))
+                        return false;
+        return true;
+}
+
+static int strv_append_take(char ***strv, char *string) {
+        size_t n = strv_length(*strv);
+        char **longer = NULL;
+
+        if (string)
+                longer = reallocarray(*strv, n + 2, sizeof(char *));
+        if (!longer) {
+                free(string);
+                return -ENOMEM;
+        }
+        longer[n] = string;
+        longer[n + 1] = NULL;
+        *strv = longer;
+        return 0;
+}
+
+int strv_append(char ***strv, const char *string) {
+        return strv_append_take(strv, strdup(string));
+}
+
+int strv_appendf(char ***strv, const char *format, ...) {
+        char *string = NULL;
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&string, format, ap);
+        va_end(ap);
+        return strv_append_take(strv, r < 0 ? NULL : string);
+}
+
+int strv_extend(char ***strv, char *const *from) {
+        for (size_t i = 0; from && from[i]; i++) {
+                int r = strv_append(strv, from[i]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+char **strv_free(char **strv) {
+        for (size_t i = 0; strv && strv[i]; i++)
+                free(strv[i]);
+        free(strv);
+        return NULL;
+}
