@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The door of the room: bytes in, typed objects out, or a sentence with file, line, column and
+ * field path. */
+
+#include "agent/model/config.h"
+#include "agent/model/pod.h"
+#include "common/error.h"
+
+#include <systemd/sd-event.h>
+
+/* What a file's bytes gave. */
+typedef struct ManifestObjects {
+        LIST_OF(Pod *) pods; /* defaulted, validated, with a file pod's identity */
+        char **warnings; /* unknown fields, each with its place: "web.yaml:9:5: spec.foo: …" */
+} ManifestObjects;
+
+void manifest_objects_done(ManifestObjects *objects);
+
+/* Parses one file's bytes: YAML or JSON, several documents, List. 'file' is the name for sentences,
+ * 'node_name' goes into the identity. All documents are good, or -EINVAL and the first sentence. */
+int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
+                   ManifestObjects *ret, Error *reterr);
+
+/* Reads one v1.Pod of our own records (pod_to_json()) back: no defaulting, no identity. */
+int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr);
+
+/* Reads the configuration; a file that is not there is an empty one. Fields of a
+ * KubeletConfiguration that have no effect here become warnings. The caller ends it with
+ * config_done(). */
+int config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr);
+void config_done(Config *config);
+
+/* The directory of manifests. One file's state. */
+typedef struct Manifest {
+        char *file;    /* name in the directory */
+        char hash[65]; /* of the bytes that were read last */
+        LIST_OF(Pod *)
+        pods; /* of the last good bytes; without those whose name another file holds */
+        char **warnings;
+        char *error;          /* why the bytes that are there now are not used; NULL: they are */
+        uint64_t error_since; /* realtime, microseconds */
+} Manifest;
+
+typedef struct ManifestSource ManifestSource;
+
+/* Called from the loop after a scan in which anything changed, error texts included. */
+typedef void (*manifest_changed_t)(void *userdata);
+
+/* Watches 'directory', which need not be there yet. Nothing is read before manifest_source_start().
+ */
+int manifest_source_new(sd_event *event, const char *directory, const char *node_name,
+                        manifest_changed_t on_changed, void *userdata, ManifestSource **ret);
+
+/* Before the first scan: says what ran from 'file' when the agent stopped, so that a file that is
+ * broken now keeps it. Takes the pod. */
+int manifest_source_seed_take(ManifestSource *source, const char *file, Pod *pod);
+
+/* Scans once (on_changed is called before this returns, whatever was found) and begins to watch. */
+int manifest_source_start(ManifestSource *source, Error *reterr);
+
+/* NULL, or why the directory as a whole cannot be read; then the last good set stands. */
+const char *manifest_source_trouble(const ManifestSource *source);
+
+/* All files, sorted by name. Valid until the next scan. */
+size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret);
+
+ManifestSource *manifest_source_free(ManifestSource *source);
+DEFINE_CLEANUP(ManifestSource *, manifest_source_free)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The agent's configuration: kubelet.config.k8s.io/v1beta1 KubeletConfiguration by its own names,
+ * and what only we have under "mainstay:". Plain data; manifest/config reads it, every field has a
+ * default. */
+
+#include "agent/model/pod.h"
+
+typedef struct CrashLoopBackOffConfig {
+        char *max_container_restart_period; /* Go duration: "300s" */
+} CrashLoopBackOffConfig;
+
+/* What only Mainstay has. */
+typedef struct MainstayConfig {
+        char *runtime; /* the OCI runtime: a path or a name, "runc" */
+} MainstayConfig;
+
+typedef struct Config {
+        char *static_pod_path;               /* NULL: as the command line says */
+        char *cgroup_root;                   /* "/" */
+        char *cgroup_driver;                 /* "cgroupfs" */
+        char *container_log_max_size;        /* quantity, "10Mi" */
+        OptionalInt container_log_max_files; /* 5 */
+        OptionalInt pod_pids_limit;          /* -1: none */
+        CrashLoopBackOffConfig crash_loop_back_off;
+        MainstayConfig mainstay;
+
+        /* Worked out of the above by config_load(). */
+        uint64_t log_max_size_bytes;
+        uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
+        uint64_t back_off_max_usec;     /* 300 s */
+} Config;

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Objects of the model as the API's JSON, written by their tables. */
+
+#include "agent/model/pod.h"
+#include "agent/model/status.h"
+
+/* A v1.Pod, compact. 'status' may be NULL: then there is no status (as records have it). Fields
+ * that are unset are absent, as in the API's own JSON. The caller frees it; NULL where memory ends.
+ */
+char *pod_to_json(const Pod *pod, const PodStatus *status);
+
+/* The spec alone, in table order, for hashes: equal specs give equal bytes. */
+char *pod_spec_to_json(const PodSpec *spec);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A Schema is the table of an API object's fields. It is the parser (manifest/decode walks it), the
+ * writer, the comparison, the end of the object, the list of what we support and the list of what
+ * tests must show, at once. To support a field, add a member to the struct and a row to its table.
+ */
+
+#include "agent/model/pod.h"
+#include "common/error.h"
+
+typedef enum FieldType {
+        FIELD_STRING,     /* char * */
+        FIELD_BOOL,       /* bool; false is the same as absent */
+        FIELD_INT,        /* OptionalInt */
+        FIELD_QUANTITY,   /* Quantity */
+        FIELD_ENUM,       /* an enum whose value 0 is "unset"; .names */
+        FIELD_STRINGS,    /* char ** */
+        FIELD_STRING_MAP, /* StringMap */
+        FIELD_OBJECT,     /* an embedded struct; .schema */
+        FIELD_OPTIONAL,   /* a pointer to a struct, NULL where absent; .schema */
+        FIELD_LIST,       /* LIST_OF(struct); .schema */
+        FIELD_REFUSED, /* Kubernetes knows it, we do not honour it (yet): refused, never ignored */
+        FIELD_IGNORED, /* means nothing on the way in (status, managedFields…) */
+        N_FIELD_TYPES,
+} FieldType;
+
+typedef struct Schema Schema;
+
+/* Says what is wrong with a string's value, without naming it: "must be a DNS label, not 'Web_1'".
+ */
+typedef int (*field_check_t)(const char *value, Error *reterr);
+
+typedef struct Field {
+        const char *key;
+        FieldType type;
+        size_t offset;
+        const Schema *schema;
+        const char *const *names; /* FIELD_ENUM: by value, [0] is NULL */
+        size_t n_names;
+        field_check_t check; /* FIELD_STRING, each of FIELD_STRINGS */
+        int64_t min, max;    /* FIELD_INT, where min < max */
+        const char *accepts; /* FIELD_REFUSED: the one value that changes nothing, as "false"; NULL:
+                              * none. Empty values ({}, [], null) are always accepted. */
+        bool is_required;
+} Field;
+
+struct Schema {
+        const char *name; /* as the API calls the type: "Container" */
+        size_t size;
+        const Field *fields;
+        size_t n_fields;
+};
+
+extern const Schema pod_schema; /* apiVersion and kind are read before it */
+extern const Schema pod_spec_schema;
+extern const Schema container_schema;
+
+/* Where a field lies in an object. */
+void *field_at(const Field *field, void *object);
+const void *field_at_const(const Field *field, const void *object);
+
+/* Lists are looked at through this, whatever they are of. */
+List field_list(const Field *field, const void *object);
+
+/* Frees all that the object holds and zeroes it; the object itself is the caller's. */
+void schema_done(const Schema *schema, void *object);
+
+bool schema_equal(const Schema *schema, const void *a, const void *b);
+
+/* Deep copy into a zeroed object. 0 or -ENOMEM, and then nothing is held. */
+int schema_copy(const Schema *schema, void *to, const void *from);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* PodStatus as core/v1 has it. supervise/ fills it in, model/json writes it, publish/ and serve/
+ * tell it on. Times are realtime microseconds, 0 where unset. Strings belong to the status. */
+
+#include "agent/model/pod.h"
+
+typedef enum PodPhase {
+        POD_PENDING,
+        POD_RUNNING,
+        POD_SUCCEEDED,
+        POD_FAILED,
+        POD_UNKNOWN,
+        N_POD_PHASES,
+} PodPhase;
+
+extern const char *const pod_phase_names[N_POD_PHASES];
+
+typedef enum ContainerStateKind {
+        STATE_NONE, /* lastState of a container that never ended */
+        STATE_WAITING,
+        STATE_RUNNING,
+        STATE_TERMINATED,
+} ContainerStateKind;
+
+typedef struct ContainerState {
+        ContainerStateKind kind;
+        char *reason;
+        char *message;
+        int exit_code;       /* terminated */
+        int signal;          /* terminated; 0 where it exited by itself */
+        char *container_id;  /* terminated: "mainstay://<64 hex>" */
+        uint64_t started_at; /* running, terminated */
+        uint64_t finished_at;
+} ContainerState;
+
+typedef struct ContainerStatus {
+        char *name;
+        ContainerState state;
+        ContainerState last_state;
+        bool ready;
+        bool started;
+        unsigned restart_count;
+        char *image;
+        char *image_id;     /* "" until it is known */
+        char *container_id; /* "mainstay://…", NULL before the first start */
+} ContainerStatus;
+
+/* In the order in which they are reported. */
+typedef enum PodConditionType {
+        CONDITION_READY_TO_START_CONTAINERS,
+        CONDITION_INITIALIZED,
+        CONDITION_READY,
+        CONDITION_CONTAINERS_READY,
+        CONDITION_SCHEDULED,
+        N_POD_CONDITIONS,
+} PodConditionType;
+
+extern const char *const pod_condition_names[N_POD_CONDITIONS];
+
+typedef struct PodCondition {
+        bool is_true;
+        char *reason;
+        char *message;
+        uint64_t last_transition;
+} PodCondition;
+
+typedef struct PodStatus {
+        PodPhase phase;
+        PodCondition conditions[N_POD_CONDITIONS];
+        char *reason;
+        char *message;
+        char *host_ip;
+        char *pod_ip;
+        uint64_t start_time;
+        uint64_t deletion_time; /* metadata.deletionTimestamp: set while the pod is being stopped */
+        LIST_OF(ContainerStatus) containers; /* sorted by name, as the kubelet has them */
+        QosClass qos_class;
+} PodStatus;
+
+void container_state_done(ContainerState *state);
+void pod_status_done(PodStatus *status);
