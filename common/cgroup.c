@@ -78,7 +78,8 @@ static int create_v2(const char *path, Error *reterr) {
                 directory = NULL;
                 return -ENOMEM;
         }
-        for (char *slash = directory + strlen(root_path); slash; slash = strchr(slash + 1, '/')) {
+        for (char *slash = strchr(directory + strlen(root_path), '/'); slash;
+             slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
                 if (mkdir(directory, 0755) < 0 && errno != EEXIST)
                         return error_setf(reterr, errno, "cannot make the cgroup %s: %s", directory,
@@ -240,7 +241,7 @@ int cgroup_kill(const char *path) {
 
         /* A process may fork while we read the list; killed ones need a moment to be gone. */
         for (unsigned i = 0; i < 200; i++) {
-                static const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
+                static const struct timespec moment = { .tv_nsec = 5000000L };
 
                 r = for_each_hierarchy(path, kill_one_group);
                 if (r < 0)
