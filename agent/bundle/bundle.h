@@ -8,7 +8,7 @@
  * here write it. Written twice it is the same, so an agent that died in between just writes again.
  */
 
-#include "agent/image/image.h"
+#include "agent/model/image.h"
 #include "agent/model/pod.h"
 #include "common/error.h"
 

@@ -59,6 +59,18 @@ Pod *pod_free(Pod *pod) {
         return NULL;
 }
 
+int pod_copy(const Pod *pod, Pod **ret) {
+        Pod *copy = calloc(1, sizeof(*copy));
+        int r = copy ? schema_copy(&pod_schema, copy, pod) : -ENOMEM;
+
+        if (r < 0) {
+                free(copy);
+                return r;
+        }
+        *ret = copy;
+        return 0;
+}
+
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b) {
         return schema_equal(&pod_spec_schema, a, b);
 }

@@ -6,6 +6,7 @@
  * their own. */
 
 #include "agent/bundle/bundle.h"
+#include "agent/image/image.h"
 #include "agent/model/status.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/supervise/decide.h"

@@ -160,21 +160,6 @@ static int get_slot(Supervisor *s, const Pod *pod, Slot **ret) {
         return 0;
 }
 
-static int copy_pod(const Pod *pod, Pod **ret) {
-        Pod *copy = calloc(1, sizeof(*copy));
-        int r;
-
-        if (!copy)
-                return -ENOMEM;
-        r = schema_copy(&pod_schema, copy, pod);
-        if (r < 0) {
-                free(copy);
-                return r;
-        }
-        *ret = copy;
-        return 0;
-}
-
 /* ---- what an earlier agent left ---- */
 
 static int load_one(Supervisor *s, const char *uid,
@@ -272,7 +257,7 @@ static int begin_life(Supervisor *s, Slot *slot, const char *file, const Pod *po
         int r = record_store(s->context.bundle->state_dir, file, pod, reterr);
 
         if (r >= 0)
-                r = copy_pod(pod, &copy);
+                r = pod_copy(pod, &copy);
         if (r >= 0)
                 r = pod_life_new_take(&s->context, copy, /* was_recorded= */ false, &slot->life);
         if (r < 0)
@@ -294,7 +279,7 @@ static void forget_next(Slot *slot) {
 static int set_next(Slot *slot, const char *file, const Pod *pod) {
         cleanup_with(pod_freep) Pod *copy = NULL;
         char *file_copy;
-        int r = copy_pod(pod, &copy);
+        int r = pod_copy(pod, &copy);
 
         if (r < 0)
                 return r;

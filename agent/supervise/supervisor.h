@@ -8,6 +8,7 @@
  * spec (another UID) under the same name is started when the old one is gone. */
 
 #include "agent/bundle/bundle.h"
+#include "agent/image/image.h"
 #include "agent/model/status.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/supervise/decide.h"
