@@ -4,6 +4,8 @@
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 
+#include <errno.h>
+
 #include <stdlib.h>
 
 const char *const restart_policy_names[N_RESTART_POLICIES] = {
