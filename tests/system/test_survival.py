@@ -88,14 +88,14 @@ def test_an_exit_while_the_agent_is_dead_is_followed_by_a_restart(node):
 
 
 def test_restart_counts_and_back_off_survive_the_agent(node):
-    node.drop(specs.script_pod("crasher", "exit 7"))
-    node.wait_pod("crasher", lambda pod: pod["status"].get("containerStatuses") and
+    node.drop(specs.script_pod("failing", "exit 7"))
+    node.wait_pod("failing", lambda pod: pod["status"].get("containerStatuses") and
                   pod["status"]["containerStatuses"][0]["restartCount"] >= 2, "has crashed")
-    count = node.status("crasher")["restartCount"]
+    count = node.status("failing")["restartCount"]
     node.restart()
-    node.wait_pod("crasher", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= count, "counts on")
-    node.wait_waiting("crasher", "CrashLoopBackOff")
-    assert node.status("crasher")["lastState"]["terminated"]["exitCode"] == 7
+    node.wait_pod("failing", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= count, "counts on")
+    node.wait_waiting("failing", "CrashLoopBackOff")
+    assert node.status("failing")["lastState"]["terminated"]["exitCode"] == 7
 
 
 def test_a_file_removed_while_the_agent_is_dead_ends_its_pod(node):
