@@ -59,6 +59,7 @@ static const char *const event_names[] = {
         [EVENT_SYNCED]       = "synced",
         [EVENT_READY]        = "ready",
         [EVENT_SETUP_FAILED] = "setup-failed",
+        [EVENT_STARTING]     = "starting",
         [EVENT_STARTED]      = "started",
         [EVENT_START_FAILED] = "start-failed",
         [EVENT_EXITED]       = "exited",
@@ -69,7 +70,7 @@ static const char *const event_names[] = {
 enum {
         OF_ID = BIT(REQUEST_RUN) | BIT(REQUEST_STOP) | BIT(REQUEST_DELETE),
         OF_ENDED = BIT(EVENT_EXITED) | BIT(EVENT_START_FAILED),
-        OF_ATTEMPT = OF_ENDED | BIT(EVENT_STARTED) | BIT(EVENT_DELETED),
+        OF_ATTEMPT = OF_ENDED | BIT(EVENT_STARTING) | BIT(EVENT_STARTED) | BIT(EVENT_DELETED),
         OF_LIFE = BIT(EVENT_STARTED) | BIT(EVENT_EXITED),
 };
 
@@ -322,8 +323,8 @@ static int read_members(const Schema *schema, unsigned type, Storage *storage, v
                 if (!value)
                         return error_setf(reterr, EBADMSG, "%s: '%s' is missing",
                                           schema->type_names[type], member->name);
-                r = field_from_json(value, member->kind, storage,
-                                    (char *) message + member->offset, reterr);
+                r = field_from_json(value, member->kind, storage, (char *) message + member->offset,
+                                    reterr);
                 if (r < 0)
                         return error_prefixf(reterr, r, "%s: '%s'", schema->type_names[type],
                                              member->name);

@@ -59,8 +59,10 @@ typedef enum EventType {
         EVENT_SYNCED,       /* ready */
         EVENT_READY,        /* nothing */
         EVENT_SETUP_FAILED, /* message */
+        EVENT_STARTING,     /* id, name, attempt, note; replayed */
         EVENT_STARTED,      /* id, name, attempt, note, pid, started_at, replayed */
-        EVENT_START_FAILED, /* id, name, attempt, note, message, runtime_failed, replayed, deleted */
+        EVENT_START_FAILED, /* id, name, attempt, note, message, runtime_failed, replayed, deleted
+                             */
         EVENT_EXITED,       /* as started; exit_code, signal, oom_killed, finished_at, deleted */
         EVENT_DELETED,      /* id, name, attempt, note */
         EVENT_ERROR,        /* message; id where it is about one: a request that was refused */

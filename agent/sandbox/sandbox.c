@@ -40,8 +40,8 @@ struct Sandbox {
         bool *freed; /* told when somebody frees us in a callback */
 };
 
-/* The socket by way of its directory's descriptor: run directories may be long, socket addresses may
- * not. */
+/* The socket by way of its directory's descriptor: run directories may be long, socket addresses
+ * may not. */
 typedef struct Place {
         int dir_fd;
         struct sockaddr_un address;
@@ -64,8 +64,8 @@ static int place_open(const Sandbox *sandbox, Place *ret) {
         if (ret->dir_fd < 0)
                 return -errno;
         ret->address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-        (void) snprintf(ret->address.sun_path, sizeof(ret->address.sun_path),
-                        "/proc/self/fd/%d/%s", ret->dir_fd, socket_name);
+        (void) snprintf(ret->address.sun_path, sizeof(ret->address.sun_path), "/proc/self/fd/%d/%s",
+                        ret->dir_fd, socket_name);
         return 0;
 }
 
@@ -149,6 +149,7 @@ static const SandboxEventType sandbox_event_types[N_EVENT_TYPES] = {
         [EVENT_SYNCED]       = SANDBOX_SYNCED,
         [EVENT_READY]        = SANDBOX_READY,
         [EVENT_SETUP_FAILED] = SANDBOX_SETUP_FAILED,
+        [EVENT_STARTING]     = SANDBOX_STARTING,
         [EVENT_STARTED]      = SANDBOX_STARTED,
         [EVENT_START_FAILED] = SANDBOX_START_FAILED,
         [EVENT_EXITED]       = SANDBOX_EXITED,
@@ -201,8 +202,7 @@ static void handle_packet(Sandbox *sandbox, const char *data, size_t length) {
         if (r >= 0)
                 handle_event(sandbox, &event);
         else
-                log_warning("Pod %s: dropped an event: %s", sandbox->uid,
-                            error_message(&error, r));
+                log_warning("Pod %s: dropped an event: %s", sandbox->uid, error_message(&error, r));
 }
 
 /* One packet. 1; 0 when there is none now; -errno when the shim is gone. */
@@ -242,8 +242,8 @@ static void send_queued(Sandbox *sandbox) {
                         break;
                 packet_queue_pop(&sandbox->queue);
         }
-        (void) sd_event_source_set_io_events(
-                sandbox->io, sandbox->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
+        (void) sd_event_source_set_io_events(sandbox->io,
+                                             sandbox->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
 static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -432,9 +432,8 @@ static void reap_later(sd_event *event, pid_t pid) {
 static int shim_arguments(const Sandbox *sandbox, bool host_network, bool host_ipc, char ***ret) {
         const SandboxConfig *config = &sandbox->config;
         const char *const words[] = {
-                config->shim_path, "sandbox",   "--pod",
-                sandbox->uid,      "--run-dir", config->run_dir,
-                "--runtime",       config->runtime_path,
+                config->shim_path, "sandbox",       "--pod",     sandbox->uid,
+                "--run-dir",       config->run_dir, "--runtime", config->runtime_path,
         };
         cleanup_strv char **argv = NULL;
         int r = 0;

@@ -10,7 +10,8 @@ enum {
 
 /* The ID becomes a file name and an argument of the runtime. */
 static bool id_is_valid(const char *id) {
-        static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+        static const char safe[] =
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
         size_t length = strlen(id);
 
         return length > 0 && length <= ID_MAX && strspn(id, safe) == length && id[0] != '-' &&
@@ -144,22 +145,17 @@ Event attempt_event(const Attempt *attempt, EventType type) {
         };
 }
 
-bool attempt_replay(const Attempt *attempt, Event *ret) {
-        switch (attempt->state) {
-        case ATTEMPT_STARTING:
-                return false;
-        case ATTEMPT_RUNNING:
-                *ret = attempt_event(attempt, EVENT_STARTED);
-                break;
-        case ATTEMPT_EXITED:
-                *ret = attempt_event(attempt, EVENT_EXITED);
-                break;
-        case ATTEMPT_FAILED:
-                *ret = attempt_event(attempt, EVENT_START_FAILED);
-                break;
-        }
-        ret->replayed = true;
-        return true;
+Event attempt_replay(const Attempt *attempt) {
+        static const EventType types[] = {
+                [ATTEMPT_STARTING] = EVENT_STARTING,
+                [ATTEMPT_RUNNING] = EVENT_STARTED,
+                [ATTEMPT_EXITED] = EVENT_EXITED,
+                [ATTEMPT_FAILED] = EVENT_START_FAILED,
+        };
+        Event event = attempt_event(attempt, types[attempt->state]);
+
+        event.replayed = true;
+        return event;
 }
 
 void attempts_free(AttemptList *list) {

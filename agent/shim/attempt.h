@@ -68,8 +68,7 @@ void attempt_set_deleted(Attempt *attempt);
 /* What an agent is told about it. Strings are borrowed. */
 Event attempt_event(const Attempt *attempt, EventType type);
 
-/* Its event of the last change of state, for an agent that has just come. False where there is none
- * yet. */
-bool attempt_replay(const Attempt *attempt, Event *ret);
+/* Its event of the last change of state, for an agent that has just come. */
+Event attempt_replay(const Attempt *attempt);
 
 void attempts_free(AttemptList *list);

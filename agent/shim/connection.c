@@ -70,8 +70,8 @@ static void handle_packet(Connection *connection, const char *data, size_t lengt
                 return;
         }
         log_warning("Dropped a request: %s", error_message(&error, r));
-        connection_send(connection, &(Event){ .type = EVENT_ERROR,
-                                              .message = error_message(&error, r) });
+        connection_send(connection,
+                        &(Event){ .type = EVENT_ERROR, .message = error_message(&error, r) });
 }
 
 /* One packet. 1; 0 when there is none; -errno when the peer is gone. */

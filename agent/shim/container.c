@@ -85,8 +85,8 @@ static int job_new(Shim *shim, const Attempt *attempt, Job **ret) {
         return 0;
 }
 
-/* Begins a task that owns the job from now on. A job that cannot begin is told to 'done' as one that
- * failed, so that there is one way on from here. */
+/* Begins a task that owns the job from now on. A job that cannot begin is told to 'done' as one
+ * that failed, so that there is one way on from here. */
 static void job_start(Job *job, task_main_t main, task_done_t done, uint64_t deadline) {
         TaskSpec spec = { .main = main, .done = done, .userdata = job, .deadline = deadline };
         int r = task_start(&job->shim->tasks, &spec);
@@ -398,8 +398,7 @@ void container_stop(Shim *shim, const Request *request) {
                 if (attempt->state == ATTEMPT_RUNNING)
                         (void) kill(attempt->pid, attempt->stop_signal);
         }
-        attempt->kill_at = MIN(attempt->kill_at,
-                               now + MIN(request->grace_usec, USEC_INFINITY / 2));
+        attempt->kill_at = MIN(attempt->kill_at, now + MIN(request->grace_usec, USEC_INFINITY / 2));
         containers_expire(shim, now);
 }
 

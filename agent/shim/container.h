@@ -22,6 +22,6 @@ void container_exited(Shim *shim, Attempt *attempt, int status);
 void containers_expire(Shim *shim, uint64_t now_boottime);
 uint64_t containers_next_deadline(const Shim *shim);
 
-/* One step towards the end of the pod: kills what runs, deletes what has ended. True when nothing is
- * left. */
+/* One step towards the end of the pod: kills what runs, deletes what has ended. True when nothing
+ * is left. */
 bool containers_tear_down(Shim *shim);

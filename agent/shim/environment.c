@@ -18,7 +18,7 @@
 /* What a service manager tells the agent is not for a shim and its runtime: runc for one would wait
  * for a READY=1 of the container when it sees NOTIFY_SOCKET. */
 static const char *const foreign_variables[] = {
-        "NOTIFY_SOCKET", "LISTEN_FDS",   "LISTEN_PID",   "LISTEN_FDNAMES",
+        "NOTIFY_SOCKET", "LISTEN_FDS",    "LISTEN_PID",    "LISTEN_FDNAMES",
         "WATCHDOG_PID",  "WATCHDOG_USEC", "INVOCATION_ID", "MAINPID",
 };
 

@@ -60,8 +60,7 @@ int hostpath_open(const char *path, const char *type_name, Error *reterr) {
         if (fd < 0 && errno == ENOENT && type->create) {
                 r = create(path, type);
                 if (r < 0)
-                        return error_setf(reterr, -r, "cannot create '%s': %s", path,
-                                          strerror(-r));
+                        return error_setf(reterr, -r, "cannot create '%s': %s", path, strerror(-r));
                 fd = open(path, O_PATH | O_CLOEXEC);
         }
         if (fd < 0 && !type->what)
@@ -82,8 +81,7 @@ static int step(int dir_fd, const char *name, bool directory, mode_t mode) {
         else
                 made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                               mode);
-        fd = openat(dir_fd, name,
-                    O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
+        fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
         return fd < 0 ? -errno : fd;
 }
 

@@ -21,8 +21,7 @@ struct Source {
 
 #define SOURCE_NULL ((Source){ .fd = -EBADF })
 
-#define container_of(ptr, type, member) \
-        ((type *) (void *) ((char *) (ptr) - offsetof(type, member)))
+#define container_of(ptr, type, member) ((type *) (void *) ((char *) (ptr) -offsetof(type, member)))
 
 /* Watches source->fd for 'events' (EPOLLIN, EPOLLOUT; 0 for neither). 0 or -errno. */
 int source_add(int epoll_fd, Source *source, uint32_t events);

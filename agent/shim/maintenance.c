@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-/* 1: 'path' (without links) is a mount point, and '*ret_shared' says of which kind; 0: it is none. */
+/* 1: 'path' (without links) is a mount point, and '*ret_shared' says of which kind; 0: it is none.
+ */
 static int find_mount(const char *path, bool *ret_shared) {
         cleanup_mountinfo MountInfo info = { 0 };
         MountPoint mount_point;

@@ -38,7 +38,10 @@ static void unescape(char *text) {
 
 /* "36 35 98:0 /root /mount/point options shared:1 … - type source options" */
 bool mountinfo_next(MountInfo *info, MountPoint *ret) {
-        enum { PATH = 4, OPTIONAL = 6 };
+        enum {
+                PATH = 4,
+                OPTIONAL = 6
+        };
         char *line, *word;
 
         *ret = (MountPoint){ 0 };

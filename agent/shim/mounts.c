@@ -24,8 +24,10 @@ static uint64_t attributes_of(unsigned long flags) {
                 unsigned long flag;
                 uint64_t attribute;
         } map[] = {
-                { MS_RDONLY, MOUNT_ATTR_RDONLY },   { MS_NOSUID, MOUNT_ATTR_NOSUID },
-                { MS_NODEV, MOUNT_ATTR_NODEV },     { MS_NOEXEC, MOUNT_ATTR_NOEXEC },
+                { MS_RDONLY, MOUNT_ATTR_RDONLY },
+                { MS_NOSUID, MOUNT_ATTR_NOSUID },
+                { MS_NODEV, MOUNT_ATTR_NODEV },
+                { MS_NOEXEC, MOUNT_ATTR_NOEXEC },
                 { MS_NODIRATIME, MOUNT_ATTR_NODIRATIME },
                 { MS_NOSYMFOLLOW, MOUNT_ATTR_NOSYMFOLLOW },
         };
@@ -79,8 +81,8 @@ static int open_target(const MountSpec *spec, const char *root, bool directory, 
                          : make_path_at(root_fd, rest + strspn(rest, "/"), directory,
                                         directory ? 0755 : 0644);
         if (fd < 0)
-                return error_setf(reterr, -fd, "cannot make the mount point '%s': %s",
-                                  spec->target, strerror(-fd));
+                return error_setf(reterr, -fd, "cannot make the mount point '%s': %s", spec->target,
+                                  strerror(-fd));
         return fd;
 }
 

@@ -12,8 +12,8 @@
 
 enum {
         CHUNK_SIZE = 16 * 1024,
-        CHUNKS_PER_TURN = 8,           /* then the other containers have theirs */
-        HOLD_MAX = 16 * 1024 * 1024,   /* beyond, the writer waits for the runtime call to end */
+        CHUNKS_PER_TURN = 8,         /* then the other containers have theirs */
+        HOLD_MAX = 16 * 1024 * 1024, /* beyond, the writer waits for the runtime call to end */
         LAST_LINE_MAX = 4 * 1024,
 };
 

@@ -28,10 +28,21 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         cleanup_free char *log = path_join(bundle, "runtime.log");
         cleanup_free char *pid_file = path_join(bundle, "pid");
         char *argv[] = {
-                WORD(runtime->program), WORD("--root"),   WORD(runtime->root), WORD("--log"), log,
-                WORD("--log-format"),   WORD("json"),     WORD("run"),         WORD("--detach"),
-                WORD("--bundle"),       WORD(bundle),     WORD("--pid-file"),  pid_file,
-                WORD(id),               NULL,
+                WORD(runtime->program),
+                WORD("--root"),
+                WORD(runtime->root),
+                WORD("--log"),
+                log,
+                WORD("--log-format"),
+                WORD("json"),
+                WORD("run"),
+                WORD("--detach"),
+                WORD("--bundle"),
+                WORD(bundle),
+                WORD("--pid-file"),
+                pid_file,
+                WORD(id),
+                NULL,
         };
 
         if (!log || !pid_file)
@@ -74,13 +85,20 @@ static int wait_for(pid_t pid, uint64_t timeout_usec, int *ret_status, Error *re
 
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr) {
         cleanup_free char *state = path_join(runtime->root, id);
-        cleanup_free char *log =
-                bundle[0] ? path_join(bundle, "runtime.log") : strdup("/dev/null");
+        cleanup_free char *log = bundle[0] ? path_join(bundle, "runtime.log") : strdup("/dev/null");
         cleanup_free char *sentence = NULL;
         char *argv[] = {
-                WORD(runtime->program), WORD("--root"), WORD(runtime->root), WORD("--log"),
-                log,                    WORD("--log-format"), WORD("json"),  WORD("delete"),
-                WORD("--force"),        WORD(id),       NULL,
+                WORD(runtime->program),
+                WORD("--root"),
+                WORD(runtime->root),
+                WORD("--log"),
+                log,
+                WORD("--log-format"),
+                WORD("json"),
+                WORD("delete"),
+                WORD("--force"),
+                WORD(id),
+                NULL,
         };
         int status = 0, r;
         pid_t pid;

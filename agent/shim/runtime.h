@@ -5,6 +5,7 @@
 
 #include "common/error.h"
 
+#include <errno.h>
 #include <stdint.h>
 
 typedef struct Runtime {

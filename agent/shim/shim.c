@@ -87,8 +87,8 @@ static void handle_setup(Shim *shim, const Request *request) {
         }
         r = begin_setup(shim, request);
         if (r < 0)
-                connection_send(&shim->connection, &(Event){ .type = EVENT_SETUP_FAILED,
-                                                             .message = strerror(-r) });
+                connection_send(&shim->connection,
+                                &(Event){ .type = EVENT_SETUP_FAILED, .message = strerror(-r) });
         else
                 shim->setting_up = true;
 }
@@ -129,14 +129,13 @@ static void on_request(Connection *connection, const Request *request) {
 static void on_connected(Connection *connection) {
         Shim *shim = container_of(connection, Shim, connection);
 
-        connection_send(connection, &(Event){ .type = EVENT_HELLO,
-                                              .version = PROTOCOL_VERSION,
-                                              .pid = getpid() });
+        connection_send(
+                connection,
+                &(Event){ .type = EVENT_HELLO, .version = PROTOCOL_VERSION, .pid = getpid() });
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
-                Event event;
+                Event event = attempt_replay(attempt);
 
-                if (attempt_replay(attempt, &event))
-                        connection_send(connection, &event);
+                connection_send(connection, &event);
         }
         connection_send(connection, &(Event){ .type = EVENT_SYNCED, .ready = shim->ready });
 }
@@ -240,8 +239,7 @@ static void shim_done(Shim *shim) {
 }
 
 static int turn(Shim *shim) {
-        uint64_t deadline =
-                MIN(containers_next_deadline(shim), tasks_next_deadline(&shim->tasks));
+        uint64_t deadline = MIN(containers_next_deadline(shim), tasks_next_deadline(&shim->tasks));
         int r = loop_turn(shim->epoll_fd, deadline);
 
         if (deadline != USEC_INFINITY) {

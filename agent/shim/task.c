@@ -6,8 +6,8 @@
 #include "common/file.h"
 
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
