@@ -6,6 +6,8 @@
 #include "agent/fetch/view.h"
 #include "common/error.h"
 
+#include <stdint.h>
+
 #include <sys/types.h>
 
 typedef struct Account {

@@ -15,10 +15,6 @@ enum {
         CONFIG_SIZE_MAX = 8 * 1024 * 1024
 };
 
-static inline void json_decrefp(json_t **json) {
-        json_decref(*json);
-}
-
 #define cleanup_json cleanup_with(json_decrefp)
 
 /* Parses a document; a key that stands twice in one object is refused, as readers differ in which

@@ -7,8 +7,8 @@
 #include <sys/xattr.h>
 
 enum {
-        XATTR_LIST_MAX = 64 * 1024, /* the kernel's own limits */
-        XATTR_VALUE_MAX = 64 * 1024
+        LIST_BYTES = 64 * 1024, /* the kernel's own limits */
+        VALUE_BYTES = 64 * 1024
 };
 
 Metadata metadata_of(const struct stat *st) {
@@ -56,22 +56,22 @@ int xattr_apply(int fd, const char *name, const void *value, size_t size) {
 }
 
 static int copy_one(int from_fd, int to_fd, const char *name, char *value) {
-        ssize_t n = fgetxattr(from_fd, name, value, XATTR_VALUE_MAX);
+        ssize_t n = fgetxattr(from_fd, name, value, VALUE_BYTES);
 
         return n < 0 ? -errno : xattr_apply(to_fd, name, value, (size_t) n);
 }
 
 int xattr_copy(int from_fd, int to_fd) {
-        cleanup_free char *names = malloc(XATTR_LIST_MAX + XATTR_VALUE_MAX);
+        cleanup_free char *names = malloc(LIST_BYTES + VALUE_BYTES);
         ssize_t length;
 
         if (!names)
                 return -ENOMEM;
-        length = flistxattr(from_fd, names, XATTR_LIST_MAX);
+        length = flistxattr(from_fd, names, LIST_BYTES);
         if (length < 0)
                 return errno == EOPNOTSUPP ? 0 : -errno;
         for (const char *name = names; name < names + length; name += strlen(name) + 1) {
-                int r = xattr_is_kept(name) ? copy_one(from_fd, to_fd, name, names + XATTR_LIST_MAX)
+                int r = xattr_is_kept(name) ? copy_one(from_fd, to_fd, name, names + LIST_BYTES)
                                             : 0;
                 if (r < 0)
                         return r;

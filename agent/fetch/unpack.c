@@ -15,12 +15,15 @@ typedef struct Unpack {
         Store *store;
         size_t n;
         char (*chain_ids)[DIGEST_SIZE]; /* lowest first */
+        uint64_t *sizes;                /* unpacked; 0 where the layer was not read */
         const char **made;              /* those that were missing and lie in the work directory */
         int *stack;                     /* open layers, the topmost first, filled from the end */
 } Unpack;
 
 /* The blob as the manifest promised it, and the tar in it as the configuration did. */
-static int verify_layer(const CatalogBlob *blob, const char *diff_id, Stream *tar, Error *reterr) {
+static int verify_layer(const Unpack *unpack, size_t i, Stream *tar, Error *reterr) {
+        const CatalogBlob *blob = &unpack->image->layers[i];
+        const char *diff_id = unpack->image->settings->diff_ids[i];
         char digest[DIGEST_SIZE];
         Stream *packed = stream_below(tar);
         int r;
@@ -36,6 +39,7 @@ static int verify_layer(const CatalogBlob *blob, const char *diff_id, Stream *ta
         if (!streq(digest, diff_id))
                 return error_setf(reterr, EBADMSG, "is damaged: its DiffID is %s, not %s", digest,
                                   diff_id);
+        unpack->sizes[i] = stream_length(tar);
         return 0;
 }
 
@@ -60,7 +64,7 @@ static int read_layer(const Unpack *unpack, size_t i, int fd, Error *reterr) {
         if (r >= 0)
                 r = layer_unpack(tar, fd, &below, reterr);
         if (r >= 0)
-                r = verify_layer(blob, unpack->image->settings->diff_ids[i], tar, reterr);
+                r = verify_layer(unpack, i, tar, reterr);
         return r < 0 ? error_prefixf(reterr, r, "layer '%s'",
                                      blob->digest[0] ? blob->digest : blob->member)
                      : 0;
@@ -80,7 +84,7 @@ static int explain_failure(const Unpack *unpack, size_t i, int r, Error *reterr)
         if (q >= 0)
                 q = stream_drain(tar, &error);
         if (q >= 0)
-                q = verify_layer(blob, unpack->image->settings->diff_ids[i], tar, &error);
+                q = verify_layer(unpack, i, tar, &error);
         if (q >= 0)
                 return r;
         (void) error_prefixf(&error, q, "layer '%s'",
@@ -130,6 +134,17 @@ static int provide_layers(Unpack *unpack, Error *reterr) {
         return any ? store_publish_layers(unpack->store, unpack->made, unpack->n, reterr) : 0;
 }
 
+/* Of a layer that was here already, which need not be read for anything else. */
+static int measure_layer(const Unpack *unpack, size_t i, Error *reterr) {
+        cleanup_with(stream_freep) Stream *tar = NULL;
+        int r;
+
+        r = open_layer_stream(unpack, i, &tar, reterr);
+        if (r >= 0)
+                r = stream_drain(tar, reterr);
+        return r < 0 ? r : verify_layer(unpack, i, tar, reterr);
+}
+
 /* An image without a manifest gets one, of its layers as they are unpacked. */
 static int make_manifest(const Unpack *unpack, char **ret, Error *reterr) {
         const CatalogImage *image = unpack->image;
@@ -137,18 +152,15 @@ static int make_manifest(const Unpack *unpack, char **ret, Error *reterr) {
         char *text;
 
         for (size_t i = 0; i < unpack->n; i++) {
-                cleanup_with(stream_freep) Stream *tar = NULL;
-                int r = open_layer_stream(unpack, i, &tar, reterr);
+                int r = unpack->sizes[i] > 0 ? 0 : measure_layer(unpack, i, reterr);
 
-                if (r >= 0)
-                        r = stream_drain(tar, reterr);
                 if (r < 0)
                         return r;
                 (void) json_array_append_new(layers,
                                              json_pack("{s:s, s:s, s:I}", "mediaType",
                                                        "application/vnd.oci.image.layer.v1.tar",
                                                        "digest", image->settings->diff_ids[i],
-                                                       "size", (json_int_t) stream_length(tar)));
+                                                       "size", (json_int_t) unpack->sizes[i]));
         }
         manifest = json_pack("{s:i, s:s, s:{s:s, s:s, s:I}, s:O}", "schemaVersion", 2, "mediaType",
                              "application/vnd.oci.image.manifest.v1+json", "config", "mediaType",
@@ -253,6 +265,7 @@ static void unpack_done(Unpack *unpack) {
                 close_fd(unpack->stack[i]);
         free(unpack->stack);
         free(unpack->made);
+        free(unpack->sizes);
         free(unpack->chain_ids);
 }
 
@@ -269,10 +282,11 @@ int unpack_image(const Catalog *catalog, Store *store, const char *digest, char 
         unpack.n = image->settings->n_diff_ids;
         unpack.chain_ids = calloc(unpack.n, sizeof(*unpack.chain_ids));
         unpack.made = calloc(unpack.n, sizeof(*unpack.made));
+        unpack.sizes = calloc(unpack.n, sizeof(*unpack.sizes));
         unpack.stack = malloc(unpack.n * sizeof(*unpack.stack));
         for (size_t i = 0; unpack.stack && i < unpack.n; i++)
                 unpack.stack[i] = -EBADF;
-        if (unpack.chain_ids && unpack.made && unpack.stack)
+        if (unpack.chain_ids && unpack.made && unpack.sizes && unpack.stack)
                 r = run(&unpack, names, reterr);
         unpack_done(&unpack);
         return r;

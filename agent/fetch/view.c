@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
