@@ -5,7 +5,6 @@
 #include "agent/model/schema.h"
 
 #include <errno.h>
-
 #include <stdlib.h>
 
 const char *const restart_policy_names[N_RESTART_POLICIES] = {

@@ -15,8 +15,6 @@ enum {
         WATCH_QUEUE_MAX = 1024 * 1024,
 };
 
-#define REQUEST_TIMEOUT_USEC (UINT64_C(10) * 1000 * 1000)
-
 typedef struct Stream Stream;
 typedef struct Connection Connection;
 
@@ -24,6 +22,7 @@ struct Serve {
         sd_event *event;
         const ServeHandlers *handlers;
         void *userdata;
+        uint64_t request_timeout_usec;
 
         char *socket_path;
         dev_t socket_device; /* of the socket we made, to remove no other */
@@ -44,7 +43,7 @@ struct Serve {
 /* Lets microhttpd do what there is to do, soon. */
 void serve_schedule(Serve *serve);
 
-/* One client. It has REQUEST_TIMEOUT_USEC to say a whole request, and the same again to take a step
+/* One client. It has request_timeout_usec to say a whole request, and the same again to take a step
  * of the answer, unless the answer is an endless stream. */
 struct Connection {
         Serve *serve;

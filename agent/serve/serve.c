@@ -16,6 +16,8 @@
  * time ourselves, because its idle timeout starts anew with every byte. There is no timer while
  * nobody is connected. */
 
+#define REQUEST_TIMEOUT_USEC (10 * USEC_PER_SEC)
+
 enum {
         BACKLOG = 64,
         ACCEPT_MAX = 16, /* in one turn */
@@ -54,7 +56,8 @@ static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 void connection_set_deadline(Connection *connection) {
-        if (sd_event_source_set_time_relative(connection->deadline, REQUEST_TIMEOUT_USEC) >= 0)
+        if (sd_event_source_set_time_relative(connection->deadline,
+                                              connection->serve->request_timeout_usec) >= 0)
                 (void) sd_event_source_set_enabled(connection->deadline, SD_EVENT_ONESHOT);
 }
 
@@ -74,7 +77,8 @@ static Connection *connection_new(Serve *serve, int fd) {
         connection->serve = serve;
         connection->fd = fd;
         if (sd_event_add_time_relative(serve->event, &connection->deadline, CLOCK_MONOTONIC,
-                                       REQUEST_TIMEOUT_USEC, 0, on_deadline, connection) < 0) {
+                                       serve->request_timeout_usec, 0, on_deadline,
+                                       connection) < 0) {
                 free(connection);
                 return NULL;
         }
@@ -293,6 +297,8 @@ int serve_new(const ServeConfig *config, Serve **ret, Error *reterr) {
         serve->event = sd_event_ref(config->event);
         serve->handlers = config->handlers;
         serve->userdata = config->userdata;
+        serve->request_timeout_usec =
+                config->request_timeout_usec ? config->request_timeout_usec : REQUEST_TIMEOUT_USEC;
         serve->socket_path = strdup(config->socket_path);
         if (!serve->socket_path)
                 return -ENOMEM;

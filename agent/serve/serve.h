@@ -70,6 +70,7 @@ typedef struct ServeConfig {
         const char *socket_path; /* "<run-dir>/mainstay.sock"; at most 102 bytes, for ".new" */
         const ServeHandlers *handlers; /* outlive the Serve, as do userdata and event */
         void *userdata;
+        uint64_t request_timeout_usec; /* for a client to say a whole request; 0: 10 s */
 } ServeConfig;
 
 /* Opens the socket, mode 0660, and begins to answer. It appears by rename, so a client finds the
