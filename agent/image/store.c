@@ -315,7 +315,7 @@ static int make_job(ImageStore *store, const Archive *archive, const ArchiveImag
 /* 1 with the image; 0 with the job to wait for, or NULL for the archives; or -errno. */
 static int resolve(ImageStore *store, const char *reference, Image **ret_image, Job **ret_job,
                    Error *reterr) {
-        const Archive *archive;
+        const Archive *archive = NULL;
         const ArchiveImage *found = archive_set_find(&store->archives, reference, &archive);
         const char *digest = found ? found->digest : kept_find(&store->kept, reference);
         int r;
