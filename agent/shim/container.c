@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/container.h"
 
-#include "agent/shim/maintenance.h"
 #include "agent/shim/mountinfo.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/runtime.h"
@@ -458,7 +457,7 @@ static int delete_main(void *userdata, Error *reterr) {
                 int q = mounts_undo(*directory);
 
                 if (q >= 0)
-                        q = remove_directory(*directory);
+                        q = remove_tree_at(AT_FDCWD, *directory);
                 if (q < 0 && r >= 0)
                         r = error_setf(reterr, -q, "cannot remove '%s': %s", *directory,
                                        strerror(-q));

@@ -66,22 +66,6 @@ static int remove_cgroup(const char *cgroup) {
         return r < 0 ? r : -EBUSY;
 }
 
-int remove_directory(const char *path) {
-        const char *slash = strrchr(path, '/');
-        cleanup_free char *parent = NULL;
-        cleanup_close int fd = -EBADF;
-
-        if (path[0] != '/' || slash[1] == '\0')
-                return -EINVAL;
-        parent = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
-        if (!parent)
-                return -ENOMEM;
-        fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                return errno == ENOENT ? 0 : -errno;
-        return remove_tree_at(fd, slash + 1);
-}
-
 int cleanup(const char *cgroup, char *const *directories, Error *reterr) {
         int r = cgroup ? remove_cgroup(cgroup) : 0;
 
@@ -92,7 +76,7 @@ int cleanup(const char *cgroup, char *const *directories, Error *reterr) {
                 int q = mounts_undo(*directories);
 
                 if (q >= 0)
-                        q = remove_directory(*directories);
+                        q = remove_tree_at(AT_FDCWD, *directories);
                 if (q < 0 && r >= 0)
                         r = error_setf(reterr, -q, "cannot remove '%s': %s", *directories,
                                        strerror(-q));

@@ -13,6 +13,3 @@ int prepare(const char *directory, Error *reterr);
 /* Ends all processes in 'cgroup' (NULL: none) and removes it, and the directories with all that is
  * in them. 0 or the first -errno, after having removed what could be. */
 int cleanup(const char *cgroup, char *const *directories, Error *reterr);
-
-/* Removes one directory with all that is in it, but nothing that is mounted there. */
-int remove_directory(const char *path);

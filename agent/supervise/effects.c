@@ -80,29 +80,6 @@ static void leave_turn(void *userdata) {
         turn_leave(&c->pod->context->turns, &c->turn);
 }
 
-static int run(void *userdata, unsigned attempt, Error *reterr) {
-        PodContainer *c = userdata;
-        PodLife *pod = c->pod;
-        cleanup_with(bundle_done) Bundle bundle = { 0 };
-        char note[32];
-        int r;
-
-        r = bundle_prepare_container(pod->context->bundle, pod->pod, c->spec, attempt, c->image,
-                                     sandbox_pid(pod->sandbox), &bundle, reterr);
-        if (r < 0)
-                return r;
-        (void) snprintf(note, sizeof(note), "%" PRIu64, container_next_delay(c->life));
-        return sandbox_run(pod->sandbox, &(SandboxRun){
-                                                 .id = bundle.id,
-                                                 .name = c->spec->name,
-                                                 .attempt = attempt,
-                                                 .bundle = bundle.directory,
-                                                 .log = bundle.log,
-                                                 .events_file = bundle.events_file,
-                                                 .note = note,
-                                         });
-}
-
 /* "SIGTERM", "TERM", "SIGRTMIN+3" or a number, as images write it. 0 where it is none. */
 static int parse_signal(const char *text) {
         const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
@@ -122,16 +99,66 @@ static int parse_signal(const char *text) {
         return 0;
 }
 
+/* What is asked later about the attempt, when the image may be another. */
+static int use_image(PodContainer *c) {
+        char *image_id = strdup(c->image->digest);
+
+        if (!image_id)
+                return -ENOMEM;
+        free(c->image_id);
+        c->image_id = image_id;
+        c->stop_signal = c->image->stop_signal ? parse_signal(c->image->stop_signal) : 0;
+        return 0;
+}
+
+void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
+        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s", container_next_delay(c->life),
+                        c->stop_signal, strna(c->image_id));
+}
+
+void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec) {
+        char *rest;
+
+        *ret_next_delay_usec = strtoull(note, &rest, 10);
+        c->stop_signal = (int) strtol(rest, &rest, 10);
+        free(c->image_id);
+        c->image_id = *rest == ' ' ? strdup(rest + 1) : NULL;
+}
+
+static int run(void *userdata, unsigned attempt, Error *reterr) {
+        PodContainer *c = userdata;
+        PodLife *pod = c->pod;
+        cleanup_with(bundle_done) Bundle bundle = { 0 };
+        char note[NOTE_MAX];
+        int r;
+
+        r = bundle_prepare_container(pod->context->bundle, pod->pod, c->spec, attempt, c->image,
+                                     sandbox_pid(pod->sandbox), &bundle, reterr);
+        if (r < 0)
+                return r;
+        r = use_image(c);
+        if (r < 0)
+                return r;
+        pod_container_print_note(c, note);
+        return sandbox_run(pod->sandbox, &(SandboxRun){
+                                                 .id = bundle.id,
+                                                 .name = c->spec->name,
+                                                 .attempt = attempt,
+                                                 .bundle = bundle.directory,
+                                                 .log = bundle.log,
+                                                 .events_file = bundle.events_file,
+                                                 .note = note,
+                                         });
+}
+
 static void stop(void *userdata, unsigned attempt) {
         PodContainer *c = userdata;
         const OptionalInt *grace = &c->pod->pod->spec.termination_grace_period_seconds;
-        int signal =
-                c->image && c->image->stop_signal ? parse_signal(c->image->stop_signal) : SIGTERM;
         char id[65];
 
         container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
         /* Even a grace of nothing is a second, as with the kubelet. */
-        (void) sandbox_stop(c->pod->sandbox, id, signal ? signal : SIGTERM,
+        (void) sandbox_stop(c->pod->sandbox, id, c->stop_signal > 0 ? c->stop_signal : SIGTERM,
                             (uint64_t) MAX(grace->value, 1) * USEC_PER_SEC);
 }
 

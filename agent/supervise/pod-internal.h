@@ -27,16 +27,18 @@ typedef struct Replayed {
         unsigned attempt;
         bool is_deleted;
         bool runtime_failed;
-        uint64_t next_delay_usec;
         ContainerExit exit;
         char *message;
+        char *note;
 } Replayed;
 
 typedef struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;
+        Image *image;    /* of the attempt that is next */
+        char *image_id;  /* of the attempt that runs or ran last */
+        int stop_signal; /* likewise */
         ImageRequest *image_request;
         sd_event_source *retry_timer;
         Turn turn;
@@ -71,6 +73,14 @@ extern const ContainerDriver pod_container_driver;
 void replayed_done(Replayed *replayed);
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
+
+/* What the agent must know of an attempt that a successor of its finds running travels with it, as
+ * the note of sandbox_run(). */
+enum {
+        NOTE_MAX = 160
+};
+void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
+void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
 
 /* Removes an attempt's remains through the shim, and the log of the attempt before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);

@@ -30,7 +30,7 @@ static int fill_containers(const PodLife *life, PodStatus *status) {
                 if (r < 0)
                         return r;
                 one->image = strdup(c->spec->image);
-                one->image_id = strdup(c->image ? c->image->digest : "");
+                one->image_id = strdup(strna(c->image_id));
                 if (!one->image || !one->image_id)
                         return -ENOMEM;
                 explain_waiting(life, c, one);

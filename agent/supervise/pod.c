@@ -92,6 +92,7 @@ static void free_container(PodContainer *c) {
         turn_leave(&c->pod->context->turns, &c->turn);
         image_request_cancel(c->image_request);
         image_unref(c->image);
+        free(c->image_id);
         sd_event_source_disable_unref(c->retry_timer);
         replayed_done(&c->latest);
         replayed_done(&c->previous);
@@ -178,6 +179,7 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
 
 void replayed_done(Replayed *replayed) {
         free(replayed->message);
+        free(replayed->note);
         *replayed = (Replayed){ 0 };
 }
 
@@ -204,26 +206,28 @@ static void remember(PodContainer *c, const SandboxEvent *event) {
                 c->previous = c->latest;
                 c->latest = (Replayed){ 0 };
         }
-        free(c->latest.message);
+        replayed_done(&c->latest);
         c->latest = (Replayed){
                 .is_known = true,
                 .type = event->type,
                 .attempt = event->attempt,
                 .is_deleted = event->deleted,
                 .runtime_failed = event->runtime_failed,
-                .next_delay_usec = strtoull(strna(event->note), NULL, 10),
                 .exit = exit_of(event),
                 .message = event->message ? strdup(event->message) : NULL,
+                .note = event->note ? strdup(event->note) : NULL,
         };
 }
 
 /* The shim has told all: bring the machine to where the container is. */
 static void adopt_container(PodContainer *c) {
         const Replayed *latest = &c->latest;
+        uint64_t next_delay_usec;
 
         if (!latest->is_known)
                 return;
-        container_adopt(c->life, latest->attempt, /* is_used= */ true, latest->next_delay_usec);
+        pod_container_read_note(c, strna(latest->note), &next_delay_usec);
+        container_adopt(c->life, latest->attempt, /* is_used= */ true, next_delay_usec);
         if (c->previous.is_known) {
                 if (c->previous.type == SANDBOX_EXITED)
                         container_adopt_last(c->life, c->previous.attempt, &c->previous.exit);
@@ -237,6 +241,9 @@ static void adopt_container(PodContainer *c) {
                                           strna(latest->message));
         else
                 container_on_started(c->life, latest->attempt, latest->exit.started_at);
+        /* Before its end is told: who is not wanted any more is not restarted. */
+        if (!c->pod->is_wanted)
+                container_stop(c->life);
         if (latest->type == SANDBOX_EXITED)
                 container_on_exited(c->life, latest->attempt, &latest->exit);
         replayed_done(&c->latest);
@@ -567,37 +574,48 @@ void pod_life_images_changed(PodLife *life) {
                 container_retry_now(life->containers[i].life);
 }
 
-int pod_life_find_log(const PodLife *life, const char *container, bool previous,
-                      char **ret_directory, unsigned *ret_attempt, bool *ret_is_live,
-                      Error *reterr) {
+/* As the kubelet has it: while nothing runs, what ended last is both the latest and the previous.
+ */
+static int choose_attempt(const PodLife *life, const PodContainer *c, bool previous,
+                          unsigned *ret_attempt, Error *reterr) {
+        const char *pod = life->pod->metadata.name, *container = c->spec->name;
+        int last = bundle_last_logged_attempt(life->context->bundle, life->pod, container);
+
+        if (last < 0 && !previous)
+                return error_setf(reterr, EAGAIN,
+                                  "container \"%s\" in pod \"%s\" is waiting to start", container,
+                                  pod);
+        if (previous && container_has_process(c->life))
+                last--;
+        if (last < 0)
+                return error_setf(reterr, ENOENT,
+                                  "previous terminated container \"%s\" in pod \"%s\" not found",
+                                  container, pod);
+        *ret_attempt = (unsigned) last;
+        return 0;
+}
+
+int pod_life_find_log(PodLife *life, const char *container, bool previous, char **ret_directory,
+                      unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
+        const PodContainer *c = find_container(life, container);
         cleanup_free char *log_dir = pod_log_dir(life->context->bundle, life->pod);
-        const Container *spec = pod_find_container(life->pod, container);
+        unsigned attempt;
         char *directory;
-        int last;
+        int r;
 
         if (!log_dir)
                 return -ENOMEM;
-        if (!spec)
+        if (!c)
                 return error_setf(reterr, ENOENT, "container %s is not valid for pod %s", container,
                                   life->pod->metadata.name);
-        last = bundle_last_logged_attempt(life->context->bundle, life->pod, container);
-        if (previous && last < 1)
-                return error_setf(reterr, ENOENT,
-                                  "previous terminated container \"%s\" in pod \"%s\" not found",
-                                  container, life->pod->metadata.name);
-        if (last < 0)
-                return error_setf(reterr, EAGAIN,
-                                  "container \"%s\" in pod \"%s\" is waiting to start", container,
-                                  life->pod->metadata.name);
+        r = choose_attempt(life, c, previous, &attempt, reterr);
+        if (r < 0)
+                return r;
         directory = path_join(log_dir, container);
         if (!directory)
                 return -ENOMEM;
         *ret_directory = directory;
-        *ret_attempt = (unsigned) last - (previous ? 1 : 0);
-        *ret_is_live = false;
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (life->containers[i].spec == spec)
-                        *ret_is_live = container_has_process(life->containers[i].life) &&
-                                       container_attempt(life->containers[i].life) == *ret_attempt;
+        *ret_attempt = attempt;
+        *ret_is_live = container_has_process(c->life) && container_attempt(c->life) == attempt;
         return 0;
 }

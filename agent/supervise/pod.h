@@ -68,6 +68,5 @@ int pod_life_status(PodLife *life, PodStatus *ret);
 
 /* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
  * -EAGAIN. */
-int pod_life_find_log(const PodLife *life, const char *container, bool previous,
-                      char **ret_directory, unsigned *ret_attempt, bool *ret_is_live,
-                      Error *reterr);
+int pod_life_find_log(PodLife *life, const char *container, bool previous, char **ret_directory,
+                      unsigned *ret_attempt, bool *ret_is_live, Error *reterr);

@@ -73,7 +73,7 @@ static const char *verify(const char *text, size_t length, Error *reterr) {
                 return NULL;
         }
         sha256_hex(text + HEADER_LENGTH, length - HEADER_LENGTH, hash);
-        if (strncmp(text + strlen(magic), hash, 64) != 0) {
+        if (strncmp(text + strlen(magic), hash, 64) != 0 || text[HEADER_LENGTH - 1] != '\n') {
                 (void) error_setf(reterr, EBADMSG, "does not match its checksum");
                 return NULL;
         }

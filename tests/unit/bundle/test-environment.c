@@ -19,10 +19,10 @@ static char *words(char *const *strv) {
 
 TEST(command_and_args_replace_what_the_image_says_by_kubernetes_rule)
 {
-        static char *entrypoint[] = { (char[]){ "/entry" }, NULL },
-                    *command[] = { (char[]){ "cmd" }, NULL };
-        static char *a[] = { (char[]){ "a" }, NULL }, *b[] = { (char[]){ "b" }, NULL };
-        static const struct {
+        char *entrypoint[] = { (char[]){ "/entry" }, NULL },
+             *command[] = { (char[]){ "cmd" }, NULL };
+        char *a[] = { (char[]){ "a" }, NULL }, *b[] = { (char[]){ "b" }, NULL };
+        const struct {
                 char **entrypoint, **image_command, **command, **args;
                 const char *expected;
         } cases[] = {
@@ -72,7 +72,7 @@ TEST(references_to_variables_are_expanded_as_kubernetes_does)
                 { "$()", "$()" },     { "$$$(A)", "$1" },
                 { "$(A)$(A)", "11" }, { "", "" },
         };
-        static char *env[] = { (char[]){ "A=1" }, (char[]){ "B=2" }, NULL };
+        char *env[] = { (char[]){ "A=1" }, (char[]){ "B=2" }, NULL };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_free char *word = strdup(cases[i].word);
@@ -87,7 +87,7 @@ TEST(references_to_variables_are_expanded_as_kubernetes_does)
 
 TEST(the_containers_variables_replace_the_images_and_see_those_before_them)
 {
-        static char *image_env[] = { (char[]){ "PATH=/bin" }, (char[]){ "A=image" }, NULL };
+        char *image_env[] = { (char[]){ "PATH=/bin" }, (char[]){ "A=image" }, NULL };
         EnvVar variables[] = {
                 { (char[]){ "A" }, (char[]){ "pod" } },
                 { (char[]){ "B" }, (char[]){ "$(A)-$(LATER)" } },

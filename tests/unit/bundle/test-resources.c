@@ -47,7 +47,7 @@ TEST(a_cpu_limit_becomes_a_quota_of_at_least_a_millisecond)
 }
 
 /* A pod of up to two containers with the given memory requests and limits; cpu alike. */
-static PodSpec make_spec(Container containers[2], const int64_t request[2], const int64_t limit[2],
+static PodSpec make_spec(Container *containers, const int64_t *request, const int64_t *limit,
                          size_t n) {
         static char text[] = "x";
 

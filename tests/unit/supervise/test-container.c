@@ -90,7 +90,8 @@ static const ContainerDriver recorder = {
 static const BackOff back_off = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
 static void begin(RestartPolicy policy) {
-        static Container spec = { .name = (char[]){ "c" }, .image = (char[]){ "i" } };
+        static char name[] = "c", image[] = "i";
+        static Container spec = { .name = name, .image = image };
 
         world = (World){ .image_is_here = true };
         REQUIRE(container_new("default/p", &spec, policy, &back_off, &recorder, NULL,
