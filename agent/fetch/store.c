@@ -24,6 +24,18 @@ struct Store {
 
 static const char layout[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
 
+/* Several of us may open a new store at once; each writes under a name of its own. */
+static int write_layout(int store_fd) {
+        char name[sizeof("oci-layout.") + 20];
+        int r;
+
+        (void) snprintf(name, sizeof(name), "oci-layout.%d", (int) getpid());
+        r = write_file_atomic_at(store_fd, name, layout, strlen(layout), 0600);
+        if (r >= 0 && renameat(store_fd, name, store_fd, "oci-layout") < 0)
+                r = -errno;
+        return r;
+}
+
 int store_open(const char *path, Store **ret, Error *reterr) {
         static const char *const directories[] = { "tmp", "layers", "records", "blobs/sha256" };
         cleanup_with(store_freep) Store *store = calloc(1, sizeof(*store));
@@ -38,7 +50,7 @@ int store_open(const char *path, Store **ret, Error *reterr) {
         for (size_t i = 0; r >= 0 && i < N_ELEMENTS(directories); i++)
                 r = mkdir_parents_at(store->fd, directories[i], 0700);
         if (r >= 0 && faccessat(store->fd, "oci-layout", F_OK, 0) < 0)
-                r = write_file_atomic_at(store->fd, "oci-layout", layout, strlen(layout), 0600);
+                r = write_layout(store->fd);
         if (r >= 0)
                 r = store->tmp_fd = openat(store->fd, "tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (r < 0)

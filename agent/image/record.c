@@ -150,8 +150,8 @@ static int make_image(const json_t *record, int images_fd, const char *images_pa
         return r;
 }
 
-int record_load(int images_fd, const char *images_path, const char *reference, const char *digest,
-                Image **ret, Error *reterr) {
+int image_record_load(int images_fd, const char *images_path, const char *reference,
+                      const char *digest, Image **ret, Error *reterr) {
         cleanup_with(image_unrefp) Image *image = NULL;
         cleanup_free char *path = NULL, *text = NULL;
         cleanup_json json_t *record = NULL;

@@ -157,7 +157,8 @@ static int load_image(ImageStore *store, const char *reference, const char *dige
                         *ret = image_ref(store->images[i]);
                         return 0;
                 }
-        r = record_load(store->images_fd, store->images_path, reference, digest, &image, reterr);
+        r = image_record_load(store->images_fd, store->images_path, reference, digest, &image,
+                              reterr);
         if (r >= 0)
                 r = remember_image(store, image);
         if (r >= 0)

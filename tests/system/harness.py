@@ -92,11 +92,15 @@ class Node:
             wait(self.is_ready, lambda: f"the agent is ready; it said:\n{self.said()}")
 
     def is_ready(self):
-        assert self.agent.poll() is None, f"the agent ended with {self.agent.returncode}:\n{self.said()}"
+        assert self.agent.poll() is None, self.obituary()
         try:
             return self.get("/readyz")[0] == 200
         except (OSError, http.client.HTTPException):
             return False
+
+    def obituary(self):
+        return "\n".join([f"the agent ended with {self.agent.returncode}; it said:", self.said()[-4000:],
+                          *self.sanitizer_reports()])
 
     def kill9(self):
         self.agent.kill()
@@ -168,6 +172,9 @@ class Node:
             connection.request("GET", path)
             response = connection.getresponse()
             return response.status, response.read().decode()
+        except OSError:
+            assert self.agent.poll() is None, self.obituary()
+            raise
         finally:
             connection.close()
 
@@ -336,11 +343,10 @@ class Node:
         return [] if status == 0 else [f"the agent ended with status {status}"]
 
     def sanitizer_reports(self):
+        """A process that is killed while it looks for its leaks leaves a line that is no report."""
         names = [name for name in os.listdir(self.directory) if name.startswith("sanitizer.")]
-        reports = [world.read(os.path.join(self.directory, name)) for name in names]
-        if re.search(r"Sanitizer|runtime error:", self.said()):
-            reports.append("a sanitizer spoke on standard error")
-        return reports
+        said = [world.read(os.path.join(self.directory, name)) for name in names] + [self.said()]
+        return [text for text in said if re.search(r"Sanitizer:|runtime error:", text)]
 
     def clean_up(self):
         """By force, so that one failure does not become the next one's."""

@@ -54,9 +54,9 @@ def test_files_with_other_names_are_not_read(node):
 
 
 def test_command_and_arguments_are_what_runs(node):
-    node.launch(specs.pod("sleeper", specs.container(command=["/bin/sleep"], args=["1000", "$(MORE)", "$$(MORE)"],
-                                                     env=[{"name": "MORE", "value": "7"}])))
-    assert world.cmdline(node.init("sleeper")) == ["/bin/sleep", "1000", "7", "$(MORE)"]
+    node.launch(specs.pod("words", specs.container(args=["1000", "$(MORE)", "$$(MORE)"],
+                                                   env=[{"name": "MORE", "value": "7"}])))
+    assert world.cmdline(node.init("words")) == ["/bin/sh", "-c", specs.IDLE, "1000", "7", "$(MORE)"]
 
 
 def test_arguments_alone_follow_the_command_of_the_image(node):

@@ -78,7 +78,7 @@ def test_a_log_is_rotated_before_it_grows_beyond_its_size(make_node):
     world.wait(lambda: len(os.listdir(directory)) <= 3, lambda: f"three files are left: {os.listdir(directory)}")
     names = sorted(os.listdir(directory))
     assert len(names) == 3, names
-    assert all(re.fullmatch(r"0\.log(\.\d{8}-\d{6}(-?\d*)?(\.gz)?)?", name) for name in names), names
+    assert all(re.fullmatch(r"0\.log(\.\d{8}-\d{6}(\.\d+)?(\.gz)?)?", name) for name in names), names
     for name in names:
         path = os.path.join(directory, name)
         with (gzip.open(path, "rt") if name.endswith(".gz") else open(path, encoding="utf-8")) as file:

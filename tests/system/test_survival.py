@@ -246,7 +246,8 @@ class Chaos:
         self.random.choice([self.add_steady, self.add_ender, self.remove, self.remove, lambda: None])()
 
     def pause(self):
-        end = time.monotonic() + self.random.random() * 0.15
+        """Some die before they are ready, some while pods start and end, some when nothing happens."""
+        end = time.monotonic() + self.random.random() * self.random.choice([0.05, 0.15, 0.4])
         while time.monotonic() < end:
             time.sleep(0.005)
 

@@ -69,9 +69,10 @@ def memory_kib(pid, field):
 
 
 def is_container_init(pid):
-    """Pid 1 of a pid namespace that is not ours."""
+    """Pid 1 of a pid namespace that is not ours, once it is the program that was asked for: the runtime calls a
+    container started in the moment in which its own init is about to become that."""
     inner = (status(pid, "NSpid") or "").split()
-    return len(inner) == 2 and inner[1] == "1"
+    return len(inner) == 2 and inner[1] == "1" and not status(pid, "Name").startswith("runc")
 
 
 def kill_all(found):
