@@ -5,7 +5,7 @@
  * and what only we have under "mainstay:". Plain data; manifest/config reads it, every field has a
  * default. */
 
-#include "agent/model/pod.h"
+#include "agent/model/schema.h"
 
 typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
@@ -31,3 +31,6 @@ typedef struct Config {
         uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
         uint64_t back_off_max_usec;     /* 300 s */
 } Config;
+
+/* kind and apiVersion are read before it. */
+extern const Schema config_schema;

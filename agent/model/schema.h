@@ -50,9 +50,24 @@ struct Schema {
         size_t size;
         const Field *fields;
         size_t n_fields;
+        const char *closed; /* says of an unknown key why it is an error; NULL: it is a warning */
 };
 
+/* Rows. What follows the member are further designated initialisers. */
+#define FIELD(name, kind, object, member, ...) \
+        { .key = name, .type = FIELD_##kind, .offset = offsetof(object, member), __VA_ARGS__ }
+#define REFUSED(name) \
+        { .key = name, .type = FIELD_REFUSED }
+#define REFUSED_BUT(name, value) \
+        { .key = name, .type = FIELD_REFUSED, .accepts = value }
+#define IGNORED(name) \
+        { .key = name, .type = FIELD_IGNORED }
+#define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)
+#define SCHEMA(type, table) \
+        { .name = #type, .size = sizeof(type), .fields = (table), .n_fields = N_ELEMENTS(table) }
+
 extern const Schema pod_schema; /* apiVersion and kind are read before it */
+extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
 

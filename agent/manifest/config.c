@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/decode.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/duration.h"
+#include "agent/model/names.h"
+#include "agent/model/quantity.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+
+#define CONFIG_BYTES_MAX       MIB
+#define BACK_OFF_INITIAL_SEC   10
+#define RESTART_PERIOD_DEFAULT "300s"
+#define LOG_MAX_SIZE_DEFAULT   "10Mi"
+#define LOG_MAX_FILES_DEFAULT  5
+#define CONFIG_KIND            "KubeletConfiguration"
+#define CONFIG_VERSION         "kubelet.config.k8s.io/v1beta1"
+
+void config_done(Config *config) {
+        schema_done(&config_schema, config);
+}
+
+static int default_string(char **string, const char *value) {
+        if (!*string)
+                *string = strdup(value);
+        return *string ? 0 : -ENOMEM;
+}
+
+static void default_int(OptionalInt *number, int64_t value) {
+        if (!number->is_set)
+                *number = (OptionalInt){ .is_set = true, .value = value };
+}
+
+static int config_set_defaults(Config *config) {
+        const struct {
+                char **string;
+                const char *value;
+        } strings[] = {
+                { &config->cgroup_root, "/" },
+                { &config->cgroup_driver, "cgroupfs" },
+                { &config->container_log_max_size, LOG_MAX_SIZE_DEFAULT },
+                { &config->crash_loop_back_off.max_container_restart_period,
+                  RESTART_PERIOD_DEFAULT },
+                { &config->mainstay.runtime, "runc" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(strings); i++)
+                if (default_string(strings[i].string, strings[i].value) < 0)
+                        return -ENOMEM;
+        default_int(&config->container_log_max_files, LOG_MAX_FILES_DEFAULT);
+        default_int(&config->pod_pids_limit, -1);
+        return 0;
+}
+
+/* The texts are checked already, by the table or by being our defaults. */
+static int config_work_out(Config *config, Error *reterr) {
+        const char *period = config->crash_loop_back_off.max_container_restart_period;
+        Quantity size = { 0 };
+        int r;
+
+        r = quantity_parse(config->container_log_max_size, &size, reterr);
+        if (r < 0)
+                return r;
+        config->log_max_size_bytes = (uint64_t) size.value;
+        quantity_done(&size);
+        r = duration_parse(period, &config->back_off_max_usec);
+        config->back_off_initial_usec =
+                MIN(config->back_off_max_usec, BACK_OFF_INITIAL_SEC * USEC_PER_SEC);
+        return r;
+}
+
+static int expect_word(const Decoder *d, const Node *root, const char *key, const char *expected) {
+        const DecodePath path = { .key = key };
+        const Node *value = node_get(root, key);
+        char text[DESCRIPTION_SIZE];
+        int r;
+
+        if (!value || node_is_empty(value) ||
+            (value->kind == NODE_STRING && streq(value->text, expected)))
+                return 0;
+        r = error_setf(d->reterr, EINVAL, "must be %s, not %s", expected,
+                       node_describe(value, text));
+        return decode_error_at(d, value, &path, r);
+}
+
+static int decode_config(Decoder *d, const Tree *tree, Config *config) {
+        const Node *root;
+        int r;
+
+        if (tree->n_documents > 1)
+                return error_setf(d->reterr, EINVAL, "%s: must hold one document, not %zu", d->file,
+                                  tree->n_documents);
+        root = tree->n_documents == 1 ? tree->documents[0] : NULL;
+        if (!root || root->kind == NODE_NULL)
+                return 0;
+        r = expect_word(d, root, "apiVersion", CONFIG_VERSION);
+        if (r >= 0)
+                r = expect_word(d, root, "kind", CONFIG_KIND);
+        if (r >= 0)
+                r = decode_object(d, root, &config_schema, NULL, config);
+        return r;
+}
+
+static int parse_config(Decoder *d, const char *data, size_t length, Config *config) {
+        Tree tree = { 0 };
+        int r;
+
+        r = tree_parse(d->file, data, length, &tree, d->reterr);
+        if (r < 0)
+                return r;
+        r = decode_config(d, &tree, config);
+        tree_done(&tree);
+        return r;
+}
+
+int config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr) {
+        Decoder decoder = { .file = path, .mode = DECODE_CONFIG, .reterr = reterr };
+        cleanup_with(config_done) Config config = { 0 };
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        r = read_file_at(AT_FDCWD, path, CONFIG_BYTES_MAX, &data, &length);
+        if (r < 0 && r != -ENOENT)
+                return error_prefixf(reterr, r, "%s", path);
+        if (r >= 0)
+                r = parse_config(&decoder, data, length, &config);
+        else
+                r = 0;
+        if (r >= 0)
+                r = config_set_defaults(&config);
+        if (r >= 0)
+                r = config_work_out(&config, reterr);
+        if (r >= 0)
+                r = decode_take_warnings(&decoder, ret_warnings);
+        strv_free(decoder.warnings);
+        if (r < 0)
+                return r;
+        *ret = config;
+        config = (Config){ 0 };
+        return 0;
+}

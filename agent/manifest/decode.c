@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/decode.h"
+
+#include "agent/manifest/hint.h"
+#include "agent/manifest/scalar.h"
+#include "agent/model/names.h"
+#include "agent/model/quantity.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <inttypes.h>
+
+const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_SIZE]) {
+        char key[EXCERPT_SIZE];
+        size_t n;
+
+        if (!path) {
+                buffer[0] = '\0';
+                return buffer;
+        }
+        decode_path_format(path->parent, buffer);
+        n = strlen(buffer);
+        if (!path->key)
+                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n, "[%zu]", path->index);
+        else
+                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n, "%s%s", n > 0 ? "." : "",
+                                excerpt(key, path->key));
+        return buffer;
+}
+
+int decode_error_at(const Decoder *d, const Node *node, const DecodePath *path, int r) {
+        char text[DECODE_PATH_SIZE];
+
+        decode_path_format(path, text);
+        return error_prefixf(d->reterr, r, "%s:%" PRIu32 ":%" PRIu32 "%s%s", d->file, node->line,
+                             node->column, text[0] ? ": " : "", text);
+}
+
+int decode_warn(Decoder *d, const Node *node, const DecodePath *path, const char *sentence) {
+        char text[DECODE_PATH_SIZE];
+
+        if (++d->n_warnings > DECODE_WARNINGS_MAX)
+                return 0;
+        return strv_appendf(&d->warnings, "%s:%" PRIu32 ":%" PRIu32 ": %s: %s", d->file, node->line,
+                            node->column, decode_path_format(path, text), sentence);
+}
+
+int decode_take_warnings(Decoder *d, char ***ret) {
+        if (d->n_warnings > DECODE_WARNINGS_MAX) {
+                int r = strv_appendf(&d->warnings, "%s: and %zu more", d->file,
+                                     d->n_warnings - DECODE_WARNINGS_MAX);
+                if (r < 0)
+                        return r;
+        }
+        *ret = TAKE_PTR(d->warnings);
+        d->n_warnings = 0;
+        return 0;
+}
+
+/* "must be <what>, not <what it is>", with advice where quotes are the trouble. */
+static int refuse_type(const Decoder *d, const Node *node, const char *what, const char *advice) {
+        char text[DESCRIPTION_SIZE];
+
+        return error_setf(d->reterr, EINVAL, "must be %s, not %s%s", what,
+                          node_describe(node, text), advice);
+}
+
+/* For a value that would be right without its quotes. */
+static const char *unquote_advice(const Node *node, NodeKind wanted) {
+        bool fits = node->kind == NODE_STRING && scalar_resolve(node->text) == wanted;
+
+        return fits ? "; remove the quotes" : "";
+}
+
+static int expect_string(const Decoder *d, const Node *node) {
+        if (node->kind == NODE_STRING)
+                return 0;
+        return refuse_type(d, node, "a string", node_is_scalar(node) ? "; quote it" : "");
+}
+
+static int decode_string(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                         void *at) {
+        char *copy;
+        int r;
+
+        r = expect_string(d, node);
+        /* In the API an empty string is one that is not there. */
+        if (r >= 0 && !node->text[0])
+                return 0;
+        if (r >= 0 && field->check)
+                r = field->check(node->text, d->reterr);
+        if (r < 0)
+                return decode_error_at(d, node, path, r);
+        copy = strdup(node->text);
+        if (!copy)
+                return -ENOMEM;
+        memcpy(at, &copy, sizeof(copy));
+        return 0;
+}
+
+static int decode_bool(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                       void *at) {
+        if (node->kind != NODE_BOOL)
+                return decode_error_at(
+                        d, node, path,
+                        refuse_type(d, node, "true or false", unquote_advice(node, NODE_BOOL)));
+        *(bool *) at = node_bool(node);
+        return 0;
+}
+
+static int read_int(const Decoder *d, const Field *field, const Node *node, OptionalInt *ret) {
+        int64_t value;
+
+        if (node->kind != NODE_INT && node->kind != NODE_FLOAT)
+                return refuse_type(d, node, "a number", unquote_advice(node, NODE_INT));
+        if (!node_int(node, &value))
+                return refuse_type(d, node, "a whole number of 64 bits", "");
+        if (field->min < field->max && (value < field->min || value > field->max))
+                return error_setf(d->reterr, EINVAL,
+                                  "must be between %" PRId64 " and %" PRId64 ", not %" PRId64,
+                                  field->min, field->max, value);
+        *ret = (OptionalInt){ .is_set = true, .value = value };
+        return 0;
+}
+
+static int decode_int(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                      void *at) {
+        int r = read_int(d, field, node, at);
+
+        return r < 0 ? decode_error_at(d, node, path, r) : 0;
+}
+
+static int decode_quantity(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                           void *at) {
+        char number[NUMBER_SIZE];
+        int r;
+
+        if (node->kind == NODE_STRING)
+                r = quantity_parse(node->text, at, d->reterr);
+        else if (node_number(node, number))
+                r = quantity_parse(number, at, d->reterr);
+        else
+                r = refuse_type(d, node, "a quantity such as 500m, 2 or 1.5Gi", "");
+        return r < 0 ? decode_error_at(d, node, path, r) : 0;
+}
+
+static int refuse_enum(const Decoder *d, const Field *field, const Node *node) {
+        char names[256] = "", text[EXCERPT_SIZE];
+        size_t n = 0;
+
+        for (size_t i = 1; i < field->n_names && n < sizeof(names); i++) {
+                const char *joint = i == 1 ? "" : i + 1 == field->n_names ? " or " : ", ";
+
+                n += (size_t) snprintf(names + n, sizeof(names) - n, "%s%s", joint,
+                                       field->names[i]);
+        }
+        return error_setf(d->reterr, EINVAL, "must be %s, not '%s'", names,
+                          excerpt(text, node->text));
+}
+
+static int decode_enum(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                       void *at) {
+        int r = expect_string(d, node);
+
+        if (r < 0)
+                return decode_error_at(d, node, path, r);
+        if (!node->text[0])
+                return 0;
+        for (unsigned i = 1; i < field->n_names; i++)
+                if (streq(field->names[i], node->text)) {
+                        memcpy(at, &i, sizeof(i));
+                        return 0;
+                }
+        return decode_error_at(d, node, path, refuse_enum(d, field, node));
+}
+
+static int expect_sequence(const Decoder *d, const Node *node, const DecodePath *path) {
+        if (node->kind == NODE_SEQUENCE)
+                return 0;
+        return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
+}
+
+static int expect_mapping(const Decoder *d, const Node *node, const DecodePath *path) {
+        if (node->kind == NODE_MAPPING)
+                return 0;
+        return decode_error_at(d, node, path, refuse_type(d, node, "a mapping", ""));
+}
+
+/* The array is made whole first, for strv_append() would walk it for each. */
+static int decode_strings(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                          void *at) {
+        char **strings;
+        int r = expect_sequence(d, node, path);
+
+        if (r < 0 || node->n == 0)
+                return r;
+        strings = calloc((size_t) node->n + 1, sizeof(*strings));
+        if (!strings)
+                return -ENOMEM;
+        memcpy(at, &strings, sizeof(strings));
+        for (size_t i = 0; i < node->n; i++) {
+                DecodePath item = { .parent = path, .index = i };
+                const Node *value = node->items[i];
+
+                r = value->kind == NODE_NULL ? 0 : expect_string(d, value);
+                if (r >= 0 && field->check)
+                        r = field->check(value->text, d->reterr);
+                if (r < 0)
+                        return decode_error_at(d, value, &item, r);
+                strings[i] = strdup(value->kind == NODE_NULL ? "" : value->text);
+                if (!strings[i])
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int compare_keys(const void *a, const void *b) {
+        return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
+}
+
+static int decode_entry(Decoder *d, const Node *key, const Node *value, const DecodePath *path,
+                        KeyValue *ret) {
+        DecodePath entry = { .parent = path, .key = key->text };
+        int r = value->kind == NODE_NULL ? 0 : expect_string(d, value);
+
+        if (r < 0)
+                return decode_error_at(d, value, &entry, r);
+        ret->key = strdup(key->text);
+        ret->value = strdup(value->kind == NODE_NULL ? "" : value->text);
+        return ret->key && ret->value ? 0 : -ENOMEM;
+}
+
+static int decode_string_map(Decoder *d, const Field *field, const Node *node,
+                             const DecodePath *path, void *at) {
+        StringMap *map = at;
+        int r = expect_mapping(d, node, path);
+
+        if (r < 0 || node->n == 0)
+                return r;
+        map->items = calloc(node->n, sizeof(*map->items));
+        if (!map->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < node->n && r >= 0; i++) {
+                map->n++;
+                r = decode_entry(d, node_key(node, i), node_value(node, i), path, &map->items[i]);
+        }
+        /* Sorted, as the API prints them; so that their order in the file means nothing. */
+        if (r >= 0)
+                qsort(map->items, map->n, sizeof(*map->items), compare_keys);
+        return r;
+}
+
+static int decode_embedded(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                           void *at) {
+        return decode_object(d, node, field->schema, path, at);
+}
+
+static int decode_optional(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                           void *at) {
+        void *object = calloc(1, field->schema->size);
+
+        if (!object)
+                return -ENOMEM;
+        memcpy(at, &object, sizeof(object));
+        return decode_object(d, node, field->schema, path, object);
+}
+
+/* The list grows by one before each item, so that schema_done() finds what a failure leaves. */
+static int decode_list(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                       void *at) {
+        List list = { 0 };
+        int r = expect_sequence(d, node, path);
+
+        if (r < 0 || node->n == 0)
+                return r;
+        if (node->n > DECODE_LIST_MAX) {
+                r = error_setf(d->reterr, EINVAL, "must have at most %d items, not %" PRIu32,
+                               DECODE_LIST_MAX, node->n);
+                return decode_error_at(d, node, path, r);
+        }
+        list.items = calloc(node->n, field->schema->size);
+        if (!list.items)
+                return -ENOMEM;
+        for (size_t i = 0; i < node->n && r >= 0; i++) {
+                DecodePath item = { .parent = path, .index = i };
+
+                list.n++;
+                memcpy(at, &list, sizeof(list));
+                r = decode_object(d, node->items[i], field->schema, &item,
+                                  (char *) list.items + i * field->schema->size);
+        }
+        return r;
+}
+
+/* Nothing in it says anything, at any depth. */
+static bool is_harmless(const Node *node) {
+        size_t n = node->kind == NODE_MAPPING ? node->n : 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (!is_harmless(node_value(node, i)))
+                        return false;
+        return n > 0 || node_is_empty(node);
+}
+
+static bool is_accepted(const Field *field, const Node *node) {
+        char number[NUMBER_SIZE];
+
+        if (!field->accepts)
+                return false;
+        if (node->kind == NODE_BOOL)
+                return streq(field->accepts, node_bool(node) ? "true" : "false");
+        if (node_number(node, number))
+                return streq(field->accepts, number);
+        return node->kind == NODE_STRING && streq(field->accepts, node->text);
+}
+
+static int decode_refused(Decoder *d, const Field *field, const Node *key, const Node *node,
+                          const DecodePath *path) {
+        int r;
+
+        if (d->mode == DECODE_CONFIG)
+                return decode_warn(d, key, path, "has no effect here");
+        if (is_harmless(node) || is_accepted(field, node))
+                return 0;
+        r = error_setf(d->reterr, EINVAL, "is known to Kubernetes but not supported here yet");
+        return decode_error_at(d, key, path, r);
+}
+
+typedef int (*decode_field_t)(Decoder *d, const Field *field, const Node *node,
+                              const DecodePath *path, void *at);
+
+static const decode_field_t decoders[N_FIELD_TYPES] = {
+        [FIELD_STRING] = decode_string,
+        [FIELD_BOOL] = decode_bool,
+        [FIELD_INT] = decode_int,
+        [FIELD_QUANTITY] = decode_quantity,
+        [FIELD_ENUM] = decode_enum,
+        [FIELD_STRINGS] = decode_strings,
+        [FIELD_STRING_MAP] = decode_string_map,
+        [FIELD_OBJECT] = decode_embedded,
+        [FIELD_OPTIONAL] = decode_optional,
+        [FIELD_LIST] = decode_list,
+};
+
+static int decode_unknown(Decoder *d, const Schema *schema, const Node *key,
+                          const DecodePath *path) {
+        char sentence[256];
+        const char *hint = hint_for(schema, key->text);
+
+        if (schema->closed || d->mode == DECODE_RECORD) {
+                int r = error_setf(d->reterr, EINVAL, "%s",
+                                   schema->closed ? schema->closed
+                                                  : "is not known to this version");
+                return decode_error_at(d, key, path, r);
+        }
+        (void) snprintf(sentence, sizeof(sentence), "is not a field of %s%s%s%s", schema->name,
+                        hint ? "; did you mean '" : "", strna(hint), hint ? "'?" : "");
+        return decode_warn(d, key, path, sentence);
+}
+
+static const Field *find_field(const Schema *schema, const char *key) {
+        for (size_t i = 0; i < schema->n_fields; i++)
+                if (streq(schema->fields[i].key, key))
+                        return &schema->fields[i];
+        return NULL;
+}
+
+static int decode_pair(Decoder *d, const Schema *schema, const Node *key, const Node *value,
+                       const DecodePath *parent, void *object) {
+        const DecodePath path = { .parent = parent, .key = key->text };
+        const Field *field = find_field(schema, key->text);
+
+        if (!field)
+                return decode_unknown(d, schema, key, &path);
+        if (field->type == FIELD_IGNORED || value->kind == NODE_NULL)
+                return 0;
+        if (field->type == FIELD_REFUSED)
+                return decode_refused(d, field, key, value, &path);
+        return decoders[field->type](d, field, value, &path, field_at(field, object));
+}
+
+/* An object in an object may be empty: then its own required fields are what is missing. */
+static bool is_missing(const Field *field, const Node *value) {
+        if (!value || value->kind == NODE_NULL)
+                return true;
+        return field->type != FIELD_OBJECT && node_is_empty(value);
+}
+
+static int check_required(const Decoder *d, const Node *node, const Schema *schema,
+                          const DecodePath *parent) {
+        for (size_t i = 0; i < schema->n_fields; i++) {
+                const Field *field = &schema->fields[i];
+                const DecodePath path = { .parent = parent, .key = field->key };
+                const Node *value = field->is_required ? node_get(node, field->key) : NULL;
+
+                if (field->is_required && is_missing(field, value))
+                        return decode_error_at(d, value ? value : node, &path,
+                                               error_setf(d->reterr, EINVAL, "is required"));
+        }
+        return 0;
+}
+
+int decode_object(Decoder *d, const Node *node, const Schema *schema, const DecodePath *path,
+                  void *object) {
+        int r = 0;
+
+        /* A null among the items of a list is an object of which nothing is set. */
+        if (node->kind != NODE_NULL)
+                r = expect_mapping(d, node, path);
+        for (size_t i = 0; i < node->n && r >= 0; i++)
+                r = decode_pair(d, schema, node_key(node, i), node_value(node, i), path, object);
+        return r < 0 ? r : check_required(d, node, schema, path);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/rules.h"
+#include "agent/model/quantity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+        GRACE_PERIOD_DEFAULT_SEC = 30
+};
+
+/* No tag means latest, unless a digest says which image it is. */
+static bool is_latest(const char *image) {
+        const char *slash = strrchr(image, '/');
+        const char *name = slash ? slash + 1 : image;
+        const char *digest = strchr(name, '@'), *tag = strchr(name, ':');
+
+        if (digest && (!tag || tag > digest))
+                return false;
+        return !tag ||
+               strncmp(tag + 1, "latest", digest ? (size_t) (digest - tag - 1) : SIZE_MAX) == 0;
+}
+
+static int request_from_limit(Quantity *request, const Quantity *limit) {
+        char *text;
+
+        if (quantity_is_set(request) || !quantity_is_set(limit))
+                return 0;
+        text = strdup(limit->text);
+        if (!text)
+                return -ENOMEM;
+        *request = *limit;
+        request->text = text;
+        return 0;
+}
+
+static void port_set_defaults(ContainerPort *port, bool host_network) {
+        if (port->protocol == PROTOCOL_UNSET)
+                port->protocol = PROTOCOL_TCP;
+        /* 0 is how the API says that there is none. */
+        if (port->host_port.value == 0)
+                port->host_port = host_network ? port->container_port : (OptionalInt){ 0 };
+}
+
+static int container_set_defaults(Container *container, bool host_network) {
+        ResourceRequirements *resources = &container->resources;
+        int r;
+
+        if (container->image_pull_policy == PULL_POLICY_UNSET)
+                container->image_pull_policy = is_latest(container->image)
+                                                       ? PULL_POLICY_ALWAYS
+                                                       : PULL_POLICY_IF_NOT_PRESENT;
+        for (size_t i = 0; i < container->ports.n; i++)
+                port_set_defaults(&container->ports.items[i], host_network);
+        r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
+        if (r < 0)
+                return r;
+        return request_from_limit(&resources->requests.memory, &resources->limits.memory);
+}
+
+int pod_set_defaults(Pod *pod) {
+        PodSpec *spec = &pod->spec;
+
+        if (!pod->metadata.namespace) {
+                pod->metadata.namespace = strdup("default");
+                if (!pod->metadata.namespace)
+                        return -ENOMEM;
+        }
+        if (spec->restart_policy == RESTART_POLICY_UNSET)
+                spec->restart_policy = RESTART_POLICY_ALWAYS;
+        if (!spec->termination_grace_period_seconds.is_set)
+                spec->termination_grace_period_seconds = (OptionalInt){
+                        .is_set = true,
+                        .value = GRACE_PERIOD_DEFAULT_SEC,
+                };
+        for (size_t i = 0; i < spec->containers.n; i++) {
+                int r = container_set_defaults(&spec->containers.items[i], spec->host_network);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The way of a file's bytes: tree, then for each object decode, defaults, rules, identity. The
+ * first thing that is wrong ends it; a file is good as a whole or not at all. */
+
+#include "agent/manifest/manifest.h"
+
+#include "agent/manifest/decode.h"
+#include "agent/manifest/rules.h"
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <inttypes.h>
+#include <malloc.h>
+
+/* Beyond this many bytes parsing leaves enough behind to be given back to the kernel. */
+#define LARGE_FILE_BYTES (64 * KIB)
+
+typedef struct Parser {
+        Decoder decoder;
+        const char *node_name;
+        ManifestObjects objects;
+} Parser;
+
+void manifest_objects_done(ManifestObjects *objects) {
+        for (size_t i = 0; i < objects->pods.n; i++)
+                pod_free(objects->pods.items[i]);
+        free(objects->pods.items);
+        strv_free(objects->warnings);
+        *objects = (ManifestObjects){ 0 };
+}
+
+/* "kind" or "apiVersion": there, and a string. */
+static int read_word(const Decoder *d, const Node *node, const DecodePath *parent, const char *key,
+                     const char **ret) {
+        const DecodePath path = { .parent = parent, .key = key };
+        const Node *value = node_get(node, key);
+        char text[DESCRIPTION_SIZE];
+        int r;
+
+        if (!value || node_is_empty(value))
+                r = error_setf(d->reterr, EINVAL, "is required");
+        else if (value->kind != NODE_STRING)
+                r = error_setf(d->reterr, EINVAL, "must be a string, not %s",
+                               node_describe(value, text));
+        else {
+                *ret = value->text;
+                return 0;
+        }
+        return decode_error_at(d, value ? value : node, &path, r);
+}
+
+static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *parent,
+                       const char *kind) {
+        static const char *const planned[] = {
+                "DaemonSet", "ConfigMap", "Secret", "PriorityClass", "RuntimeClass",
+        };
+        const DecodePath path = { .parent = parent, .key = "kind" };
+        const Node *value = node_get(node, "kind");
+        char text[EXCERPT_SIZE];
+
+        for (size_t i = 0; i < N_ELEMENTS(planned); i++)
+                if (streq(kind, planned[i]))
+                        return decode_error_at(d, value, &path,
+                                               error_setf(d->reterr, EINVAL,
+                                                          "is %s, which is not supported yet",
+                                                          kind));
+        return decode_error_at(d, value, &path,
+                               error_setf(d->reterr, EINVAL,
+                                          "is %s, which a node does not run; it runs a Pod",
+                                          excerpt(text, kind)));
+}
+
+static int refuse_version(const Decoder *d, const Node *node, const DecodePath *parent,
+                          const char *version, const char *kind) {
+        const DecodePath path = { .parent = parent, .key = "apiVersion" };
+        char text[EXCERPT_SIZE];
+
+        return decode_error_at(d, node_get(node, "apiVersion"), &path,
+                               error_setf(d->reterr, EINVAL, "must be v1 for a %s, not '%s'", kind,
+                                          excerpt(text, version)));
+}
+
+/* Decoded, and nothing else. */
+static int decode_pod(Decoder *d, const Node *node, const DecodePath *path, Pod **ret) {
+        cleanup_with(pod_freep) Pod *pod = calloc(1, sizeof(*pod));
+        int r;
+
+        if (!pod)
+                return -ENOMEM;
+        r = decode_object(d, node, &pod_schema, path, pod);
+        if (r >= 0)
+                *ret = TAKE_PTR(pod);
+        return r;
+}
+
+static int refuse_twin(const Parser *parser, const Node *node, const DecodePath *parent,
+                       const Pod *pod) {
+        const DecodePath metadata = { .parent = parent, .key = "metadata" };
+        const DecodePath path = { .parent = &metadata, .key = "name" };
+        const Node *value = node_get(node_get(node, "metadata"), "name");
+        int r = error_setf(parser->decoder.reterr, EINVAL, "pod %s/%s is twice in this file",
+                           pod->metadata.namespace, pod->metadata.name);
+
+        return decode_error_at(&parser->decoder, value, &path, r);
+}
+
+static int add_pod(Parser *parser, Pod *pod) {
+        Pod **longer = reallocarray(parser->objects.pods.items, parser->objects.pods.n + 1,
+                                    sizeof(*longer));
+
+        if (!longer)
+                return -ENOMEM;
+        parser->objects.pods.items = longer;
+        longer[parser->objects.pods.n++] = pod;
+        return 0;
+}
+
+static bool has_twin(const Parser *parser, const Pod *pod) {
+        for (size_t i = 0; i < parser->objects.pods.n; i++) {
+                const ObjectMeta *other = &parser->objects.pods.items[i]->metadata;
+
+                if (streq(other->name, pod->metadata.name) &&
+                    streq(other->namespace, pod->metadata.namespace))
+                        return true;
+        }
+        return false;
+}
+
+static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        int r;
+
+        r = decode_pod(&parser->decoder, node, path, &pod);
+        if (r >= 0)
+                r = pod_set_defaults(pod);
+        if (r >= 0)
+                r = pod_validate(&parser->decoder, node, path, pod, parser->node_name);
+        if (r >= 0)
+                r = pod_set_identity(pod, parser->node_name);
+        if (r < 0)
+                return r;
+        if (has_twin(parser, pod))
+                return refuse_twin(parser, node, path, pod);
+        r = add_pod(parser, pod);
+        if (r >= 0)
+                pod = NULL;
+        return r;
+}
+
+static int parse_object(Parser *parser, const Node *node, const DecodePath *path);
+
+static int parse_list(Parser *parser, const Node *node, const DecodePath *parent) {
+        const DecodePath path = { .parent = parent, .key = "items" };
+        const Node *items = node_get(node, "items");
+        char text[DESCRIPTION_SIZE];
+
+        if (!items || items->kind == NODE_NULL)
+                return 0;
+        if (items->kind != NODE_SEQUENCE)
+                return decode_error_at(&parser->decoder, items, &path,
+                                       error_setf(parser->decoder.reterr, EINVAL,
+                                                  "must be a list, not %s",
+                                                  node_describe(items, text)));
+        for (size_t i = 0; i < items->n; i++) {
+                const DecodePath item = { .parent = &path, .index = i };
+                int r = parse_object(parser, items->items[i], &item);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int parse_object(Parser *parser, const Node *node, const DecodePath *path) {
+        const Decoder *d = &parser->decoder;
+        const char *version, *kind;
+        char text[DESCRIPTION_SIZE];
+        int r;
+
+        if (node->kind != NODE_MAPPING)
+                return decode_error_at(d, node, path,
+                                       error_setf(d->reterr, EINVAL,
+                                                  "must be an object with kind and apiVersion, not "
+                                                  "%s",
+                                                  node_describe(node, text)));
+        r = read_word(d, node, path, "apiVersion", &version);
+        if (r >= 0)
+                r = read_word(d, node, path, "kind", &kind);
+        if (r < 0)
+                return r;
+        if (!streq(kind, "Pod") && !streq(kind, "List"))
+                return refuse_kind(d, node, path, kind);
+        if (!streq(version, "v1"))
+                return refuse_version(d, node, path, version, kind);
+        return streq(kind, "Pod") ? parse_pod(parser, node, path) : parse_list(parser, node, path);
+}
+
+static int parse_documents(Parser *parser, const Tree *tree) {
+        for (size_t i = 0; i < tree->n_documents; i++) {
+                int r = 0;
+
+                if (tree->documents[i]->kind != NODE_NULL)
+                        r = parse_object(parser, tree->documents[i], NULL);
+                if (r < 0)
+                        return r;
+        }
+        if (parser->objects.pods.n == 0)
+                return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
+                                  parser->decoder.file);
+        return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
+}
+
+int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
+                   ManifestObjects *ret, Error *reterr) {
+        Parser parser = {
+                .decoder = { .file = file, .mode = DECODE_MANIFEST, .reterr = reterr },
+                .node_name = node_name,
+        };
+        Tree tree = { 0 };
+        int r;
+
+        r = tree_parse(file, data, length, &tree, reterr);
+        if (r >= 0)
+                r = parse_documents(&parser, &tree);
+        tree_done(&tree);
+        strv_free(parser.decoder.warnings);
+        if (r < 0)
+                manifest_objects_done(&parser.objects);
+        else
+                *ret = parser.objects;
+        if (length > LARGE_FILE_BYTES)
+                malloc_trim(0);
+        return r;
+}
+
+/* Paths and cgroups are named by these; a record without them is none of ours. */
+static int check_record(const Pod *pod, Error *reterr) {
+        if (!pod->metadata.namespace || !pod->metadata.uid)
+                return error_setf(reterr, EINVAL, "is no record of a pod: it has no %s",
+                                  pod->metadata.uid ? "namespace" : "UID");
+        return 0;
+}
+
+int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        Decoder decoder = { .file = "record", .mode = DECODE_RECORD, .reterr = reterr };
+        Tree tree = { 0 };
+        int r;
+
+        r = tree_parse(decoder.file, data, length, &tree, reterr);
+        if (r < 0)
+                return r;
+        if (tree.n_documents == 1)
+                r = decode_pod(&decoder, tree.documents[0], NULL, &pod);
+        else
+                r = error_setf(reterr, EINVAL, "is no record of a pod");
+        tree_done(&tree);
+        if (r >= 0)
+                r = check_record(pod, reterr);
+        if (r >= 0)
+                *ret = TAKE_PTR(pod);
+        return r;
+}

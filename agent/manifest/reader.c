@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Whether a file is still being written is asked of the kernel and not guessed from the order of
+ * inotify's letters: it grants a read lease only on a file that nobody has open for writing. The
+ * lease is given back at once. File systems without leases say that nobody writes, and then a file
+ * is read when its writer's close rings the bell. */
+
+#include "agent/manifest/reader.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+enum {
+        SETTLED_MSEC = 100, /* some ticks of the clock that stamps files */
+        EMPTY_MSEC = 500,   /* an empty file that is this young has a writer who is about to come */
+        QUIET_MSEC =
+                10000, /* whoever holds a file open and does not write any more is not waited for */
+};
+
+#define NSEC_PER_MSEC INT64_C(1000000)
+
+static bool is_manifest_name(const char *name) {
+        static const char *const endings[] = { ".yaml", ".yml", ".json" };
+        size_t n = strlen(name);
+
+        if (name[0] == '.')
+                return false;
+        for (size_t i = 0; i < N_ELEMENTS(endings); i++) {
+                size_t n_ending = strlen(endings[i]);
+
+                if (n > n_ending && streq(name + n - n_ending, endings[i]))
+                        return true;
+        }
+        return false;
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+static int list_names(DIR *dir, char ***names, size_t *n_names) {
+        for (;;) {
+                const struct dirent *entry;
+                char **longer;
+
+                errno = 0;
+                entry = readdir(dir);
+                if (!entry)
+                        return -errno;
+                if (!is_manifest_name(entry->d_name))
+                        continue;
+                if (*n_names == MANIFEST_FILES_MAX)
+                        return -E2BIG;
+                longer = reallocarray(*names, *n_names + 2, sizeof(*longer));
+                if (!longer)
+                        return -ENOMEM;
+                *names = longer;
+                longer[*n_names] = strdup(entry->d_name);
+                if (!longer[*n_names])
+                        return -ENOMEM;
+                longer[++*n_names] = NULL;
+        }
+}
+
+int reader_list(int dir_fd, char ***ret_names) {
+        cleanup_closedir DIR *dir = NULL;
+        cleanup_strv char **names = NULL;
+        size_t n_names = 0;
+        int fd, r;
+
+        /* A description of its own, so that reading begins at the beginning. */
+        fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        dir = fdopendir(fd);
+        if (!dir) {
+                r = -errno;
+                close_fd(fd);
+                return r;
+        }
+        r = list_names(dir, &names, &n_names);
+        if (r < 0)
+                return r;
+        if (n_names > 0)
+                qsort(names, n_names, sizeof(*names), compare_names);
+        *ret_names = TAKE_PTR(names);
+        return 0;
+}
+
+static int64_t nsec_of(const struct timespec *time) {
+        return time->tv_sec * INT64_C(1000000000) + time->tv_nsec;
+}
+
+static int64_t age_msec(const struct stat *st) {
+        int64_t changed = MAX(nsec_of(&st->st_mtim), nsec_of(&st->st_ctim));
+
+        return ((int64_t) now_realtime_usec() * 1000 - changed) / NSEC_PER_MSEC;
+}
+
+/* A clock that was set back must not make a file young for long. */
+static bool is_younger(const struct stat *st, int64_t msec) {
+        int64_t age = age_msec(st);
+
+        return age < msec && age > -msec;
+}
+
+static FileStamp stamp_of(const struct stat *st) {
+        return (FileStamp){
+                .device = st->st_dev,
+                .inode = st->st_ino,
+                .size = st->st_size,
+                .modified_nsec = nsec_of(&st->st_mtim),
+                .changed_nsec = nsec_of(&st->st_ctim),
+                .is_settled = !is_younger(st, SETTLED_MSEC),
+        };
+}
+
+static bool stamps_match(const FileStamp *a, const FileStamp *b) {
+        return a->device == b->device && a->inode == b->inode && a->size == b->size &&
+               a->modified_nsec == b->modified_nsec && a->changed_nsec == b->changed_nsec;
+}
+
+static const char *type_name(mode_t mode) {
+        switch (mode & S_IFMT) {
+        case S_IFDIR:
+                return "directory";
+        case S_IFIFO:
+                return "FIFO";
+        case S_IFSOCK:
+                return "socket";
+        case S_IFCHR:
+        case S_IFBLK:
+                return "device";
+        default:
+                return "special file";
+        }
+}
+
+static int check_type(const char *name, const struct stat *st, Error *reterr) {
+        if (!S_ISREG(st->st_mode))
+                return error_setf(reterr, EINVAL, "%s: is a %s; only regular files are read", name,
+                                  type_name(st->st_mode));
+        if ((uint64_t) st->st_size > MANIFEST_BYTES_MAX)
+                return error_setf(reterr, EFBIG, "%s: is larger than %zu MiB", name,
+                                  MANIFEST_BYTES_MAX / MIB);
+        return 0;
+}
+
+static int refuse_open(const char *name, int r, bool is_link, Error *reterr) {
+        if (!is_link && r == -ENOENT)
+                return r;
+        if (is_link && r == -ENOENT)
+                return error_setf(reterr, ENOENT, "%s: is a link to a file that is not there",
+                                  name);
+        if (is_link && r == -EXDEV)
+                return error_setf(reterr, EXDEV,
+                                  "%s: is a link that leads out of the directory; "
+                                  "only links within it are followed",
+                                  name);
+        if (is_link && r == -ELOOP)
+                return error_setf(reterr, ELOOP, "%s: is a link that leads in a circle", name);
+        return error_prefixf(reterr, r, "%s", name);
+}
+
+/* The lease is ours for the time between two calls. Should somebody open the file just then, the
+ * kernel tells us with a signal, which must be one that nobody minds. */
+static bool has_writer(int fd) {
+        if (fcntl(fd, F_SETSIG, SIGWINCH) < 0 || fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+                return errno == EAGAIN;
+        (void) fcntl(fd, F_SETLEASE, F_UNLCK);
+        return false;
+}
+
+static bool is_busy(int fd, const struct stat *st) {
+        if (st->st_size == 0 && is_younger(st, EMPTY_MSEC))
+                return true;
+        return is_younger(st, QUIET_MSEC) && has_writer(fd);
+}
+
+/* Opens what is a manifest or a link to one. A FIFO or a device is not opened even for a look. */
+static int open_manifest(int dir_fd, const char *name, struct stat *ret_st, Error *reterr) {
+        cleanup_close int fd = -EBADF;
+        bool is_link;
+        int r;
+
+        if (fstatat(dir_fd, name, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
+                return refuse_open(name, -errno, /* is_link= */ false, reterr);
+        is_link = S_ISLNK(ret_st->st_mode);
+        if (!is_link) {
+                r = check_type(name, ret_st, reterr);
+                if (r < 0)
+                        return r;
+        }
+        fd = open_beneath(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+        if (fd < 0)
+                return refuse_open(name, fd, is_link, reterr);
+        if (fstat(fd, ret_st) < 0)
+                return error_prefixf(reterr, -errno, "%s", name);
+        r = check_type(name, ret_st, reterr);
+        return r < 0 ? r : TAKE_FD(fd);
+}
+
+int reader_read(int dir_fd, const char *name, FileStamp *stamp, char **ret_data, size_t *ret_length,
+                Error *reterr) {
+        cleanup_close int fd = -EBADF;
+        cleanup_free char *data = NULL;
+        FileStamp before, after;
+        struct stat st;
+        size_t length;
+        int r;
+
+        fd = open_manifest(dir_fd, name, &st, reterr);
+        if (fd < 0)
+                return fd;
+        before = stamp_of(&st);
+        if (stamp->is_settled && stamps_match(stamp, &before))
+                return READER_UNCHANGED;
+        if (is_busy(fd, &st))
+                return READER_BUSY;
+        r = read_stream(fd, MANIFEST_BYTES_MAX, &data, &length);
+        if (r >= 0 && fstat(fd, &st) < 0)
+                r = -errno;
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", name);
+        after = stamp_of(&st);
+        /* Somebody came while we read. */
+        if (!stamps_match(&before, &after))
+                return READER_BUSY;
+        *stamp = before;
+        *ret_data = TAKE_PTR(data);
+        *ret_length = length;
+        return 0;
+}

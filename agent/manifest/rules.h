@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What happens to a Pod between decoding and the caller: Kubernetes' defaults, Kubernetes' rules,
+ * and the identity of a pod that comes from a file. */
+
+#include "agent/manifest/decode.h"
+#include "agent/model/pod.h"
+
+/* As core/v1 defaults them: restartPolicy, grace period, pull policies, protocols, host ports under
+ * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
+int pod_set_defaults(Pod *pod);
+
+/* What a table cannot say: uniqueness, references, and what depends on another field. 'root' is the
+ * pod's node, 'path' where it lies in its file. 0 or -EINVAL with the place. */
+int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
+                 const char *node_name);
+
+/* "<name>-<node>", spec.nodeName, the UID and the kubelet's annotations. The UID is computed from
+ * node, namespace, name and spec: the file's name, its comments and labels do not change it. 0 or
+ * -ENOMEM. */
+int pod_set_identity(Pod *pod, const char *node_name);

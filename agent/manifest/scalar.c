@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/scalar.h"
+
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+
+enum {
+        NUMBER_LENGTH_MAX = 400 /* of digits that anybody writes; what is longer is a string */
+};
+
+#define YAML_TAG_PREFIX "tag:yaml.org,2002:"
+
+/* A whole number as it was written. */
+typedef struct Integer {
+        bool is_negative;
+        bool is_too_large; /* for 64 bits */
+        uint64_t magnitude;
+} Integer;
+
+static bool is_one_of(const char *text, const char *const *words) {
+        for (; *words; words++)
+                if (streq(text, *words))
+                        return true;
+        return false;
+}
+
+static const char *const words_true[] = {
+        "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON", NULL,
+};
+static const char *const words_false[] = {
+        "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF", NULL,
+};
+static const char *const words_null[] = {
+        "", "~", "null", "Null", "NULL", NULL,
+};
+static const char *const words_float[] = {
+        ".nan",  ".NaN",  ".NAN",  ".inf",  ".Inf",  ".INF", "+.inf",
+        "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL,
+};
+
+/* The base that a prefix says, which is skipped: 0x 0o 0b, and 0 for octal. */
+static unsigned skip_base(const char **text) {
+        const char *p = *text;
+        char letter;
+
+        if (p[0] != '0' || p[1] == '\0')
+                return 10;
+        letter = (char) tolower((unsigned char) p[1]);
+        *text += letter == 'x' || letter == 'o' || letter == 'b' ? 2 : 1;
+        return letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
+}
+
+static unsigned digit_value(char c) {
+        if (c >= '0' && c <= '9')
+                return (unsigned) (c - '0');
+        c = (char) tolower((unsigned char) c);
+        return c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10 : 255;
+}
+
+/* As strconv.ParseInt(…, 0, 64), then ParseUint(). The text has no underscores any more. */
+static bool parse_integer(const char *text, Integer *ret) {
+        Integer integer = { .is_negative = *text == '-' };
+        bool has_sign = *text == '-' || *text == '+';
+        unsigned base;
+
+        text += has_sign;
+        base = skip_base(&text);
+        if (!*text)
+                return false;
+        for (; *text; text++) {
+                unsigned digit = digit_value(*text);
+
+                if (digit >= base)
+                        return false;
+                if (__builtin_mul_overflow(integer.magnitude, base, &integer.magnitude) ||
+                    __builtin_add_overflow(integer.magnitude, digit, &integer.magnitude))
+                        integer.is_too_large = true;
+        }
+        if (has_sign && integer.magnitude > (uint64_t) INT64_MAX + integer.is_negative)
+                integer.is_too_large = true;
+        *ret = integer;
+        return true;
+}
+
+static const char *skip_digits(const char *text) {
+        return text + strspn(text, "0123456789");
+}
+
+/* [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)? */
+static bool is_float(const char *text) {
+        const char *start, *end;
+
+        text += *text == '-' || *text == '+';
+        start = text;
+        end = skip_digits(text);
+        if (*end == '.')
+                end = skip_digits(end + 1);
+        if (end == start || (*start == '.' && end == start + 1))
+                return false;
+        if (*end == 'e' || *end == 'E') {
+                end++;
+                end += *end == '-' || *end == '+';
+                if (!isdigit((unsigned char) *end))
+                        return false;
+                end = skip_digits(end);
+        }
+        return *end == '\0';
+}
+
+/* Copies without the underscores that may stand between digits. False where it is too long. */
+static bool strip_underscores(const char *text, char buffer[NUMBER_LENGTH_MAX + 1]) {
+        size_t n = 0;
+
+        for (; *text; text++) {
+                if (*text == '_')
+                        continue;
+                if (n == NUMBER_LENGTH_MAX)
+                        return false;
+                buffer[n++] = *text;
+        }
+        buffer[n] = '\0';
+        return true;
+}
+
+static NodeKind resolve_number(const char *text) {
+        char plain[NUMBER_LENGTH_MAX + 1];
+        Integer integer;
+
+        if (*text == '.')
+                return is_float(text) ? NODE_FLOAT : NODE_STRING;
+        if (!strip_underscores(text, plain))
+                return NODE_STRING;
+        if (parse_integer(plain, &integer))
+                return integer.is_too_large ? NODE_FLOAT : NODE_INT;
+        return is_float(plain) ? NODE_FLOAT : NODE_STRING;
+}
+
+NodeKind scalar_resolve(const char *text) {
+        if (is_one_of(text, words_null))
+                return NODE_NULL;
+        if (is_one_of(text, words_true) || is_one_of(text, words_false))
+                return NODE_BOOL;
+        if (is_one_of(text, words_float))
+                return NODE_FLOAT;
+        if (isdigit((unsigned char) *text) || strchr("+-.", *text))
+                return resolve_number(text);
+        return NODE_STRING;
+}
+
+int scalar_resolve_tagged(const char *text, const char *tag, NodeKind *ret) {
+        static const struct {
+                const char *tag;
+                NodeKind kind;
+        } tags[] = {
+                { "null", NODE_NULL },
+                { "bool", NODE_BOOL },
+                { "int", NODE_INT },
+                { "float", NODE_FLOAT },
+        };
+        NodeKind kind = scalar_resolve(text);
+
+        /* A lone "!" means: no guessing. */
+        if (streq(tag, "!") || streq(tag, YAML_TAG_PREFIX "str")) {
+                *ret = NODE_STRING;
+                return 0;
+        }
+        if (strncmp(tag, YAML_TAG_PREFIX, strlen(YAML_TAG_PREFIX)) != 0)
+                return -EINVAL;
+        tag += strlen(YAML_TAG_PREFIX);
+        for (size_t i = 0; i < N_ELEMENTS(tags); i++) {
+                bool is_whole_float = tags[i].kind == NODE_FLOAT && kind == NODE_INT;
+
+                if (streq(tag, tags[i].tag) && (kind == tags[i].kind || is_whole_float)) {
+                        *ret = tags[i].kind;
+                        return 0;
+                }
+        }
+        return -EINVAL;
+}
+
+bool node_bool(const Node *node) {
+        return is_one_of(node->text, words_true);
+}
+
+bool node_is_empty(const Node *node) {
+        if (node->kind == NODE_NULL)
+                return true;
+        if (node->kind == NODE_STRING)
+                return node->text[0] == '\0';
+        return !node_is_scalar(node) && node->n == 0;
+}
+
+static bool float_value(const Node *node, double *ret) {
+        char plain[NUMBER_LENGTH_MAX + 1];
+
+        if (is_one_of(node->text, words_float) || !strip_underscores(node->text, plain))
+                return false;
+        *ret = strtod(plain, NULL);
+        return isfinite(*ret);
+}
+
+static bool integer_of(const Node *node, Integer *ret) {
+        char plain[NUMBER_LENGTH_MAX + 1];
+
+        return strip_underscores(node->text, plain) && parse_integer(plain, ret);
+}
+
+bool node_int(const Node *node, int64_t *ret) {
+        Integer integer;
+        double number;
+
+        if (node->kind == NODE_INT && integer_of(node, &integer) &&
+            integer.magnitude <= (uint64_t) INT64_MAX) {
+                *ret = integer.is_negative ? -(int64_t) integer.magnitude
+                                           : (int64_t) integer.magnitude;
+                return true;
+        }
+        if (node->kind == NODE_FLOAT && float_value(node, &number) && number > -0x1p53 &&
+            number < 0x1p53 && (double) (int64_t) number == number) {
+                *ret = (int64_t) number;
+                return true;
+        }
+        return false;
+}
+
+/* The fewest digits that read back as the same number, without an exponent where JSON has none. */
+static void format_float(char buffer[NUMBER_SIZE], double number) {
+        int digits = 0, exponent;
+
+        do
+                (void) snprintf(buffer, NUMBER_SIZE, "%.*e", digits, number);
+        while (strtod(buffer, NULL) != number && ++digits < 17);
+        exponent = (int) strtol(strchr(buffer, 'e') + 1, NULL, 10);
+        if (exponent >= -6 && exponent < 21)
+                (void) snprintf(buffer, NUMBER_SIZE, "%.*f", MAX(digits - exponent, 0), number);
+}
+
+bool node_number(const Node *node, char buffer[NUMBER_SIZE]) {
+        Integer integer;
+        double number;
+
+        if (node->kind == NODE_INT && integer_of(node, &integer)) {
+                (void) snprintf(buffer, NUMBER_SIZE, "%s%" PRIu64, integer.is_negative ? "-" : "",
+                                integer.magnitude);
+                return true;
+        }
+        if (node->kind != NODE_FLOAT || !float_value(node, &number))
+                return false;
+        format_float(buffer, number);
+        return true;
+}
+
+const char *node_describe(const Node *node, char buffer[DESCRIPTION_SIZE]) {
+        static const char *const forms[] = {
+                [NODE_NULL] = "nothing",         [NODE_BOOL] = "the boolean %s",
+                [NODE_INT] = "the number %s",    [NODE_FLOAT] = "the number %s",
+                [NODE_STRING] = "the string %s", [NODE_SEQUENCE] = "a list",
+                [NODE_MAPPING] = "a mapping",
+        };
+        char text[EXCERPT_SIZE];
+        const char *form = forms[node->kind], *hole = strstr(form, "%s");
+        const char *quote = node->kind == NODE_STRING ? "'" : "";
+
+        if (!hole)
+                return strcpy(buffer, form);
+        (void) snprintf(buffer, DESCRIPTION_SIZE, "%.*s%s%s%s", (int) (hole - form), form, quote,
+                        excerpt(text, node->text), quote);
+        return buffer;
+}

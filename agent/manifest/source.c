@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The directory of manifests. inotify is a doorbell here: whatever it says, the directory is
+ * scanned once when the loop has drained it, and what the scan finds is compared with what is
+ * known. So a full queue, an editor's dance of renames and the start are all one path.
+ *
+ * Nothing goes because it cannot be read. Pods are dropped only where their file is not in a
+ * directory that can be listed, and is the one that we knew, or has manifests itself.
+ *
+ * While all is well no timer runs. One is armed while somebody is writing a file, for a moment
+ * after a file vanished (it is often coming back under its name), while the directory cannot be
+ * read, and where there is no inotify to be had. */
+
+#include "agent/manifest/entry.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#define BUSY_RETRY_USEC    (250 * USEC_PER_MSEC)
+#define MISSING_USEC       (250 * USEC_PER_MSEC)
+#define TROUBLE_RETRY_USEC (1 * USEC_PER_SEC)
+#define POLL_USEC          (5 * USEC_PER_SEC)
+
+/* After the exits of processes and after timers: those are about pods that run. */
+enum {
+        BELL_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 10,
+        SCAN_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 11,
+        RINGS_MAX = 1000,
+};
+
+struct ManifestSource {
+        sd_event *event;
+        char *directory;
+        char *node_name;
+        manifest_changed_t on_changed;
+        void *userdata;
+
+        EntryTable table;
+        char *trouble;
+        unsigned generation;
+
+        /* The directory that the present set came from, and the one that is watched. */
+        dev_t known_device;
+        ino_t known_inode;
+        bool is_known;
+        dev_t watched_device;
+        ino_t watched_inode;
+        bool has_said_polling;
+        bool is_unresolved; /* the last scan could not be finished for want of memory */
+        unsigned n_rings;   /* since the last scan */
+
+        sd_event_source *bell;
+        sd_event_source *scan;
+        sd_event_source *timer;
+};
+
+/* What a scan comes to. */
+typedef struct Scan {
+        ManifestSource *source;
+        int dir_fd;
+        bool has_changed;
+        uint64_t next_usec; /* when to look again, from now; USEC_INFINITY: when the bell rings */
+} Scan;
+
+static void scan_again_in(Scan *scan, uint64_t usec) {
+        scan->next_usec = MIN(scan->next_usec, usec);
+}
+
+static int on_bell(sd_event_source *bell, const struct inotify_event *event, void *userdata);
+
+/* Watches the directory that is open, unless it is watched already. */
+static void watch(Scan *scan, const struct stat *st) {
+        static const uint32_t mask = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
+                                     IN_DELETE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF |
+                                     IN_ONLYDIR | IN_EXCL_UNLINK;
+        ManifestSource *source = scan->source;
+        int r;
+
+        if (source->bell && source->watched_device == st->st_dev &&
+            source->watched_inode == st->st_ino)
+                return;
+        source->bell = sd_event_source_disable_unref(source->bell);
+        r = sd_event_add_inotify_fd(source->event, &source->bell, scan->dir_fd, mask, on_bell,
+                                    source);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source->bell, BELL_PRIORITY);
+        if (r < 0) {
+                source->bell = sd_event_source_disable_unref(source->bell);
+                if (!source->has_said_polling)
+                        log_warning_errno(r, "Cannot watch '%s', looking every 5 seconds instead",
+                                          source->directory);
+                source->has_said_polling = true;
+                return;
+        }
+        (void) sd_event_source_set_description(source->bell, "manifest-directory");
+        source->watched_device = st->st_dev;
+        source->watched_inode = st->st_ino;
+        source->has_said_polling = false;
+}
+
+static void set_trouble_take(Scan *scan, char *trouble) {
+        if (!streq_ptr(scan->source->trouble, trouble))
+                scan->has_changed = true;
+        free(scan->source->trouble);
+        scan->source->trouble = trouble;
+}
+
+static void set_trouble(Scan *scan, const char *what) {
+        char *trouble;
+
+        if (asprintf(&trouble, "%s: %s", scan->source->directory, what) < 0)
+                trouble = NULL;
+        set_trouble_take(scan, trouble);
+}
+
+/* The bytes of a file in the place of those that we had. */
+static int take_bytes(Scan *scan, Entry *entry, const char *data, size_t length, Error *reterr) {
+        ManifestObjects objects = { 0 };
+        char hash[SHA256_HEX_SIZE];
+        int r;
+
+        sha256_hex(data, length, hash);
+        if (streq(hash, entry->manifest.hash))
+                return READER_UNCHANGED;
+        r = manifest_parse(entry->manifest.file, data, length, scan->source->node_name, &objects,
+                           reterr);
+        if (r >= 0)
+                r = entry_set_objects(entry, &objects);
+        manifest_objects_done(&objects);
+        /* Where memory ended it is worth another try. */
+        if (r != -ENOMEM)
+                memcpy(entry->manifest.hash, hash, sizeof(hash));
+        return r;
+}
+
+/* What is said of a file that cannot be used, or NULL. The last good pods stay either way. */
+static int set_entry_trouble(Scan *scan, Entry *entry, const char *text) {
+        char *trouble = text ? strdup(text) : NULL;
+
+        if (text && !trouble)
+                return -ENOMEM;
+        if (entry_set_trouble_take(entry, trouble))
+                scan->has_changed = true;
+        return 0;
+}
+
+/* It cannot be read at all. When it can be again, it counts as new whatever it holds. */
+static int on_unreadable(Scan *scan, Entry *entry, const char *text) {
+        entry->stamp = (FileStamp){ 0 };
+        entry->manifest.hash[0] = '\0';
+        return set_entry_trouble(scan, entry, text);
+}
+
+static int on_bytes(Scan *scan, Entry *entry, const FileStamp *stamp, const char *data,
+                    size_t length) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = take_bytes(scan, entry, data, length, &error);
+
+        if (r == -ENOMEM)
+                return r;
+        entry->stamp = *stamp;
+        if (r == READER_UNCHANGED)
+                return 0;
+        scan->has_changed = true;
+        return set_entry_trouble(scan, entry, r < 0 ? error_message(&error, r) : NULL);
+}
+
+/* What may go away without anything happening in the directory. */
+static bool is_passing(int r) {
+        return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO || r == -ESTALE;
+}
+
+/* One name of the directory. Only the end of memory is an error here. */
+static int scan_file(Scan *scan, const char *file) {
+        Entry *entry = entry_table_find(&scan->source->table, file);
+        FileStamp stamp = entry ? entry->stamp : (FileStamp){ 0 };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        r = reader_read(scan->dir_fd, file, &stamp, &data, &length, &error);
+        if (r == READER_BUSY)
+                scan_again_in(scan, BUSY_RETRY_USEC);
+        /* A new one is not talked of before it is whole; one that vanished since it was listed is
+         * as one that was not listed. */
+        if ((r == READER_BUSY && !entry) || (r == -ENOENT && !error.message))
+                return 0;
+        if (!entry)
+                entry = entry_table_get(&scan->source->table, file);
+        if (!entry)
+                return -ENOMEM;
+        entry->generation = scan->source->generation;
+        entry->missing_since = 0;
+        if (is_passing(r))
+                scan_again_in(scan, TROUBLE_RETRY_USEC);
+        if (r < 0)
+                return on_unreadable(scan, entry, error_message(&error, r));
+        return r == 0 ? on_bytes(scan, entry, &stamp, data, length) : 0;
+}
+
+/* A file that this scan did not see. It is given a moment: an editor that saves by renaming takes
+ * the name away first. */
+static bool is_gone(Scan *scan, Entry *entry, bool is_first) {
+        uint64_t now = now_boottime_usec();
+
+        if (entry->generation == scan->source->generation)
+                return false;
+        if (is_first || entry->pods.n == 0)
+                return true;
+        if (entry->missing_since == 0)
+                entry->missing_since = now;
+        if (now - entry->missing_since >= MISSING_USEC)
+                return true;
+        scan_again_in(scan, MISSING_USEC - (now - entry->missing_since));
+        return false;
+}
+
+static void drop_gone(Scan *scan, bool is_first) {
+        EntryTable *table = &scan->source->table;
+
+        for (size_t i = table->n; i > 0; i--)
+                if (is_gone(scan, table->entries[i - 1], is_first)) {
+                        entry_table_remove(table, i - 1);
+                        scan->has_changed = true;
+                }
+}
+
+/* Another directory in the place of the one we knew, and nothing in it: something was mounted over
+ * it or unmounted, or it was made anew and is still to be filled. */
+static bool is_suspicious(const ManifestSource *source, const struct stat *st, char *const *names) {
+        bool is_same = st->st_dev == source->known_device && st->st_ino == source->known_inode;
+
+        return source->is_known && !is_same && !names && source->table.n > 0;
+}
+
+static int scan_names(Scan *scan, const struct stat *st, char **names) {
+        ManifestSource *source = scan->source;
+        bool is_first = source->generation == 0;
+
+        source->generation++;
+        strv_foreach(name, names) {
+                int r = scan_file(scan, *name);
+                if (r < 0)
+                        return r;
+        }
+        drop_gone(scan, is_first);
+        source->known_device = st->st_dev;
+        source->known_inode = st->st_ino;
+        source->is_known = true;
+        return 0;
+}
+
+static void scan_open_directory(Scan *scan) {
+        cleanup_strv char **names = NULL;
+        struct stat st;
+        int r;
+
+        if (fstat(scan->dir_fd, &st) < 0) {
+                set_trouble(scan, strerror(errno));
+                scan_again_in(scan, TROUBLE_RETRY_USEC);
+                return;
+        }
+        watch(scan, &st);
+        if (!scan->source->bell)
+                scan_again_in(scan, POLL_USEC);
+
+        r = reader_list(scan->dir_fd, &names);
+        if (r >= 0 && is_suspicious(scan->source, &st, names)) {
+                set_trouble(scan, "is another directory than it was, and an empty one; "
+                                  "its pods are kept");
+                scan_again_in(scan, TROUBLE_RETRY_USEC);
+                return;
+        }
+        if (r >= 0)
+                r = scan_names(scan, &st, names);
+        if (r < 0) {
+                set_trouble(scan, r == -E2BIG ? "holds too many manifests" : strerror(-r));
+                scan_again_in(scan, TROUBLE_RETRY_USEC);
+        } else
+                set_trouble_take(scan, NULL);
+}
+
+static void arm_timer(ManifestSource *source, uint64_t usec) {
+        int r = 0;
+
+        if (usec == USEC_INFINITY)
+                r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
+        else {
+                r = sd_event_source_set_time_relative(source->timer, usec);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(source->timer, SD_EVENT_ONESHOT);
+        }
+        if (r < 0)
+                log_warning_errno(r, "Cannot set the timer of '%s'", source->directory);
+}
+
+/* True where anything is other than before. While memory does not suffice to say who has which
+ * name, nobody is told anything. */
+static bool scan_directory(ManifestSource *source) {
+        cleanup_close int fd =
+                openat(AT_FDCWD, source->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        Scan scan = { .source = source, .dir_fd = fd, .next_usec = USEC_INFINITY };
+        bool has_changed;
+        int r;
+
+        if (fd >= 0)
+                scan_open_directory(&scan);
+        else {
+                set_trouble(&scan, strerror(errno));
+                source->bell = sd_event_source_disable_unref(source->bell);
+                scan_again_in(&scan, TROUBLE_RETRY_USEC);
+        }
+        r = entry_table_resolve(&source->table, now_realtime_usec());
+        if (r < 0)
+                scan_again_in(&scan, TROUBLE_RETRY_USEC);
+        has_changed = scan.has_changed || r > 0 || source->is_unresolved;
+        source->is_unresolved = r < 0;
+        source->n_rings = 0;
+        arm_timer(source, scan.next_usec);
+        return has_changed && !source->is_unresolved;
+}
+
+static int on_scan(sd_event_source *event_source, void *userdata) {
+        ManifestSource *source = userdata;
+
+        if (scan_directory(source))
+                source->on_changed(source->userdata);
+        return 0;
+}
+
+static int on_bell(sd_event_source *bell, const struct inotify_event *event, void *userdata) {
+        ManifestSource *source = userdata;
+
+        if (event->mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT))
+                source->watched_inode = 0;
+        /* A bell that never rests must not keep us from looking. */
+        if (++source->n_rings > RINGS_MAX)
+                return on_scan(bell, source);
+        return sd_event_source_set_enabled(source->scan, SD_EVENT_ONESHOT);
+}
+
+static int on_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
+        return on_scan(timer, userdata);
+}
+
+static int add_sources(ManifestSource *source) {
+        int r;
+
+        r = sd_event_add_defer(source->event, &source->scan, on_scan, source);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(source->scan, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source->scan, SCAN_PRIORITY);
+        if (r >= 0)
+                r = sd_event_add_time(source->event, &source->timer, CLOCK_BOOTTIME, 0,
+                                      50 * USEC_PER_MSEC, on_timer, source);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source->timer, SCAN_PRIORITY);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(source->scan, "manifest-scan");
+        (void) sd_event_source_set_description(source->timer, "manifest-timer");
+        return 0;
+}
+
+int manifest_source_new(sd_event *event, const char *directory, const char *node_name,
+                        manifest_changed_t on_changed, void *userdata, ManifestSource **ret) {
+        cleanup_with(manifest_source_freep) ManifestSource *source = calloc(1, sizeof(*source));
+        int r;
+
+        if (!source)
+                return -ENOMEM;
+        source->event = sd_event_ref(event);
+        source->directory = strdup(directory);
+        source->node_name = strdup(node_name);
+        source->on_changed = on_changed;
+        source->userdata = userdata;
+        if (!source->directory || !source->node_name)
+                return -ENOMEM;
+        r = add_sources(source);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(source);
+        return 0;
+}
+
+int manifest_source_seed_take(ManifestSource *source, const char *file, Pod *pod) {
+        Entry *entry = entry_table_get(&source->table, file);
+
+        if (!entry) {
+                pod_free(pod);
+                return -ENOMEM;
+        }
+        return entry_seed_take(entry, pod);
+}
+
+int manifest_source_start(ManifestSource *source, Error *reterr) {
+        (void) scan_directory(source);
+        if (source->is_unresolved)
+                return error_prefixf(reterr, -ENOMEM, "%s", source->directory);
+        source->on_changed(source->userdata);
+        return 0;
+}
+
+const char *manifest_source_trouble(const ManifestSource *source) {
+        return source->trouble;
+}
+
+size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret) {
+        *ret = source->table.manifests;
+        return source->table.n;
+}
+
+ManifestSource *manifest_source_free(ManifestSource *source) {
+        if (!source)
+                return NULL;
+        sd_event_source_disable_unref(source->timer);
+        sd_event_source_disable_unref(source->scan);
+        sd_event_source_disable_unref(source->bell);
+        entry_table_done(&source->table);
+        free(source->trouble);
+        free(source->node_name);
+        free(source->directory);
+        sd_event_unref(source->event);
+        free(source);
+        return NULL;
+}

@@ -1,0 +1,570 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The tree is built from libyaml's events, without recursion: finished nodes wait on a stack until
+ * their parent ends and takes them.
+ *
+ * Nothing a file says can make it large. Every node counts against a budget when it is made, and an
+ * alias counts with all that it stands for although it only shares the node, so that a walk over
+ * the tree is as bounded as its memory. */
+
+#include "agent/manifest/tree.h"
+
+#include "agent/manifest/scalar.h"
+#include "agent/manifest/text.h"
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <yaml.h>
+
+#define CHUNK_SIZE (16 * KIB)
+
+typedef struct Chunk Chunk;
+struct Chunk {
+        Chunk *next;
+        size_t used;
+        size_t size;
+        _Alignas(max_align_t) char data[];
+};
+
+struct Arena {
+        Chunk *chunks;
+};
+
+/* A collection that has not ended. */
+typedef struct Frame {
+        Node *node;
+        size_t first; /* of its children on the stack */
+} Frame;
+
+typedef struct Anchor {
+        const char *name;
+        const Node *node;
+} Anchor;
+
+typedef struct Builder {
+        const char *file;
+        const char *data; /* what the parser reads */
+        Tree tree;
+        yaml_parser_t parser;
+        const Node **stack;
+        size_t n_stack;
+        size_t stack_size;
+        Frame frames[TREE_DEPTH_MAX];
+        size_t depth;
+        Anchor anchors[TREE_ANCHORS_MAX];
+        size_t n_anchors;
+        size_t n_nodes;
+        Error *reterr;
+} Builder;
+
+/* A pair on its way into a mapping. */
+typedef struct Entry {
+        const Node *key;
+        const Node *value;
+        size_t rank; /* 0: written here; 1, 2…: merged, the first wins */
+        size_t order;
+} Entry;
+
+static void *arena_alloc(Arena *arena, size_t size) {
+        Chunk *chunk = arena->chunks;
+        void *p;
+
+        size = (size + 7) & ~(size_t) 7;
+        if (!chunk || chunk->size - chunk->used < size) {
+                size_t room = MAX(size, (size_t) CHUNK_SIZE);
+
+                chunk = malloc(sizeof(*chunk) + room);
+                if (!chunk)
+                        return NULL;
+                *chunk = (Chunk){ .next = arena->chunks, .size = room };
+                arena->chunks = chunk;
+        }
+        p = chunk->data + chunk->used;
+        chunk->used += size;
+        return p;
+}
+
+static const char *arena_text(Arena *arena, const char *text, size_t length) {
+        char *copy = arena_alloc(arena, length + 1);
+
+        if (copy) {
+                memcpy(copy, text, length);
+                copy[length] = '\0';
+        }
+        return copy;
+}
+
+void tree_done(Tree *tree) {
+        Chunk *chunk = tree->arena ? tree->arena->chunks : NULL;
+
+        while (chunk) {
+                Chunk *next = chunk->next;
+                free(chunk);
+                chunk = next;
+        }
+        free(tree->arena);
+        free(tree->documents);
+        *tree = (Tree){ 0 };
+}
+
+static int refuse_at(Builder *b, size_t line, size_t column, const char *format, ...)
+        printf_like(4, 5);
+static int refuse_at(Builder *b, size_t line, size_t column, const char *format, ...) {
+        cleanup_free char *sentence = NULL;
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&sentence, format, ap);
+        va_end(ap);
+        if (r < 0) {
+                sentence = NULL;
+                return -ENOMEM;
+        }
+        return error_setf(b->reterr, EINVAL, "%s:%zu:%zu: %s", b->file, line, column, sentence);
+}
+
+/* A new node at an event, counted. */
+static int node_new(Builder *b, NodeKind kind, const yaml_event_t *event, Node **ret) {
+        size_t line = event->start_mark.line + 1, column = event->start_mark.column + 1;
+        Node *node;
+
+        if (++b->n_nodes > TREE_NODES_MAX)
+                return refuse_at(b, line, column, "holds more than %d values", TREE_NODES_MAX);
+        node = arena_alloc(b->tree.arena, sizeof(*node));
+        if (!node)
+                return -ENOMEM;
+        *node = (Node){
+                .kind = kind,
+                .line = (uint32_t) line,
+                .column = (uint32_t) column,
+                .weight = 1,
+                .height = 1,
+        };
+        *ret = node;
+        return 0;
+}
+
+static int anchor_add(Builder *b, const yaml_char_t *name, const Node *node) {
+        const char *text = (const char *) name;
+
+        if (!name)
+                return 0;
+        if (b->n_anchors == TREE_ANCHORS_MAX)
+                return refuse_at(b, node->line, node->column, "holds more than %d anchors",
+                                 TREE_ANCHORS_MAX);
+        text = arena_text(b->tree.arena, text, strlen(text));
+        if (!text)
+                return -ENOMEM;
+        b->anchors[b->n_anchors++] = (Anchor){ .name = text, .node = node };
+        return 0;
+}
+
+static int push(Builder *b, const Node *node) {
+        if (b->n_stack == b->stack_size) {
+                size_t size = MAX(b->stack_size * 2, (size_t) 64);
+                const Node **larger = reallocarray(b->stack, size, sizeof(*larger));
+
+                if (!larger)
+                        return -ENOMEM;
+                b->stack = larger;
+                b->stack_size = size;
+        }
+        b->stack[b->n_stack++] = node;
+        return 0;
+}
+
+static int document_add(Builder *b, const Node *root) {
+        const Node **longer =
+                reallocarray(b->tree.documents, b->tree.n_documents + 1, sizeof(*longer));
+
+        if (!longer)
+                return -ENOMEM;
+        b->tree.documents = longer;
+        b->tree.documents[b->tree.n_documents++] = root;
+        return 0;
+}
+
+/* A node is finished: a child of the innermost collection, or a document. */
+static int finish(Builder *b, const Node *node) {
+        return b->depth > 0 ? push(b, node) : document_add(b, node);
+}
+
+static int refuse_tag(Builder *b, const Node *node, const yaml_char_t *tag) {
+        char text[EXCERPT_SIZE];
+
+        return refuse_at(b, node->line, node->column,
+                         "has the tag '%s', which does not go with it; leave it out",
+                         excerpt(text, (const char *) tag));
+}
+
+static int on_scalar(Builder *b, const yaml_event_t *event) {
+        const char *value = (const char *) event->data.scalar.value;
+        const char *tag = (const char *) event->data.scalar.tag;
+        size_t length = event->data.scalar.length;
+        Node *node;
+        int r;
+
+        r = node_new(b, NODE_STRING, event, &node);
+        if (r < 0)
+                return r;
+        if (memchr(value, '\0', length))
+                return refuse_at(b, node->line, node->column, "holds a NUL character");
+        node->text = arena_text(b->tree.arena, value, length);
+        if (!node->text)
+                return -ENOMEM;
+        if (tag) {
+                if (scalar_resolve_tagged(node->text, tag, &node->kind) < 0)
+                        return refuse_tag(b, node, event->data.scalar.tag);
+        } else if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+                node->kind = scalar_resolve(node->text);
+        r = anchor_add(b, event->data.scalar.anchor, node);
+        return r < 0 ? r : finish(b, node);
+}
+
+static int on_alias(Builder *b, const yaml_event_t *event) {
+        size_t line = event->start_mark.line + 1, column = event->start_mark.column + 1;
+        const char *name = (const char *) event->data.alias.anchor;
+        const Node *node = NULL;
+        char text[EXCERPT_SIZE];
+
+        for (size_t i = b->n_anchors; i > 0 && !node; i--)
+                if (streq(b->anchors[i - 1].name, name))
+                        node = b->anchors[i - 1].node;
+        excerpt(text, name);
+        if (!node)
+                return refuse_at(b, line, column, "the alias '*%s' has no anchor before it", text);
+        /* A collection gets its weight when it ends. */
+        if (node->weight == 0)
+                return refuse_at(b, line, column, "the alias '*%s' stands in what it names", text);
+        b->n_nodes += node->weight;
+        if (b->n_nodes > TREE_NODES_MAX)
+                return refuse_at(b, line, column, "holds more than %d values, aliases expanded",
+                                 TREE_NODES_MAX);
+        if (b->depth + node->height > TREE_DEPTH_MAX)
+                return refuse_at(b, line, column, "is nested deeper than %d levels",
+                                 TREE_DEPTH_MAX);
+        return finish(b, node);
+}
+
+static int on_start(Builder *b, const yaml_event_t *event, NodeKind kind, const yaml_char_t *tag,
+                    const yaml_char_t *anchor) {
+        const char *own = kind == NODE_MAPPING ? YAML_MAP_TAG : YAML_SEQ_TAG;
+        Node *node;
+        int r;
+
+        r = node_new(b, kind, event, &node);
+        if (r < 0)
+                return r;
+        if (tag && !streq((const char *) tag, own) && !streq((const char *) tag, "!"))
+                return refuse_tag(b, node, tag);
+        if (b->depth == TREE_DEPTH_MAX)
+                return refuse_at(b, node->line, node->column, "is nested deeper than %d levels",
+                                 TREE_DEPTH_MAX);
+        node->weight = 0;
+        b->frames[b->depth++] = (Frame){ .node = node, .first = b->n_stack };
+        return anchor_add(b, anchor, node);
+}
+
+/* Gives a node its children: weight and height are known then. */
+static int adopt(Builder *b, Node *node, const Node *const *children, size_t n_children) {
+        node->weight = 1;
+        if (n_children == 0)
+                return 0;
+        node->items = arena_alloc(b->tree.arena, n_children * sizeof(*node->items));
+        if (!node->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < n_children; i++) {
+                node->items[i] = children[i];
+                node->weight += children[i]->weight;
+                node->height = MAX(node->height, children[i]->height + 1);
+        }
+        return 0;
+}
+
+/* Keys are strings in JSON; what YAML takes for a boolean or a number is written as one. */
+static int key_to_string(Builder *b, const Node **key) {
+        char number[NUMBER_SIZE], text[DESCRIPTION_SIZE];
+        const char *name = NULL;
+        Node *copy;
+
+        if ((*key)->kind == NODE_STRING)
+                return 0;
+        if ((*key)->kind == NODE_BOOL)
+                name = node_bool(*key) ? "true" : "false";
+        else if ((*key)->kind == NODE_INT && node_number(*key, number))
+                name = number;
+        else
+                return refuse_at(b, (*key)->line, (*key)->column, "a key must be a string, not %s",
+                                 node_describe(*key, text));
+        copy = arena_alloc(b->tree.arena, sizeof(*copy));
+        if (!copy)
+                return -ENOMEM;
+        *copy = **key;
+        copy->kind = NODE_STRING;
+        copy->text = arena_text(b->tree.arena, name, strlen(name));
+        *key = copy;
+        return copy->text ? 0 : -ENOMEM;
+}
+
+static int compare_entries(const void *a, const void *b) {
+        const Entry *left = a, *right = b;
+        int r = strcmp(left->key->text, right->key->text);
+
+        if (r == 0)
+                r = left->rank < right->rank ? -1 : left->rank > right->rank;
+        return r != 0 ? r : left->order < right->order ? -1 : left->order > right->order;
+}
+
+static int compare_order(const void *a, const void *b) {
+        const Entry *left = a, *right = b;
+
+        return left->order < right->order ? -1 : left->order > right->order;
+}
+
+static bool is_merge_key(const Node *key) {
+        return key->kind == NODE_STRING && streq(key->text, "<<");
+}
+
+/* Mappings that a merge key's value names: itself, or the items of a list. */
+static size_t merge_sources(const Node *const *value, const Node *const **ret) {
+        if ((*value)->kind == NODE_SEQUENCE) {
+                *ret = (*value)->items;
+                return (*value)->n;
+        }
+        *ret = value;
+        return 1;
+}
+
+/* Appends the pairs of all mappings that 'value' names; counts only where 'entries' is NULL. */
+static int merge(Builder *b, const Node *const *value, Entry *entries, size_t *n_entries,
+                 size_t *rank) {
+        const Node *const *sources;
+        size_t n_sources = merge_sources(value, &sources);
+
+        for (size_t i = 0; i < n_sources; i++) {
+                if (sources[i]->kind != NODE_MAPPING)
+                        return refuse_at(b, (*value)->line, (*value)->column,
+                                         "'<<' must name a mapping or a list of mappings");
+                ++*rank;
+                for (size_t j = 0; j < sources[i]->n; j++) {
+                        if (entries)
+                                entries[*n_entries] = (Entry){
+                                        .key = node_key(sources[i], j),
+                                        .value = node_value(sources[i], j),
+                                        .rank = *rank,
+                                        .order = *n_entries,
+                                };
+                        ++*n_entries;
+                }
+        }
+        return 0;
+}
+
+/* Collects own and merged pairs; how many they are where 'entries' is NULL. */
+static int collect(Builder *b, const Node **children, size_t n_children, Entry *entries,
+                   size_t *ret_n) {
+        size_t n = 0, rank = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < n_children && r >= 0; i += 2) {
+                if (is_merge_key(children[i])) {
+                        r = merge(b, &children[i + 1], entries, &n, &rank);
+                        continue;
+                }
+                r = key_to_string(b, &children[i]);
+                if (r >= 0 && entries)
+                        entries[n] = (Entry){
+                                .key = children[i],
+                                .value = children[i + 1],
+                                .order = n,
+                        };
+                n++;
+        }
+        *ret_n = n;
+        return r;
+}
+
+/* Sorts by key, refuses what is written twice, lets what is written win over what is merged. */
+static int unite(Builder *b, Entry *entries, size_t *n_entries) {
+        size_t n = 0;
+
+        qsort(entries, *n_entries, sizeof(*entries), compare_entries);
+        for (size_t i = 0; i < *n_entries; i++) {
+                const Entry *last = n > 0 ? &entries[n - 1] : NULL;
+
+                if (!last || !streq(last->key->text, entries[i].key->text)) {
+                        entries[n++] = entries[i];
+                        continue;
+                }
+                if (entries[i].rank == 0) {
+                        char text[EXCERPT_SIZE];
+
+                        return refuse_at(b, entries[i].key->line, entries[i].key->column,
+                                         "the key '%s' is here a second time; the first is at "
+                                         "line %" PRIu32 ", column %" PRIu32,
+                                         excerpt(text, last->key->text), last->key->line,
+                                         last->key->column);
+                }
+        }
+        qsort(entries, n, sizeof(*entries), compare_order);
+        *n_entries = n;
+        return 0;
+}
+
+static int end_mapping(Builder *b, Node *node, const Node **children, size_t n_children) {
+        cleanup_free const Node **pairs = NULL;
+        cleanup_free Entry *entries = NULL;
+        size_t n;
+        int r;
+
+        r = collect(b, children, n_children, NULL, &n);
+        if (r < 0)
+                return r;
+        entries = calloc(n + 1, sizeof(*entries));
+        pairs = calloc(n + 1, 2 * sizeof(const Node *));
+        if (!entries || !pairs)
+                return -ENOMEM;
+        r = collect(b, children, n_children, entries, &n);
+        if (r >= 0)
+                r = unite(b, entries, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                pairs[2 * i] = entries[i].key;
+                pairs[2 * i + 1] = entries[i].value;
+        }
+        node->n = (uint32_t) n;
+        return adopt(b, node, pairs, 2 * n);
+}
+
+static int on_end(Builder *b) {
+        Frame *frame = &b->frames[b->depth - 1];
+        size_t n_children = b->n_stack - frame->first;
+        const Node **children = b->stack + frame->first;
+        int r;
+
+        if (frame->node->kind == NODE_MAPPING)
+                r = end_mapping(b, frame->node, children, n_children);
+        else {
+                frame->node->n = (uint32_t) n_children;
+                r = adopt(b, frame->node, children, n_children);
+        }
+        if (r < 0)
+                return r;
+        b->n_stack = frame->first;
+        b->depth--;
+        return finish(b, frame->node);
+}
+
+static int on_event(Builder *b, const yaml_event_t *event) {
+        switch (event->type) {
+        case YAML_SCALAR_EVENT:
+                return on_scalar(b, event);
+        case YAML_ALIAS_EVENT:
+                return on_alias(b, event);
+        case YAML_SEQUENCE_START_EVENT:
+                return on_start(b, event, NODE_SEQUENCE, event->data.sequence_start.tag,
+                                event->data.sequence_start.anchor);
+        case YAML_MAPPING_START_EVENT:
+                return on_start(b, event, NODE_MAPPING, event->data.mapping_start.tag,
+                                event->data.mapping_start.anchor);
+        case YAML_SEQUENCE_END_EVENT:
+        case YAML_MAPPING_END_EVENT:
+                return on_end(b);
+        case YAML_DOCUMENT_START_EVENT:
+                b->n_anchors = 0;
+                return 0;
+        case YAML_NO_EVENT:
+        case YAML_STREAM_START_EVENT:
+        case YAML_STREAM_END_EVENT:
+        case YAML_DOCUMENT_END_EVENT:
+                break;
+        }
+        return 0;
+}
+
+/* What the parser itself has to say. */
+static int refuse_syntax(Builder *b) {
+        const yaml_parser_t *parser = &b->parser;
+        size_t line = parser->problem_mark.line + 1, column = parser->problem_mark.column + 1;
+
+        if (parser->error == YAML_MEMORY_ERROR)
+                return -ENOMEM;
+        if (parser->error == YAML_READER_ERROR)
+                text_place(b->data, parser->problem_offset, &line, &column);
+        if (parser->context)
+                return refuse_at(b, line, column, "%s, %s that begins at line %zu", parser->problem,
+                                 parser->context, parser->context_mark.line + 1);
+        return refuse_at(b, line, column, "%s", parser->problem);
+}
+
+static int build(Builder *b) {
+        for (;;) {
+                yaml_event_t event;
+                bool is_last;
+                int r;
+
+                if (!yaml_parser_parse(&b->parser, &event))
+                        return refuse_syntax(b);
+                is_last = event.type == YAML_STREAM_END_EVENT;
+                r = on_event(b, &event);
+                yaml_event_delete(&event);
+                if (r < 0 || is_last)
+                        return r;
+        }
+}
+
+static int parse_yaml(const char *file, const char *data, size_t length, Tree *ret, Error *reterr) {
+        /* Some kilobytes, for the frames and anchors. */
+        cleanup_free Builder *b = calloc(1, sizeof(*b));
+        int r;
+
+        if (!b)
+                return -ENOMEM;
+        b->file = file;
+        b->data = data;
+        b->reterr = reterr;
+        b->tree.arena = calloc(1, sizeof(*b->tree.arena));
+        if (!b->tree.arena)
+                return -ENOMEM;
+        if (yaml_parser_initialize(&b->parser)) {
+                yaml_parser_set_input_string(&b->parser, (const unsigned char *) data, length);
+                r = build(b);
+                yaml_parser_delete(&b->parser);
+        } else
+                r = -ENOMEM;
+        free(b->stack);
+        if (r < 0)
+                tree_done(&b->tree);
+        else
+                *ret = b->tree;
+        return r;
+}
+
+int tree_parse(const char *file, const char *data, size_t length, Tree *ret, Error *reterr) {
+        cleanup_free char *copy = NULL;
+        size_t n_copy;
+        int r;
+
+        r = text_check(file, data, length, reterr);
+        if (r < 0)
+                return r;
+        r = text_json_to_yaml(data, length, &copy, &n_copy);
+        if (r < 0)
+                return r;
+        if (copy)
+                return parse_yaml(file, copy, n_copy, ret, reterr);
+        return parse_yaml(file, data, length, ret, reterr);
+}
+
+const Node *node_get(const Node *mapping, const char *key) {
+        if (mapping->kind != NODE_MAPPING)
+                return NULL;
+        for (size_t i = 0; i < mapping->n; i++)
+                if (streq(node_key(mapping, i)->text, key))
+                        return node_value(mapping, i);
+        return NULL;
+}

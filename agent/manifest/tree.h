@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One tree for YAML and JSON: nodes that remember line and column, with the types that Kubernetes'
+ * own reading of YAML (1.1, by way of JSON) gives them. Aliases share nodes and merge keys are
+ * resolved, within budgets that no file can exceed by cleverness. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+enum {
+        TREE_NODES_MAX = 100000, /* in a file, aliases expanded */
+        TREE_DEPTH_MAX = 64,
+        TREE_ANCHORS_MAX = 256, /* in a document */
+};
+
+typedef enum NodeKind {
+        NODE_NULL,
+        NODE_BOOL,
+        NODE_INT,
+        NODE_FLOAT,
+        NODE_STRING,
+        NODE_SEQUENCE,
+        NODE_MAPPING,
+} NodeKind;
+
+typedef struct Node Node;
+struct Node {
+        NodeKind kind;
+        uint32_t line; /* both from 1 */
+        uint32_t column;
+        uint32_t weight; /* nodes in it, itself included, aliases expanded */
+        uint32_t height; /* levels in it */
+        uint32_t n;      /* items of a sequence, pairs of a mapping */
+        union {
+                const char *text;   /* of a scalar, as it was written */
+                const Node **items; /* of a mapping: key, value, key, value…; keys are strings */
+        };
+};
+
+typedef struct Arena Arena;
+
+typedef struct Tree {
+        Arena *arena; /* owns all nodes and texts */
+        const Node **documents;
+        size_t n_documents;
+} Tree;
+
+/* Parses a whole file. 'file' begins every sentence: "web.yaml:7:11: …". 0, -EINVAL, -ENOMEM. */
+int tree_parse(const char *file, const char *data, size_t length, Tree *ret, Error *reterr);
+void tree_done(Tree *tree);
+
+/* The value of a key, or NULL; also where 'mapping' is none. */
+const Node *node_get(const Node *mapping, const char *key);
+
+static inline const Node *node_key(const Node *mapping, size_t i) {
+        return mapping->items[2 * i];
+}
+
+static inline const Node *node_value(const Node *mapping, size_t i) {
+        return mapping->items[2 * i + 1];
+}
+
+static inline bool node_is_scalar(const Node *node) {
+        return node->kind < NODE_SEQUENCE;
+}
+
+/* null, "", [] and {}. */
+bool node_is_empty(const Node *node);
+
+/* Value of a NODE_BOOL. */
+bool node_bool(const Node *node);
+
+/* Value of a NODE_INT, or of a NODE_FLOAT that is whole; false where there is none in 64 bits. */
+bool node_int(const Node *node, int64_t *ret);
+
+enum {
+        NUMBER_SIZE = 64
+};
+
+/* A number as JSON has it ("0x10" is "16", "1e3" is "1000"); false for what JSON cannot say. */
+bool node_number(const Node *node, char buffer[NUMBER_SIZE]);
+
+/* "the string 'x'", "the boolean yes", "a list": for sentences. Returns the buffer. */
+enum {
+        DESCRIPTION_SIZE = 128
+};
+const char *node_describe(const Node *node, char buffer[DESCRIPTION_SIZE]);

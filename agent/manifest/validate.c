@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Kubernetes' rules for the fields that we honour, as far as the tables do not hold them. A rule
+ * names its field by its path; the place in the file is found by walking the tree along it. */
+
+#include "agent/manifest/rules.h"
+#include "agent/model/names.h"
+#include "agent/model/quantity.h"
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+#define ANNOTATIONS_BYTES_MAX (256 * KIB)
+
+typedef struct Rules {
+        const Decoder *decoder;
+        const Node *root;
+        const DecodePath *path;
+        const Pod *pod;
+        Error *reterr;
+} Rules;
+
+/* One step of a path: "name", ".name", "[3]", "[key]". Moves the text on. */
+static const Node *step(const Node *node, const char **path) {
+        bool is_bracket = **path == '[';
+        const char *start = *path + (is_bracket || **path == '.');
+        size_t n = strcspn(start, is_bracket ? "]" : ".[");
+        cleanup_free char *key = strndup(start, n);
+
+        *path = start + n + (is_bracket && start[n] == ']');
+        if (!key)
+                return NULL;
+        if (node->kind == NODE_SEQUENCE) {
+                size_t i = strtoul(key, NULL, 10);
+                return i < node->n ? node->items[i] : NULL;
+        }
+        return node_get(node, key);
+}
+
+/* The deepest node on the path that the file has. */
+static const Node *locate(const Node *root, const char *path) {
+        const Node *node = root;
+
+        while (*path) {
+                const Node *next = step(node, &path);
+
+                if (!next || next->kind == NODE_NULL)
+                        return node;
+                node = next;
+        }
+        return node;
+}
+
+/* Adds place and path to the sentence that was said. Returns r. */
+static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
+static int at(const Rules *rules, int r, const char *format, ...) {
+        char prefix[DECODE_PATH_SIZE], path[DECODE_PATH_SIZE];
+        const Node *node;
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(path, sizeof(path), format, ap);
+        va_end(ap);
+        node = locate(rules->root, path);
+        decode_path_format(rules->path, prefix);
+        return error_prefixf(rules->reterr, r, "%s:%" PRIu32 ":%" PRIu32 ": %s%s%s",
+                             rules->decoder->file, node->line, node->column, prefix,
+                             prefix[0] ? "." : "", path);
+}
+
+static int check_labels(const Rules *rules) {
+        const StringMap *labels = &rules->pod->metadata.labels;
+        char key[EXCERPT_SIZE];
+
+        for (size_t i = 0; i < labels->n; i++) {
+                int r = check_label_key(labels->items[i].key, rules->reterr);
+
+                if (r < 0)
+                        return at(rules, r, "metadata.labels");
+                r = check_label_value(labels->items[i].value, rules->reterr);
+                if (r < 0)
+                        return at(rules, r, "metadata.labels[%s]",
+                                  excerpt(key, labels->items[i].key));
+        }
+        return 0;
+}
+
+static int check_annotations(const Rules *rules) {
+        const StringMap *annotations = &rules->pod->metadata.annotations;
+        size_t size = 0;
+        int r;
+
+        for (size_t i = 0; i < annotations->n; i++) {
+                r = check_annotation_key(annotations->items[i].key, rules->reterr);
+                if (r < 0)
+                        return at(rules, r, "metadata.annotations");
+                size += strlen(annotations->items[i].key) + strlen(annotations->items[i].value);
+        }
+        if (size <= ANNOTATIONS_BYTES_MAX)
+                return 0;
+        r = error_setf(rules->reterr, EINVAL, "must be at most %zu bytes together, not %zu",
+                       ANNOTATIONS_BYTES_MAX, size);
+        return at(rules, r, "metadata.annotations");
+}
+
+static int check_metadata(const Rules *rules, const char *node_name) {
+        const ObjectMeta *metadata = &rules->pod->metadata;
+        size_t length = strlen(metadata->name) + 1 + strlen(node_name);
+        int r;
+
+        if (length > DNS_SUBDOMAIN_MAX) {
+                r = error_setf(rules->reterr, EINVAL,
+                               "must be at most %zu characters, so that '-%s' can follow",
+                               DNS_SUBDOMAIN_MAX - 1 - strlen(node_name), node_name);
+                return at(rules, r, "metadata.name");
+        }
+        if (metadata->uid) {
+                r = error_setf(rules->reterr, EINVAL,
+                               "cannot be chosen; it is computed from the pod");
+                return at(rules, r, "metadata.uid");
+        }
+        r = check_labels(rules);
+        return r < 0 ? r : check_annotations(rules);
+}
+
+static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
+        int r;
+
+        if (!volume->host_path && !volume->empty_dir) {
+                r = error_setf(rules->reterr, EINVAL,
+                               "must have a source, such as hostPath or emptyDir");
+                return at(rules, r, "spec.volumes[%zu]", i);
+        }
+        if (volume->host_path && volume->empty_dir) {
+                r = error_setf(rules->reterr, EINVAL, "must have one source, not several");
+                return at(rules, r, "spec.volumes[%zu]", i);
+        }
+        return 0;
+}
+
+static int check_size_limit(const Rules *rules, const EmptyDirVolumeSource *empty_dir, size_t i) {
+        int r = 0;
+
+        if (!quantity_is_set(&empty_dir->size_limit))
+                return 0;
+        if (empty_dir->size_limit.value < 0)
+                r = error_setf(rules->reterr, EINVAL, "must not be negative");
+        else if (empty_dir->medium != MEDIUM_MEMORY)
+                r = error_setf(rules->reterr, EINVAL,
+                               "is supported only with medium Memory here yet");
+        return r < 0 ? at(rules, r, "spec.volumes[%zu].emptyDir.sizeLimit", i) : 0;
+}
+
+static int check_volumes(const Rules *rules) {
+        const PodSpec *spec = &rules->pod->spec;
+
+        for (size_t i = 0; i < spec->volumes.n; i++) {
+                const Volume *volume = &spec->volumes.items[i];
+                int r;
+
+                for (size_t j = 0; j < i; j++)
+                        if (streq(volume->name, spec->volumes.items[j].name)) {
+                                r = error_setf(rules->reterr, EINVAL,
+                                               "must be unique; '%s' is also volumes[%zu]",
+                                               volume->name, j);
+                                return at(rules, r, "spec.volumes[%zu].name", i);
+                        }
+                r = check_volume_sources(rules, volume, i);
+                if (r >= 0 && volume->empty_dir)
+                        r = check_size_limit(rules, volume->empty_dir, i);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static bool has_volume(const PodSpec *spec, const char *name) {
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                if (streq(spec->volumes.items[i].name, name))
+                        return true;
+        return false;
+}
+
+static int check_mounts(const Rules *rules, const Container *container, size_t i) {
+        char text[EXCERPT_SIZE];
+
+        for (size_t j = 0; j < container->volume_mounts.n; j++) {
+                const VolumeMount *mount = &container->volume_mounts.items[j];
+                int r;
+
+                if (!has_volume(&rules->pod->spec, mount->name)) {
+                        r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
+                                       excerpt(text, mount->name));
+                        return at(rules, r, "spec.containers[%zu].volumeMounts[%zu].name", i, j);
+                }
+                for (size_t k = 0; k < j; k++)
+                        if (streq(mount->mount_path,
+                                  container->volume_mounts.items[k].mount_path)) {
+                                r = error_setf(rules->reterr, EINVAL,
+                                               "must be unique; volumeMounts[%zu] is there", k);
+                                return at(rules, r,
+                                          "spec.containers[%zu].volumeMounts[%zu].mountPath", i, j);
+                        }
+        }
+        return 0;
+}
+
+static int check_quantity(const Rules *rules, const Quantity *quantity, size_t i, const char *list,
+                          const char *name) {
+        if (quantity->milli >= 0)
+                return 0;
+        return at(rules, error_setf(rules->reterr, EINVAL, "must not be negative"),
+                  "spec.containers[%zu].resources.%s.%s", i, list, name);
+}
+
+static int check_resource(const Rules *rules, const Quantity *limit, const Quantity *request,
+                          size_t i, const char *name) {
+        int r;
+
+        r = check_quantity(rules, limit, i, "limits", name);
+        if (r >= 0)
+                r = check_quantity(rules, request, i, "requests", name);
+        if (r < 0 || !quantity_is_set(limit) || request->milli <= limit->milli)
+                return r;
+        r = error_setf(rules->reterr, EINVAL, "must be at most the limit, %s, not %s", limit->text,
+                       request->text);
+        return at(rules, r, "spec.containers[%zu].resources.requests.%s", i, name);
+}
+
+static int check_resources(const Rules *rules, const ResourceRequirements *resources, size_t i) {
+        int r = check_resource(rules, &resources->limits.cpu, &resources->requests.cpu, i, "cpu");
+
+        if (r < 0)
+                return r;
+        return check_resource(rules, &resources->limits.memory, &resources->requests.memory, i,
+                              "memory");
+}
+
+/* An earlier port of the pod that asks for the same port of the host. */
+static bool host_port_is_taken(const PodSpec *spec, const ContainerPort *port) {
+        for (size_t i = 0; i < spec->containers.n; i++)
+                for (size_t j = 0; j < spec->containers.items[i].ports.n; j++) {
+                        const ContainerPort *other = &spec->containers.items[i].ports.items[j];
+
+                        if (other == port)
+                                return false;
+                        if (other->host_port.value == port->host_port.value &&
+                            other->protocol == port->protocol &&
+                            streq_ptr(other->host_ip, port->host_ip))
+                                return true;
+                }
+        return false;
+}
+
+static int check_port_names(const Rules *rules, const Container *container, size_t i, size_t j) {
+        const char *name = container->ports.items[j].name;
+
+        for (size_t k = 0; name && k < j; k++)
+                if (streq_ptr(name, container->ports.items[k].name)) {
+                        int r = error_setf(rules->reterr, EINVAL,
+                                           "must be unique; '%s' is also ports[%zu]", name, k);
+                        return at(rules, r, "spec.containers[%zu].ports[%zu].name", i, j);
+                }
+        return 0;
+}
+
+static int check_ports(const Rules *rules, const Container *container, size_t i) {
+        for (size_t j = 0; j < container->ports.n; j++) {
+                const ContainerPort *port = &container->ports.items[j];
+                int r = check_port_names(rules, container, i, j);
+
+                if (r < 0)
+                        return r;
+                if (!port->host_port.is_set)
+                        continue;
+                if (rules->pod->spec.host_network &&
+                    port->host_port.value != port->container_port.value)
+                        r = error_setf(rules->reterr, EINVAL,
+                                       "must equal containerPort, %" PRId64
+                                       ", in a pod with hostNetwork",
+                                       port->container_port.value);
+                else if (host_port_is_taken(&rules->pod->spec, port))
+                        r = error_setf(rules->reterr, EINVAL,
+                                       "must be unique; port %" PRId64 " of the host is taken by "
+                                       "another port of this pod",
+                                       port->host_port.value);
+                if (r < 0)
+                        return at(rules, r, "spec.containers[%zu].ports[%zu].hostPort", i, j);
+        }
+        return 0;
+}
+
+static int check_container(const Rules *rules, size_t i) {
+        const PodSpec *spec = &rules->pod->spec;
+        const Container *container = &spec->containers.items[i];
+        int r;
+
+        for (size_t j = 0; j < i; j++)
+                if (streq(container->name, spec->containers.items[j].name)) {
+                        r = error_setf(rules->reterr, EINVAL,
+                                       "must be unique; '%s' is also containers[%zu]",
+                                       container->name, j);
+                        return at(rules, r, "spec.containers[%zu].name", i);
+                }
+        r = check_ports(rules, container, i);
+        if (r >= 0)
+                r = check_resources(rules, &container->resources, i);
+        if (r >= 0)
+                r = check_mounts(rules, container, i);
+        return r;
+}
+
+static int check_node_name(const Rules *rules, const char *node_name) {
+        char text[EXCERPT_SIZE];
+        int r;
+
+        if (!rules->pod->spec.node_name || streq(rules->pod->spec.node_name, node_name))
+                return 0;
+        r = error_setf(rules->reterr, EINVAL, "names another node, '%s'; this one is '%s'",
+                       excerpt(text, rules->pod->spec.node_name), node_name);
+        return at(rules, r, "spec.nodeName");
+}
+
+int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
+                 const char *node_name) {
+        const Rules rules = {
+                .decoder = decoder,
+                .root = root,
+                .path = path,
+                .pod = pod,
+                .reterr = decoder->reterr,
+        };
+        int r;
+
+        r = check_metadata(&rules, node_name);
+        if (r >= 0)
+                r = check_node_name(&rules, node_name);
+        if (r >= 0)
+                r = check_volumes(&rules);
+        for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
+                r = check_container(&rules, i);
+        return r;
+}

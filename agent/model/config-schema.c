@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table of KubeletConfiguration, kubelet.config.k8s.io/v1beta1. A row without a member is a
+ * setting of the kubelet's that means nothing here: it gets one warning, so that the file of a
+ * kubelet can be given to us as it is. */
+
+#include "agent/model/config.h"
+#include "agent/model/duration.h"
+#include "agent/model/names.h"
+#include "agent/model/quantity.h"
+#include "agent/model/schema.h"
+#include "common/clock.h"
+
+#include <errno.h>
+
+enum {
+        PIDS_MAX = 4 * 1024 * 1024, /* the kernel's PID_MAX_LIMIT */
+        LOG_FILES_MAX = 1000,
+};
+
+static int check_cgroup_driver(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        if (streq(value, "cgroupfs"))
+                return 0;
+        if (streq(value, "systemd"))
+                return error_setf(reterr, EINVAL,
+                                  "is known to the kubelet but not supported here yet; "
+                                  "only cgroupfs is");
+        return error_setf(reterr, EINVAL, "must be cgroupfs, not '%s'", excerpt(text, value));
+}
+
+static int check_log_size(const char *value, Error *reterr) {
+        Quantity quantity = { 0 };
+        int r = quantity_parse(value, &quantity, reterr);
+
+        if (r >= 0 && quantity.value <= 0)
+                r = error_setf(reterr, EINVAL, "must be more than 0");
+        quantity_done(&quantity);
+        return r;
+}
+
+static int check_restart_period(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        uint64_t usec;
+
+        if (duration_parse(value, &usec) < 0)
+                return error_setf(reterr, EINVAL, "must be a duration such as 300s or 1m, not '%s'",
+                                  excerpt(text, value));
+        if (usec < USEC_PER_SEC || usec > 300 * USEC_PER_SEC)
+                return error_setf(reterr, EINVAL, "must be between 1s and 300s, not '%s'",
+                                  excerpt(text, value));
+        return 0;
+}
+
+/* clang-format off */
+static const Field crash_loop_back_off_fields[] = {
+        FIELD("maxContainerRestartPeriod", STRING, CrashLoopBackOffConfig,
+              max_container_restart_period, .check = check_restart_period),
+};
+static const Schema crash_loop_back_off_schema =
+        SCHEMA(CrashLoopBackOffConfig, crash_loop_back_off_fields);
+
+static const Field mainstay_fields[] = {
+        FIELD("runtime", STRING, MainstayConfig, runtime),
+};
+static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
+
+static const Field config_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        REFUSED("enableServer"),
+        FIELD("staticPodPath", STRING, Config, static_pod_path, .check = check_host_path),
+        REFUSED("podLogsDir"),
+        REFUSED("syncFrequency"),
+        REFUSED("fileCheckFrequency"),
+        REFUSED("httpCheckFrequency"),
+        REFUSED("staticPodURL"),
+        REFUSED("staticPodURLHeader"),
+        REFUSED("address"),
+        REFUSED("port"),
+        REFUSED("readOnlyPort"),
+        REFUSED("tlsCertFile"),
+        REFUSED("tlsPrivateKeyFile"),
+        REFUSED("tlsCipherSuites"),
+        REFUSED("tlsCurvePreferences"),
+        REFUSED("tlsMinVersion"),
+        REFUSED("rotateCertificates"),
+        REFUSED("serverTLSBootstrap"),
+        REFUSED("authentication"),
+        REFUSED("authorization"),
+        REFUSED("registryPullQPS"),
+        REFUSED("registryBurst"),
+        REFUSED("imagePullCredentialsVerificationPolicy"),
+        REFUSED("preloadedImagesVerificationAllowlist"),
+        REFUSED("eventRecordQPS"),
+        REFUSED("eventBurst"),
+        REFUSED("enableDebuggingHandlers"),
+        REFUSED("enableContentionProfiling"),
+        REFUSED("healthzPort"),
+        REFUSED("healthzBindAddress"),
+        REFUSED("oomScoreAdj"),
+        REFUSED("clusterDomain"),
+        REFUSED("clusterDNS"),
+        REFUSED("streamingConnectionIdleTimeout"),
+        REFUSED("nodeStatusUpdateFrequency"),
+        REFUSED("nodeStatusReportFrequency"),
+        REFUSED("nodeLeaseDurationSeconds"),
+        REFUSED("imageMinimumGCAge"),
+        REFUSED("imageMaximumGCAge"),
+        REFUSED("imageGCHighThresholdPercent"),
+        REFUSED("imageGCLowThresholdPercent"),
+        REFUSED("volumeStatsAggPeriod"),
+        REFUSED("kubeletCgroups"),
+        REFUSED("systemCgroups"),
+        FIELD("cgroupRoot", STRING, Config, cgroup_root, .check = check_host_path),
+        REFUSED("cgroupsPerQOS"),
+        FIELD("cgroupDriver", STRING, Config, cgroup_driver, .check = check_cgroup_driver),
+        REFUSED("cpuManagerPolicy"),
+        REFUSED("singleProcessOOMKill"),
+        REFUSED("cpuManagerPolicyOptions"),
+        REFUSED("cpuManagerReconcilePeriod"),
+        REFUSED("memoryManagerPolicy"),
+        REFUSED("topologyManagerPolicy"),
+        REFUSED("topologyManagerScope"),
+        REFUSED("topologyManagerPolicyOptions"),
+        REFUSED("qosReserved"),
+        REFUSED("runtimeRequestTimeout"),
+        REFUSED("hairpinMode"),
+        REFUSED("maxPods"),
+        REFUSED("podCIDR"),
+        FIELD("podPidsLimit", INT, Config, pod_pids_limit, .min = -1, .max = PIDS_MAX),
+        REFUSED("resolvConf"),
+        REFUSED("runOnce"),
+        REFUSED("cpuCFSQuota"),
+        REFUSED("cpuCFSQuotaPeriod"),
+        REFUSED("nodeStatusMaxImages"),
+        REFUSED("maxOpenFiles"),
+        REFUSED("contentType"),
+        REFUSED("kubeAPIQPS"),
+        REFUSED("kubeAPIBurst"),
+        REFUSED("serializeImagePulls"),
+        REFUSED("maxParallelImagePulls"),
+        REFUSED("evictionHard"),
+        REFUSED("evictionSoft"),
+        REFUSED("evictionSoftGracePeriod"),
+        REFUSED("evictionPressureTransitionPeriod"),
+        REFUSED("evictionMaxPodGracePeriod"),
+        REFUSED("evictionMinimumReclaim"),
+        REFUSED("mergeDefaultEvictionSettings"),
+        REFUSED("podsPerCore"),
+        REFUSED("enableControllerAttachDetach"),
+        REFUSED("protectKernelDefaults"),
+        REFUSED("makeIPTablesUtilChains"),
+        REFUSED("iptablesMasqueradeBit"),
+        REFUSED("iptablesDropBit"),
+        REFUSED("featureGates"),
+        REFUSED("failSwapOn"),
+        REFUSED("memorySwap"),
+        FIELD("containerLogMaxSize", STRING, Config, container_log_max_size,
+              .check = check_log_size),
+        FIELD("containerLogMaxFiles", INT, Config, container_log_max_files,
+              .min = 2, .max = LOG_FILES_MAX),
+        REFUSED("containerLogMaxWorkers"),
+        REFUSED("containerLogMonitorInterval"),
+        REFUSED("configMapAndSecretChangeDetectionStrategy"),
+        REFUSED("systemReserved"),
+        REFUSED("kubeReserved"),
+        REFUSED("reservedSystemCPUs"),
+        REFUSED("showHiddenMetricsForVersion"),
+        REFUSED("systemReservedCgroup"),
+        REFUSED("kubeReservedCgroup"),
+        REFUSED("enforceNodeAllocatable"),
+        REFUSED("allowedUnsafeSysctls"),
+        REFUSED("defaultPodSysctls"),
+        REFUSED("volumePluginDir"),
+        REFUSED("providerID"),
+        REFUSED("kernelMemcgNotification"),
+        REFUSED("logging"),
+        REFUSED("enableSystemLogHandler"),
+        REFUSED("enableSystemLogQuery"),
+        REFUSED("shutdownGracePeriod"),
+        REFUSED("shutdownGracePeriodCriticalPods"),
+        REFUSED("shutdownGracePeriodByPodPriority"),
+        FIELD("crashLoopBackOff", OBJECT, Config, crash_loop_back_off,
+              .schema = &crash_loop_back_off_schema),
+        REFUSED("reservedMemory"),
+        REFUSED("enableProfilingHandler"),
+        REFUSED("enableDebugFlagsHandler"),
+        REFUSED("seccompDefault"),
+        REFUSED("memoryThrottlingFactor"),
+        REFUSED("memoryReservationPolicy"),
+        REFUSED("registerWithTaints"),
+        REFUSED("registerNode"),
+        REFUSED("tracing"),
+        REFUSED("localStorageCapacityIsolation"),
+        REFUSED("containerRuntimeEndpoint"),
+        REFUSED("imageServiceEndpoint"),
+        REFUSED("failCgroupV1"),
+        REFUSED("userNamespaces"),
+        FIELD("mainstay", OBJECT, Config, mainstay, .schema = &mainstay_schema),
+};
+/* clang-format on */
+
+const Schema config_schema = {
+        .name = "KubeletConfiguration",
+        .size = sizeof(Config),
+        .fields = config_fields,
+        .n_fields = N_ELEMENTS(config_fields),
+};

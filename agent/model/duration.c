@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/duration.h"
+
+#include "common/clock.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+static const struct {
+        const char *name;
+        uint64_t nsec;
+} units[] = {
+        /* Longer names first: "ms" begins like "m". */
+        { "ns", 1 },
+        { "us", 1000 },
+        { "µs", 1000 },
+        { "μs", 1000 },
+        { "ms", 1000000 },
+        { "s", 1000000000 },
+        { "m", UINT64_C(60) * 1000000000 },
+        { "h", UINT64_C(3600) * 1000000000 },
+};
+
+/* Moves the text behind a unit and gives its length, or 0. */
+static uint64_t parse_unit(const char **text) {
+        for (size_t i = 0; i < N_ELEMENTS(units); i++) {
+                size_t n = strlen(units[i].name);
+
+                if (strncmp(*text, units[i].name, n) == 0) {
+                        *text += n;
+                        return units[i].nsec;
+                }
+        }
+        return 0;
+}
+
+/* One "1.5h". The fraction is worth less than a unit, so that nothing can overflow there. */
+static int parse_part(const char **text, uint64_t *total_nsec) {
+        const char *p = *text, *fraction;
+        uint64_t whole = 0, unit, part;
+
+        if (!isdigit((unsigned char) *p) && !(*p == '.' && isdigit((unsigned char) p[1])))
+                return -EINVAL;
+        for (; isdigit((unsigned char) *p); p++)
+                if (__builtin_mul_overflow(whole, 10, &whole) ||
+                    __builtin_add_overflow(whole, (uint64_t) (*p - '0'), &whole))
+                        return -EINVAL;
+        fraction = *p == '.' ? ++p : NULL;
+        while (fraction && isdigit((unsigned char) *p))
+                p++;
+        unit = parse_unit(&p);
+        if (unit == 0)
+                return -EINVAL;
+        if (__builtin_mul_overflow(whole, unit, &whole) ||
+            __builtin_add_overflow(*total_nsec, whole, total_nsec))
+                return -EINVAL;
+        for (part = unit / 10; fraction && isdigit((unsigned char) *fraction); part /= 10)
+                *total_nsec += (uint64_t) (*fraction++ - '0') * part;
+        *text = p;
+        return 0;
+}
+
+int duration_parse(const char *text, uint64_t *ret_usec) {
+        uint64_t total_nsec = 0;
+
+        text += *text == '+';
+        if (streq(text, "0")) {
+                *ret_usec = 0;
+                return 0;
+        }
+        do
+                if (parse_part(&text, &total_nsec) < 0)
+                        return -EINVAL;
+        while (*text);
+        *ret_usec = total_nsec / 1000;
+        return 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/names.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+
+enum {
+        PORT_NAME_MAX = 15,
+        LABEL_VALUE_MAX = 63,
+};
+
+static bool is_lower_alnum(char c) {
+        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+static bool is_alnum(char c) {
+        return is_lower_alnum(c) || (c >= 'A' && c <= 'Z');
+}
+
+const char *excerpt(char buffer[EXCERPT_SIZE], const char *text) {
+        static const char more[] = "…";
+        size_t room = EXCERPT_SIZE - sizeof(more), n = 0;
+
+        for (; text[n] && n < room; n++)
+                buffer[n] = (unsigned char) text[n] < ' ' || text[n] == 0x7f ? '?' : text[n];
+        if (text[n]) {
+                /* Not in the middle of a character. */
+                while (n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80)
+                        n--;
+                memcpy(buffer + n, more, sizeof(more));
+        } else
+                buffer[n] = '\0';
+        return buffer;
+}
+
+static int refuse(const char *value, const char *rule, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        return error_setf(reterr, EINVAL, "must %s, not '%s'", rule, excerpt(text, value));
+}
+
+static int refuse_length(const char *value, size_t max, Error *reterr) {
+        return error_setf(reterr, EINVAL, "must be at most %zu characters, not %zu", max,
+                          strlen(value));
+}
+
+/* The characters only; the caller looks at the length. */
+static bool has_label_characters(const char *text, size_t n) {
+        if (n == 0 || !is_lower_alnum(text[0]) || !is_lower_alnum(text[n - 1]))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!is_lower_alnum(text[i]) && text[i] != '-')
+                        return false;
+        return true;
+}
+
+static bool has_subdomain_characters(const char *text, size_t n) {
+        const char *end = text + n;
+
+        for (;;) {
+                const char *dot = memchr(text, '.', (size_t) (end - text));
+                size_t length = (size_t) ((dot ? dot : end) - text);
+
+                if (!has_label_characters(text, length))
+                        return false;
+                if (!dot)
+                        return true;
+                text = dot + 1;
+        }
+}
+
+bool is_dns_label(const char *text) {
+        size_t n = strlen(text);
+
+        return n <= DNS_LABEL_MAX && has_label_characters(text, n);
+}
+
+bool is_dns_subdomain(const char *text) {
+        size_t n = strlen(text);
+
+        return n <= DNS_SUBDOMAIN_MAX && has_subdomain_characters(text, n);
+}
+
+int check_dns_label(const char *value, Error *reterr) {
+        if (strlen(value) > DNS_LABEL_MAX)
+                return refuse_length(value, DNS_LABEL_MAX, reterr);
+        return is_dns_label(value) ? 0 : refuse(value, "be a DNS label", reterr);
+}
+
+int check_dns_subdomain(const char *value, Error *reterr) {
+        if (strlen(value) > DNS_SUBDOMAIN_MAX)
+                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        return is_dns_subdomain(value) ? 0 : refuse(value, "be a DNS subdomain", reterr);
+}
+
+int check_uid(const char *value, Error *reterr) {
+        size_t n = strlen(value), digits = strspn(value, "0123456789abcdef-");
+
+        if (digits != n || (n != 32 && n != 36))
+                return refuse(value, "be a UID", reterr);
+        return 0;
+}
+
+/* ([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9] */
+static bool has_name_characters(const char *text) {
+        size_t n = strlen(text);
+
+        if (n == 0 || !is_alnum(text[0]) || !is_alnum(text[n - 1]))
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (!is_alnum(text[i]) && !strchr("-_.", text[i]))
+                        return false;
+        return true;
+}
+
+int check_label_key(const char *value, Error *reterr) {
+        const char *slash = strchr(value, '/');
+        const char *name = slash ? slash + 1 : value;
+        size_t n_prefix = slash ? (size_t) (slash - value) : 0;
+
+        if (slash && (n_prefix > DNS_SUBDOMAIN_MAX || !has_subdomain_characters(value, n_prefix)))
+                return refuse(value, "have a DNS subdomain before the '/'", reterr);
+        if (strlen(name) > LABEL_VALUE_MAX)
+                return error_setf(reterr, EINVAL,
+                                  "must have a name of at most %d characters, not %zu",
+                                  LABEL_VALUE_MAX, strlen(name));
+        if (!has_name_characters(name))
+                return refuse(value, "be a qualified name such as example.com/my-name", reterr);
+        return 0;
+}
+
+int check_annotation_key(const char *value, Error *reterr) {
+        char lower[DNS_SUBDOMAIN_MAX + LABEL_VALUE_MAX + 2];
+        size_t n = strlen(value);
+
+        if (n >= sizeof(lower))
+                return refuse_length(value, sizeof(lower) - 1, reterr);
+        for (size_t i = 0; i <= n; i++)
+                lower[i] = (char) tolower((unsigned char) value[i]);
+        return check_label_key(lower, reterr);
+}
+
+int check_label_value(const char *value, Error *reterr) {
+        if (strlen(value) > LABEL_VALUE_MAX)
+                return refuse_length(value, LABEL_VALUE_MAX, reterr);
+        if (value[0] && !has_name_characters(value))
+                return refuse(value, "be letters, digits, '-', '_' or '.' between alphanumerics",
+                              reterr);
+        return 0;
+}
+
+int check_env_name(const char *value, Error *reterr) {
+        for (const char *p = value; *p; p++)
+                if (*p < ' ' || *p > '~' || *p == '=')
+                        return refuse(value, "be printable ASCII without '='", reterr);
+        return 0;
+}
+
+int check_port_name(const char *value, Error *reterr) {
+        size_t n = strlen(value);
+
+        if (n > PORT_NAME_MAX)
+                return refuse_length(value, PORT_NAME_MAX, reterr);
+        if (!has_label_characters(value, n) || strstr(value, "--"))
+                return refuse(value, "be lower-case letters, digits and single '-' between them",
+                              reterr);
+        if (strcspn(value, "abcdefghijklmnopqrstuvwxyz") == n)
+                return refuse(value, "contain a letter", reterr);
+        return 0;
+}
+
+int check_ip_address(const char *value, Error *reterr) {
+        struct in6_addr address;
+
+        if (inet_pton(AF_INET, value, &address) == 1 || inet_pton(AF_INET6, value, &address) == 1)
+                return 0;
+        return refuse(value, "be an IP address", reterr);
+}
+
+int check_image(const char *value, Error *reterr) {
+        size_t n = strlen(value);
+
+        if (n > 0 && (isspace((unsigned char) value[0]) || isspace((unsigned char) value[n - 1])))
+                return refuse(value, "not have white space around it", reterr);
+        return 0;
+}
+
+static bool has_dot_dot(const char *path) {
+        while (*path) {
+                size_t n = strcspn(path, "/");
+
+                if (n == 2 && strncmp(path, "..", 2) == 0)
+                        return true;
+                path += n;
+                path += strspn(path, "/");
+        }
+        return false;
+}
+
+int check_host_path(const char *value, Error *reterr) {
+        if (value[0] != '/')
+                return refuse(value, "be an absolute path", reterr);
+        if (has_dot_dot(value))
+                return refuse(value, "not contain '..'", reterr);
+        return 0;
+}
+
+int check_mount_path(const char *value, Error *reterr) {
+        return strchr(value, ':') ? refuse(value, "not contain ':'", reterr) : 0;
+}

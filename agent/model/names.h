@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The rules for names and short strings: RFC 1123 labels and subdomains, qualified names, port
+ * names, environment variables. The check_… functions have the shape of a Field's check and say
+ * what is wrong without naming the field: "must be a DNS label, not 'Web_1'". */
+
+#include "common/error.h"
+
+enum {
+        DNS_LABEL_MAX = 63,
+        DNS_SUBDOMAIN_MAX = 253,
+        EXCERPT_SIZE = 96,
+};
+
+/* A stranger's string as it may stand in a sentence: cut after some sixty bytes, control characters
+ * replaced. Returns the buffer. */
+const char *excerpt(char buffer[EXCERPT_SIZE], const char *text);
+
+bool is_dns_label(const char *text);
+bool is_dns_subdomain(const char *text);
+
+int check_dns_label(const char *value, Error *reterr);
+int check_dns_subdomain(const char *value, Error *reterr);
+
+/* 32 lower-case hex digits, as we make them, or an RFC 4122 UUID, as an API server does. Never more
+ * than 36 characters, none of which means anything in a path. */
+int check_uid(const char *value, Error *reterr);
+
+/* "app", "example.com/app": keys of labels and annotations. Annotations may be of any case. */
+int check_label_key(const char *value, Error *reterr);
+int check_annotation_key(const char *value, Error *reterr);
+int check_label_value(const char *value, Error *reterr);
+
+/* Printable ASCII without '=', as Kubernetes has it since it relaxed the rule. */
+int check_env_name(const char *value, Error *reterr);
+
+/* IANA service names: at most 15 of a-z, 0-9 and '-', with a letter. */
+int check_port_name(const char *value, Error *reterr);
+int check_ip_address(const char *value, Error *reterr);
+
+/* No white space around it; whether it is a reference is for the image store to say. */
+int check_image(const char *value, Error *reterr);
+
+/* An absolute path of the host's without "..". */
+int check_host_path(const char *value, Error *reterr);
+
+/* A path in a container: no ':', which would end it in many a format. */
+int check_mount_path(const char *value, Error *reterr);

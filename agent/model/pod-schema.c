@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The tables of core/v1's Pod: every field that Kubernetes has, in the order of its own types, so
+ * that what we write reads like what the API server writes. A row without a member is a field that
+ * we do not honour; supporting it means giving it one. */
+
+#include "agent/model/names.h"
+#include "agent/model/schema.h"
+
+#define REQUIRED  .is_required = true
+#define CHECK(fn) .check = (fn)
+
+/* clang-format off */
+static const Field resource_list_fields[] = {
+        FIELD("cpu",                    QUANTITY,   ResourceList, cpu),
+        REFUSED("ephemeral-storage"),
+        REFUSED("hugepages-1Gi"),
+        REFUSED("hugepages-2Mi"),
+        FIELD("memory",                 QUANTITY,   ResourceList, memory),
+};
+static const Schema resource_list_schema = {
+        .name = "ResourceList", .size = sizeof(ResourceList),
+        .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
+        .closed = "is not a resource of this node; it has cpu and memory",
+};
+
+static const Field resource_requirements_fields[] = {
+        FIELD("limits",                 OBJECT,     ResourceRequirements, limits,
+              .schema = &resource_list_schema),
+        FIELD("requests",               OBJECT,     ResourceRequirements, requests,
+              .schema = &resource_list_schema),
+        REFUSED("claims"),
+};
+static const Schema resource_requirements_schema =
+        SCHEMA(ResourceRequirements, resource_requirements_fields);
+
+static const Field container_port_fields[] = {
+        FIELD("name",                   STRING,     ContainerPort, name, CHECK(check_port_name)),
+        FIELD("hostPort",               INT,        ContainerPort, host_port, .min = 0, .max = 65535),
+        FIELD("containerPort",          INT,        ContainerPort, container_port, REQUIRED,
+              .min = 1, .max = 65535),
+        FIELD("protocol",               ENUM,       ContainerPort, protocol, ENUM_NAMES(protocol_names)),
+        FIELD("hostIP",                 STRING,     ContainerPort, host_ip, CHECK(check_ip_address)),
+};
+static const Schema container_port_schema = SCHEMA(ContainerPort, container_port_fields);
+
+static const Field env_var_fields[] = {
+        FIELD("name",                   STRING,     EnvVar, name, REQUIRED, CHECK(check_env_name)),
+        FIELD("value",                  STRING,     EnvVar, value),
+        REFUSED("valueFrom"),
+};
+static const Schema env_var_schema = SCHEMA(EnvVar, env_var_fields);
+
+static const Field volume_mount_fields[] = {
+        FIELD("name",                   STRING,     VolumeMount, name, REQUIRED),
+        FIELD("readOnly",               BOOL,       VolumeMount, read_only),
+        REFUSED_BUT("recursiveReadOnly", "Disabled"),
+        FIELD("mountPath",              STRING,     VolumeMount, mount_path, REQUIRED,
+              CHECK(check_mount_path)),
+        REFUSED("subPath"),
+        REFUSED_BUT("mountPropagation", "None"),
+        REFUSED("subPathExpr"),
+        REFUSED("bindMountOptions"),
+};
+static const Schema volume_mount_schema = SCHEMA(VolumeMount, volume_mount_fields);
+
+static const Field container_fields[] = {
+        FIELD("name",                   STRING,     Container, name, REQUIRED, CHECK(check_dns_label)),
+        FIELD("image",                  STRING,     Container, image, REQUIRED, CHECK(check_image)),
+        FIELD("command",                STRINGS,    Container, command),
+        FIELD("args",                   STRINGS,    Container, args),
+        FIELD("workingDir",             STRING,     Container, working_dir),
+        FIELD("ports",                  LIST,       Container, ports, .schema = &container_port_schema),
+        REFUSED("envFrom"),
+        FIELD("env",                    LIST,       Container, env, .schema = &env_var_schema),
+        FIELD("resources",              OBJECT,     Container, resources,
+              .schema = &resource_requirements_schema),
+        REFUSED("resizePolicy"),
+        REFUSED("restartPolicy"),
+        REFUSED("restartPolicyRules"),
+        FIELD("volumeMounts",           LIST,       Container, volume_mounts,
+              .schema = &volume_mount_schema),
+        REFUSED("volumeDevices"),
+        REFUSED("livenessProbe"),
+        REFUSED("readinessProbe"),
+        REFUSED("startupProbe"),
+        REFUSED("lifecycle"),
+        REFUSED_BUT("terminationMessagePath", "/dev/termination-log"),
+        REFUSED_BUT("terminationMessagePolicy", "File"),
+        FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
+              ENUM_NAMES(pull_policy_names)),
+        REFUSED("securityContext"),
+        REFUSED_BUT("stdin", "false"),
+        REFUSED_BUT("stdinOnce", "false"),
+        REFUSED_BUT("tty", "false"),
+};
+const Schema container_schema = SCHEMA(Container, container_fields);
+
+static const Field host_path_fields[] = {
+        FIELD("path",                   STRING,     HostPathVolumeSource, path, REQUIRED,
+              CHECK(check_host_path)),
+        FIELD("type",                   ENUM,       HostPathVolumeSource, type,
+              ENUM_NAMES(host_path_type_names)),
+};
+static const Schema host_path_schema = SCHEMA(HostPathVolumeSource, host_path_fields);
+
+static const Field empty_dir_fields[] = {
+        FIELD("medium",                 ENUM,       EmptyDirVolumeSource, medium,
+              ENUM_NAMES(medium_names)),
+        FIELD("sizeLimit",              QUANTITY,   EmptyDirVolumeSource, size_limit),
+        REFUSED("mode"),
+};
+static const Schema empty_dir_schema = SCHEMA(EmptyDirVolumeSource, empty_dir_fields);
+
+static const Field volume_fields[] = {
+        FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
+        FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
+        FIELD("emptyDir",               OPTIONAL,   Volume, empty_dir, .schema = &empty_dir_schema),
+        REFUSED("gcePersistentDisk"),
+        REFUSED("awsElasticBlockStore"),
+        REFUSED("gitRepo"),
+        REFUSED("secret"),
+        REFUSED("nfs"),
+        REFUSED("iscsi"),
+        REFUSED("glusterfs"),
+        REFUSED("persistentVolumeClaim"),
+        REFUSED("rbd"),
+        REFUSED("flexVolume"),
+        REFUSED("cinder"),
+        REFUSED("cephfs"),
+        REFUSED("flocker"),
+        REFUSED("downwardAPI"),
+        REFUSED("fc"),
+        REFUSED("azureFile"),
+        REFUSED("configMap"),
+        REFUSED("vsphereVolume"),
+        REFUSED("quobyte"),
+        REFUSED("azureDisk"),
+        REFUSED("photonPersistentDisk"),
+        REFUSED("projected"),
+        REFUSED("portworxVolume"),
+        REFUSED("scaleIO"),
+        REFUSED("storageos"),
+        REFUSED("csi"),
+        REFUSED("ephemeral"),
+        REFUSED("image"),
+};
+static const Schema volume_schema = SCHEMA(Volume, volume_fields);
+
+static const Field pod_spec_fields[] = {
+        FIELD("volumes",                LIST,       PodSpec, volumes, .schema = &volume_schema),
+        REFUSED("initContainers"),
+        FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
+              .schema = &container_schema),
+        REFUSED("ephemeralContainers"),
+        FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
+              ENUM_NAMES(restart_policy_names)),
+        FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
+              .min = 0, .max = INT32_MAX),
+        REFUSED("activeDeadlineSeconds"),
+        REFUSED_BUT("dnsPolicy", "ClusterFirst"),
+        REFUSED("nodeSelector"),
+        REFUSED("serviceAccountName"),
+        REFUSED("serviceAccount"),
+        /* A file pod has no service account whose token could be mounted. */
+        IGNORED("automountServiceAccountToken"),
+        FIELD("nodeName",               STRING,     PodSpec, node_name),
+        FIELD("hostNetwork",            BOOL,       PodSpec, host_network),
+        REFUSED_BUT("hostPID", "false"),
+        REFUSED_BUT("hostIPC", "false"),
+        REFUSED_BUT("shareProcessNamespace", "false"),
+        REFUSED("securityContext"),
+        REFUSED("imagePullSecrets"),
+        REFUSED("hostname"),
+        REFUSED("subdomain"),
+        REFUSED("affinity"),
+        REFUSED_BUT("schedulerName", "default-scheduler"),
+        REFUSED("tolerations"),
+        REFUSED("hostAliases"),
+        REFUSED("priorityClassName"),
+        REFUSED_BUT("priority", "0"),
+        REFUSED("dnsConfig"),
+        REFUSED("readinessGates"),
+        REFUSED("runtimeClassName"),
+        REFUSED_BUT("enableServiceLinks", "true"),
+        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority"),
+        REFUSED("overhead"),
+        REFUSED("topologySpreadConstraints"),
+        REFUSED_BUT("setHostnameAsFQDN", "false"),
+        REFUSED("os"),
+        REFUSED_BUT("hostUsers", "true"),
+        REFUSED("schedulingGates"),
+        REFUSED("resourceClaims"),
+        REFUSED("resources"),
+        REFUSED("hostnameOverride"),
+        REFUSED("workloadRef"),
+        REFUSED("schedulingGroup"),
+        REFUSED("evictionResponders"),
+};
+const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
+
+static const Field object_meta_fields[] = {
+        FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
+              CHECK(check_dns_subdomain)),
+        REFUSED("generateName"),
+        FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
+        IGNORED("selfLink"),
+        FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
+        IGNORED("resourceVersion"),
+        IGNORED("generation"),
+        IGNORED("creationTimestamp"),
+        IGNORED("deletionTimestamp"),
+        IGNORED("deletionGracePeriodSeconds"),
+        FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
+        FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
+        REFUSED("ownerReferences"),
+        REFUSED("finalizers"),
+        IGNORED("managedFields"),
+};
+const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);
+
+static const Field pod_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        FIELD("metadata",               OBJECT,     Pod, metadata, REQUIRED,
+              .schema = &object_meta_schema),
+        FIELD("spec",                   OBJECT,     Pod, spec, REQUIRED, .schema = &pod_spec_schema),
+        IGNORED("status"),
+};
+const Schema pod_schema = SCHEMA(Pod, pod_fields);
+/* clang-format on */

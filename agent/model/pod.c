@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/pod.h"
+
+#include "agent/model/quantity.h"
+#include "agent/model/schema.h"
+
+#include <stdlib.h>
+
+const char *const restart_policy_names[N_RESTART_POLICIES] = {
+        [RESTART_POLICY_ALWAYS] = "Always",
+        [RESTART_POLICY_ON_FAILURE] = "OnFailure",
+        [RESTART_POLICY_NEVER] = "Never",
+};
+
+const char *const pull_policy_names[N_PULL_POLICIES] = {
+        [PULL_POLICY_ALWAYS] = "Always",
+        [PULL_POLICY_IF_NOT_PRESENT] = "IfNotPresent",
+        [PULL_POLICY_NEVER] = "Never",
+};
+
+const char *const host_path_type_names[N_HOST_PATH_TYPES] = {
+        [HOST_PATH_DIRECTORY_OR_CREATE] = "DirectoryOrCreate",
+        [HOST_PATH_DIRECTORY] = "Directory",
+        [HOST_PATH_FILE_OR_CREATE] = "FileOrCreate",
+        [HOST_PATH_FILE] = "File",
+        [HOST_PATH_SOCKET] = "Socket",
+        [HOST_PATH_CHAR_DEVICE] = "CharDevice",
+        [HOST_PATH_BLOCK_DEVICE] = "BlockDevice",
+};
+
+const char *const medium_names[N_MEDIA] = {
+        [MEDIUM_MEMORY] = "Memory",
+};
+
+const char *const protocol_names[N_PROTOCOLS] = {
+        [PROTOCOL_TCP] = "TCP",
+        [PROTOCOL_UDP] = "UDP",
+        [PROTOCOL_SCTP] = "SCTP",
+};
+
+const char *const qos_class_names[N_QOS_CLASSES] = {
+        [QOS_GUARANTEED] = "Guaranteed",
+        [QOS_BURSTABLE] = "Burstable",
+        [QOS_BEST_EFFORT] = "BestEffort",
+};
+
+const char *string_map_get(const StringMap *map, const char *key) {
+        for (size_t i = 0; i < map->n; i++)
+                if (streq(map->items[i].key, key))
+                        return map->items[i].value;
+        return NULL;
+}
+
+Pod *pod_free(Pod *pod) {
+        if (pod) {
+                schema_done(&pod_schema, pod);
+                free(pod);
+        }
+        return NULL;
+}
+
+bool pod_spec_equal(const PodSpec *a, const PodSpec *b) {
+        return schema_equal(&pod_spec_schema, a, b);
+}
+
+const Container *pod_find_container(const Pod *pod, const char *name) {
+        for (size_t i = 0; i < pod->spec.containers.n; i++)
+                if (streq(pod->spec.containers.items[i].name, name))
+                        return &pod->spec.containers.items[i];
+        return NULL;
+}
+
+/* For the QoS class, a quantity of zero is none. */
+static bool is_positive(const Quantity *quantity) {
+        return quantity_is_set(quantity) && quantity->milli > 0;
+}
+
+static bool is_guaranteed(const Quantity *limit, const Quantity *request) {
+        return is_positive(limit) && request->milli == limit->milli;
+}
+
+QosClass pod_qos_class(const PodSpec *spec) {
+        bool all_guaranteed = spec->containers.n > 0, any = false;
+
+        for (size_t i = 0; i < spec->containers.n; i++) {
+                const ResourceList *limits = &spec->containers.items[i].resources.limits;
+                const ResourceList *requests = &spec->containers.items[i].resources.requests;
+
+                any = any || is_positive(&limits->cpu) || is_positive(&limits->memory) ||
+                      is_positive(&requests->cpu) || is_positive(&requests->memory);
+                all_guaranteed = all_guaranteed && is_guaranteed(&limits->cpu, &requests->cpu) &&
+                                 is_guaranteed(&limits->memory, &requests->memory);
+        }
+        if (!any)
+                return QOS_BEST_EFFORT;
+        return all_guaranteed ? QOS_GUARANTEED : QOS_BURSTABLE;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/status.h"
+
+#include <stdlib.h>
+
+const char *const pod_phase_names[N_POD_PHASES] = {
+        [POD_PENDING] = "Pending", [POD_RUNNING] = "Running", [POD_SUCCEEDED] = "Succeeded",
+        [POD_FAILED] = "Failed",   [POD_UNKNOWN] = "Unknown",
+};
+
+const char *const pod_condition_names[N_POD_CONDITIONS] = {
+        [CONDITION_READY_TO_START_CONTAINERS] = "PodReadyToStartContainers",
+        [CONDITION_INITIALIZED] = "Initialized",
+        [CONDITION_READY] = "Ready",
+        [CONDITION_CONTAINERS_READY] = "ContainersReady",
+        [CONDITION_SCHEDULED] = "PodScheduled",
+};
+
+void container_state_done(ContainerState *state) {
+        free(state->reason);
+        free(state->message);
+        free(state->container_id);
+        *state = (ContainerState){ 0 };
+}
+
+static void container_status_done(ContainerStatus *status) {
+        free(status->name);
+        container_state_done(&status->state);
+        container_state_done(&status->last_state);
+        free(status->image);
+        free(status->image_id);
+        free(status->container_id);
+}
+
+void pod_status_done(PodStatus *status) {
+        for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
+                free(status->conditions[i].reason);
+                free(status->conditions[i].message);
+        }
+        for (size_t i = 0; i < status->containers.n; i++)
+                container_status_done(&status->containers.items[i]);
+        free(status->containers.items);
+        free(status->reason);
+        free(status->message);
+        free(status->host_ip);
+        free(status->pod_ip);
+        *status = (PodStatus){ 0 };
+}
