@@ -74,6 +74,13 @@ int run_validate(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);
 
+/* help.c */
+void help_program(void);
+void help_command(const Command *command);
+
+/* Says that there is no such command. STATUS_USAGE. */
+int fail_command(const char *word);
+
 /* What every command says when it fails: "error: <sentence>" on standard error. STATUS_FAILED. */
 int fail(int r, const Error *error);
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 enum {
-        DURATION_SIZE = 32
+        DURATION_SIZE = 48
 };
 
 /* "45s", "3m20s", "5d3h", as kubectl's AGE. Returns the buffer. */
