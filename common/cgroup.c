@@ -261,3 +261,17 @@ static int remove_one_group(int parent_fd, const char *name) {
 int cgroup_remove(const char *path) {
         return for_each_hierarchy(path, remove_one_group);
 }
+
+int cgroup_remove_if_empty(const char *path) {
+        cleanup_strv char **hierarchies = NULL;
+        int result = list_hierarchies(&hierarchies);
+
+        strv_foreach(hierarchy, hierarchies) {
+                cleanup_close int fd = open(*hierarchy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                int r = fd < 0 ? -errno : remove_one_group(fd, path + 1);
+
+                if (r < 0 && result >= 0)
+                        result = r;
+        }
+        return result;
+}

@@ -15,6 +15,10 @@ Publish *publish_new(void) {
         return calloc(1, sizeof(Publish));
 }
 
+bool publish_is_heard(const Publish *publish) {
+        return getenv("NOTIFY_SOCKET") != NULL;
+}
+
 Publish *publish_free(Publish *publish) {
         if (publish)
                 free(publish->sentence);

@@ -37,6 +37,9 @@ typedef struct Publish Publish;
 /* NULL where memory ends. Where NOTIFY_SOCKET is not set, all that follows does nothing. */
 Publish *publish_new(void);
 
+/* Whether somebody listens: only then is it worth the work to count. */
+bool publish_is_heard(const Publish *publish);
+
 /* READY=1, once: when the first scan has been acted on. */
 void publish_ready(Publish *publish);
 

@@ -27,7 +27,9 @@ typedef enum SandboxEventType {
         SANDBOX_SYNCED,       /* the shim has told all that it knows (after a connection): .ready */
         SANDBOX_READY,        /* sandbox_setup() is done */
         SANDBOX_SETUP_FAILED, /* .message; may be asked for again */
-        SANDBOX_STARTED,      /* a container runs: .pid, .started_at */
+        SANDBOX_STARTING, /* replayed only: the attempt is being started, what comes of it follows
+                           */
+        SANDBOX_STARTED,  /* a container runs: .pid, .started_at */
         SANDBOX_START_FAILED, /* .message, .runtime_failed; nothing of the attempt is left running
                                */
         SANDBOX_EXITED,       /* .exit_code, .signal, .oom_killed, .started_at, .finished_at */

@@ -22,6 +22,7 @@ def checks(build):
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
+        ("a name is defined once", lambda: tools.check_names(TOP, build)),
         ("the code is formatted", lambda: tools.check_format(TOP)),
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
         ("words are spelled right", lambda: tools.check_spelling(TOP)),

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -142,6 +143,16 @@ class Shape(Lint):
 
 
 class Tools(Lint):
+    def test_names_that_two_objects_define(self):
+        for name, function in (("a", "f"), ("b", "g"), ("c", "f")):
+            self.put(f"build/x/{name}.c", f"int {function}(void);\nint {function}(void) {{\n        return 0;\n}}\n")
+        build = os.path.join(self.root, "build")
+        subprocess.run(["clang", "-c", "a.c", "b.c", "c.c"], cwd=f"{build}/x", check=True)
+        subprocess.run(["ar", "rc", "libx.a", "a.o", "b.o"], cwd=f"{build}/x", check=True)
+        self.assertEqual(tools.check_names(self.root, build), [])
+        subprocess.run(["ar", "rc", "libx.a", "c.o"], cwd=f"{build}/x", check=True)
+        self.expect(tools.check_names(self.root, build), "f is defined in a.o and c.o")
+
     def test_the_format(self):
         shutil.copy(os.path.join(TOP, ".clang-format"), self.root)
         self.put("common/a.c", "int a;\n")

@@ -2,6 +2,7 @@
 """The checks that others wrote: clang-format, clang-tidy, shellcheck, codespell. Each gives the tool's own words."""
 
 import concurrent.futures
+import glob
 import json
 import os
 import subprocess
@@ -35,6 +36,21 @@ def check_spelling(root):
     names = [path for path in tree.files(root) if os.path.basename(path) != "LICENSE"
              and "corpus" not in path and tree.read(root, path) is not None]
     return run(root, ["codespell", "-L", SPELLING_IGNORED, *names]) if names else []
+
+
+def check_names(root, build):
+    """A name that two objects of a library define is one of them by chance: the linker takes what it meets first."""
+    problems = []
+    for library in sorted(glob.glob(os.path.join(build, "*", "lib*.a"))):
+        result = subprocess.run(["nm", "-A", "--defined-only", "--extern-only", library], text=True, check=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        places = {}
+        for line in result.stdout.splitlines():
+            place, _, rest = line.rpartition(":")
+            places.setdefault(rest.split()[-1], []).append(place.split(":")[-1])
+        problems += [f"{os.path.relpath(library, build)}: {name} is defined in {' and '.join(objects)}"
+                     for name, objects in sorted(places.items()) if len(objects) > 1]
+    return problems
 
 
 def _newest(root, paths):
