@@ -128,6 +128,17 @@ static void stop(void) {
         agent_clear();
 }
 
+/* Writes into the one container's log directory. */
+static void append_log(const char *name, const char *text) {
+        cleanup_free char *path = path_join(log_directory, name);
+        cleanup_close int fd = -EBADF;
+
+        REQUIRE(mkdir_parents_at(AT_FDCWD, log_directory, 0755) >= 0);
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+        REQUIRE(fd >= 0);
+        REQUIRE(write_all(fd, text, strlen(text)) >= 0);
+}
+
 /* A client */
 
 typedef struct Client {

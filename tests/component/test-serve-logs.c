@@ -1,16 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/component/fake-agent.h"
 
-static void append_log(const char *name, const char *text) {
-        cleanup_free char *path = path_join(log_directory, name);
-        cleanup_close int fd = -EBADF;
-
-        REQUIRE(mkdir_parents_at(AT_FDCWD, log_directory, 0755) >= 0);
-        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
-        REQUIRE(fd >= 0);
-        REQUIRE(write_all(fd, text, strlen(text)) >= 0);
-}
-
 TEST(a_log_is_given_out_with_the_kubelets_parameters)
 {
         static const char log[] = "/containerLogs/default/web-n1/app";
