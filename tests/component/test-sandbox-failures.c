@@ -237,7 +237,6 @@ TEST(what_the_host_shares_stays_on_the_host)
         World world;
         TestPod pod;
 
-        REQUIRE(unshare(CLONE_NEWNS) >= 0);
         world_init(&world);
         host = path_join(world.directory, "host");
         sub = path_join(host, "sub");
@@ -250,7 +249,7 @@ TEST(what_the_host_shares_stays_on_the_host)
         REQUIRE(mount("tmpfs", sub, "tmpfs", 0, NULL) >= 0);
         write_text(file, "alive");
         free(world.mounts_before);
-        world.mounts_before = read_text("/proc/self/mountinfo");
+        world.mounts_before = mounts_in(world.directory);
 
         pod_init(&pod, &world, "shared");
         pod_start(&pod);
@@ -280,7 +279,7 @@ TEST(what_the_host_shares_stays_on_the_host)
         expect_no_mounts(&world);
         REQUIRE(umount2(host, MNT_DETACH) >= 0);
         free(world.mounts_before);
-        world.mounts_before = read_text("/proc/self/mountinfo");
+        world.mounts_before = mounts_in(world.directory);
         world_done(&world);
 }
 
@@ -386,7 +385,7 @@ TEST(a_runtime_that_fails_says_why_and_not_into_the_log)
                 (void) umount2(world.run_dir, MNT_DETACH);
                 REQUIRE(remove_tree_at(AT_FDCWD, world.image) >= 0);
                 free(TAKE_PTR(world.mounts_before));
-                world.mounts_before = read_text("/proc/self/mountinfo");
+                world.mounts_before = mounts_in(world.directory);
                 world_done(&world);
         }
 }
@@ -706,7 +705,7 @@ TEST(prepare_makes_one_private_mount)
         SandboxConfig config = { .shim_path = BUILD_DIR "/agent/mainstay-shim" };
         struct stat st;
 
-        REQUIRE(unshare(CLONE_NEWNS) >= 0);
+        become_host();
         parent = path_join(test_directory(), "shared");
         directory = path_join(parent, "run dir");
         REQUIRE(mkdir(parent, 0755) >= 0);
@@ -731,11 +730,10 @@ TEST(a_pod_is_not_mounted_where_the_host_would_see_it)
         World world;
         TestPod pod;
 
-        REQUIRE(unshare(CLONE_NEWNS) >= 0);
         world_init(&world);
         REQUIRE(mount(NULL, world.run_dir, NULL, MS_SHARED, NULL) >= 0);
         free(world.mounts_before);
-        world.mounts_before = read_text("/proc/self/mountinfo");
+        world.mounts_before = mounts_in(world.directory);
         pod_init(&pod, &world, "exposed");
         pod_start(&pod);
         path = print_text("tmpfs %s/x tmpfs defaults 0 0\n", pod.directory);
@@ -902,7 +900,7 @@ TEST(a_run_directory_may_have_a_long_name)
         world.config.run_dir = world.run_dir;
         REQUIRE(sandbox_prepare(&world.config, NULL) >= 0);
         free(world.mounts_before);
-        world.mounts_before = read_text("/proc/self/mountinfo");
+        world.mounts_before = mounts_in(world.directory);
         pod_up(&pod, &world, "long");
         pod_down(&pod);
         world_done(&world);
