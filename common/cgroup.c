@@ -78,7 +78,8 @@ static int create_v2(const char *path, Error *reterr) {
                 directory = NULL;
                 return -ENOMEM;
         }
-        for (char *slash = directory + strlen(root_path); slash; slash = strchr(slash + 1, '/')) {
+        for (char *slash = strchr(directory + strlen(root_path), '/'); slash;
+             slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
                 if (mkdir(directory, 0755) < 0 && errno != EEXIST)
                         return error_setf(reterr, errno, "cannot make the cgroup %s: %s", directory,
@@ -240,7 +241,7 @@ int cgroup_kill(const char *path) {
 
         /* A process may fork while we read the list; killed ones need a moment to be gone. */
         for (unsigned i = 0; i < 200; i++) {
-                static const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
+                static const struct timespec moment = { .tv_nsec = 5000000L };
 
                 r = for_each_hierarchy(path, kill_one_group);
                 if (r < 0)
@@ -259,4 +260,18 @@ static int remove_one_group(int parent_fd, const char *name) {
 
 int cgroup_remove(const char *path) {
         return for_each_hierarchy(path, remove_one_group);
+}
+
+int cgroup_remove_if_empty(const char *path) {
+        cleanup_strv char **hierarchies = NULL;
+        int result = list_hierarchies(&hierarchies);
+
+        strv_foreach(hierarchy, hierarchies) {
+                cleanup_close int fd = open(*hierarchy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+                int r = fd < 0 ? -errno : remove_one_group(fd, path + 1);
+
+                if (r < 0 && result >= 0)
+                        result = r;
+        }
+        return result;
 }

@@ -35,3 +35,6 @@ int cgroup_kill(const char *path);
 /* Removes the group and all below, in every hierarchy. 0 when it is gone, -EBUSY when somebody is
  * in it. */
 int cgroup_remove(const char *path);
+
+/* Removes the group alone, in every hierarchy in which nobody is in it and nothing below it. */
+int cgroup_remove_if_empty(const char *path);

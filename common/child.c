@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
 enum {
         ERROR_TAIL_SIZE = 4096
 };

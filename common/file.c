@@ -230,8 +230,23 @@ static int remove_below(int dir_fd, unsigned depth) {
         }
 }
 
-int remove_tree_at(int dir_fd, const char *name) {
-        return remove_entry(dir_fd, name, 0);
+int remove_tree_at(int dir_fd, const char *path) {
+        const char *slash = strrchr(path, '/');
+        cleanup_free char *parent = NULL;
+        cleanup_close int parent_fd = -EBADF;
+
+        if (!slash)
+                return remove_entry(dir_fd, path, 0);
+        if (slash[1] == '\0')
+                return -EINVAL;
+        /* The way there is the caller's; from there on nothing leads out. */
+        parent = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
+        if (!parent)
+                return -ENOMEM;
+        parent_fd = openat(dir_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (parent_fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return remove_entry(parent_fd, slash + 1, 0);
 }
 
 char *path_join(const char *a, const char *b) {

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <syslog.h>
 
-static void log_line(int priority, int error, const char *format, va_list ap) {
+printf_like(3, 0) static void log_line(int priority, int error, const char *format, va_list ap) {
         char line[4096];
         int n;
 

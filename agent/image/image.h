@@ -4,33 +4,10 @@
 /* Images: a reference in, the layers of a root file system out. Drives mainstay-image; keeps the
  * index of the archives in <state-dir>/preload. */
 
+#include "agent/model/image.h"
 #include "common/error.h"
 
-#include <stdint.h>
-#include <sys/types.h>
 #include <systemd/sd-event.h>
-
-/* What a container needs of an image. Owned by the store; a caller keeps it by image_ref(). */
-typedef struct Image {
-        unsigned n_refs;
-        char *reference; /* as normalised: "docker.io/library/busybox:latest" */
-        char *digest; /* of the manifest (or the configuration, for docker archives): "sha256:…" */
-        char **layers; /* directories, the topmost first, as overlayfs takes them */
-        char **entrypoint;
-        char **command;
-        char **env;
-        char *working_dir; /* NULL: "/" */
-        char *stop_signal; /* NULL: SIGTERM */
-        char *user;        /* as the image has it, NULL: root */
-        uid_t uid;         /* the user, resolved in the image's own /etc/passwd and /etc/group */
-        gid_t gid;
-        gid_t *groups;
-        size_t n_groups;
-} Image;
-
-Image *image_ref(Image *image);
-Image *image_unref(Image *image);
-DEFINE_CLEANUP(Image *, image_unref)
 
 /* Parses as Docker does: "busybox" is "docker.io/library/busybox:latest". 0 with the normalised
  * name, or -EINVAL with the sentence that belongs to Kubernetes' InvalidImageName. */

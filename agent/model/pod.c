@@ -4,6 +4,7 @@
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 const char *const restart_policy_names[N_RESTART_POLICIES] = {
@@ -57,6 +58,18 @@ Pod *pod_free(Pod *pod) {
                 free(pod);
         }
         return NULL;
+}
+
+int pod_copy(const Pod *pod, Pod **ret) {
+        Pod *copy = calloc(1, sizeof(*copy));
+        int r = copy ? schema_copy(&pod_schema, copy, pod) : -ENOMEM;
+
+        if (r < 0) {
+                free(copy);
+                return r;
+        }
+        *ret = copy;
+        return 0;
 }
 
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b) {

@@ -173,6 +173,8 @@ typedef struct Pod {
         PodSpec spec;
 } Pod;
 
+/* A deep copy. 0 or -ENOMEM. */
+int pod_copy(const Pod *pod, Pod **ret);
 Pod *pod_free(Pod *pod);
 DEFINE_CLEANUP(Pod *, pod_free)
 

@@ -1,0 +1,613 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/agent.h"
+
+#include "agent/bundle/bundle.h"
+#include "agent/image/image.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/json.h"
+#include "agent/node.h"
+#include "agent/publish/publish.h"
+#include "agent/sandbox/sandbox.h"
+#include "agent/serve/serve.h"
+#include "agent/supervise/supervisor.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+typedef struct Agent {
+        /* Directories, absolute. */
+        char *manifest_dir;
+        char *state_dir;
+        char *run_dir;
+        char *log_dir;
+        char *shim_path;
+        char *image_helper_path;
+        char *shim_cgroup;
+        char *socket_path;
+        int lock_fd;
+
+        Config config;
+        Node node;
+        BundleConfig bundle_config;
+        SandboxConfig sandbox_config;
+
+        sd_event *event;
+        sd_event_source *publish_source;
+        ImageStore *images;
+        ManifestSource *manifests;
+        Supervisor *supervisor;
+        Serve *serve;
+        Publish *publish;
+
+        bool has_scanned;
+        bool is_ready;
+        char **told; /* sentences about manifests that stand, so that each is logged once */
+} Agent;
+
+/* ---- manifests say what is wanted ---- */
+
+static bool strv_contains(char *const *strv, const char *string) {
+        for (size_t i = 0; strv && strv[i]; i++)
+                if (streq(strv[i], string))
+                        return true;
+        return false;
+}
+
+static void tell(Agent *agent, char ***standing, const char *sentence, bool is_error) {
+        if (!strv_contains(agent->told, sentence)) {
+                if (is_error)
+                        log_error("%s", sentence);
+                else
+                        log_warning("%s", sentence);
+        }
+        (void) strv_append(standing, sentence);
+}
+
+static void want_pods(Agent *agent, const Manifest *manifest) {
+        for (size_t i = 0; i < manifest->pods.n; i++) {
+                cleanup_error Error error = ERROR_NULL;
+                int r = supervisor_want(agent->supervisor, manifest->file, manifest->pods.items[i],
+                                        &error);
+
+                if (r < 0)
+                        log_error("%s: %s", manifest->file, error_message(&error, r));
+        }
+}
+
+static void schedule_publish(Agent *agent) {
+        (void) sd_event_source_set_enabled(agent->publish_source, SD_EVENT_ONESHOT);
+}
+
+static void on_manifests_changed(void *userdata) {
+        Agent *agent = userdata;
+        const Manifest *const *manifests;
+        size_t n = manifest_source_list(agent->manifests, &manifests);
+        const char *trouble = manifest_source_trouble(agent->manifests);
+        cleanup_strv char **standing = NULL;
+
+        supervisor_begin(agent->supervisor);
+        for (size_t i = 0; i < n; i++) {
+                if (manifests[i]->error)
+                        tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
+                strv_foreach(warning, manifests[i]->warnings)
+                        tell(agent, &standing, *warning, /* is_error= */ false);
+                want_pods(agent, manifests[i]);
+        }
+        if (trouble)
+                tell(agent, &standing, trouble, /* is_error= */ true);
+        supervisor_sweep(agent->supervisor);
+        strv_free(agent->told);
+        agent->told = TAKE_PTR(standing);
+        agent->has_scanned = true;
+        schedule_publish(agent);
+}
+
+static void on_record(const char *file, const Pod *pod, void *userdata) {
+        Agent *agent = userdata;
+        cleanup_with(pod_freep) Pod *copy = NULL;
+        int r = pod_copy(pod, &copy);
+
+        if (r >= 0)
+                r = manifest_source_seed_take(agent->manifests, file, copy);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot remember what %s said before", file);
+        else
+                copy = NULL;
+}
+
+static void on_images_changed(void *userdata) {
+        Agent *agent = userdata;
+
+        if (agent->supervisor)
+                supervisor_images_changed(agent->supervisor);
+}
+
+/* ---- pods are told on ---- */
+
+static char *pod_key(const Pod *pod) {
+        char *key;
+
+        if (asprintf(&key, "%s/%s/%s", pod->metadata.namespace, pod->metadata.name,
+                     pod->metadata.uid) < 0)
+                return NULL;
+        return key;
+}
+
+static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
+        Agent *agent = userdata;
+        cleanup_free char *key = NULL, *json = NULL;
+        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        ServeChange change = is_gone ? SERVE_DELETED : is_new ? SERVE_ADDED : SERVE_MODIFIED;
+
+        schedule_publish(agent);
+        if (!agent->serve || !serve_has_watchers(agent->serve))
+                return;
+        if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
+                return;
+        key = pod_key(pod);
+        json = pod_to_json(pod, &status);
+        if (key && json)
+                serve_pod_changed(agent->serve, change, key, json);
+}
+
+static void on_log_ended(const char *directory, unsigned attempt, void *userdata) {
+        Agent *agent = userdata;
+
+        if (agent->serve)
+                serve_log_ended(agent->serve, directory, attempt);
+}
+
+static void count_container(const ContainerStatus *container, PublishCounts *counts) {
+        switch (container->state.kind) {
+        case STATE_RUNNING:
+                counts->containers_running++;
+                break;
+        case STATE_TERMINATED:
+                counts->containers_exited++;
+                break;
+        case STATE_WAITING:
+        case STATE_NONE:
+                counts->containers_created++;
+                break;
+        }
+}
+
+static void count_pods(Agent *agent, PublishCounts *counts) {
+        cleanup_free char *after = NULL;
+
+        for (;;) {
+                cleanup_with(pod_status_done) PodStatus status = { 0 };
+                const Pod *pod;
+
+                if (supervisor_next(agent->supervisor, after, &pod, &status) <= 0)
+                        return;
+                counts->pods_running += status.phase == POD_RUNNING;
+                for (size_t i = 0; i < status.containers.n; i++)
+                        count_container(&status.containers.items[i], counts);
+                free(after);
+                after = pod_key(pod);
+                if (!after)
+                        return;
+        }
+}
+
+static void count_archive(const char *archive, const char *message, void *userdata) {
+        PublishCounts *counts = userdata;
+
+        counts->archives_broken++;
+}
+
+static PublishCounts take_counts(Agent *agent) {
+        SupervisorCounts supervisor = supervisor_counts(agent->supervisor);
+        const Manifest *const *manifests;
+        size_t n = manifest_source_list(agent->manifests, &manifests);
+        PublishCounts counts = {
+                .node_name = agent->node.name,
+                .pods_wanted = supervisor.pods_wanted,
+                .pods = supervisor.pods,
+                .pods_started = supervisor.pods_started,
+                .containers_started = supervisor.containers_started,
+                .containers_restarted = supervisor.containers_restarted,
+                .containers_start_errors = supervisor.containers_start_errors,
+                .manifest_trouble = manifest_source_trouble(agent->manifests),
+        };
+
+        for (size_t i = 0; i < n; i++) {
+                if (!manifests[i]->error)
+                        continue;
+                counts.manifests_broken++;
+                if (!counts.manifest_error)
+                        counts.manifest_error = manifests[i]->error;
+        }
+        image_store_foreach_trouble(agent->images, count_archive, &counts);
+        count_pods(agent, &counts);
+        return counts;
+}
+
+static int on_publish(sd_event_source *source, void *userdata) {
+        Agent *agent = userdata;
+
+        if (!agent->is_ready && agent->has_scanned && supervisor_is_synced(agent->supervisor)) {
+                agent->is_ready = true;
+                publish_ready(agent->publish);
+        }
+        if (publish_is_heard(agent->publish)) {
+                PublishCounts counts = take_counts(agent);
+
+                publish_status(agent->publish, &counts);
+        }
+        return 0;
+}
+
+/* ---- what is asked on the socket ---- */
+
+static int serve_next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
+        Agent *agent = userdata;
+        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        cleanup_free char *key = NULL, *json = NULL;
+        const Pod *pod;
+        int r = supervisor_next(agent->supervisor, after, &pod, &status);
+
+        if (r <= 0)
+                return r;
+        key = pod_key(pod);
+        json = pod_to_json(pod, &status);
+        if (!key || !json)
+                return -ENOMEM;
+        *ret_key = TAKE_PTR(key);
+        *ret_json = TAKE_PTR(json);
+        return 1;
+}
+
+static void report_archive(const char *archive, const char *message, void *userdata) {
+        serve_report_archive(userdata, archive, message);
+}
+
+static void report_manifest(ServeReport *report, const Manifest *manifest) {
+        cleanup_strv char **pods = NULL;
+
+        for (size_t i = 0; i < manifest->pods.n; i++)
+                (void) strv_appendf(&pods, "%s/%s", manifest->pods.items[i]->metadata.namespace,
+                                    manifest->pods.items[i]->metadata.name);
+        serve_report_manifest(report, &(ServeManifest){
+                                              .file = manifest->file,
+                                              .pods = pods,
+                                              .warnings = manifest->warnings,
+                                              .error = manifest->error,
+                                              .error_since = manifest->error_since,
+                                      });
+}
+
+static void serve_report(void *userdata, ServeReport *report) {
+        Agent *agent = userdata;
+        const Manifest *const *manifests;
+        size_t n = manifest_source_list(agent->manifests, &manifests);
+
+        serve_report_directory(report, agent->manifest_dir,
+                               manifest_source_trouble(agent->manifests));
+        for (size_t i = 0; i < n; i++)
+                report_manifest(report, manifests[i]);
+        image_store_foreach_trouble(agent->images, report_archive, report);
+}
+
+static int serve_find_log(void *userdata, const char *namespace, const char *pod,
+                          const char *container, bool previous, ServeLog *ret, Error *reterr) {
+        Agent *agent = userdata;
+
+        return supervisor_find_log(agent->supervisor, namespace, pod, container, previous,
+                                   &ret->directory, &ret->attempt, &ret->is_live, reterr);
+}
+
+static int serve_is_ready(void *userdata, Error *reterr) {
+        Agent *agent = userdata;
+
+        if (agent->is_ready)
+                return 0;
+        return error_setf(reterr, EAGAIN, "the first scan of %s has not been acted on yet",
+                          agent->manifest_dir);
+}
+
+static char *serve_metrics(void *userdata) {
+        Agent *agent = userdata;
+        PublishCounts counts = take_counts(agent);
+
+        return publish_metrics(&counts);
+}
+
+static const ServeHandlers serve_handlers = {
+        .next_pod = serve_next_pod,
+        .report = serve_report,
+        .find_log = serve_find_log,
+        .is_ready = serve_is_ready,
+        .metrics = serve_metrics,
+};
+
+/* ---- building ---- */
+
+/* Overlayfs takes paths in a list: what separates its items cannot be part of them. */
+static int check_directory(const char *path, Error *reterr) {
+        if (strpbrk(path, ",:\\\n\t \"'"))
+                return error_setf(reterr, EINVAL,
+                                  "the directory '%s' has a character in its path that a mount "
+                                  "option cannot hold",
+                                  path);
+        return 0;
+}
+
+/* Makes the directory and gives its path as the kernel knows it. */
+static int make_directory(const char *path, mode_t mode, char **ret, Error *reterr) {
+        char real[PATH_MAX];
+        int r = mkdir_parents_at(AT_FDCWD, path, 0755);
+
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot make the directory %s: %s", path,
+                                  strerror(-r));
+        if (chmod(path, mode) < 0 || !realpath(path, real))
+                return error_setf(reterr, errno, "cannot use the directory %s: %s", path,
+                                  strerror(errno));
+        r = check_directory(real, reterr);
+        if (r < 0)
+                return r;
+        *ret = strdup(real);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int make_below(const char *parent, const char *name, Error *reterr) {
+        cleanup_free char *path = path_join(parent, name);
+        int r = path ? mkdir_parents_at(AT_FDCWD, path, 0755) : -ENOMEM;
+
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot make the directory %s/%s: %s", parent, name,
+                                  strerror(-r));
+        return 0;
+}
+
+static int make_directories(Agent *agent, const AgentOptions *options, Error *reterr) {
+        struct stat st;
+        int r;
+
+        r = make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay", 0700,
+                           &agent->state_dir, reterr);
+        if (r >= 0)
+                r = make_directory(options->run_dir ? options->run_dir : "/run/mainstay", 0700,
+                                   &agent->run_dir, reterr);
+        if (r < 0)
+                return r;
+        /* The mode of a log directory that is there, such as /var/log, is its owner's. */
+        agent->log_dir = strdup(options->log_dir ? options->log_dir : "/var/log");
+        if (!agent->log_dir)
+                return -ENOMEM;
+        r = make_below(agent->log_dir, "pods", reterr);
+        if (r >= 0)
+                r = make_below(agent->log_dir, "containers", reterr);
+        if (r >= 0 && stat(agent->log_dir, &st) < 0)
+                r = -errno;
+        return r;
+}
+
+/* One agent a run directory: the lock goes with its holder, however that dies. */
+static int take_lock(Agent *agent, Error *reterr) {
+        cleanup_free char *path = path_join(agent->run_dir, "lock");
+
+        if (!path)
+                return -ENOMEM;
+        agent->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (agent->lock_fd < 0)
+                return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
+        if (flock(agent->lock_fd, LOCK_EX | LOCK_NB) < 0)
+                return error_setf(reterr, errno == EWOULDBLOCK ? EBUSY : errno,
+                                  "another mainstayd runs with the run directory %s",
+                                  agent->run_dir);
+        return 0;
+}
+
+/* Beside ourselves in a build folder, else where they are installed. */
+static int find_program(const char *name, char **ret) {
+        char self[PATH_MAX], *path, *slash;
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+        if (n > 0) {
+                self[n] = '\0';
+                slash = strrchr(self, '/');
+                if (asprintf(&path, "%.*s/%s", (int) (slash - self), self, name) < 0)
+                        return -ENOMEM;
+                if (access(path, X_OK) >= 0) {
+                        *ret = path;
+                        return 0;
+                }
+                free(path);
+        }
+        *ret = path_join(MAINSTAY_LIBEXEC_DIR, name);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int read_config(Agent *agent, const AgentOptions *options, Error *reterr) {
+        const char *path =
+                options->config_path ? options->config_path : "/etc/mainstay/config.yaml";
+        cleanup_strv char **warnings = NULL;
+        const char *manifest_dir = options->manifest_dir;
+        int r = config_load(path, &agent->config, &warnings, reterr);
+
+        if (r < 0)
+                return r;
+        strv_foreach(warning, warnings)
+                log_warning("%s", *warning);
+        if (!manifest_dir)
+                manifest_dir = agent->config.static_pod_path;
+        agent->manifest_dir = strdup(manifest_dir ? manifest_dir : "/etc/kubernetes/manifests");
+        if (!agent->manifest_dir ||
+            asprintf(&agent->shim_cgroup, "%s/mainstay",
+                     streq(agent->config.cgroup_root, "/") ? "" : agent->config.cgroup_root) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static void fill_shared_configs(Agent *agent) {
+        agent->bundle_config = (BundleConfig){
+                .run_dir = agent->run_dir,
+                .state_dir = agent->state_dir,
+                .log_dir = agent->log_dir,
+                .hostname = agent->node.hostname,
+                .cgroup_root = agent->config.cgroup_root,
+                .memory_capacity = agent->node.memory_capacity,
+                .pids_limit = agent->config.pod_pids_limit.is_set
+                                      ? agent->config.pod_pids_limit.value
+                                      : -1,
+                .oom_score_adj_min = agent->node.oom_score_adj_min,
+        };
+        agent->sandbox_config = (SandboxConfig){
+                .event = agent->event,
+                .shim_path = agent->shim_path,
+                .runtime_path = agent->config.mainstay.runtime,
+                .run_dir = agent->run_dir,
+                .shim_cgroup = agent->shim_cgroup,
+        };
+}
+
+static int build_supervisor(Agent *agent) {
+        static const SupervisorCallbacks callbacks = { .on_pod = on_pod,
+                                                       .on_log_ended = on_log_ended };
+        const Config *config = &agent->config;
+
+        return supervisor_new(
+                &(SupervisorConfig){
+                        .event = agent->event,
+                        .bundle = &agent->bundle_config,
+                        .sandbox = &agent->sandbox_config,
+                        .images = agent->images,
+                        .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
+                        .log_max_size = config->log_max_size_bytes,
+                        .log_max_files = (unsigned) config->container_log_max_files.value,
+                        .creating_max = MAX(2 * agent->node.n_cpus, 4),
+                        .host_ip = agent->node.address,
+                },
+                &callbacks, agent, &agent->supervisor);
+}
+
+static int build_rooms(Agent *agent, Error *reterr) {
+        int r;
+
+        r = image_store_new(&(ImageStoreConfig){ .event = agent->event,
+                                                 .helper_path = agent->image_helper_path,
+                                                 .state_dir = agent->state_dir },
+                            on_images_changed, agent, &agent->images, reterr);
+        if (r >= 0)
+                r = build_supervisor(agent);
+        if (r >= 0)
+                r = manifest_source_new(agent->event, agent->manifest_dir, agent->node.name,
+                                        on_manifests_changed, agent, &agent->manifests);
+        if (r >= 0 && asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
+                r = -ENOMEM;
+        if (r >= 0)
+                r = serve_new(&(ServeConfig){ .event = agent->event,
+                                              .socket_path = agent->socket_path,
+                                              .handlers = &serve_handlers,
+                                              .userdata = agent },
+                              &agent->serve, reterr);
+        if (r < 0)
+                return r;
+        agent->publish = publish_new();
+        return agent->publish ? 0 : -ENOMEM;
+}
+
+static int on_end(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
+        Agent *agent = userdata;
+
+        log_info("Ending; pods go on");
+        publish_stopping(agent->publish);
+        return sd_event_exit(agent->event, 0);
+}
+
+static int build_loop(Agent *agent) {
+        int r = sd_event_default(&agent->event);
+
+        if (r >= 0)
+                r = sd_event_add_signal(agent->event, NULL, SIGTERM, on_end, agent);
+        if (r >= 0)
+                r = sd_event_add_signal(agent->event, NULL, SIGINT, on_end, agent);
+        if (r >= 0)
+                r = sd_event_add_defer(agent->event, &agent->publish_source, on_publish, agent);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(agent->publish_source, SD_EVENT_OFF);
+        /* Last of all in a turn. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(agent->publish_source, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0)
+                r = sd_event_set_watchdog(agent->event, true);
+        return r;
+}
+
+static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
+        int r = read_config(agent, options, reterr);
+
+        if (r >= 0)
+                r = make_directories(agent, options, reterr);
+        if (r >= 0)
+                r = take_lock(agent, reterr);
+        if (r >= 0)
+                r = node_discover(options->node_name, &agent->node, reterr);
+        if (r >= 0)
+                r = find_program("mainstay-shim", &agent->shim_path);
+        if (r >= 0)
+                r = find_program("mainstay-image", &agent->image_helper_path);
+        if (r >= 0)
+                r = build_loop(agent);
+        if (r < 0)
+                return r;
+        fill_shared_configs(agent);
+        r = sandbox_prepare(&agent->sandbox_config, reterr);
+        return r < 0 ? r : build_rooms(agent, reterr);
+}
+
+static int start(Agent *agent, Error *reterr) {
+        int r = supervisor_load(agent->supervisor, on_record, reterr);
+
+        if (r >= 0)
+                r = manifest_source_start(agent->manifests, reterr);
+        if (r < 0)
+                return r;
+        schedule_publish(agent);
+        log_info("mainstayd %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
+                 agent->manifest_dir);
+        return 0;
+}
+
+static void agent_done(Agent *agent) {
+        serve_free(agent->serve);
+        manifest_source_free(agent->manifests);
+        supervisor_free(agent->supervisor);
+        image_store_free(agent->images);
+        publish_free(agent->publish);
+        sd_event_source_disable_unref(agent->publish_source);
+        sd_event_unref(agent->event);
+        config_done(&agent->config);
+        node_done(&agent->node);
+        strv_free(agent->told);
+        close_fd(agent->lock_fd);
+        free(agent->manifest_dir);
+        free(agent->state_dir);
+        free(agent->run_dir);
+        free(agent->log_dir);
+        free(agent->shim_path);
+        free(agent->image_helper_path);
+        free(agent->shim_cgroup);
+        free(agent->socket_path);
+}
+
+int agent_run(const AgentOptions *options, Error *reterr) {
+        cleanup_with(agent_done) Agent agent = { .lock_fd = -EBADF };
+        int r = build(&agent, options, reterr);
+
+        if (r >= 0)
+                r = start(&agent, reterr);
+        if (r < 0)
+                return r;
+        return sd_event_loop(agent.event);
+}

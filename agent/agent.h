@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The agent: builds the rooms, connects their doors, runs the loop; decides nothing. */
+
+#include "common/error.h"
+
+/* As the command line says; NULL where it says nothing. */
+typedef struct AgentOptions {
+        const char *config_path;
+        const char *manifest_dir;
+        const char *state_dir;
+        const char *run_dir;
+        const char *log_dir;
+        const char *node_name;
+} AgentOptions;
+
+/* Runs until it is told to end. 0, or -errno with the sentence: -EBUSY where another agent has the
+ * run directory. Signals are blocked already: SIGTERM, SIGINT, SIGCHLD. */
+int agent_run(const AgentOptions *options, Error *reterr);

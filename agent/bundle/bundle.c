@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Here is what is written: directories, files, cgroups. What they hold is computed next door. */
+
+#include "agent/bundle/bundle.h"
+
+#include "agent/bundle/fstab.h"
+#include "agent/bundle/paths.h"
+#include "agent/bundle/resources.h"
+#include "agent/bundle/runtime-spec.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+
+/* What a node's /etc/hosts may measure; longer ones are cut by nobody, they are refused. */
+enum {
+        POD_FILE_MAX = 1024 * 1024
+};
+
+static int make_directory(const char *path, mode_t mode, Error *reterr) {
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        r = mkdir_parents_at(AT_FDCWD, path, mode);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot make the directory %s: %s", path,
+                                  strerror(-r));
+        return 0;
+}
+
+static int write_file(const char *directory, const char *name, const char *text, mode_t mode,
+                      Error *reterr) {
+        cleanup_close int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : write_file_atomic_at(fd, name, text, strlen(text), mode);
+
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot write %s/%s: %s", directory, name,
+                                  strerror(-r));
+        return 0;
+}
+
+static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
+                          Error *reterr) {
+        CgroupValue values[CGROUP_VALUES_MAX];
+        QosClass qos = pod_qos_class(&pod->spec);
+        cleanup_free char *path = pod_cgroup_path(config->cgroup_root, qos, pod->metadata.uid);
+        size_t n;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        /* What a later agent must clean up, should it know the pod by nothing else. */
+        r = write_file(run_dir, "cgroup", path, 0600, reterr);
+        if (r >= 0)
+                r = cgroup_create(path, reterr);
+        if (r < 0)
+                return r;
+        n = pod_cgroup_values(&pod->spec, cgroup_version(), config->pids_limit, values);
+        for (size_t i = 0; i < n; i++) {
+                r = cgroup_write(path, values[i].controller, values[i].file, values[i].value,
+                                 reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
+                const Volume *volume = &pod->spec.volumes.items[i];
+                cleanup_free char *path = NULL;
+                int r;
+
+                if (!volume->empty_dir || volume->empty_dir->medium != MEDIUM_UNSET)
+                        continue; /* the shim makes it */
+                path = volume_path(config, pod->metadata.uid, volume);
+                r = make_directory(path, 0711, reterr);
+                if (r < 0)
+                        return r;
+                if (chmod(path, 0777) < 0)
+                        return error_setf(reterr, errno, "cannot open %s to all: %s", path,
+                                          strerror(errno));
+        }
+        return 0;
+}
+
+/* Gives the pod its own copy of a file of the node's; one that the node lacks is no error. */
+static int copy_node_file(const BundleConfig *config, const Pod *pod, const char *file,
+                          const char *header, Error *reterr) {
+        cleanup_free char *path = pod_file_path(config, pod->metadata.uid, file);
+        cleanup_free char *data = NULL, *text = NULL;
+        char *name;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        r = read_file_at(AT_FDCWD, file, POD_FILE_MAX, &data, NULL);
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot read %s: %s", file, strerror(-r));
+        if (asprintf(&text, "%s%s", header, data) < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        name = strrchr(path, '/');
+        *name++ = '\0';
+        return write_file(path, name, text, 0644, reterr);
+}
+
+static int prepare_files(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        int r = copy_node_file(config, pod, "/etc/hosts",
+                               "# Kubernetes-managed hosts file (host network).\n", reterr);
+
+        if (r >= 0)
+                r = copy_node_file(config, pod, "/etc/resolv.conf", "", reterr);
+        if (r >= 0)
+                r = copy_node_file(config, pod, "/etc/hostname", "", reterr);
+        return r;
+}
+
+int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
+        cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
+        cleanup_free char *log_dir = pod_log_dir(config, pod);
+        cleanup_free char *fstab = pod_fstab(config, pod);
+        int r;
+
+        if (!fstab)
+                return -ENOMEM;
+        r = make_directory(run_dir, 0700, reterr);
+        if (r >= 0)
+                r = make_directory(state_dir, 0711, reterr);
+        if (r >= 0)
+                r = make_directory(log_dir, 0755, reterr);
+        if (r >= 0)
+                r = prepare_cgroup(config, pod, run_dir, reterr);
+        if (r >= 0)
+                r = prepare_volumes(config, pod, reterr);
+        if (r >= 0)
+                r = prepare_files(config, pod, reterr);
+        if (r >= 0)
+                r = write_file(run_dir, "fstab", fstab, 0600, reterr);
+        return r;
+}
+
+static char *memory_events_file(const char *cgroup, const char *id) {
+        cleanup_free char *path = path_join(cgroup, id);
+
+        if (!path)
+                return NULL;
+        return cgroup_file(path, "memory",
+                           cgroup_version() == 2 ? "memory.events" : "memory.oom_control");
+}
+
+int bundle_of_attempt(const BundleConfig *config, const Pod *pod, const char *container,
+                      unsigned attempt, Bundle *ret) {
+        const char *uid = pod->metadata.uid;
+        cleanup_free char *log_dir = pod_log_dir(config, pod);
+        cleanup_free char *state_dir = container_state_dir(config, uid, container, attempt);
+        cleanup_free char *cgroup =
+                pod_cgroup_path(config->cgroup_root, pod_qos_class(&pod->spec), uid);
+        Bundle bundle = { 0 };
+        int r = -ENOMEM;
+
+        if (log_dir && state_dir && cgroup) {
+                container_id(uid, container, attempt, bundle.id);
+                bundle.directory = container_bundle_dir(config, uid, container, attempt);
+                bundle.events_file = memory_events_file(cgroup, bundle.id);
+                if (asprintf(&bundle.log, "%s/%s/%u.log", log_dir, container, attempt) < 0)
+                        bundle.log = NULL;
+                if (bundle.directory && bundle.events_file && bundle.log)
+                        r = strv_append(&bundle.remains, bundle.directory);
+                if (r >= 0)
+                        r = strv_append(&bundle.remains, state_dir);
+        }
+        if (r < 0) {
+                bundle_done(&bundle);
+                return r;
+        }
+        *ret = bundle;
+        return 0;
+}
+
+void bundle_done(Bundle *bundle) {
+        free(bundle->directory);
+        free(bundle->log);
+        free(bundle->events_file);
+        strv_free(bundle->remains);
+        *bundle = (Bundle){ 0 };
+}
+
+/* The kubelet's link in /var/log/containers, by which log shippers find the file and whose it is.
+ */
+static int link_log(const BundleConfig *config, const Pod *pod, const Container *container,
+                    const Bundle *bundle, Error *reterr) {
+        cleanup_free char *link = container_log_link(config, pod, container->name, bundle->id);
+
+        if (!link)
+                return -ENOMEM;
+        if (symlink(bundle->log, link) < 0 && errno != EEXIST)
+                return error_setf(reterr, errno, "cannot make the link %s: %s", link,
+                                  strerror(errno));
+        return 0;
+}
+
+static int make_directories(const BundleConfig *config, const Pod *pod, const Container *container,
+                            unsigned attempt, const Bundle *bundle, Error *reterr) {
+        cleanup_free char *state_dir =
+                container_state_dir(config, pod->metadata.uid, container->name, attempt);
+        cleanup_free char *upper = state_dir ? path_join(state_dir, "upper") : NULL;
+        cleanup_free char *work = state_dir ? path_join(state_dir, "work") : NULL;
+        cleanup_free char *rootfs = path_join(bundle->directory, "rootfs");
+        cleanup_free char *log_dir =
+                strndup(bundle->log, (size_t) (strrchr(bundle->log, '/') - bundle->log));
+        int r;
+
+        r = make_directory(rootfs, 0700, reterr);
+        if (r >= 0)
+                r = make_directory(upper, 0755, reterr);
+        if (r >= 0)
+                r = make_directory(work, 0700, reterr);
+        if (r >= 0)
+                r = make_directory(log_dir, 0755, reterr);
+        return r;
+}
+
+int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
+                             unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
+                             Error *reterr) {
+        cleanup_with(bundle_done) Bundle bundle = { 0 };
+        cleanup_free char *state_dir =
+                container_state_dir(config, pod->metadata.uid, container->name, attempt);
+        cleanup_free char *json = NULL, *fstab = NULL;
+        int r;
+
+        r = bundle_of_attempt(config, pod, container->name, attempt, &bundle);
+        if (r < 0)
+                return r;
+        r = runtime_spec(&(RuntimeSpecInput){ .config = config,
+                                              .pod = pod,
+                                              .container = container,
+                                              .image = image,
+                                              .id = bundle.id,
+                                              .attempt = attempt,
+                                              .sandbox_pid = sandbox_pid,
+                                              .cgroup_version = cgroup_version() },
+                         &json, reterr);
+        if (r < 0)
+                return r;
+        fstab = state_dir ? container_fstab(image, bundle.directory, state_dir) : NULL;
+        if (!fstab)
+                return -ENOMEM;
+        r = make_directories(config, pod, container, attempt, &bundle, reterr);
+        if (r >= 0)
+                r = write_file(bundle.directory, "config.json", json, 0600, reterr);
+        if (r >= 0)
+                r = write_file(bundle.directory, "fstab", fstab, 0600, reterr);
+        if (r >= 0)
+                r = link_log(config, pod, container, &bundle, reterr);
+        if (r < 0)
+                return r;
+        *ret = bundle;
+        bundle = (Bundle){ 0 };
+        return 0;
+}
+
+int bundle_update_qos(const BundleConfig *config, int64_t burstable_milli_cpu, Error *reterr) {
+        static const QosClass classes[] = { QOS_BURSTABLE, QOS_BEST_EFFORT };
+        bool v2 = cgroup_version() == 2;
+
+        for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
+                cleanup_free char *path = qos_cgroup_path(config->cgroup_root, classes[i]);
+                uint64_t shares = cpu_shares(classes[i] == QOS_BURSTABLE ? burstable_milli_cpu : 0);
+                char value[24];
+                int r;
+
+                if (!path)
+                        return -ENOMEM;
+                (void) snprintf(value, sizeof(value), "%" PRIu64,
+                                v2 ? cpu_weight_of_group(shares) : shares);
+                r = cgroup_create(path, reterr);
+                if (r >= 0)
+                        r = cgroup_write(path, "cpu", v2 ? "cpu.weight" : "cpu.shares", value,
+                                         reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}

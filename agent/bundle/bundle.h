@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Pod + image -> what the shim and the OCI runtime need: directories, fstab, config.json, cgroup
+ * values.
+ *
+ * Everything is computed first, by pure functions of the headers beside this one; the two functions
+ * here write it. Written twice it is the same, so an agent that died in between just writes again.
+ */
+
+#include "agent/model/image.h"
+#include "agent/model/pod.h"
+#include "common/error.h"
+
+/* What all bundles of an agent share. Strings are borrowed. */
+typedef struct BundleConfig {
+        const char *run_dir;
+        const char *state_dir;
+        const char *log_dir;
+        const char *hostname;    /* what containers in the host's network see as HOSTNAME */
+        const char *cgroup_root; /* "/" or an absolute path: kubepods lies below it */
+        int64_t memory_capacity; /* bytes of the node, for oom_score_adj */
+        int64_t pids_limit;      /* of a pod; < 0: none */
+        int oom_score_adj_min;   /* the least that we may set */
+} BundleConfig;
+
+/* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and
+ * fstab. */
+int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
+
+/* What sandbox_run() wants to know of a container's bundle. */
+typedef struct Bundle {
+        char id[65];
+        char *directory;
+        char *log;
+        char *events_file;
+        char **remains; /* directories to remove with the attempt */
+} Bundle;
+
+/* Writes the bundle of one attempt. 'sandbox_pid' is the shim, whose namespaces the container
+ * joins. */
+int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
+                             unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
+                             Error *reterr);
+
+/* The paths of an attempt, computed again; writes nothing. 0 or -ENOMEM. */
+int bundle_of_attempt(const BundleConfig *config, const Pod *pod, const char *container,
+                      unsigned attempt, Bundle *ret);
+void bundle_done(Bundle *bundle);
+
+/* Sets the weight of the QoS group of Burstable pods: the sum of their CPU requests. 0 or -errno.
+ */
+int bundle_update_qos(const BundleConfig *config, int64_t burstable_milli_cpu, Error *reterr);

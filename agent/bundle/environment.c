@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a container's first process is given: its arguments and its environment. */
+
+#include "agent/bundle/runtime-spec.h"
+
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+static const char default_path[] =
+        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static const char *env_value(char *const *env, const char *name, size_t length) {
+        for (size_t i = 0; env && env[i]; i++)
+                if (strncmp(env[i], name, length) == 0 && env[i][length] == '=')
+                        return env[i] + length + 1;
+        return NULL;
+}
+
+/* Replaces an entry of the same name, or appends. */
+static int env_set(char ***env, const char *name, const char *value) {
+        size_t length = strlen(name);
+
+        for (size_t i = 0; *env && (*env)[i]; i++)
+                if (strncmp((*env)[i], name, length) == 0 && (*env)[i][length] == '=') {
+                        char *entry;
+
+                        if (asprintf(&entry, "%s=%s", name, value) < 0)
+                                return -ENOMEM;
+                        free((*env)[i]);
+                        (*env)[i] = entry;
+                        return 0;
+                }
+        return strv_appendf(env, "%s=%s", name, value);
+}
+
+/* Kubernetes' expansion (third_party/forked/golang/expansion): "$(NAME)" by the value, "$$" by "$",
+ * and what refers to nothing stays as it is written. */
+static int expand(const char *text, char *const *env, char **ret) {
+        cleanup_free char *expanded = NULL;
+        cleanup_fclose FILE *out = NULL;
+        size_t size;
+
+        out = open_memstream(&expanded, &size);
+        if (!out)
+                return -ENOMEM;
+        for (const char *c = text; *c; c++) {
+                const char *end, *value;
+
+                if (c[0] == '$' && c[1] == '$') {
+                        (void) fputc('$', out);
+                        c++;
+                        continue;
+                }
+                end = c[0] == '$' && c[1] == '(' ? strchr(c + 2, ')') : NULL;
+                value = end ? env_value(env, c + 2, (size_t) (end - c - 2)) : NULL;
+                if (!value) {
+                        (void) fputc(*c, out);
+                        continue;
+                }
+                (void) fputs(value, out);
+                c = end;
+        }
+        if (ferror(out) || fclose(TAKE_PTR(out)) != 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(expanded);
+        return 0;
+}
+
+int container_environment(const Pod *pod, const Container *container, const Image *image,
+                          const char *hostname, char ***ret) {
+        cleanup_strv char **env = NULL;
+        int r;
+
+        r = strv_extend(&env, image->env);
+        if (r >= 0 && !env_value(env, "PATH", strlen("PATH")))
+                r = strv_append(&env, default_path);
+        if (r >= 0)
+                r = env_set(&env, "HOSTNAME", hostname);
+        for (size_t i = 0; r >= 0 && i < container->env.n; i++) {
+                const EnvVar *variable = &container->env.items[i];
+                cleanup_free char *value = NULL;
+
+                r = expand(strna(variable->value), env, &value);
+                if (r >= 0)
+                        r = env_set(&env, variable->name, value);
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(env);
+        return 0;
+}
+
+static int extend_expanded(char ***argv, char *const *words, char *const *env) {
+        for (size_t i = 0; words && words[i]; i++) {
+                cleanup_free char *word = NULL;
+                int r = expand(words[i], env, &word);
+
+                if (r >= 0)
+                        r = strv_append(argv, word);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int container_argv(const Container *container, const Image *image, char *const *env, char ***ret,
+                   Error *reterr) {
+        cleanup_strv char **argv = NULL;
+        int r;
+
+        /* An image's own words are not expanded. */
+        if (container->command)
+                r = extend_expanded(&argv, container->command, env);
+        else
+                r = strv_extend(&argv, image->entrypoint);
+        if (r >= 0 && container->args)
+                r = extend_expanded(&argv, container->args, env);
+        else if (r >= 0 && !container->command)
+                r = strv_extend(&argv, image->command);
+        if (r < 0)
+                return r;
+        if (!argv || !argv[0][0])
+                return error_setf(
+                        reterr, EINVAL,
+                        "no command specified: neither the pod nor the image '%s' has one",
+                        container->image);
+        *ret = TAKE_PTR(argv);
+        return 0;
+}

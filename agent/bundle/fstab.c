@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/fstab.h"
+
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+
+/* fstab(5): blanks within a field are written in octal. */
+static void put_field(FILE *out, const char *text) {
+        for (const char *c = text; *c; c++)
+                if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\' || *c == '#')
+                        (void) fprintf(out, "\\%03o", (unsigned) (unsigned char) *c);
+                else
+                        (void) fputc(*c, out);
+        (void) fputc(' ', out);
+}
+
+static void put_host_path(FILE *out, const Volume *volume, const char *target) {
+        const char *type = host_path_type_names[volume->host_path->type];
+
+        put_field(out, volume->host_path->path);
+        put_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.hostpath=%s 0 0\n",
+                       volume->name, strna(type));
+}
+
+static void put_memory(FILE *out, const Volume *volume, const char *target) {
+        put_field(out, volume->name);
+        put_field(out, target);
+        (void) fprintf(out, "tmpfs mode=0777,x-mainstay.volume=%s", volume->name);
+        if (volume->empty_dir->size_limit.text)
+                (void) fprintf(out, ",size=%" PRId64, volume->empty_dir->size_limit.value);
+        (void) fprintf(out, " 0 0\n");
+}
+
+static void put_volumes(FILE *out, const BundleConfig *config, const Pod *pod) {
+        for (size_t i = 0; i < pod->spec.volumes.n; i++) {
+                const Volume *volume = &pod->spec.volumes.items[i];
+                cleanup_free char *target = volume_path(config, pod->metadata.uid, volume);
+
+                if (!target)
+                        continue; /* ferror() of the stream that is out of memory too says so */
+                if (volume->host_path)
+                        put_host_path(out, volume, target);
+                else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
+                        put_memory(out, volume, target);
+        }
+}
+
+/* Closes the stream and gives its text, or NULL where memory ran out on the way. */
+static char *finish(FILE *out, char **text) {
+        bool failed = ferror(out) != 0;
+
+        if (fclose(out) != 0 || failed) {
+                free(*text);
+                return NULL;
+        }
+        return *text;
+}
+
+char *pod_fstab(const BundleConfig *config, const Pod *pod) {
+        cleanup_free char *shm = pod_shm_dir(config, pod->metadata.uid);
+        char *text = NULL;
+        size_t length;
+        FILE *out;
+
+        if (!shm)
+                return NULL;
+        out = open_memstream(&text, &length);
+        if (!out)
+                return NULL;
+        put_field(out, "shm");
+        put_field(out, shm);
+        (void) fprintf(out, "tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n");
+        put_volumes(out, config, pod);
+        return finish(out, &text);
+}
+
+char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        (void) fprintf(out, "overlay %s/rootfs overlay lowerdir=", bundle_dir);
+        for (size_t i = 0; image->layers && image->layers[i]; i++)
+                (void) fprintf(out, "%s%s", i > 0 ? ":" : "", image->layers[i]);
+        (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work 0 0\n", state_dir, state_dir);
+        return finish(out, &text);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The mounts that the shim makes, in the format that getmntent(3) reads. Pure functions: text out.
+ */
+
+#include "agent/bundle/bundle.h"
+
+/* The pod's: /dev/shm, hostPath volumes (checked by the shim), emptyDirs in memory. NULL: no
+ * memory. */
+char *pod_fstab(const BundleConfig *config, const Pod *pod);
+
+/* The container's: its root file system, the image's layers below a writable one. NULL: no memory.
+ */
+char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/logs.h"
+
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+
+static DIR *open_container_log_dir(const BundleConfig *config, const Pod *pod,
+                                   const char *container) {
+        cleanup_free char *log_dir = pod_log_dir(config, pod);
+        cleanup_free char *directory = log_dir ? path_join(log_dir, container) : NULL;
+
+        return directory ? opendir(directory) : NULL;
+}
+
+int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const char *container) {
+        cleanup_closedir DIR *dir = open_container_log_dir(config, pod, container);
+        struct dirent *entry;
+        int last = -1;
+
+        while (dir && (entry = readdir(dir))) {
+                char *end;
+                long attempt = strtol(entry->d_name, &end, 10);
+
+                if (end != entry->d_name && streq(end, ".log") && attempt >= 0 && attempt < INT_MAX)
+                        last = MAX(last, (int) attempt);
+        }
+        return last;
+}
+
+void bundle_remove_log(const BundleConfig *config, const Pod *pod, const char *container,
+                       unsigned attempt) {
+        cleanup_closedir DIR *dir = open_container_log_dir(config, pod, container);
+        cleanup_free char *link = NULL;
+        struct dirent *entry;
+        char prefix[32], id[65];
+        int length = snprintf(prefix, sizeof(prefix), "%u.log", attempt);
+
+        while (dir && (entry = readdir(dir)))
+                if (strncmp(entry->d_name, prefix, (size_t) length) == 0)
+                        (void) unlinkat(dirfd(dir), entry->d_name, 0);
+        container_id(pod->metadata.uid, container, attempt, id);
+        link = container_log_link(config, pod, container, id);
+        if (link)
+                (void) unlink(link);
+}
+
+void bundle_remove_log_links(const BundleConfig *config, const Pod *pod) {
+        cleanup_free char *directory = path_join(config->log_dir, "containers");
+        cleanup_free char *log_dir = pod_log_dir(config, pod);
+        cleanup_closedir DIR *dir = directory ? opendir(directory) : NULL;
+        size_t length = log_dir ? strlen(log_dir) : 0;
+        struct dirent *entry;
+
+        while (dir && log_dir && (entry = readdir(dir))) {
+                char target[PATH_MAX];
+                ssize_t n;
+
+                if (strncmp(entry->d_name, pod->metadata.name, strlen(pod->metadata.name)) != 0)
+                        continue;
+                n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
+                if (n > (ssize_t) length && strncmp(target, log_dir, length) == 0 &&
+                    target[length] == '/')
+                        (void) unlinkat(dirfd(dir), entry->d_name, 0);
+        }
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The logs of a pod as files: which attempts there are, and their end. The shim writes them. */
+
+#include "agent/bundle/bundle.h"
+
+/* The highest attempt that has a log, or -1: how the kubelet too finds a lost restart count again.
+ */
+int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const char *container);
+
+/* Removes the log of one attempt with its rotated files and its link. What is not there is removed.
+ */
+void bundle_remove_log(const BundleConfig *config, const Pod *pod, const char *container,
+                       unsigned attempt);
+
+/* Removes all links to the pod's logs, by what they point to. */
+void bundle_remove_log_links(const BundleConfig *config, const Pod *pod);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/paths.h"
+
+#include "common/cleanup.h"
+#include "common/hash.h"
+
+#include <stdarg.h>
+
+/* The kubelet's limit for the base name, without the suffix. */
+enum {
+        LOG_LINK_NAME_MAX = 255 - (int) sizeof(".log") + 1
+};
+
+static char *print_path(const char *format, ...) printf_like(1, 2);
+
+static char *print_path(const char *format, ...) {
+        char *path;
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&path, format, ap);
+        va_end(ap);
+        return r < 0 ? NULL : path;
+}
+
+void container_id(const char *uid, const char *container, unsigned attempt, char ret_id[65]) {
+        char text[512];
+        int n = snprintf(text, sizeof(text), "%s/%s/%u", uid, container, attempt);
+
+        sha256_hex(text, MIN((size_t) n, sizeof(text) - 1), ret_id);
+}
+
+char *pod_run_dir(const BundleConfig *config, const char *uid) {
+        return print_path("%s/pods/%s", config->run_dir, uid);
+}
+
+char *pod_state_dir(const BundleConfig *config, const char *uid) {
+        return print_path("%s/pods/%s", config->state_dir, uid);
+}
+
+char *pod_shm_dir(const BundleConfig *config, const char *uid) {
+        return print_path("%s/pods/%s/shm", config->run_dir, uid);
+}
+
+char *pod_file_path(const BundleConfig *config, const char *uid, const char *file) {
+        return print_path("%s/pods/%s%s", config->run_dir, uid, strrchr(file, '/'));
+}
+
+char *pod_fstab_path(const BundleConfig *config, const char *uid) {
+        return print_path("%s/pods/%s/fstab", config->run_dir, uid);
+}
+
+char *pod_log_dir(const BundleConfig *config, const Pod *pod) {
+        return print_path("%s/pods/%s_%s_%s", config->log_dir, pod->metadata.namespace,
+                          pod->metadata.name, pod->metadata.uid);
+}
+
+char *container_log_link(const BundleConfig *config, const Pod *pod, const char *container,
+                         const char *id) {
+        cleanup_free char *name = print_path("%s_%s_%s-%s", pod->metadata.name,
+                                             pod->metadata.namespace, container, id);
+
+        if (!name)
+                return NULL;
+        return print_path("%s/containers/%.*s.log", config->log_dir, LOG_LINK_NAME_MAX, name);
+}
+
+char *container_bundle_dir(const BundleConfig *config, const char *uid, const char *container,
+                           unsigned attempt) {
+        return print_path("%s/pods/%s/containers/%s/%u", config->run_dir, uid, container, attempt);
+}
+
+char *container_state_dir(const BundleConfig *config, const char *uid, const char *container,
+                          unsigned attempt) {
+        return print_path("%s/pods/%s/containers/%s/%u", config->state_dir, uid, container,
+                          attempt);
+}
+
+char *volume_path(const BundleConfig *config, const char *uid, const Volume *volume) {
+        if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_UNSET)
+                return print_path("%s/pods/%s/volumes/kubernetes.io~empty-dir/%s",
+                                  config->state_dir, uid, volume->name);
+        return print_path("%s/pods/%s/volumes/%s", config->run_dir, uid, volume->name);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/resources.h"
+
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+
+enum {
+        SHARES_MIN = 2,
+        SHARES_MAX = 262144,
+        QUOTA_MIN_USEC = 1000
+};
+
+uint64_t cpu_shares(int64_t milli_cpu) {
+        if (milli_cpu <= 0)
+                return SHARES_MIN;
+        if (milli_cpu >= SHARES_MAX)
+                return SHARES_MAX;
+        return MIN(MAX((uint64_t) milli_cpu * 1024 / 1000, SHARES_MIN), SHARES_MAX);
+}
+
+uint64_t cpu_weight_of_group(uint64_t shares) {
+        if (shares >= SHARES_MAX)
+                return 10000;
+        return 1 + (MAX(shares, SHARES_MIN) - SHARES_MIN) * 9999 / (SHARES_MAX - SHARES_MIN);
+}
+
+uint64_t cpu_weight_of_container(uint64_t shares) {
+        double l, exponent;
+
+        if (shares <= SHARES_MIN)
+                return 1;
+        if (shares >= SHARES_MAX)
+                return 10000;
+        /* The runtimes' own curve (opencontainers/cgroups): through (2, 1), (1024, 100), (262144,
+         * 10000). */
+        l = log2((double) shares);
+        exponent = (l * l + 125 * l) / 612.0 - 7.0 / 34.0;
+        return (uint64_t) ceil(pow(10, exponent));
+}
+
+int64_t cpu_quota_usec(int64_t milli_cpu) {
+        if (milli_cpu <= 0)
+                return 0;
+        if (milli_cpu > INT64_MAX / CPU_PERIOD_USEC)
+                return 0;
+        return MAX(milli_cpu * CPU_PERIOD_USEC / 1000, QUOTA_MIN_USEC);
+}
+
+int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity) {
+        int64_t request, adjust;
+
+        switch (pod_qos_class(spec)) {
+        case QOS_GUARANTEED:
+                return -997;
+        case QOS_BEST_EFFORT:
+                return 1000;
+        case QOS_BURSTABLE:
+        case N_QOS_CLASSES:
+                break;
+        }
+        request = container->resources.requests.memory.value;
+        if (memory_capacity <= 0 || request >= memory_capacity)
+                return 3;
+        adjust = 1000 - (int64_t) (1000 * (__int128) request / memory_capacity);
+        return (int) MAX(3, MIN(adjust, 999));
+}
+
+static const char *qos_directory(QosClass qos) {
+        static const char *const names[N_QOS_CLASSES] = {
+                [QOS_GUARANTEED] = "",
+                [QOS_BURSTABLE] = "/burstable",
+                [QOS_BEST_EFFORT] = "/besteffort",
+        };
+
+        return names[qos];
+}
+
+char *qos_cgroup_path(const char *cgroup_root, QosClass qos) {
+        char *path;
+
+        if (asprintf(&path, "%s/kubepods%s", streq(cgroup_root, "/") ? "" : cgroup_root,
+                     qos_directory(qos)) < 0)
+                return NULL;
+        return path;
+}
+
+char *pod_cgroup_path(const char *cgroup_root, QosClass qos, const char *uid) {
+        cleanup_free char *parent = qos_cgroup_path(cgroup_root, qos);
+        char *path;
+
+        if (!parent || asprintf(&path, "%s/pod%s", parent, uid) < 0)
+                return NULL;
+        return path;
+}
+
+char *pod_slice_name(QosClass qos, const char *uid) {
+        const char *directory = qos_directory(qos);
+        char *name;
+
+        if (asprintf(&name, "kubepods%s%s-pod%s.slice", directory[0] ? "-" : "",
+                     directory[0] ? directory + 1 : "", uid) < 0)
+                return NULL;
+        /* A dash in a slice's name is a level of the tree; those of the UID are none. */
+        for (char *c = strstr(name, "-pod") + 4; *c; c++)
+                if (*c == '-')
+                        *c = '_';
+        return name;
+}
+
+int64_t pod_milli_cpu_request(const PodSpec *spec) {
+        int64_t sum = 0;
+
+        for (size_t i = 0; i < spec->containers.n; i++)
+                if (__builtin_add_overflow(
+                            sum, spec->containers.items[i].resources.requests.cpu.milli, &sum))
+                        return INT64_MAX;
+        return sum;
+}
+
+/* The sum of a limit over all containers, or 0 where one has none. */
+static int64_t sum_of_limits(const PodSpec *spec, bool memory) {
+        int64_t sum = 0;
+
+        for (size_t i = 0; i < spec->containers.n; i++) {
+                const ResourceList *limits = &spec->containers.items[i].resources.limits;
+                int64_t limit = memory ? limits->memory.value : limits->cpu.milli;
+
+                if (limit <= 0)
+                        return 0;
+                if (__builtin_add_overflow(sum, limit, &sum))
+                        return INT64_MAX;
+        }
+        return sum;
+}
+
+static void put(CgroupValue *value, const char *controller, const char *file, const char *format,
+                ...) printf_like(4, 5);
+
+static void put(CgroupValue *value, const char *controller, const char *file, const char *format,
+                ...) {
+        va_list ap;
+
+        value->controller = controller;
+        value->file = file;
+        va_start(ap, format);
+        (void) vsnprintf(value->value, sizeof(value->value), format, ap);
+        va_end(ap);
+}
+
+size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
+                         CgroupValue ret[CGROUP_VALUES_MAX]) {
+        bool v2 = cgroup_version == 2;
+        uint64_t shares = cpu_shares(pod_milli_cpu_request(spec));
+        int64_t quota = cpu_quota_usec(sum_of_limits(spec, /* memory= */ false));
+        int64_t memory = sum_of_limits(spec, /* memory= */ true);
+        size_t n = 0;
+
+        if (v2)
+                put(&ret[n++], "cpu", "cpu.weight", "%" PRIu64, cpu_weight_of_group(shares));
+        else
+                put(&ret[n++], "cpu", "cpu.shares", "%" PRIu64, shares);
+        if (quota > 0 && v2)
+                put(&ret[n++], "cpu", "cpu.max", "%" PRId64 " %d", quota, CPU_PERIOD_USEC);
+        else if (quota > 0) {
+                put(&ret[n++], "cpu", "cpu.cfs_period_us", "%d", CPU_PERIOD_USEC);
+                put(&ret[n++], "cpu", "cpu.cfs_quota_us", "%" PRId64, quota);
+        }
+        if (memory > 0)
+                put(&ret[n++], "memory", v2 ? "memory.max" : "memory.limit_in_bytes", "%" PRId64,
+                    memory);
+        if (pids_limit > 0)
+                put(&ret[n++], "pids", "pids.max", "%" PRId64, pids_limit);
+        return n;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The kubelet's arithmetic of resources, and the names of cgroups. Pure functions. */
+
+#include "agent/bundle/bundle.h"
+
+/* CPU shares of a request: m * 1024 / 1000, between 2 and 262144. */
+uint64_t cpu_shares(int64_t milli_cpu);
+
+/* cpu.weight of a pod's or QoS class's group: linear in the shares, as the kubelet writes it. */
+uint64_t cpu_weight_of_group(uint64_t shares);
+
+/* cpu.weight of a container: the curve of current OCI runtimes, on which 1024 shares are 100. */
+uint64_t cpu_weight_of_container(uint64_t shares);
+
+/* CFS quota in microseconds a period of 100 ms, at least 1000; 0 for no limit. */
+int64_t cpu_quota_usec(int64_t milli_cpu);
+enum {
+        CPU_PERIOD_USEC = 100000
+};
+
+/* What the kubelet gives a container of the pod: -997 Guaranteed, 1000 BestEffort, 3 to 999
+ * Burstable. */
+int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity);
+
+/* "<root>/kubepods/pod<uid>" or with "/burstable", "/besteffort" before the pod (cgroupfs driver).
+ */
+char *pod_cgroup_path(const char *cgroup_root, QosClass qos, const char *uid);
+
+/* "kubepods-burstable-pod<uid>.slice", dashes of the UID as '_' (systemd driver). */
+char *pod_slice_name(QosClass qos, const char *uid);
+
+/* "<root>/kubepods[/<qos>]"; freed by the caller. */
+char *qos_cgroup_path(const char *cgroup_root, QosClass qos);
+
+typedef struct CgroupValue {
+        const char *controller;
+        const char *file;
+        char value[32];
+} CgroupValue;
+
+enum {
+        CGROUP_VALUES_MAX = 8
+};
+
+/* What the pod's group gets: shares, quota where every container has a CPU limit, memory limit
+ * where every container has one, and the limit of processes. Gives how many. */
+size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
+                         CgroupValue ret[CGROUP_VALUES_MAX]);
+
+/* The CPU request of all containers in thousandths. */
+int64_t pod_milli_cpu_request(const PodSpec *spec);

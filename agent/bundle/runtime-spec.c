@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of config.json. What a container may do and see follows what the kubelet and containerd
+ * give an unprivileged container: fourteen capabilities, masked and read-only places of /proc, no
+ * device but the runtime's own. Nothing of an image decides anything about the node. */
+
+#include "agent/bundle/runtime-spec.h"
+
+#include "agent/bundle/paths.h"
+#include "agent/bundle/resources.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+
+static const char *const default_capabilities[] = {
+        "CAP_CHOWN",   "CAP_DAC_OVERRIDE", "CAP_FSETID",           "CAP_FOWNER",      "CAP_MKNOD",
+        "CAP_NET_RAW", "CAP_SETGID",       "CAP_SETUID",           "CAP_SETFCAP",     "CAP_SETPCAP",
+        "CAP_KILL",    "CAP_SYS_CHROOT",   "CAP_NET_BIND_SERVICE", "CAP_AUDIT_WRITE",
+};
+
+/* Kubernetes' lists (pkg/securitycontext). */
+static const char *const masked_paths[] = {
+        "/proc/asound",
+        "/proc/acpi",
+        "/proc/kcore",
+        "/proc/keys",
+        "/proc/latency_stats",
+        "/proc/timer_list",
+        "/proc/timer_stats",
+        "/proc/sched_debug",
+        "/proc/scsi",
+        "/sys/firmware",
+        "/sys/devices/virtual/powercap",
+        "/proc/interrupts",
+};
+
+static const char *const readonly_paths[] = {
+        "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+};
+
+static json_t *string_array(const char *const *strings, size_t n) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < n; i++)
+                json_array_append_new(array, json_string(strings[i]));
+        return array;
+}
+
+static json_t *strv_array(char *const *strv) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; strv && strv[i]; i++)
+                json_array_append_new(array, json_string(strv[i]));
+        return array;
+}
+
+static json_t *capabilities(void) {
+        json_t *list = string_array(default_capabilities, N_ELEMENTS(default_capabilities));
+
+        /* None is inheritable or ambient: a process that is not root has none by default. */
+        return json_pack("{s:O, s:O, s:o}", "bounding", list, "effective", list, "permitted", list);
+}
+
+static json_t *user(const Image *image) {
+        json_t *groups = json_array();
+
+        for (size_t i = 0; i < image->n_groups; i++)
+                json_array_append_new(groups, json_integer(image->groups[i]));
+        return json_pack("{s:I, s:I, s:o}", "uid", (json_int_t) image->uid, "gid",
+                         (json_int_t) image->gid, "additionalGids", groups);
+}
+
+static const char *working_directory(const RuntimeSpecInput *input) {
+        if (input->container->working_dir)
+                return input->container->working_dir;
+        return input->image->working_dir ? input->image->working_dir : "/";
+}
+
+/* A working directory below /proc can name a descriptor that a runtime left open (CVE-2024-21626).
+ */
+static int check_working_directory(const char *directory, Error *reterr) {
+        if (directory[0] != '/')
+                return error_setf(reterr, EINVAL, "the working directory '%s' is not absolute",
+                                  directory);
+        if (streq(directory, "/proc") || strncmp(directory, "/proc/", 6) == 0)
+                return error_setf(reterr, EINVAL, "the working directory '%s' is in /proc",
+                                  directory);
+        return 0;
+}
+
+static int process(const RuntimeSpecInput *input, json_t **ret, Error *reterr) {
+        const BundleConfig *config = input->config;
+        cleanup_strv char **env = NULL, **argv = NULL;
+        const char *directory = working_directory(input);
+        int adjust, r;
+
+        r = check_working_directory(directory, reterr);
+        if (r >= 0)
+                r = container_environment(input->pod, input->container, input->image,
+                                          config->hostname, &env);
+        if (r >= 0)
+                r = container_argv(input->container, input->image, env, &argv, reterr);
+        if (r < 0)
+                return r;
+        adjust = oom_score_adj(&input->pod->spec, input->container, config->memory_capacity);
+        *ret = json_pack("{s:b, s:o, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal", 0, "user",
+                         user(input->image), "args", strv_array(argv), "env", strv_array(env),
+                         "cwd", directory, "capabilities", capabilities(), "noNewPrivileges", 0,
+                         "oomScoreAdj", MAX(adjust, config->oom_score_adj_min));
+        return *ret ? 0 : -ENOMEM;
+}
+
+static void add_mount(json_t *mounts, const char *destination, const char *type, const char *source,
+                      const char *options) {
+        cleanup_free char *copy = strdup(options);
+        json_t *list = json_array();
+        char *rest = copy;
+
+        for (char *word = copy ? strsep(&rest, ",") : NULL; word; word = strsep(&rest, ","))
+                json_array_append_new(list, json_string(word));
+        json_array_append_new(mounts, json_pack("{s:s, s:s, s:s, s:o}", "destination", destination,
+                                                "type", type, "source", source, "options", list));
+}
+
+static const Volume *find_volume(const PodSpec *spec, const char *name) {
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                if (streq(spec->volumes.items[i].name, name))
+                        return &spec->volumes.items[i];
+        return NULL;
+}
+
+static bool is_mounted_by_user(const Container *container, const char *path) {
+        for (size_t i = 0; i < container->volume_mounts.n; i++)
+                if (streq(container->volume_mounts.items[i].mount_path, path))
+                        return true;
+        return false;
+}
+
+/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. */
+static void add_pod_files(const RuntimeSpecInput *input, json_t *mounts) {
+        static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
+
+        for (size_t i = 0; i < N_ELEMENTS(files); i++) {
+                cleanup_free char *source =
+                        pod_file_path(input->config, input->pod->metadata.uid, files[i]);
+
+                if (source && access(source, F_OK) >= 0 &&
+                    !is_mounted_by_user(input->container, files[i]))
+                        add_mount(mounts, files[i], "bind", source, "rbind,rprivate,rw");
+        }
+}
+
+static void add_volumes(const RuntimeSpecInput *input, json_t *mounts) {
+        for (size_t i = 0; i < input->container->volume_mounts.n; i++) {
+                const VolumeMount *mount = &input->container->volume_mounts.items[i];
+                const Volume *volume = find_volume(&input->pod->spec, mount->name);
+                cleanup_free char *source = NULL, *destination = NULL;
+
+                if (!volume)
+                        continue; /* validated by manifest/ */
+                source = volume_path(input->config, input->pod->metadata.uid, volume);
+                /* A relative path is below the root, as in Kubernetes. */
+                if (asprintf(&destination, "%s%s", mount->mount_path[0] == '/' ? "" : "/",
+                             mount->mount_path) < 0)
+                        destination = NULL;
+                if (source && destination)
+                        add_mount(mounts, destination, "bind", source,
+                                  mount->read_only ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
+        }
+}
+
+static json_t *mounts_of(const RuntimeSpecInput *input) {
+        cleanup_free char *shm = pod_shm_dir(input->config, input->pod->metadata.uid);
+        json_t *mounts = json_array();
+
+        add_mount(mounts, "/proc", "proc", "proc", "nosuid,noexec,nodev");
+        add_mount(mounts, "/dev", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k");
+        add_mount(mounts, "/dev/pts", "devpts", "devpts",
+                  "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5");
+        add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
+        add_mount(mounts, "/sys", "sysfs", "sysfs", "nosuid,noexec,nodev,ro");
+        add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid,noexec,nodev,relatime,ro");
+        if (shm)
+                add_mount(mounts, "/dev/shm", "bind", shm, "rbind,rprivate,rw");
+        add_pod_files(input, mounts);
+        add_volumes(input, mounts);
+        return mounts;
+}
+
+static json_t *namespaces(const RuntimeSpecInput *input) {
+        cleanup_free char *ipc = NULL;
+        json_t *list = json_pack("[{s:s}, {s:s}]", "type", "pid", "type", "mount");
+
+        if (asprintf(&ipc, "/proc/%d/ns/ipc", (int) input->sandbox_pid) < 0)
+                ipc = NULL;
+        json_array_append_new(list, json_pack("{s:s, s:s}", "type", "ipc", "path", strna(ipc)));
+        if (input->cgroup_version == 2)
+                json_array_append_new(list, json_pack("{s:s}", "type", "cgroup"));
+        return list;
+}
+
+static json_t *resources(const RuntimeSpecInput *input) {
+        const ResourceRequirements *wanted = &input->container->resources;
+        uint64_t shares = cpu_shares(wanted->requests.cpu.milli);
+        int64_t quota = cpu_quota_usec(wanted->limits.cpu.milli);
+        json_t *cpu = json_object();
+        json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", 0, "access", "rwm");
+
+        if (input->cgroup_version == 2) {
+                char weight[24];
+
+                /* Runtimes disagree on the weight of shares; so we say it ourselves. */
+                (void) snprintf(weight, sizeof(weight), "%" PRIu64,
+                                cpu_weight_of_container(shares));
+                json_object_set_new(
+                        result, "unified",
+                        json_pack("{s:s, s:s}", "cpu.weight", weight, "memory.oom.group", "1"));
+        } else
+                json_object_set_new(cpu, "shares", json_integer((json_int_t) shares));
+        if (quota > 0) {
+                json_object_set_new(cpu, "quota", json_integer(quota));
+                json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_USEC));
+        }
+        json_object_set_new(result, "cpu", cpu);
+        if (wanted->limits.memory.value > 0)
+                json_object_set_new(
+                        result, "memory",
+                        json_pack("{s:I}", "limit", (json_int_t) wanted->limits.memory.value));
+        return result;
+}
+
+static json_t *linux_section(const RuntimeSpecInput *input) {
+        cleanup_free char *parent =
+                pod_cgroup_path(input->config->cgroup_root, pod_qos_class(&input->pod->spec),
+                                input->pod->metadata.uid);
+        cleanup_free char *cgroup = parent ? path_join(parent, input->id) : NULL;
+
+        return json_pack("{s:s, s:o, s:o, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
+                         namespaces(input), "resources", resources(input), "maskedPaths",
+                         string_array(masked_paths, N_ELEMENTS(masked_paths)), "readonlyPaths",
+                         string_array(readonly_paths, N_ELEMENTS(readonly_paths)));
+}
+
+/* The labels by which tools that read a runtime's state know a kubelet's containers. */
+static json_t *annotations(const RuntimeSpecInput *input) {
+        const ObjectMeta *metadata = &input->pod->metadata;
+        char attempt[16];
+
+        (void) snprintf(attempt, sizeof(attempt), "%u", input->attempt);
+        return json_pack("{s:s, s:s, s:s, s:s, s:s}", "io.kubernetes.pod.name", metadata->name,
+                         "io.kubernetes.pod.namespace", metadata->namespace,
+                         "io.kubernetes.pod.uid", metadata->uid, "io.kubernetes.container.name",
+                         input->container->name, "io.kubernetes.container.restartCount", attempt);
+}
+
+int runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {
+        json_t *process_section, *document;
+        char *text;
+        int r;
+
+        r = process(input, &process_section, reterr);
+        if (r < 0)
+                return r;
+        document = json_pack("{s:s, s:o, s:{s:s, s:b}, s:o, s:o, s:o}", "ociVersion", "1.0.2",
+                             "process", process_section, "root", "path", "rootfs", "readonly", 0,
+                             "mounts", mounts_of(input), "linux", linux_section(input),
+                             "annotations", annotations(input));
+        text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+        json_decref(document);
+        if (!text)
+                return -ENOMEM;
+        *ret = text;
+        return 0;
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/client.h"
+
+#include "common/cleanup.h"
+
+#include <curl/curl.h>
+
+enum {
+        ANSWER_MAX = 64 * 1024 * 1024,
+        SENTENCE_MAX = 1024, /* of a refusal */
+};
+
+static void curl_easy_cleanupp(CURL **curl) {
+        curl_easy_cleanup(*curl);
+}
+
+typedef struct Transfer {
+        CURL *curl;
+        client_data_t on_data;
+        void *userdata;
+        int result; /* what on_data gave */
+        char sentence[SENTENCE_MAX];
+        size_t sentence_length;
+} Transfer;
+
+static long status_of(CURL *curl) {
+        long status = 0;
+
+        (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+        return status;
+}
+
+static size_t on_write(char *data, size_t size, size_t n, void *userdata) {
+        Transfer *transfer = userdata;
+        size_t length = size * n;
+
+        if (status_of(transfer->curl) != 200) {
+                size_t kept = MIN(length, SENTENCE_MAX - 1 - transfer->sentence_length);
+
+                memcpy(transfer->sentence + transfer->sentence_length, data, kept);
+                transfer->sentence_length += kept;
+                return length;
+        }
+        transfer->result = transfer->on_data(data, length, transfer->userdata);
+        return transfer->result == 0 ? length : 0;
+}
+
+static int explain_connection(CURL *curl, const char *socket, Error *reterr) {
+        long code = 0;
+
+        (void) curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &code);
+        if (code == EACCES || code == EPERM)
+                return error_setf(reterr, EACCES,
+                                  "may not speak to the agent at %s; only root and the socket's "
+                                  "group may",
+                                  socket);
+        if (code == ENOENT || code == 0)
+                return error_setf(reterr, ENOENT,
+                                  "no agent at %s; start mainstayd, or say with --socket where it "
+                                  "is",
+                                  socket);
+        return error_setf(reterr, (int) code,
+                          "cannot reach the agent at %s (%s); start mainstayd, or say with "
+                          "--socket where it is",
+                          socket, strerror((int) code));
+}
+
+static int explain(Transfer *transfer, CURLcode code, const char *socket, Error *reterr) {
+        if (transfer->result < 0)
+                return transfer->result;
+        if (transfer->result > 0)
+                return 0; /* the reader had enough */
+        if (code == CURLE_COULDNT_CONNECT)
+                return explain_connection(transfer->curl, socket, reterr);
+        if (code != CURLE_OK)
+                return error_setf(reterr, EIO, "the agent at %s broke off its answer (%s)", socket,
+                                  curl_easy_strerror(code));
+        if (status_of(transfer->curl) == 200)
+                return 0;
+        transfer->sentence[transfer->sentence_length] = '\0';
+        transfer->sentence[strcspn(transfer->sentence, "\n")] = '\0';
+        return error_setf(reterr, EREMOTEIO, "%s", transfer->sentence);
+}
+
+static int set_options(Transfer *transfer, const char *socket, const char *url) {
+        CURL *curl = transfer->curl;
+
+        if (curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket) != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_URL, url) != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http") != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_PROXY, "") != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_write) != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer) != CURLE_OK)
+                return -ENOMEM;
+        return 0;
+}
+
+int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
+                  Error *reterr) {
+        cleanup_with(curl_easy_cleanupp) CURL *curl = curl_easy_init();
+        cleanup_free char *url = NULL;
+        Transfer transfer = { .curl = curl, .on_data = on_data, .userdata = userdata };
+        int r;
+
+        if (!curl)
+                return -ENOMEM;
+        if (asprintf(&url, "http://mainstay%s", path) < 0) {
+                url = NULL;
+                return -ENOMEM;
+        }
+        r = set_options(&transfer, socket, url);
+        if (r < 0)
+                return r;
+        return explain(&transfer, curl_easy_perform(curl), socket, reterr);
+}
+
+static int collect(const char *data, size_t length, void *userdata) {
+        FILE *out = userdata;
+
+        if ((size_t) ftell(out) + length > ANSWER_MAX)
+                return -EFBIG;
+        return fwrite(data, 1, length, out) == length ? 0 : -ENOMEM;
+}
+
+int client_get(const char *socket, const char *path, char **ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        int r;
+
+        if (!out)
+                return -ENOMEM;
+        r = client_stream(socket, path, collect, out, reterr);
+        if (fclose(out) != 0 && r >= 0)
+                r = -ENOMEM;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+int client_get_json(const char *socket, const char *path, json_t **ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        json_error_t error;
+        json_t *json;
+        int r;
+
+        r = client_get(socket, path, &text, reterr);
+        if (r < 0)
+                return r;
+        json = json_loads(text, 0, &error);
+        if (!json)
+                return error_setf(reterr, EBADMSG, "the agent's answer to %s is no JSON: %s", path,
+                                  error.text);
+        *ret = json;
+        return 0;
+}
+
+char *client_escape(const char *text) {
+        char *escaped = curl_easy_escape(NULL, text, 0);
+        char *copy = escaped ? strdup(escaped) : NULL;
+
+        curl_free(escaped);
+        return copy;
+}

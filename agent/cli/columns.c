@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/columns.h"
+
+#include "common/cleanup.h"
+
+typedef struct Cell {
+        const char *text;
+        size_t length;
+        unsigned width; /* of its column, once that is known */
+} Cell;
+
+/* The last cell of a line was ended by the newline, not by a tab: it belongs to no column. */
+typedef struct Line {
+        Cell cells[COLUMNS_MAX];
+        unsigned n_cells;
+} Line;
+
+static unsigned count_characters(const char *text, size_t length) {
+        unsigned n = 0;
+
+        for (size_t i = 0; i < length; i++)
+                n += ((unsigned char) text[i] & 0xc0) != 0x80;
+        return n;
+}
+
+static void split_line(const char *text, size_t length, Line *ret) {
+        ret->n_cells = 0;
+        for (;;) {
+                const char *tab = memchr(text, '\t', length);
+
+                /* What is more than we have columns for stays in the last. */
+                if (!tab || ret->n_cells == COLUMNS_MAX - 1) {
+                        ret->cells[ret->n_cells++] = (Cell){ .text = text, .length = length };
+                        return;
+                }
+                ret->cells[ret->n_cells++] =
+                        (Cell){ .text = text, .length = (size_t) (tab - text) };
+                length -= (size_t) (tab + 1 - text);
+                text = tab + 1;
+        }
+}
+
+static bool has_column(const Line *line, unsigned column) {
+        return column + 1 < line->n_cells;
+}
+
+/* Gives one width to the lines from 'first' that have the column, and tells where they end. */
+static size_t align_block(Columns *columns, Line *lines, size_t n, size_t first, unsigned column) {
+        unsigned width = MAX(columns->min_width, columns->remembers ? columns->widths[column] : 0);
+        size_t end = first;
+
+        for (; end < n && has_column(&lines[end], column); end++) {
+                const Cell *cell = &lines[end].cells[column];
+
+                width = MAX(width, count_characters(cell->text, cell->length) + columns->padding);
+        }
+        for (size_t i = first; i < end; i++)
+                lines[i].cells[column].width = width;
+        columns->widths[column] = width;
+        return end;
+}
+
+static void write_text(const char *text, size_t length, FILE *out) {
+        for (size_t i = 0; i < length; i++) {
+                unsigned char c = (unsigned char) text[i];
+
+                if (c < ' ' || c == 0x7f)
+                        fprintf(out, "^%c", c ^ 0x40);
+                else
+                        fputc(c, out);
+        }
+}
+
+static void write_line(const Line *line, FILE *out) {
+        for (unsigned column = 0; column < line->n_cells; column++) {
+                const Cell *cell = &line->cells[column];
+
+                write_text(cell->text, cell->length, out);
+                if (!has_column(line, column))
+                        continue;
+                for (unsigned n = count_characters(cell->text, cell->length); n < cell->width; n++)
+                        fputc(' ', out);
+        }
+        fputc('\n', out);
+}
+
+static int split_text(const char *text, Line **ret_lines, size_t *ret_n) {
+        cleanup_free Line *lines = NULL;
+        size_t n = 0, i = 0;
+
+        for (const char *p = text; (p = strchr(p, '\n')); p++)
+                n++;
+        lines = calloc(n + 1, sizeof(*lines));
+        if (!lines)
+                return -ENOMEM;
+        for (; i < n; i++) {
+                size_t length = strcspn(text, "\n");
+
+                split_line(text, length, &lines[i]);
+                text += length + 1;
+        }
+        if (*text)
+                split_line(text, strlen(text), &lines[i++]);
+        *ret_lines = TAKE_PTR(lines);
+        *ret_n = i;
+        return 0;
+}
+
+int columns_write(Columns *columns, const char *text, FILE *out) {
+        cleanup_free Line *lines = NULL;
+        size_t n;
+        int r;
+
+        r = split_text(text, &lines, &n);
+        if (r < 0)
+                return r;
+        for (unsigned column = 0; column < COLUMNS_MAX; column++)
+                for (size_t i = 0; i < n;)
+                        i = has_column(&lines[i], column)
+                                    ? align_block(columns, lines, n, i, column)
+                                    : i + 1;
+        for (size_t i = 0; i < n; i++)
+                write_line(&lines[i], out);
+        return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Text in columns, as Go's text/tabwriter aligns it: a tab ends a cell, and neighbouring lines that
+ * have a cell in the same place share its width. kubectl's tables and descriptions are made so. */
+
+#include "common/macros.h"
+
+#include <stdio.h>
+
+enum {
+        COLUMNS_MAX = 16
+};
+
+typedef struct Columns {
+        unsigned min_width; /* of a cell with its padding */
+        unsigned padding;
+        bool remembers; /* a column never gets narrower than it was in an earlier call */
+        unsigned widths[COLUMNS_MAX];
+} Columns;
+
+/* kubectl's for tables and for descriptions. */
+#define COLUMNS_TABLE       ((Columns){ .min_width = 6, .padding = 3, .remembers = true })
+#define COLUMNS_DESCRIPTION ((Columns){ .min_width = 0, .padding = 2 })
+
+/* Writes 'text' with its tabs replaced. Characters that would steer a terminal are made visible. 0
+ * or -ENOMEM. */
+int columns_write(Columns *columns, const char *text, FILE *out);

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/cli.h"
+
+/* All commands and all options: the command line is parsed by these tables, help is printed from
+ * them. */
+
+#define OPTION(name, letter, argument, help, member) \
+        { name, letter, argument, help, offsetof(Options, member) }
+
+/* clang-format off */
+const Option global_options[] = {
+        OPTION("socket", 0,   "PATH", "the agent's socket (MAINSTAY_SOCKET, " DEFAULT_SOCKET ")", socket),
+        OPTION("help",   'h', NULL,   "say this", help),
+};
+
+static const Option get_options[] = {
+        OPTION("namespace",      'n', "NAMESPACE", "pods of this namespace (default)", namespace),
+        OPTION("all-namespaces", 'A', NULL,        "pods of all namespaces", all_namespaces),
+        OPTION("selector",       'l', "SELECTOR",  "pods with these labels: key=value,key!=value,key,!key", selector),
+        OPTION("output",         'o', "FORMAT",    "wide, json, yaml or name", output),
+        OPTION("watch",          'w', NULL,        "go on with what changes", watch),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
+static const Option describe_options[] = {
+        OPTION("namespace",      'n', "NAMESPACE", "pods of this namespace (default)", namespace),
+        OPTION("all-namespaces", 'A', NULL,        "pods of all namespaces", all_namespaces),
+        OPTION("selector",       'l', "SELECTOR",  "pods with these labels: key=value,key!=value,key,!key", selector),
+};
+
+static const Option logs_options[] = {
+        OPTION("namespace",      'n', "NAMESPACE", "the pod's namespace (default)", namespace),
+        OPTION("container",      'c', "CONTAINER", "this container (the first)", container),
+        OPTION("all-containers", 0,   NULL,        "all containers, one after the other", all_containers),
+        OPTION("follow",         'f', NULL,        "go on until the container ends", follow),
+        OPTION("previous",       'p', NULL,        "of the attempt before the last restart", previous),
+        OPTION("tail",           0,   "LINES",     "the last lines only; -1: all", tail),
+        OPTION("since",          0,   "DURATION",  "not older than this: 5s, 2m, 1h30m", since),
+        OPTION("since-time",     0,   "TIME",      "not older than this: 2026-01-02T03:04:05Z", since_time),
+        OPTION("limit-bytes",    0,   "BYTES",     "no more than this many", limit_bytes),
+        OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
+};
+
+const Command commands[] = {
+        { "get", "pods [NAME...]", "show pods",
+          get_options, N_ELEMENTS(get_options), run_get },
+        { "describe", "pod [NAME...]", "show all there is to know about pods",
+          describe_options, N_ELEMENTS(describe_options), run_describe },
+        { "logs", "POD [CONTAINER]", "show what a container wrote",
+          logs_options, N_ELEMENTS(logs_options), run_logs },
+        { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
+          NULL, 0, run_validate },
+        { "version", "", "show the versions of this program and of the agent",
+          NULL, 0, run_version },
+        { "help", "[COMMAND]", "explain a command",
+          NULL, 0, run_help },
+};
+/* clang-format on */
+
+const size_t n_commands = N_ELEMENTS(commands);
+const size_t n_global_options = N_ELEMENTS(global_options);
+
+const Command *find_command(const char *name) {
+        for (size_t i = 0; i < n_commands; i++)
+                if (streq(commands[i].name, name))
+                        return &commands[i];
+        return NULL;
+}

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/describe.h"
+
+#include "agent/cli/summary.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+enum {
+        ANNOTATION_MAX = 140 /* what is longer gets lines of its own */
+};
+
+static void write_time(FILE *out, const char *label, const json_t *time) {
+        char buffer[LONG_TIME_SIZE];
+
+        fprintf(out, "%s\t%s\n", label, format_long_time(buffer, json_string_value(time)));
+}
+
+/* "<label>\t<text>", if there is a text. */
+static void write_optional(FILE *out, const char *label, const json_t *text) {
+        if (json_string_length(text) > 0)
+                fprintf(out, "%s\t%s\n", label, json_string_value(text));
+}
+
+static int compare_keys(const void *a, const void *b) {
+        return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
+/* The keys in their order, borrowed; NULL where there are none. The caller frees the array. */
+static const char **sorted_keys(json_t *object) {
+        const char **keys = calloc(json_object_size(object) + 1, sizeof(*keys));
+        const char *key;
+        json_t *value;
+        size_t n = 0;
+
+        if (!keys)
+                return NULL;
+        json_object_foreach(object, key, value)
+                keys[n++] = key;
+        if (n > 1)
+                qsort(keys, n, sizeof(*keys), compare_keys);
+        return keys;
+}
+
+static void write_labels(FILE *out, json_t *labels) {
+        cleanup_free const char **keys = sorted_keys(labels);
+
+        fputs("Labels:\t", out);
+        if (!keys || !keys[0]) {
+                fputs("<none>\n", out);
+                return;
+        }
+        for (size_t i = 0; keys[i]; i++)
+                fprintf(out, "%s%s=%s\n", i > 0 ? "\t" : "", keys[i],
+                        strna(json_text(labels, keys[i])));
+}
+
+/* Lines of a long value, below their key. */
+static void write_lines(FILE *out, const char *text) {
+        while (*text) {
+                size_t length = strcspn(text, "\n");
+
+                fprintf(out, "\t  %.*s%s\n", (int) MIN(length, (size_t) ANNOTATION_MAX - 5), text,
+                        length > ANNOTATION_MAX - 2 ? "..." : "");
+                text += length + (text[length] == '\n');
+        }
+}
+
+static void write_annotations(FILE *out, json_t *annotations) {
+        cleanup_free const char **keys = sorted_keys(annotations);
+
+        fputs("Annotations:\t", out);
+        if (!keys || !keys[0]) {
+                fputs("<none>\n", out);
+                return;
+        }
+        for (size_t i = 0; keys[i]; i++) {
+                const char *value = strna(json_text(annotations, keys[i]));
+
+                fprintf(out, "%s%s:", i > 0 ? "\t" : "", keys[i]);
+                if (strlen(keys[i]) + strlen(value) + 2 <= ANNOTATION_MAX && !strchr(value, '\n')) {
+                        fprintf(out, " %s\n", value);
+                        continue;
+                }
+                fputc('\n', out);
+                write_lines(out, value);
+        }
+}
+
+/* What kubectl calls the status of a pod here: its phase, unless it is being deleted. */
+static void write_status(FILE *out, const json_t *pod) {
+        const char *phase = strna(json_text(pod, "status", "phase"));
+        const char *deleted = json_text(pod, "metadata", "deletionTimestamp");
+        const json_t *grace = json_at(pod, "metadata", "deletionGracePeriodSeconds");
+        char age[DURATION_SIZE];
+
+        if (deleted && !streq(phase, "Succeeded") && !streq(phase, "Failed")) {
+                fprintf(out, "Status:\tTerminating (lasts %s)\n",
+                        format_age(age, deleted, now_realtime_usec()));
+                if (grace)
+                        fprintf(out, "Termination Grace Period:\t%llds\n",
+                                (long long) json_integer_value(grace));
+        } else
+                fprintf(out, "Status:\t%s\n", phase);
+        write_optional(out, "Reason:", json_at(pod, "status", "reason"));
+        write_optional(out, "Message:", json_at(pod, "status", "message"));
+}
+
+static void write_ips(FILE *out, const json_t *pod) {
+        const json_t *ips = json_at(pod, "status", "podIPs");
+        size_t i;
+        json_t *ip;
+
+        fprintf(out, "IP:\t%s\n", strna(json_text(pod, "status", "podIP")));
+        if (json_array_size(ips) == 0) {
+                fputs("IPs:\t<none>\n", out);
+                return;
+        }
+        fputs("IPs:\n", out);
+        json_array_foreach(ips, i, ip)
+                fprintf(out, "  IP:\t%s\n", strna(json_text(ip, "ip")));
+}
+
+static void write_head(FILE *out, const json_t *pod) {
+        const char *node = json_text(pod, "spec", "nodeName");
+        const char *account = json_text(pod, "spec", "serviceAccountName");
+        const json_t *priority = json_at(pod, "spec", "priority");
+        const json_t *start = json_at(pod, "status", "startTime");
+
+        fprintf(out, "Name:\t%s\n", strna(json_text(pod, "metadata", "name")));
+        fprintf(out, "Namespace:\t%s\n", strna(json_text(pod, "metadata", "namespace")));
+        if (priority)
+                fprintf(out, "Priority:\t%lld\n", (long long) json_integer_value(priority));
+        if (account)
+                fprintf(out, "Service Account:\t%s\n", account);
+        if (node)
+                fprintf(out, "Node:\t%s/%s\n", node, strna(json_text(pod, "status", "hostIP")));
+        else
+                fputs("Node:\t<none>\n", out);
+        if (start)
+                write_time(out, "Start Time:", start);
+        write_labels(out, json_at(pod, "metadata", "labels"));
+        write_annotations(out, json_at(pod, "metadata", "annotations"));
+        write_status(out, pod);
+        write_ips(out, pod);
+}
+
+/* "80/TCP, 443/TCP" of one member of the ports. */
+static void write_ports(FILE *out, const json_t *container, const char *label, const char *member) {
+        const json_t *ports = json_object_get(container, "ports");
+        size_t n = json_array_size(ports), i;
+        json_t *port;
+
+        fprintf(out, "    %s%s:\t%s", label, n > 1 ? "s" : "", n == 0 ? "<none>" : "");
+        json_array_foreach(ports, i, port) {
+                const char *protocol = json_text(port, "protocol");
+
+                fprintf(out, "%s%lld/%s", i > 0 ? ", " : "",
+                        (long long) json_integer_value(json_object_get(port, member)),
+                        protocol ? protocol : "TCP");
+        }
+        fputc('\n', out);
+}
+
+/* "Command:" with a line a word, and more lines for a word that has them. */
+static void write_words(FILE *out, const char *label, const json_t *words) {
+        size_t i;
+        json_t *word;
+
+        if (json_array_size(words) == 0)
+                return;
+        fprintf(out, "    %s:\n", label);
+        json_array_foreach(words, i, word) {
+                const char *text = strna(json_string_value(word));
+
+                for (;;) {
+                        size_t length = strcspn(text, "\n");
+
+                        fprintf(out, "      %.*s\n", (int) length, text);
+                        if (text[length] == '\0')
+                                break;
+                        text += length + 1;
+                }
+        }
+}
+
+static void write_terminated(FILE *out, const json_t *terminated) {
+        const json_t *signal = json_object_get(terminated, "signal");
+
+        write_optional(out, "      Reason:", json_object_get(terminated, "reason"));
+        write_optional(out, "      Message:", json_object_get(terminated, "message"));
+        fprintf(out, "      Exit Code:\t%lld\n",
+                (long long) json_integer_value(json_object_get(terminated, "exitCode")));
+        if (json_integer_value(signal) > 0)
+                fprintf(out, "      Signal:\t%lld\n", (long long) json_integer_value(signal));
+        write_time(out, "      Started:", json_object_get(terminated, "startedAt"));
+        write_time(out, "      Finished:", json_object_get(terminated, "finishedAt"));
+}
+
+static void write_state(FILE *out, const char *label, const json_t *state) {
+        const json_t *running = json_object_get(state, "running");
+        const json_t *waiting = json_object_get(state, "waiting");
+        const json_t *terminated = json_object_get(state, "terminated");
+
+        if (running) {
+                fprintf(out, "    %s:\tRunning\n", label);
+                write_time(out, "      Started:", json_object_get(running, "startedAt"));
+        } else if (terminated) {
+                fprintf(out, "    %s:\tTerminated\n", label);
+                write_terminated(out, terminated);
+        } else {
+                fprintf(out, "    %s:\tWaiting\n", label);
+                write_optional(out, "      Reason:", json_object_get(waiting, "reason"));
+                /* kubectl has the message among the events; here is no other place for it. */
+                write_optional(out, "      Message:", json_object_get(waiting, "message"));
+        }
+}
+
+static void write_container_status(FILE *out, const json_t *status) {
+        write_state(out, "State", json_object_get(status, "state"));
+        if (json_at(status, "lastState", "terminated"))
+                write_state(out, "Last State", json_object_get(status, "lastState"));
+        fprintf(out, "    Ready:\t%s\n",
+                json_is_true(json_object_get(status, "ready")) ? "True" : "False");
+        fprintf(out, "    Restart Count:\t%lld\n",
+                (long long) json_integer_value(json_object_get(status, "restartCount")));
+}
+
+static void write_resources(FILE *out, const char *label, json_t *resources) {
+        cleanup_free const char **keys = sorted_keys(resources);
+
+        if (!keys || !keys[0])
+                return;
+        fprintf(out, "    %s:\n", label);
+        for (size_t i = 0; keys[i]; i++)
+                fprintf(out, "      %s:\t%s\n", keys[i], strna(json_text(resources, keys[i])));
+}
+
+static void write_variable(FILE *out, const char *name, const char *value) {
+        size_t length = strcspn(value, "\n");
+
+        fprintf(out, "      %s:\t%.*s\n", name, (int) length, value);
+        while (value[length]) {
+                value += length + 1;
+                length = strcspn(value, "\n");
+                fprintf(out, "      \t%.*s\n", (int) length, value);
+        }
+}
+
+static void write_environment(FILE *out, const json_t *env) {
+        size_t i;
+        json_t *variable;
+
+        fprintf(out, "    Environment:%s\n", json_array_size(env) == 0 ? "\t<none>" : "");
+        json_array_foreach(env, i, variable)
+                write_variable(out, strna(json_text(variable, "name")),
+                               strna(json_text(variable, "value")));
+}
+
+static int compare_mounts(const void *a, const void *b) {
+        return strcmp(strna(json_text(*(json_t *const *) a, "mountPath")),
+                      strna(json_text(*(json_t *const *) b, "mountPath")));
+}
+
+static void write_mounts(FILE *out, const json_t *mounts) {
+        size_t n = json_array_size(mounts);
+        cleanup_free json_t **sorted = calloc(n + 1, sizeof(json_t *));
+
+        fprintf(out, "    Mounts:%s\n", n == 0 ? "\t<none>" : "");
+        if (!sorted)
+                return;
+        for (size_t i = 0; i < n; i++)
+                sorted[i] = json_array_get(mounts, i);
+        if (n > 1)
+                qsort(sorted, n, sizeof(*sorted), compare_mounts);
+        for (size_t i = 0; i < n; i++)
+                fprintf(out, "      %s from %s (%s)\n", strna(json_text(sorted[i], "mountPath")),
+                        strna(json_text(sorted[i], "name")),
+                        json_is_true(json_object_get(sorted[i], "readOnly")) ? "ro" : "rw");
+}
+
+static const json_t *find_status(const json_t *pod, const char *name) {
+        size_t i;
+        json_t *status;
+
+        json_array_foreach(json_at(pod, "status", "containerStatuses"), i, status)
+                if (streq_ptr(json_text(status, "name"), name))
+                        return status;
+        return NULL;
+}
+
+static void write_container(FILE *out, const json_t *pod, const json_t *container) {
+        const char *name = strna(json_text(container, "name"));
+        const json_t *status = find_status(pod, name);
+
+        fprintf(out, "  %s:\n", name);
+        if (status)
+                fprintf(out, "    Container ID:\t%s\n", strna(json_text(status, "containerID")));
+        fprintf(out, "    Image:\t%s\n", strna(json_text(container, "image")));
+        if (status)
+                fprintf(out, "    Image ID:\t%s\n", strna(json_text(status, "imageID")));
+        write_ports(out, container, "Port", "containerPort");
+        write_ports(out, container, "Host Port", "hostPort");
+        write_words(out, "Command", json_object_get(container, "command"));
+        write_words(out, "Args", json_object_get(container, "args"));
+        if (status)
+                write_container_status(out, status);
+        write_resources(out, "Limits", json_at(container, "resources", "limits"));
+        write_resources(out, "Requests", json_at(container, "resources", "requests"));
+        write_environment(out, json_object_get(container, "env"));
+        write_mounts(out, json_object_get(container, "volumeMounts"));
+}
+
+static void write_containers(FILE *out, const json_t *pod) {
+        size_t i;
+        json_t *container;
+
+        fputs("Containers:\n", out);
+        json_array_foreach(json_at(pod, "spec", "containers"), i, container)
+                write_container(out, pod, container);
+}
+
+static void write_conditions(FILE *out, const json_t *conditions) {
+        size_t i;
+        json_t *condition;
+
+        if (json_array_size(conditions) == 0)
+                return;
+        fputs("Conditions:\n  Type\tStatus\n", out);
+        json_array_foreach(conditions, i, condition)
+                fprintf(out, "  %s \t%s \n", strna(json_text(condition, "type")),
+                        strna(json_text(condition, "status")));
+}
+
+static void write_volume(FILE *out, const json_t *volume) {
+        const json_t *host_path = json_object_get(volume, "hostPath");
+        const json_t *empty_dir = json_object_get(volume, "emptyDir");
+        const char *type = json_text(host_path, "type");
+        const char *limit = json_text(empty_dir, "sizeLimit");
+
+        fprintf(out, "  %s:\n", strna(json_text(volume, "name")));
+        if (host_path)
+                fprintf(out,
+                        "    Type:\tHostPath (bare host directory volume)\n"
+                        "    Path:\t%s\n"
+                        "    HostPathType:\t%s\n",
+                        strna(json_text(host_path, "path")), strna(type));
+        else if (empty_dir)
+                fprintf(out,
+                        "    Type:\tEmptyDir (a temporary directory that shares a pod's "
+                        "lifetime)\n"
+                        "    Medium:\t%s\n"
+                        "    SizeLimit:\t%s\n",
+                        strna(json_text(empty_dir, "medium")), limit ? limit : "<unset>");
+        else
+                fputs("    <unknown>\n", out);
+}
+
+static void write_volumes(FILE *out, const json_t *volumes) {
+        size_t i;
+        json_t *volume;
+
+        if (json_array_size(volumes) == 0) {
+                fputs("Volumes:\t<none>\n", out);
+                return;
+        }
+        fputs("Volumes:\n", out);
+        json_array_foreach(volumes, i, volume)
+                write_volume(out, volume);
+}
+
+/* Ours: which file the pod is from, and what is wrong with the bytes that are in it now. */
+static void write_manifest(FILE *out, const json_t *manifest) {
+        const char *error = json_text(manifest, "error");
+        char since[LONG_TIME_SIZE];
+
+        if (!manifest)
+                return;
+        fprintf(out, "Manifest:\t%s", strna(json_text(manifest, "file")));
+        if (error)
+                fprintf(out, " (broken since %s: %s)",
+                        format_long_time(since, json_text(manifest, "errorSince")), error);
+        fputc('\n', out);
+}
+
+void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
+        const char *qos = json_text(pod, "status", "qosClass");
+
+        write_head(out, pod);
+        write_containers(out, pod);
+        write_conditions(out, json_at(pod, "status", "conditions"));
+        write_volumes(out, json_at(pod, "spec", "volumes"));
+        if (qos)
+                fprintf(out, "QoS Class:\t%s\n", qos);
+        write_manifest(out, manifest);
+}

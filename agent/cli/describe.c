@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/pods.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/columns.h"
+#include "agent/cli/describe.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+
+/* describe pod: asks, and prints what describe-pod.c makes of the answer. */
+
+/* The row of /manifests for the file that the pod is from, or NULL. */
+static const json_t *find_manifest(const json_t *report, const json_t *pod) {
+        cleanup_free char *label = NULL;
+        size_t i, j;
+        json_t *manifest, *name;
+
+        if (asprintf(&label, "%s/%s", strna(json_text(pod, "metadata", "namespace")),
+                     strna(json_text(pod, "metadata", "name"))) < 0) {
+                label = NULL;
+                return NULL;
+        }
+        json_array_foreach(json_object_get(report, "items"), i, manifest)
+                json_array_foreach(json_object_get(manifest, "pods"), j, name)
+                        if (streq_ptr(json_string_value(name), label))
+                                return manifest;
+        return NULL;
+}
+
+static int print_pod(const json_t *pod, const json_t *report) {
+        Columns columns = COLUMNS_DESCRIPTION;
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return -ENOMEM;
+        describe_pod(pod, find_manifest(report, pod), out);
+        if (fclose(out) != 0)
+                return -ENOMEM;
+        return columns_write(&columns, text, stdout);
+}
+
+static int print_all(const json_t *pods, const json_t *report) {
+        size_t i;
+        json_t *pod;
+
+        json_array_foreach(pods, i, pod) {
+                int r;
+
+                if (i > 0)
+                        printf("\n\n");
+                r = print_pod(pod, report);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int describe(const Options *options, const PodFilter *filter) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *pods = NULL, *report = NULL;
+        const char *missing;
+        int r;
+
+        r = pods_fetch(options->socket, filter, &pods, &error);
+        if (r >= 0)
+                r = client_get_json(options->socket, "/manifests", &report, &error);
+        if (r >= 0)
+                r = print_all(pods, report);
+        if (r < 0)
+                return fail(r, &error);
+        missing = pods_missing_name(filter, pods);
+        if (missing)
+                return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
+        if (json_array_size(pods) == 0 && filter->namespace)
+                fprintf(stderr, "No resources found in %s namespace.\n", filter->namespace);
+        else if (json_array_size(pods) == 0)
+                fprintf(stderr, "No resources found\n");
+        return STATUS_OK;
+}
+
+int run_describe(const Options *options) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_with(pod_filter_done) PodFilter filter = { 0 };
+        char *const *names;
+        size_t n_names;
+        int status, r;
+
+        status = parse_resource(options, "describe", &names, &n_names);
+        if (status != STATUS_OK)
+                return status;
+        r = pod_filter_init(&filter, options, names, n_names, &error);
+        if (r < 0)
+                return fail_usage("%s", error_message(&error, r));
+        return describe(options, &filter);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A pod in many lines, in kubectl's layout: with tabs, for columns_write(). Pure. */
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* 'manifest' is the file's row of /manifests, or NULL. */
+void describe_pod(const json_t *pod, const json_t *manifest, FILE *out);

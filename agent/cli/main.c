@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/cli.h"
+
+#include "common/cleanup.h"
+
+#include <assert.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Finds the command, reads its options by its table, runs it. */
+
+enum {
+        OPTIONS_MAX = 16,
+        FIRST_LONG = 256 /* getopt's values for options: this plus the row */
+};
+
+/* The options that a command knows, the global ones last. */
+typedef struct OptionSet {
+        const Option *rows[OPTIONS_MAX];
+        size_t n;
+        struct option longs[OPTIONS_MAX + 1];
+        char shorts[2 * OPTIONS_MAX + 4];
+} OptionSet;
+
+static void add_option(OptionSet *set, const Option *option) {
+        char letter[3] = { option->letter, option->argument ? ':' : '\0', '\0' };
+
+        assert(set->n < OPTIONS_MAX);
+        set->longs[set->n] = (struct option){
+                .name = option->name,
+                .has_arg = option->argument ? required_argument : no_argument,
+                .val = FIRST_LONG + (int) set->n,
+        };
+        if (option->letter)
+                strncat(set->shorts, letter, sizeof(set->shorts) - strlen(set->shorts) - 1);
+        set->rows[set->n++] = option;
+}
+
+/* Without a command, options end at the first word. The colon makes getopt_long() tell a missing
+ * argument from an unknown option. */
+static OptionSet make_option_set(const Command *command) {
+        OptionSet set = { .shorts = "+:" };
+
+        if (command)
+                memmove(set.shorts, ":", sizeof(":"));
+        for (size_t i = 0; command && i < command->n_options; i++)
+                add_option(&set, &command->options[i]);
+        for (size_t i = 0; i < n_global_options; i++)
+                add_option(&set, &global_options[i]);
+        return set;
+}
+
+static const Option *find_option(const OptionSet *set, int value) {
+        for (size_t i = 0; i < set->n; i++)
+                if (value == FIRST_LONG + (int) i || (value != 0 && value == set->rows[i]->letter))
+                        return set->rows[i];
+        return NULL;
+}
+
+static int fail_unknown_option(const OptionSet *set, const char *word) {
+        cleanup_free char *name = strndup(word, strcspn(word, "="));
+        const char *names[OPTIONS_MAX], *hint;
+
+        for (size_t i = 0; i < set->n; i++)
+                names[i] = set->rows[i]->name;
+        hint = name && strncmp(name, "--", 2) == 0 ? find_hint(name + 2, names, set->n) : NULL;
+        if (hint)
+                return fail_usage("unknown option '%s'; did you mean '--%s'?", name, hint);
+        return fail_usage("unknown option '%s'; see 'mainstay help'", name ? name : word);
+}
+
+static int fail_option(const OptionSet *set, int value, char **argv) {
+        const Option *option = find_option(set, optopt);
+
+        if (option && value == ':')
+                return fail_usage("option '--%s' needs a value: %s", option->name,
+                                  option->argument);
+        if (option)
+                return fail_usage("option '--%s' takes no value", option->name);
+        if (optopt != 0)
+                return fail_usage("unknown option '-%c'; see 'mainstay help'", optopt);
+        return fail_unknown_option(set, argv[optind - 1]);
+}
+
+static void set_option(Options *options, const Option *option, const char *value) {
+        void *member = (char *) options + option->offset;
+
+        if (option->argument)
+                memcpy(member, &value, sizeof(value));
+        else
+                *(bool *) member = true;
+}
+
+/* Reads options up to the end (or, without a command, to the first word). 0 or an exit status. */
+static int read_options(const Command *command, int argc, char **argv, Options *options) {
+        OptionSet set = make_option_set(command);
+
+        opterr = 0;
+        optind = 0; /* glibc: begin anew */
+        for (;;) {
+                int value = getopt_long(argc, argv, set.shorts, set.longs, NULL);
+
+                if (value < 0)
+                        break;
+                if (value == '?' || value == ':')
+                        return fail_option(&set, value, argv);
+                set_option(options, find_option(&set, value), optarg);
+        }
+        options->words = argv + optind;
+        options->n_words = (size_t) (argc - optind);
+        return STATUS_OK;
+}
+
+static int run(int argc, char **argv) {
+        const char *socket = getenv("MAINSTAY_SOCKET");
+        Options options = { .socket = socket && socket[0] ? socket : DEFAULT_SOCKET };
+        const Command *command;
+        int status;
+
+        status = read_options(NULL, argc, argv, &options);
+        if (status != STATUS_OK)
+                return status;
+        if (options.help) {
+                help_program();
+                return STATUS_OK;
+        }
+        if (options.n_words == 0)
+                return fail_usage("say what to do, such as 'mainstay get pods'; see 'mainstay "
+                                  "help'");
+        command = find_command(options.words[0]);
+        if (!command)
+                return fail_command(options.words[0]);
+        status = read_options(command, argc - optind, argv + optind, &options);
+        if (status != STATUS_OK)
+                return status;
+        if (options.help) {
+                help_command(command);
+                return STATUS_OK;
+        }
+        return command->run(&options);
+}
+
+int main(int argc, char **argv) {
+        int status = run(argc, argv);
+
+        /* A full disk behind a redirection is a failure too; a reader that left is not. */
+        if (fflush(stdout) != 0 && errno != EPIPE && status == STATUS_OK) {
+                fprintf(stderr, "error: cannot write: %s\n", strerror(errno));
+                status = STATUS_FAILED;
+        }
+        return status;
+}

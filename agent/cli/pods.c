@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/pods.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+
+#include <stdio.h>
+
+static const char *const resources[] = { "pods", "pod", "po" };
+
+/* How many bytes of the word name the resource; "pod/NAME" names both. */
+static bool is_resource(const char *word, size_t length) {
+        for (size_t i = 0; i < N_ELEMENTS(resources); i++)
+                if (strlen(resources[i]) == length && strncmp(resources[i], word, length) == 0)
+                        return true;
+        return false;
+}
+
+int parse_resource(const Options *options, const char *command, char *const **ret_names,
+                   size_t *ret_n_names) {
+        const char *word = options->n_words > 0 ? options->words[0] : NULL;
+        size_t length;
+
+        if (!word)
+                return fail_usage("say what to %s: 'mainstay %s pods'", command, command);
+        length = strcspn(word, "/");
+        if (!is_resource(word, length)) {
+                cleanup_free char *name = strndup(word, length);
+
+                return fail_unknown("resource", name ? name : word, resources,
+                                    N_ELEMENTS(resources));
+        }
+        if (word[length] == '\0') {
+                *ret_names = options->words + 1;
+                *ret_n_names = options->n_words - 1;
+                return STATUS_OK;
+        }
+        for (size_t i = 0; i < options->n_words; i++)
+                if (!strchr(options->words[i], '/'))
+                        return fail_usage("'%s' must be pod/NAME, as the others are",
+                                          options->words[i]);
+        *ret_names = options->words;
+        *ret_n_names = options->n_words;
+        return STATUS_OK;
+}
+
+int pod_filter_init(PodFilter *filter, const Options *options, char *const *names, size_t n_names,
+                    Error *reterr) {
+        *filter = (PodFilter){
+                .namespace = options->all_namespaces ? NULL
+                             : options->namespace    ? options->namespace
+                                                     : "default",
+                .names = names,
+                .n_names = n_names,
+        };
+        return selector_parse(options->selector, &filter->selector, reterr);
+}
+
+void pod_filter_done(PodFilter *filter) {
+        selector_done(&filter->selector);
+}
+
+bool pod_is_called(const json_t *pod, const char *name) {
+        const char *full = strna(json_text(pod, "metadata", "name"));
+        const char *node = strna(json_text(pod, "spec", "nodeName"));
+        const char *slash = strrchr(name, '/');
+        size_t length;
+
+        if (slash)
+                name = slash + 1;
+        length = strlen(name);
+        if (streq(full, name))
+                return true;
+        return node[0] && strncmp(full, name, length) == 0 && full[length] == '-' &&
+               strcasecmp(full + length + 1, node) == 0;
+}
+
+static bool is_named(const PodFilter *filter, const json_t *pod) {
+        for (size_t i = 0; i < filter->n_names; i++)
+                if (pod_is_called(pod, filter->names[i]))
+                        return true;
+        return filter->n_names == 0;
+}
+
+bool pod_filter_matches(const PodFilter *filter, const json_t *pod) {
+        if (filter->namespace &&
+            !streq_ptr(json_text(pod, "metadata", "namespace"), filter->namespace))
+                return false;
+        return is_named(filter, pod) &&
+               selector_matches(&filter->selector, json_at(pod, "metadata", "labels"));
+}
+
+static int compare_pods(const void *a, const void *b) {
+        const json_t *x = *(json_t *const *) a, *y = *(json_t *const *) b;
+        int order = strcmp(strna(json_text(x, "metadata", "namespace")),
+                           strna(json_text(y, "metadata", "namespace")));
+
+        return order ? order
+                     : strcmp(strna(json_text(x, "metadata", "name")),
+                              strna(json_text(y, "metadata", "name")));
+}
+
+/* A new array with the same pods in order. */
+static json_t *sort_pods(const json_t *pods) {
+        size_t n = json_array_size(pods);
+        cleanup_free json_t **items = calloc(n + 1, sizeof(json_t *));
+        json_t *sorted = json_array();
+
+        if (!items)
+                return sorted;
+        for (size_t i = 0; i < n; i++)
+                items[i] = json_array_get(pods, i);
+        if (n > 1)
+                qsort(items, n, sizeof(*items), compare_pods);
+        for (size_t i = 0; i < n; i++)
+                (void) json_array_append(sorted, items[i]);
+        return sorted;
+}
+
+int pods_fetch(const char *socket, const PodFilter *filter, json_t **ret, Error *reterr) {
+        cleanup_json json_t *list = NULL, *matching = json_array();
+        size_t i;
+        json_t *pod;
+        int r;
+
+        r = client_get_json(socket, "/pods", &list, reterr);
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(list, "items"), i, pod) {
+                if (!pod_filter_matches(filter, pod))
+                        continue;
+                (void) json_object_set_new(pod, "apiVersion", json_string("v1"));
+                (void) json_object_set_new(pod, "kind", json_string("Pod"));
+                (void) json_array_append(matching, pod);
+        }
+        *ret = sort_pods(matching);
+        return 0;
+}
+
+const char *pods_missing_name(const PodFilter *filter, const json_t *pods) {
+        for (size_t n = 0; n < filter->n_names; n++) {
+                bool found = false;
+                size_t i;
+                json_t *pod;
+
+                json_array_foreach(pods, i, pod)
+                        found = found || pod_is_called(pod, filter->names[n]);
+                if (!found)
+                        return filter->names[n];
+        }
+        return NULL;
+}
+
+static void print_manifest(const json_t *manifest) {
+        const char *error = json_text(manifest, "error");
+        size_t i;
+        json_t *warning;
+
+        if (error)
+                fprintf(stderr, "error: %s\n", error);
+        json_array_foreach(json_object_get(manifest, "warnings"), i, warning)
+                fprintf(stderr, "warning: %s\n", strna(json_string_value(warning)));
+}
+
+void print_manifest_errors(const char *socket) {
+        cleanup_json json_t *report = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        const char *trouble;
+        size_t i;
+        json_t *item;
+        int r;
+
+        fflush(stdout);
+        r = client_get_json(socket, "/manifests", &report, &error);
+        if (r < 0) {
+                fprintf(stderr, "warning: cannot tell about manifests: %s\n",
+                        error_message(&error, r));
+                return;
+        }
+        trouble = json_text(report, "trouble");
+        if (trouble)
+                fprintf(stderr, "error: %s\n", trouble);
+        json_array_foreach(json_object_get(report, "items"), i, item)
+                print_manifest(item);
+        json_array_foreach(json_object_get(report, "archives"), i, item)
+                fprintf(stderr, "error: %s: %s\n", strna(json_text(item, "archive")),
+                        strna(json_text(item, "message")));
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A pod in one line, by kubectl's rules. Pure. */
+
+#include "agent/cli/words.h"
+
+typedef struct PodSummary {
+        const char *namespace; /* borrowed from the pod, as are the other pointers */
+        const char *name;
+        char ready[32];
+        char status[128];
+        char restarts[DURATION_SIZE + 32];
+        char age[DURATION_SIZE];
+        const char *ip;
+        const char *node;
+        const char *nominated_node;
+        char readiness_gates[32];
+} PodSummary;
+
+/* Fills it from a v1.Pod, as it is to be shown at 'now_usec' (realtime). What is missing is
+ * "<none>" or "<unknown>", as kubectl has it. */
+void pod_summarize(const json_t *pod, uint64_t now_usec, PodSummary *ret);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/cli.h"
+
+#include "agent/manifest/manifest.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+/* validate: what the agent would say to these files, and what it would only warn of, which is an
+ * error here: who asks wants to know. */
+
+/* The agent's limit for a manifest. */
+#define FILE_MAX (10 * MIB)
+
+/* Pods are named after a node; we take this one away again. */
+#define NODE_NAME "node"
+
+/* Pods of the files before, as "namespace/name" and the file, in turns. */
+typedef struct Seen {
+        char **pods;
+} Seen;
+
+static void seen_done(Seen *seen) {
+        strv_free(seen->pods);
+}
+
+static int read_input(const char *file, char **ret_data, size_t *ret_length, Error *reterr) {
+        int r;
+
+        if (streq(file, "-"))
+                r = read_stream(STDIN_FILENO, FILE_MAX, ret_data, ret_length);
+        else
+                r = read_file_at(AT_FDCWD, file, FILE_MAX, ret_data, ret_length);
+        if (r == -EFBIG)
+                return error_setf(reterr, EFBIG, "is larger than 10 MiB");
+        if (r == -EINVAL)
+                return error_setf(reterr, EINVAL, "is no regular file");
+        return r;
+}
+
+/* "namespace/name" as the manifest has it. */
+static char *pod_label(const Pod *pod) {
+        const char *name = strna(pod->metadata.name);
+        size_t length = strlen(name), suffix = strlen("-" NODE_NAME);
+        char *label;
+
+        if (length > suffix && streq(name + length - suffix, "-" NODE_NAME))
+                length -= suffix;
+        return asprintf(&label, "%s/%.*s", strna(pod->metadata.namespace), (int) length, name) < 0
+                       ? NULL
+                       : label;
+}
+
+static const char *find_seen(const Seen *seen, const char *label) {
+        for (char **pod = seen->pods; pod && *pod; pod += 2)
+                if (streq(pod[0], label))
+                        return pod[1];
+        return NULL;
+}
+
+/* Appends to "pod default/web, pod default/db"; says when another file has the name. */
+static int add_pod(const char *file, const Pod *pod, Seen *seen, FILE *out, bool is_first) {
+        cleanup_free char *label = pod_label(pod);
+        const char *other;
+
+        if (!label)
+                return -ENOMEM;
+        other = find_seen(seen, label);
+        if (other) {
+                fprintf(stderr, "error: %s: pod %s is in %s already\n", file, label, other);
+                return -EEXIST;
+        }
+        fprintf(out, "%spod %s", is_first ? "" : ", ", label);
+        if (strv_append(&seen->pods, label) < 0 || strv_append(&seen->pods, file) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+/* Says what the file holds. 0, or -errno when something was wrong, which it has said. */
+static int report_objects(const char *file, const ManifestObjects *objects, Seen *seen) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        int result = 0;
+
+        if (!out)
+                return -ENOMEM;
+        strv_foreach(warning, objects->warnings) {
+                fprintf(stderr, "error: %s\n", *warning);
+                result = -EINVAL;
+        }
+        for (size_t i = 0; i < objects->pods.n; i++) {
+                int r = add_pod(file, objects->pods.items[i], seen, out, i == 0);
+
+                result = r < 0 ? r : result;
+        }
+        if (fclose(out) != 0)
+                return -ENOMEM;
+        if (result >= 0)
+                printf("%s: ok (%s)\n", file, length > 0 ? text : "no pod");
+        return result;
+}
+
+/* 0 or -errno; has said what is wrong. */
+static int validate_file(const char *file, Seen *seen) {
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *data = NULL;
+        const char *name = streq(file, "-") ? "stdin" : file;
+        size_t length;
+        int r;
+
+        r = read_input(file, &data, &length, &error);
+        if (r < 0) {
+                fprintf(stderr, "error: %s: %s\n", name, error_message(&error, r));
+                return r;
+        }
+        r = manifest_parse(name, data, length, NODE_NAME, &objects, &error);
+        if (r < 0) {
+                fprintf(stderr, "error: %s\n", error_message(&error, r));
+                return r;
+        }
+        return report_objects(name, &objects, seen);
+}
+
+int run_validate(const Options *options) {
+        cleanup_with(seen_done) Seen seen = { 0 };
+        int status = STATUS_OK;
+
+        if (options->n_words == 0)
+                return fail_usage("say which files to validate; '-' is standard input");
+        for (size_t i = 0; i < options->n_words; i++)
+                if (validate_file(options->words[i], &seen) < 0)
+                        status = STATUS_FAILED;
+        return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* JSON as YAML, the way kubectl prints it: keys sorted, strings quoted where a reader of YAML would
+ * take them for something else. */
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* One document without markers. 0 or -errno. */
+int yaml_write(json_t *json, FILE *out);
+
+/* True where the plain text would be read as a number, a boolean, null or a time, by YAML 1.1 or
+ * 1.2. */
+bool yaml_needs_quotes(const char *text);

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One entry after the other, in the order of the tar. Of each we believe its bytes and nothing
+ * else: its name is cleaned (name.h), its place is resolved and opened without links (tree.h), its
+ * metadata is set on the descriptor of what we just made.
+ *
+ * Device nodes are left out: a container gets its /dev from the runtime, and a node that a stranger
+ * numbered is either useless or a hole. A node 0:0 would even be a whiteout to overlayfs. */
+
+#include "agent/fetch/layer.h"
+
+#include "agent/fetch/metadata.h"
+#include "agent/fetch/name.h"
+#include "agent/fetch/tree.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+#include <archive_entry.h>
+#include <fcntl.h>
+
+enum {
+        ENTRIES_MAX = 2000000,
+        XATTRS_MAX = 128
+};
+
+#define LAYER_BYTES_MAX (UINT64_C(128) << 30)
+
+typedef struct Layer {
+        Tree *tree;
+        struct archive *archive;
+        uint64_t bytes; /* of files, holes counted */
+        unsigned entries;
+        unsigned devices; /* left out */
+} Layer;
+
+static int spend(Layer *layer, uint64_t bytes, Error *reterr) {
+        if (bytes > LAYER_BYTES_MAX - layer->bytes)
+                return error_setf(reterr, EFBIG, "the layer has files of more than %llu bytes",
+                                  (unsigned long long) LAYER_BYTES_MAX);
+        layer->bytes += bytes;
+        return 0;
+}
+
+static int read_metadata(struct archive_entry *entry, Metadata *ret, Error *reterr) {
+        int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
+        struct timespec now = { .tv_nsec = UTIME_NOW };
+
+        if (uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX)
+                return error_setf(reterr, EINVAL, "has an owner out of range");
+        *ret = (Metadata){
+                .uid = (uid_t) uid,
+                .gid = (gid_t) gid,
+                .mode = archive_entry_perm(entry) & 07777,
+                .times = { now, now },
+        };
+        if (archive_entry_mtime_is_set(entry))
+                ret->times[0] = ret->times[1] =
+                        (struct timespec){ .tv_sec = archive_entry_mtime(entry),
+                                           .tv_nsec = archive_entry_mtime_nsec(entry) };
+        return 0;
+}
+
+static int apply_xattrs(int fd, struct archive_entry *entry, Error *reterr) {
+        const char *name;
+        const void *value;
+        size_t size;
+
+        if (archive_entry_xattr_reset(entry) > XATTRS_MAX)
+                return error_setf(reterr, E2BIG, "has more than %d extended attributes",
+                                  XATTRS_MAX);
+        while (archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
+                int r;
+
+                if (!name || !xattr_is_kept(name))
+                        continue;
+                r = xattr_apply(fd, name, value, size);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "its attribute '%s'", name);
+        }
+        return 0;
+}
+
+/* Everything after the contents, in the order that loses nothing: a change of owner clears setuid
+ * and file capabilities, and each of these changes a time. */
+static int finish(int fd, struct archive_entry *entry, Error *reterr) {
+        Metadata metadata;
+        int r;
+
+        r = read_metadata(entry, &metadata, reterr);
+        if (r >= 0)
+                r = metadata_apply(fd, &metadata);
+        if (r >= 0)
+                r = apply_xattrs(fd, entry, reterr);
+        return r < 0 ? r : metadata_apply_times(fd, &metadata);
+}
+
+static int write_at(int fd, const char *data, size_t length, uint64_t offset) {
+        while (length > 0) {
+                ssize_t n = pwrite(fd, data, length, (off_t) offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                offset += (uint64_t) n;
+                length -= (size_t) n;
+        }
+        return 0;
+}
+
+static int write_contents(Layer *layer, int fd, uint64_t size, Error *reterr) {
+        for (;;) {
+                const void *data;
+                size_t length;
+                la_int64_t offset;
+                int r = archive_read_data_block(layer->archive, &data, &length, &offset);
+
+                if (r == ARCHIVE_EOF)
+                        break;
+                if (r != ARCHIVE_OK)
+                        return error_setf(reterr, EBADMSG, "%s",
+                                          archive_error_string(layer->archive));
+                if (offset < 0 || length > size || (uint64_t) offset > size - length)
+                        return error_setf(reterr, EBADMSG, "has more data than its size");
+                r = write_at(fd, data, length, (uint64_t) offset);
+                if (r < 0)
+                        return r;
+        }
+        return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
+}
+
+static int unpack_file(Layer *layer, struct archive_entry *entry, const char *base, Error *reterr) {
+        int64_t size = archive_entry_size(entry);
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (size < 0)
+                return error_setf(reterr, EBADMSG, "has a negative size");
+        r = spend(layer, (uint64_t) size, reterr);
+        if (r >= 0)
+                r = tree_clear(layer->tree, base, reterr);
+        if (r < 0)
+                return r;
+        fd = openat(tree_fd(layer->tree), base,
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        r = write_contents(layer, fd, (uint64_t) size, reterr);
+        return r < 0 ? r : finish(fd, entry, reterr);
+}
+
+static int unpack_directory(Layer *layer, struct archive_entry *entry, const char *base,
+                            Error *reterr) {
+        cleanup_close int fd = tree_make_directory(layer->tree, base, reterr);
+
+        return fd < 0 ? fd : finish(fd, entry, reterr);
+}
+
+/* What is not opened: made under its name, which nobody but us can change. */
+static int unpack_other(Layer *layer, struct archive_entry *entry, const char *base,
+                        Error *reterr) {
+        const char *target = archive_entry_symlink(entry);
+        Metadata metadata;
+        int fd = tree_fd(layer->tree), r;
+
+        r = read_metadata(entry, &metadata, reterr);
+        if (r >= 0)
+                r = tree_clear(layer->tree, base, reterr);
+        if (r < 0)
+                return r;
+        if (archive_entry_filetype(entry) == AE_IFIFO)
+                r = mknodat(fd, base, S_IFIFO | metadata.mode, 0);
+        else if (target && target[0])
+                r = symlinkat(target, fd, base);
+        else
+                return error_setf(reterr, EINVAL, "is a symbolic link to nothing");
+        return r < 0 ? -errno : metadata_apply_at(fd, base, &metadata);
+}
+
+static int unpack_link(Layer *layer, struct archive_entry *entry, const char *base, Error *reterr) {
+        cleanup_free char *target = NULL;
+        uint64_t copied;
+        int r;
+
+        if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
+                return error_setf(reterr, EINVAL, "is a hard link with contents of its own");
+        r = name_clean(archive_entry_hardlink(entry), &target, reterr);
+        if (r < 0)
+                return r;
+        if (target[0] == '\0')
+                return error_setf(reterr, EINVAL, "is a hard link to nothing");
+        r = tree_link(layer->tree, base, target, &copied, reterr);
+        return r < 0 ? r : spend(layer, copied, reterr);
+}
+
+static int unpack_ordinary(Layer *layer, struct archive_entry *entry, const char *base,
+                           Error *reterr) {
+        if (archive_entry_hardlink(entry))
+                return unpack_link(layer, entry, base, reterr);
+        switch (archive_entry_filetype(entry)) {
+        case AE_IFREG:
+                return unpack_file(layer, entry, base, reterr);
+        case AE_IFDIR:
+                return unpack_directory(layer, entry, base, reterr);
+        case AE_IFLNK:
+        case AE_IFIFO:
+                return unpack_other(layer, entry, base, reterr);
+        case AE_IFCHR:
+        case AE_IFBLK:
+                layer->devices++;
+                return 0;
+        default:
+                return error_setf(reterr, EINVAL, "is of a kind that no image has");
+        }
+}
+
+static int unpack_top(Layer *layer, struct archive_entry *entry, Error *reterr) {
+        int r;
+
+        if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
+                return error_setf(reterr, EINVAL, "stands for the top and is no directory");
+        r = tree_enter(layer->tree, "", reterr);
+        if (r >= 0)
+                r = finish(tree_fd(layer->tree), entry, reterr);
+        if (r >= 0)
+                r = tree_keep_times(layer->tree);
+        return r;
+}
+
+static int unpack_clean(Layer *layer, struct archive_entry *entry, const char *name,
+                        Error *reterr) {
+        cleanup_free char *parent = NULL;
+        const char *base, *hidden = NULL;
+        NameKind kind;
+        int r;
+
+        if (name[0] == '\0')
+                return unpack_top(layer, entry, reterr);
+        r = name_split(name, &parent, &base);
+        if (r >= 0)
+                r = name_classify(base, &kind, &hidden, reterr);
+        if (r < 0)
+                return r;
+        if (kind == NAME_IGNORED || name_is_aufs(parent))
+                return 0;
+        if (name_is_below_whiteout(parent))
+                return error_setf(reterr, EINVAL, "lies below a whiteout");
+        r = tree_enter(layer->tree, parent, reterr);
+        if (r < 0)
+                return r;
+        switch (kind) {
+        case NAME_WHITEOUT:
+                return tree_whiteout(layer->tree, hidden, reterr);
+        case NAME_OPAQUE:
+                return tree_opaque(layer->tree, reterr);
+        default:
+                return unpack_ordinary(layer, entry, base, reterr);
+        }
+}
+
+static int unpack_entry(Layer *layer, struct archive_entry *entry, Error *reterr) {
+        const char *raw = archive_entry_pathname(entry);
+        cleanup_free char *name = NULL;
+        int r;
+
+        if (++layer->entries > ENTRIES_MAX)
+                return error_setf(reterr, E2BIG, "the layer has more than %d entries", ENTRIES_MAX);
+        if (!raw)
+                return error_setf(reterr, EINVAL, "the layer has an entry without a name");
+        r = name_clean(raw, &name, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "entry %u of the layer", layer->entries);
+        r = unpack_clean(layer, entry, name, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "'%s'", name) : 0;
+}
+
+static int unpack_all(Layer *layer, Error *reterr) {
+        for (;;) {
+                struct archive_entry *entry;
+                int r = archive_read_next_header(layer->archive, &entry);
+
+                if (r == ARCHIVE_EOF)
+                        return 0;
+                /* A warning is a name or an attribute that could not be read as it is. */
+                if (r != ARCHIVE_OK)
+                        return error_setf(reterr, EBADMSG, "the layer is no sound tar: %s",
+                                          archive_error_string(layer->archive));
+                r = unpack_entry(layer, entry, reterr);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int layer_unpack(Stream *tar, int fd, const View *below, Error *reterr) {
+        cleanup_with(archive_read_freep) struct archive *archive = NULL;
+        cleanup_with(tree_freep) Tree *tree = NULL;
+        Layer layer = { 0 };
+        int r;
+
+        stream_limit(tar, LAYER_BYTES_MAX);
+        r = stream_open_tar(tar, &archive, reterr);
+        if (r >= 0)
+                r = tree_new(fd, below, &tree, reterr);
+        if (r < 0)
+                return r;
+        layer.archive = archive;
+        layer.tree = tree;
+        r = unpack_all(&layer, reterr);
+        if (r < 0)
+                return r;
+        if (layer.devices > 0)
+                log_info("%u device nodes of the image are left out", layer.devices);
+        return stream_drain(tar, reterr);
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* mainstay-image: reads image archives, which strangers wrote, for the agent, which must not. Lives
+ * for one archive. Says what is wrong in one sentence on standard error and ends with 1. */
+
+#include "agent/fetch/catalog.h"
+#include "agent/fetch/confine.h"
+#include "agent/fetch/unpack.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <locale.h>
+#include <sys/stat.h>
+
+static const char usage[] =
+        "Usage: mainstay-image VERB [OPTION]…\n"
+        "\n"
+        "  index --store DIR ARCHIVE     list the images of an archive as JSON\n"
+        "  unpack --store DIR --digest sha256:… [--name REFERENCE]… ARCHIVE\n"
+        "                                bring one of them into the store\n"
+        "  sweep --store DIR             remove what was left unfinished\n"
+        "\n"
+        "  --help  --version\n";
+
+static const char *arg_store, *arg_digest, *arg_archive;
+static char **arg_names;
+
+/* A link is followed, but only a regular file is read. */
+static int open_archive(const char *path, Error *reterr) {
+        cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return error_setf(reterr, errno, "cannot be opened: %s", strerror(errno));
+        if (!S_ISREG(st.st_mode))
+                return error_setf(reterr, EINVAL, "is no regular file");
+        return TAKE_FD(fd);
+}
+
+static int open_catalog(int fd, Store *store, Source **ret_source, Catalog **ret, Error *reterr) {
+        int r = source_open(fd, store_tmp_fd(store), ret_source, reterr);
+
+        return r < 0 ? r : catalog_read(*ret_source, ret, reterr);
+}
+
+static int read_archive(Store *store, bool unpacking, Error *reterr) {
+        cleanup_with(source_freep) Source *source = NULL;
+        cleanup_with(catalog_freep) Catalog *catalog = NULL;
+        cleanup_close int fd = open_archive(arg_archive, reterr);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = confine_privileges(unpacking, reterr);
+        if (r >= 0)
+                r = open_catalog(fd, store, &source, &catalog, reterr);
+        if (r < 0)
+                return r;
+        return unpacking ? unpack_image(catalog, store, arg_digest, arg_names, reterr)
+                         : catalog_print(catalog, reterr);
+}
+
+static int verb_index(Store *store, Error *reterr) {
+        return read_archive(store, false, reterr);
+}
+
+static int verb_unpack(Store *store, Error *reterr) {
+        return read_archive(store, true, reterr);
+}
+
+static int verb_sweep(Store *store, Error *reterr) {
+        store_sweep(store);
+        return 0;
+}
+
+static const struct {
+        const char *name;
+        int (*run)(Store *store, Error *reterr);
+        bool needs_archive, needs_digest;
+} verbs[] = {
+        { "index", verb_index, true, false },
+        { "unpack", verb_unpack, true, true },
+        { "sweep", verb_sweep, false, false },
+};
+
+static int usage_error(const char *what) {
+        (void) fprintf(stderr, "mainstay-image: %s\nTry 'mainstay-image --help'\n", what);
+        return 2;
+}
+
+/* The exit status to end with, or -1 to go on. */
+static int parse_arguments(int argc, char **argv) {
+        static const struct option options[] = {
+                { "store", required_argument, NULL, 's' },
+                { "digest", required_argument, NULL, 'd' },
+                { "name", required_argument, NULL, 'n' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },
+                { NULL },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+                switch (c) {
+                case 's':
+                        arg_store = optarg;
+                        break;
+                case 'd':
+                        arg_digest = optarg;
+                        break;
+                case 'n':
+                        if (strv_append(&arg_names, optarg) < 0)
+                                return 1;
+                        break;
+                case 'h':
+                        (void) fputs(usage, stdout);
+                        return 0;
+                case 'V':
+                        (void) puts("mainstay-image " MAINSTAY_VERSION);
+                        return 0;
+                default:
+                        return 2;
+                }
+        return -1;
+}
+
+static int run_verb(int argc, char **argv) {
+        cleanup_with(store_freep) Store *store = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        const char *verb = optind < argc ? argv[optind++] : "";
+        size_t i = 0;
+        int r;
+
+        while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
+                i++;
+        if (i == N_ELEMENTS(verbs))
+                return usage_error("the first word must be index, unpack or sweep");
+        if (!arg_store || argc - optind != verbs[i].needs_archive)
+                return usage_error("--store and the archive are needed, and no more");
+        if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))
+                return usage_error("--digest must be 'sha256:' and 64 lower-case hex digits");
+        arg_archive = verbs[i].needs_archive ? argv[optind] : NULL;
+
+        r = store_open(arg_store, &store, &error);
+        if (r >= 0)
+                r = verbs[i].run(store, &error);
+        if (r < 0)
+                (void) fprintf(stderr, "%s\n", error_message(&error, r));
+        return r < 0;
+}
+
+int main(int argc, char **argv) {
+        int status;
+
+        confine_process();
+        (void) umask(0);
+        /* Names are bytes to us. Only this locale makes libarchive hand them over as they are. */
+        (void) setlocale(LC_CTYPE, "C.UTF-8");
+        status = parse_arguments(argc, argv);
+        if (status < 0)
+                status = run_verb(argc, argv);
+        arg_names = strv_free(arg_names);
+        return status;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What this machine is called in image configurations. Pure but for uname(2). */
+
+#include "common/error.h"
+
+/* "amd64", "arm64", …, or the kernel's own word where no other is known. */
+const char *platform_architecture(void);
+
+/* Whether an image for that platform runs here, and how well it fits: 0: not at all; more is
+ * better. 'variant' may be NULL. */
+unsigned platform_fit(const char *os, const char *architecture, const char *variant);
+
+/* The sentence for one that does not. -ENOEXEC. */
+int platform_refuse(const char *os, const char *architecture, const char *variant, Error *reterr);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/fetch/record.h"
+
+#include "agent/fetch/document.h"
+
+static json_t *strings(char *const *strv) {
+        json_t *array = json_array();
+
+        for (; array && strv && *strv; strv++)
+                if (json_array_append_new(array, json_string(*strv)) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        return array;
+}
+
+static json_t *numbers(const gid_t *groups, size_t n) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < n; i++)
+                (void) json_array_append_new(array, json_integer(groups[i]));
+        return array;
+}
+
+/* The topmost first, as overlayfs takes them. */
+static json_t *layers(char (*chain_ids)[DIGEST_SIZE], size_t n) {
+        json_t *array = json_array();
+
+        for (size_t i = n; array && i-- > 0;)
+                (void) json_array_append_new(array, json_string(digest_hex(chain_ids[i])));
+        return array;
+}
+
+int record_format(const CatalogImage *image, char (*chain_ids)[DIGEST_SIZE], const Account *account,
+                  const char *user_error, char **ret) {
+        const ImageConfig *settings = image->settings;
+        cleanup_json json_t *record = json_pack(
+                "{s:i, s:s, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:o}", "version",
+                1, "digest", image->digest, "layers", layers(chain_ids, settings->n_diff_ids),
+                "entrypoint", strings(settings->entrypoint), "command", strings(settings->command),
+                "env", strings(settings->env), "workingDir", settings->working_dir, "stopSignal",
+                settings->stop_signal, "user", settings->user, "userError", user_error, "uid",
+                (json_int_t) account->uid, "gid", (json_int_t) account->gid, "groups",
+                numbers(account->groups, account->n_groups));
+
+        *ret = record ? json_dumps(record, JSON_COMPACT) : NULL;
+        return *ret ? 0 : -ENOMEM;
+}

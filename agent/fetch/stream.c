@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* libarchive is a reader of formats here and nothing else: raw with gzip and zstd, and tar. A layer
+ * passes through three of them, one atop the other: the outer tar gives the blob (hashed: the
+ * blob's digest), the raw reader unpacks it (hashed: the DiffID), the tar reader sees the entries.
+ * Nothing is kept but a block on each floor. */
+
+#include "agent/fetch/stream.h"
+
+#include "common/cleanup.h"
+
+#include <archive_entry.h>
+
+enum {
+        BLOCK_SIZE = 128 * 1024,
+        RATIO_MAX = 250
+};
+
+#define RATIO_FREE_BYTES (UINT64_C(1) << 30)
+
+struct Stream {
+        struct archive *archive; /* whose data this is; NULL: 'fd' */
+        Stream *below;
+        int fd;
+        uint64_t offset;
+        uint64_t length;
+        uint64_t length_max;
+        Sha256 *hash;
+        Error error; /* what went wrong below, which libarchive's own words would hide */
+        uint8_t block[BLOCK_SIZE];
+};
+
+static int stream_new(Stream **ret) {
+        Stream *stream = calloc(1, sizeof(*stream));
+
+        if (!stream)
+                return -ENOMEM;
+        stream->fd = -EBADF;
+        stream->length_max = UINT64_MAX;
+        *ret = stream;
+        return 0;
+}
+
+int stream_new_file(int fd, uint64_t offset, Stream **ret) {
+        int r = stream_new(ret);
+
+        if (r < 0)
+                return r;
+        (*ret)->fd = fd;
+        (*ret)->offset = offset;
+        return 0;
+}
+
+int stream_new_entry_take(struct archive *archive, Stream *below, Stream **ret) {
+        int r = stream_new(ret);
+
+        if (r >= 0) {
+                (*ret)->hash = sha256_new();
+                if ((*ret)->hash) {
+                        (*ret)->archive = archive;
+                        (*ret)->below = below;
+                        return 0;
+                }
+                *ret = stream_free(*ret);
+        }
+        (void) archive_read_free(archive);
+        stream_free(below);
+        return -ENOMEM;
+}
+
+static la_ssize_t on_read(struct archive *archive, void *userdata, const void **ret_data) {
+        Stream *stream = userdata;
+        ssize_t n = stream_read(stream, ret_data, &stream->error);
+
+        if (n < 0)
+                archive_set_error(archive, (int) -n, "%s", error_message(&stream->error, (int) n));
+        return n;
+}
+
+/* Only a file can leave bytes out; what is hashed must be read. */
+static la_int64_t on_skip(struct archive *archive, void *userdata, la_int64_t request) {
+        Stream *stream = userdata;
+
+        if (stream->archive || request <= 0)
+                return 0;
+        stream->offset += (uint64_t) request;
+        return request;
+}
+
+static int archive_sentence(struct archive *archive, const Stream *below, Error *reterr) {
+        const char *text = archive_error_string(archive);
+        int code = archive_errno(archive) == ENOMEM ? ENOMEM : EBADMSG;
+
+        if (below && below->error.message)
+                return error_setf(reterr, EBADMSG, "%s", below->error.message);
+        return error_setf(reterr, code, "%s", text ? text : "cannot be read");
+}
+
+/* A filter that libarchive would run a program for is as good as none. */
+static int open_reader(struct archive *archive, Stream *below, Error *reterr) {
+        if (archive_read_set_callback_data(archive, below) != ARCHIVE_OK ||
+            archive_read_set_read_callback(archive, on_read) != ARCHIVE_OK ||
+            archive_read_set_skip_callback(archive, on_skip) != ARCHIVE_OK ||
+            archive_read_open1(archive) != ARCHIVE_OK)
+                return archive_sentence(archive, below, reterr);
+        return 0;
+}
+
+int stream_open_tar(Stream *stream, struct archive **ret, Error *reterr) {
+        cleanup_with(archive_read_freep) struct archive *archive = archive_read_new();
+        int r;
+
+        if (!archive)
+                return -ENOMEM;
+        if (archive_read_support_format_tar(archive) != ARCHIVE_OK ||
+            archive_read_support_format_empty(archive) != ARCHIVE_OK)
+                return archive_sentence(archive, NULL, reterr);
+        r = open_reader(archive, stream, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(archive);
+        return 0;
+}
+
+static int open_raw(Stream *below, struct archive **ret, Error *reterr) {
+        cleanup_with(archive_read_freep) struct archive *archive = archive_read_new();
+        struct archive_entry *entry;
+        int r;
+
+        if (!archive)
+                return -ENOMEM;
+        if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
+            archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
+            archive_read_support_format_raw(archive) != ARCHIVE_OK ||
+            archive_read_support_format_empty(archive) != ARCHIVE_OK)
+                return error_setf(reterr, ENOTSUP, "this libarchive has no gzip or no zstd");
+        r = open_reader(archive, below, reterr);
+        if (r < 0)
+                return r;
+        r = archive_read_next_header(archive, &entry);
+        if (r != ARCHIVE_OK && r != ARCHIVE_EOF)
+                return archive_sentence(archive, below, reterr);
+        *ret = TAKE_PTR(archive);
+        return 0;
+}
+
+int stream_new_plain_take(Stream *below, Stream **ret, Error *reterr) {
+        struct archive *archive;
+        int r;
+
+        r = open_raw(below, &archive, reterr);
+        if (r < 0) {
+                stream_free(below);
+                return r;
+        }
+        return stream_new_entry_take(archive, below, ret);
+}
+
+void stream_limit(Stream *stream, uint64_t length_max) {
+        stream->length_max = length_max;
+}
+
+static int check_limits(const Stream *stream, Error *reterr) {
+        if (stream->length > stream->length_max)
+                return error_setf(reterr, EFBIG, "is larger than %llu bytes",
+                                  (unsigned long long) stream->length_max);
+        if (stream->below && stream->length > RATIO_FREE_BYTES &&
+            stream->length / RATIO_MAX > stream->below->length)
+                return error_setf(reterr, EFBIG, "unpacks to more than %d times its size",
+                                  RATIO_MAX);
+        return 0;
+}
+
+static ssize_t read_file(Stream *stream, Error *reterr) {
+        for (;;) {
+                ssize_t n = pread(stream->fd, stream->block, sizeof(stream->block),
+                                  (off_t) stream->offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return error_setf(reterr, errno, "cannot be read: %s", strerror(errno));
+                stream->offset += (uint64_t) n;
+                return n;
+        }
+}
+
+static ssize_t read_entry(Stream *stream, Error *reterr) {
+        la_ssize_t n = archive_read_data(stream->archive, stream->block, sizeof(stream->block));
+
+        if (n < 0)
+                return archive_sentence(stream->archive, stream->below, reterr);
+        return n;
+}
+
+ssize_t stream_read(Stream *stream, const void **ret_data, Error *reterr) {
+        ssize_t n;
+        int r;
+
+        n = stream->archive ? read_entry(stream, reterr) : read_file(stream, reterr);
+        if (n < 0)
+                return n;
+        stream->length += (uint64_t) n;
+        r = check_limits(stream, reterr);
+        if (r < 0)
+                return r;
+        if (stream->hash)
+                sha256_update(stream->hash, stream->block, (size_t) n);
+        *ret_data = stream->block;
+        return n;
+}
+
+int stream_drain(Stream *stream, Error *reterr) {
+        const void *data;
+        ssize_t n;
+
+        do
+                n = stream_read(stream, &data, reterr);
+        while (n > 0);
+        return (int) n;
+}
+
+uint64_t stream_length(const Stream *stream) {
+        return stream->length;
+}
+
+void stream_digest(Stream *stream, char ret[DIGEST_SIZE]) {
+        memcpy(ret, DIGEST_PREFIX, strlen(DIGEST_PREFIX));
+        sha256_finish(stream->hash, ret + strlen(DIGEST_PREFIX));
+}
+
+Stream *stream_below(Stream *stream) {
+        return stream->below;
+}
+
+Stream *stream_free(Stream *stream) {
+        if (!stream)
+                return NULL;
+        if (stream->archive)
+                (void) archive_read_free(stream->archive);
+        stream_free(stream->below);
+        sha256_free(stream->hash);
+        error_done(&stream->error);
+        free(stream);
+        return NULL;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Bytes that pass by once: counted, hashed, held to a limit. A stream is the data of one member of
+ * an archive, or what another stream unpacks to; libarchive reads all of them. */
+
+#include "agent/fetch/digest.h"
+#include "common/error.h"
+
+#include <archive.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct Stream Stream;
+
+/* Bytes of an open file from 'offset' on. The descriptor is borrowed. */
+int stream_new_file(int fd, uint64_t offset, Stream **ret);
+
+/* The data of the archive's current entry. Takes the archive over, and the stream it reads from. */
+int stream_new_entry_take(struct archive *archive, Stream *below, Stream **ret);
+
+/* What 'below' becomes without gzip or zstd; the same bytes where it has neither. Takes 'below'
+ * over, also when it fails. */
+int stream_new_plain_take(Stream *below, Stream **ret, Error *reterr);
+
+/* Opens a tar reader on the stream, which stays the caller's and must outlive it. */
+int stream_open_tar(Stream *stream, struct archive **ret, Error *reterr);
+
+/* No more than 'length_max' bytes, and beyond the first GiB no more than RATIO_MAX times what they
+ * are packed in. */
+void stream_limit(Stream *stream, uint64_t length_max);
+
+/* The next bytes, valid until the next call; 0 at the end. -errno with the sentence. */
+ssize_t stream_read(Stream *stream, const void **ret_data, Error *reterr);
+
+/* Reads what is left, so that the digests are those of the whole. 0 or -errno. */
+int stream_drain(Stream *stream, Error *reterr);
+
+/* How many bytes have passed, and, at the end, once, their digest. */
+uint64_t stream_length(const Stream *stream);
+void stream_digest(Stream *stream, char ret[DIGEST_SIZE]);
+
+/* The stream that this one unpacks, or NULL. */
+Stream *stream_below(Stream *stream);
+
+Stream *stream_free(Stream *stream);
+DEFINE_CLEANUP(Stream *, stream_free)
+
+static inline void archive_read_freep(struct archive **archive) {
+        if (*archive)
+                (void) archive_read_free(*archive);
+}

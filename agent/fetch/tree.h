@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The directory that a layer is unpacked into, atop the layers below it. Paths are clean names as
+ * name_clean() makes them. */
+
+#include "agent/fetch/view.h"
+#include "common/error.h"
+
+#include <stdint.h>
+
+typedef struct Tree Tree;
+
+/* 'fd' is the empty directory, 'below' the layers under it, topmost first. Both are borrowed. The
+ * top takes owner and mode from the layer below. */
+int tree_new(int fd, const View *below, Tree **ret, Error *reterr);
+
+/* Goes to a directory, which is made where it is missing: with the owner, mode and times that it
+ * has below, or as root's with 0755. A symbolic link on the way is followed as the container would
+ * follow it, and what is opened in the end has none on its way. 0 or -errno. */
+int tree_enter(Tree *tree, const char *parent, Error *reterr);
+
+/* The directory that was entered, and what it is called without links. */
+int tree_fd(const Tree *tree);
+const char *tree_path(const Tree *tree);
+
+/* Makes room for something new under the name 'base' in the entered directory: what this layer had
+ * there is removed. 0 or -errno. */
+int tree_clear(Tree *tree, const char *base, Error *reterr);
+
+/* A directory under that name, which may be there. A descriptor or -errno. */
+int tree_make_directory(Tree *tree, const char *base, Error *reterr);
+
+/* Hides what the layers below have under that name; what this layer has stays, before and after. 0
+ * or -errno. */
+int tree_whiteout(Tree *tree, const char *base, Error *reterr);
+
+/* Hides all that the layers below have in the entered directory. 0 or -errno. */
+int tree_opaque(Tree *tree, Error *reterr);
+
+/* Makes 'base' in the entered directory another name of 'target'. What only a layer below has is
+ * copied up first; *ret_copied is its size. 0 or -errno. */
+int tree_link(Tree *tree, const char *base, const char *target, uint64_t *ret_copied,
+              Error *reterr);
+
+/* Takes the times that the entered directory has now for those it is to have. 0 or -errno. */
+int tree_keep_times(Tree *tree);
+
+/* Leaves the entered directory: its times become what they were before things were put in. */
+void tree_leave(Tree *tree);
+
+Tree *tree_free(Tree *tree);
+DEFINE_CLEANUP(Tree *, tree_free)

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/fetch/view.h"
+
+#include "agent/fetch/name.h"
+#include "common/cleanup.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+int open_plainly(int dir_fd, const char *path, int flags) {
+        struct open_how how = {
+                .flags = (uint64_t) (flags | O_NOFOLLOW | O_CLOEXEC),
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS |
+                           RESOLVE_NO_XDEV,
+        };
+        long fd = syscall(SYS_openat2, dir_fd, path[0] ? path : ".", &how, sizeof(how));
+
+        return fd < 0 ? -errno : (int) fd;
+}
+
+bool stat_is_whiteout(const struct stat *st) {
+        return S_ISCHR(st->st_mode) && st->st_rdev == 0;
+}
+
+bool directory_is_opaque(int fd) {
+        char value = '\0';
+
+        return fgetxattr(fd, XATTR_OPAQUE, &value, sizeof(value)) == 1 && value == 'y';
+}
+
+/* 1: it is here. 0: look in the layer below. -ENOENT, -ENOTDIR: this layer hides it. */
+static int find_in_layer(int layer_fd, const char *path, struct stat *ret) {
+        cleanup_close int fd = -EBADF;
+        bool hides = false;
+        struct stat st;
+
+        if (fstat(layer_fd, &st) < 0)
+                return -errno;
+        for (const char *p = path; *p;) {
+                int dir_fd = fd >= 0 ? fd : layer_fd, next;
+                char component[NAME_LENGTH_MAX + 1];
+                size_t n = strcspn(p, "/");
+
+                (void) snprintf(component, sizeof(component), "%.*s", (int) n, p);
+                if (fstatat(dir_fd, component, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+                        if (errno == ENOENT)
+                                return hides ? -ENOENT : 0;
+                        return -errno;
+                }
+                if (stat_is_whiteout(&st))
+                        return -ENOENT;
+                p += n + (p[n] == '/');
+                if (*p == '\0')
+                        break;
+                if (!S_ISDIR(st.st_mode))
+                        return -ENOTDIR;
+                next = open_plainly(dir_fd, component, O_RDONLY | O_DIRECTORY);
+                if (next < 0)
+                        return next;
+                close_fd(fd);
+                fd = next;
+                hides = hides || directory_is_opaque(fd);
+        }
+        *ret = st;
+        return 1;
+}
+
+int view_find(const View *view, const char *path, struct stat *ret) {
+        for (size_t i = 0; i < view->n_layers; i++) {
+                int r = find_in_layer(view->layers[i], path, ret);
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        return (int) i;
+        }
+        return -ENOENT;
+}
+
+int view_open(const View *view, const char *path, int flags) {
+        struct stat st;
+        int r = view_find(view, path, &st);
+
+        return r < 0 ? r : open_plainly(view->layers[r], path, flags);
+}
+
+int view_readlink(const View *view, int i, const char *path, char *buffer, size_t size) {
+        cleanup_close int fd = open_plainly(view->layers[i], path, O_PATH);
+        ssize_t n;
+
+        if (fd < 0)
+                return fd;
+        n = readlinkat(fd, "", buffer, size);
+        if (n < 0)
+                return -errno;
+        if ((size_t) n >= size)
+                return -ENAMETOOLONG;
+        buffer[n] = '\0';
+        return 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a container would see of a stack of layer directories, asked one path at a time: overlayfs'
+ * rules for whiteouts and opaque directories, without a mount. */
+
+#include "common/error.h"
+
+#include <limits.h>
+#include <sys/stat.h>
+
+#define XATTR_OPAQUE "trusted.overlay.opaque"
+
+typedef struct View {
+        const int *layers; /* directories, the topmost first; borrowed */
+        size_t n_layers;
+} View;
+
+/* Looks a relative path up that has no symbolic links on its way (what it names may be one); "" is
+ * the top. The number of the layer that it is in, -ENOENT, -ENOTDIR where it leads through
+ * something that is no directory, or another -errno. */
+int view_find(const View *view, const char *path, struct stat *ret);
+
+/* Opens what view_find() finds, with O_NOFOLLOW. A descriptor or -errno. */
+int view_open(const View *view, const char *path, int flags);
+
+/* Reads a symbolic link that view_find() found in layer 'i'. 0 or -errno. */
+int view_readlink(const View *view, int i, const char *path, char *buffer, size_t size);
+
+/* Resolves the links of a path: what comes out has none on its way, nor at its end, and ".." at the
+ * top stays there. What is not there is taken as it is written. 0, -ENOTDIR with the sentence where
+ * a file is in the way, -ELOOP, -ENAMETOOLONG. */
+int view_resolve(const View *view, const char *path, char ret[static PATH_MAX], Error *reterr);
+
+/* Opens below a directory without following any link, not even the last. As open(2), -errno. */
+int open_plainly(int dir_fd, const char *path, int flags);
+
+/* Overlayfs' mark for "nothing is here": a character device 0:0. */
+bool stat_is_whiteout(const struct stat *st);
+bool directory_is_opaque(int fd);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What mainstay-image wrote of an unpacked image, read back. */
+
+#include "agent/model/image.h"
+#include "common/error.h"
+
+/* Reads records/<digest>.json below 'images_fd', whose path is 'images_path', and looks whether all
+ * of the image's layers are there. 0 with a new Image that goes by 'reference'; -ENOENT where the
+ * image is not there whole (a damaged record is set aside); -ENOEXEC with the sentence for one that
+ * cannot be run because its user is unknown. */
+int image_record_load(int images_fd, const char *images_path, const char *reference,
+                      const char *digest, Image **ret, Error *reterr);
+
+/* "sha256:" and 64 lower-case hex digits: what may become part of a file name. */
+bool record_digest_is_valid(const char *digest);

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mainstayd: the command line, the signals, the exit status. */
+
+#include "agent/agent.h"
+#include "common/log.h"
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+        EXIT_USAGE = 2
+};
+
+static const char help_text[] =
+        "Usage: mainstayd [OPTION…]\n"
+        "Runs the pods of a directory of Kubernetes manifests on this node.\n"
+        "\n"
+        "  --config FILE         configuration (/etc/mainstay/config.yaml; may be absent)\n"
+        "  --manifest-dir DIR    manifests to run (/etc/kubernetes/manifests)\n"
+        "  --state-dir DIR       what outlives a reboot (/var/lib/mainstay)\n"
+        "  --run-dir DIR         what does not (/run/mainstay)\n"
+        "  --log-dir DIR         pods/ and containers/ are made below it (/var/log)\n"
+        "  --node-name NAME      the node's name (the host name)\n"
+        "  --version             print the version\n"
+        "  --help                print this\n"
+        "\n"
+        "See mainstayd(8).\n";
+
+enum {
+        OPTION_CONFIG = 256,
+        OPTION_MANIFEST_DIR,
+        OPTION_STATE_DIR,
+        OPTION_RUN_DIR,
+        OPTION_LOG_DIR,
+        OPTION_NODE_NAME,
+        OPTION_VERSION,
+        OPTION_HELP
+};
+
+static const struct option long_options[] = {
+        { "config", required_argument, NULL, OPTION_CONFIG },
+        { "manifest-dir", required_argument, NULL, OPTION_MANIFEST_DIR },
+        { "state-dir", required_argument, NULL, OPTION_STATE_DIR },
+        { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
+        { "log-dir", required_argument, NULL, OPTION_LOG_DIR },
+        { "node-name", required_argument, NULL, OPTION_NODE_NAME },
+        { "version", no_argument, NULL, OPTION_VERSION },
+        { "help", no_argument, NULL, OPTION_HELP },
+        { 0 },
+};
+
+static int usage(void) {
+        (void) fprintf(stderr, "Try 'mainstayd --help'.\n");
+        return EXIT_USAGE;
+}
+
+/* < 0: go on; else the exit status. */
+static int parse_arguments(int argc, char **argv, AgentOptions *ret) {
+        int option;
+
+        while ((option = getopt_long(argc, argv, "", long_options, NULL)) >= 0)
+                switch (option) {
+                case OPTION_CONFIG:
+                        ret->config_path = optarg;
+                        break;
+                case OPTION_MANIFEST_DIR:
+                        ret->manifest_dir = optarg;
+                        break;
+                case OPTION_STATE_DIR:
+                        ret->state_dir = optarg;
+                        break;
+                case OPTION_RUN_DIR:
+                        ret->run_dir = optarg;
+                        break;
+                case OPTION_LOG_DIR:
+                        ret->log_dir = optarg;
+                        break;
+                case OPTION_NODE_NAME:
+                        ret->node_name = optarg;
+                        break;
+                case OPTION_VERSION:
+                        (void) printf("mainstayd %s\n", MAINSTAY_VERSION);
+                        return EXIT_SUCCESS;
+                case OPTION_HELP:
+                        (void) fputs(help_text, stdout);
+                        return EXIT_SUCCESS;
+                default:
+                        return usage();
+                }
+        if (optind < argc) {
+                (void) fprintf(stderr, "mainstayd: takes no argument such as '%s'\n", argv[optind]);
+                return usage();
+        }
+        return -1;
+}
+
+static void set_up_signals(void) {
+        sigset_t mask;
+
+        /* Before anything else: a child that ends early must not be missed. */
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGCHLD);
+        (void) sigaddset(&mask, SIGTERM);
+        (void) sigaddset(&mask, SIGINT);
+        (void) sigprocmask(SIG_BLOCK, &mask, NULL);
+        (void) signal(SIGPIPE, SIG_IGN);
+}
+
+int main(int argc, char **argv) {
+        AgentOptions options = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        set_up_signals();
+        r = parse_arguments(argc, argv, &options);
+        if (r >= 0)
+                return r;
+        r = agent_run(&options, &error);
+        if (r < 0) {
+                log_error("%s", error_message(&error, r));
+                return EXIT_FAILURE;
+        }
+        return EXIT_SUCCESS;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node.h"
+
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+static char *first_address(void) {
+        struct ifaddrs *addresses, *a;
+        char text[INET_ADDRSTRLEN];
+        char *result = NULL;
+
+        if (getifaddrs(&addresses) < 0)
+                return NULL;
+        for (a = addresses; a && !result; a = a->ifa_next) {
+                struct sockaddr_in in;
+
+                if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET || !(a->ifa_flags & IFF_UP) ||
+                    (a->ifa_flags & IFF_LOOPBACK))
+                        continue;
+                memcpy(&in, a->ifa_addr, sizeof(in));
+                if (inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text)))
+                        result = strdup(text);
+        }
+        freeifaddrs(addresses);
+        return result;
+}
+
+static bool has_sys_resource(void) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        if (syscall(SYS_capget, &header, data) < 0)
+                return false;
+        return data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+}
+
+/* Without CAP_SYS_RESOURCE a process may only raise its oom_score_adj, and an OCI runtime that is
+ * asked to lower it dies with a sentence that helps nobody. */
+static int least_oom_score_adj(void) {
+        cleanup_free char *text = NULL;
+        int own = 0;
+
+        if (has_sys_resource())
+                return -1000;
+        if (read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", 64, &text, NULL) >= 0)
+                own = atoi(text);
+        if (own > -997)
+                log_warning("No CAP_SYS_RESOURCE: oom_score_adj cannot go below %d, so Guaranteed "
+                            "pods get that "
+                            "in place of -997",
+                            own);
+        return own;
+}
+
+static int check_name(char *name, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        for (char *c = name; *c; c++)
+                *c = (char) tolower((unsigned char) *c);
+        r = check_dns_subdomain(name, &error);
+        if (r < 0)
+                return error_setf(reterr, EINVAL,
+                                  "the node's name %s; give another with --node-name",
+                                  error_message(&error, r));
+        return 0;
+}
+
+int node_discover(const char *name, Node *ret, Error *reterr) {
+        cleanup_with(node_done) Node node = { 0 };
+        struct utsname uts;
+        struct sysinfo info;
+        int r;
+
+        if (uname(&uts) < 0 || sysinfo(&info) < 0)
+                return -errno;
+        node.hostname = strdup(uts.nodename);
+        node.name = strdup(name ? name : uts.nodename);
+        if (!node.hostname || !node.name)
+                return -ENOMEM;
+        r = check_name(node.name, reterr);
+        if (r < 0)
+                return r;
+        node.address = first_address();
+        node.memory_capacity = (int64_t) info.totalram * info.mem_unit;
+        node.oom_score_adj_min = least_oom_score_adj();
+        node.n_cpus = (unsigned) MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+        *ret = node;
+        node = (Node){ 0 };
+        return 0;
+}
+
+void node_done(Node *node) {
+        free(node->name);
+        free(node->hostname);
+        free(node->address);
+        *node = (Node){ 0 };
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What this machine is and what we may do on it: asked once, when the agent starts. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+typedef struct Node {
+        char *name;              /* lower case, a DNS subdomain */
+        char *hostname;          /* what the kernel says */
+        char *address;           /* of the first interface that is up and no loopback; NULL: none */
+        int64_t memory_capacity; /* bytes */
+        int oom_score_adj_min;   /* the least that we may set */
+        unsigned n_cpus;
+} Node;
+
+/* 'name' is NULL for the host name. -EINVAL with the sentence for a name that is none. */
+int node_discover(const char *name, Node *ret, Error *reterr);
+void node_done(Node *node);

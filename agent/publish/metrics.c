@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/publish/publish.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+/* One table of metrics: a row is a sample. Rows of one name stand together, as the format demands,
+ * and its help stands in the first of them. */
+
+typedef struct Metric {
+        const char *name;
+        const char *type;
+        const char *help;   /* NULL: the name of the row above */
+        const char *labels; /* without the braces, NULL: none */
+        double value;
+} Metric;
+
+/* What /proc knows of this process. */
+typedef struct ProcessFacts {
+        double cpu_seconds;
+        double resident_bytes;
+        double virtual_bytes;
+        double start_time;
+        double open_fds;
+        double max_fds;
+} ProcessFacts;
+
+static double boot_time(void) {
+        return (double) (now_realtime_usec() - now_boottime_usec()) / (double) USEC_PER_SEC;
+}
+
+/* Fields 22 to 24 of /proc/self/stat: start time, size, pages in memory. The name in the second
+ * field may hold anything, so counting begins at its closing bracket. */
+static void read_stat(ProcessFacts *facts) {
+        cleanup_close int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+        const char *p;
+        unsigned long long start, size;
+        long pages;
+
+        if (fd < 0 || read_stream(fd, 4 * KIB, &text, NULL) < 0)
+                return;
+        p = strrchr(text, ')');
+        for (unsigned field = 2; p && field < 22; field++) {
+                p = strchr(p, ' ');
+                if (p)
+                        p++;
+        }
+        if (!p || sscanf(p, "%llu %llu %ld", &start, &size, &pages) != 3)
+                return;
+        facts->start_time = boot_time() + (double) start / (double) sysconf(_SC_CLK_TCK);
+        facts->virtual_bytes = (double) size;
+        facts->resident_bytes = (double) pages * (double) sysconf(_SC_PAGESIZE);
+}
+
+static double count_fds(void) {
+        cleanup_closedir DIR *dir = opendir("/proc/self/fd");
+        unsigned n = 0;
+
+        if (!dir)
+                return 0;
+        for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+                if (entry->d_name[0] != '.')
+                        n++;
+        return n - 1; /* without the one that reads the directory */
+}
+
+static double timeval_seconds(const struct timeval *tv) {
+        return (double) tv->tv_sec + (double) tv->tv_usec / (double) USEC_PER_SEC;
+}
+
+static ProcessFacts process_facts(void) {
+        ProcessFacts facts = { 0 };
+        struct rusage usage;
+        struct rlimit limit;
+
+        read_stat(&facts);
+        facts.open_fds = count_fds();
+        if (getrusage(RUSAGE_SELF, &usage) >= 0)
+                facts.cpu_seconds =
+                        timeval_seconds(&usage.ru_utime) + timeval_seconds(&usage.ru_stime);
+        if (getrlimit(RLIMIT_NOFILE, &limit) >= 0)
+                facts.max_fds = (double) limit.rlim_cur;
+        return facts;
+}
+
+/* node="<name>", with what the format wants escaped escaped. */
+static char *node_label(const char *name) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        fputs("node=\"", out);
+        for (const char *p = strna(name); *p; p++) {
+                if (*p == '\n')
+                        fputs("\\n", out);
+                else if (*p == '"' || *p == '\\')
+                        fprintf(out, "\\%c", *p);
+                else
+                        fputc(*p, out);
+        }
+        fputc('"', out);
+        return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+static void write_metric(FILE *out, const Metric *metric) {
+        if (metric->help)
+                fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help,
+                        metric->name, metric->type);
+        fprintf(out, "%s%s%s%s %.15g\n", metric->name, metric->labels ? "{" : "",
+                strna(metric->labels), metric->labels ? "}" : "", metric->value);
+}
+
+static void write_all_metrics(FILE *out, const PublishCounts *counts, const char *node) {
+        ProcessFacts process = process_facts();
+        /* clang-format off */
+        const Metric metrics[] = {
+                { "kubelet_node_name", "gauge", "The name of this node, as a label.", node, 1 },
+                { "kubelet_desired_pods", "gauge", "Pods that are to run here.", "static=\"true\"", counts->pods_wanted },
+                { "kubelet_running_pods", "gauge", "Pods of which a container runs.", NULL, counts->pods_running },
+                { "kubelet_running_containers", "gauge", "Containers by the state of their latest attempt.", "container_state=\"created\"", counts->containers_created },
+                { "kubelet_running_containers", "gauge", NULL, "container_state=\"exited\"", counts->containers_exited },
+                { "kubelet_running_containers", "gauge", NULL, "container_state=\"running\"", counts->containers_running },
+                { "kubelet_running_containers", "gauge", NULL, "container_state=\"unknown\"", counts->containers_unknown },
+                { "kubelet_started_pods_total", "counter", "Pods started since the agent started.", NULL, (double) counts->pods_started },
+                { "kubelet_started_containers_total", "counter", "Container starts since the agent started.", "container_type=\"container\"", (double) counts->containers_started },
+                { "kubelet_started_containers_errors_total", "counter", "Container starts that failed since the agent started.", "container_type=\"container\"", (double) counts->containers_start_errors },
+                { "mainstay_pods", "gauge", "Pods that exist here, those being stopped included.", NULL, counts->pods },
+                { "mainstay_restarted_containers_total", "counter", "Container starts that followed an earlier attempt.", NULL, (double) counts->containers_restarted },
+                { "mainstay_manifest_errors", "gauge", "Files of the manifest directory whose contents cannot be used.", NULL, counts->manifests_broken },
+                { "mainstay_manifest_directory_error", "gauge", "1 while the manifest directory cannot be read.", NULL, counts->manifest_trouble ? 1 : 0 },
+                { "mainstay_archive_errors", "gauge", "Image archives that cannot be used.", NULL, counts->archives_broken },
+                { "mainstay_build_info", "gauge", "The version of this agent, as a label.", "version=\"" MAINSTAY_VERSION "\"", 1 },
+                { "process_cpu_seconds_total", "counter", "Processor time of the agent, user and system.", NULL, process.cpu_seconds },
+                { "process_max_fds", "gauge", "Descriptors that the agent may open.", NULL, process.max_fds },
+                { "process_open_fds", "gauge", "Descriptors that the agent has open.", NULL, process.open_fds },
+                { "process_resident_memory_bytes", "gauge", "Memory of the agent that is in RAM.", NULL, process.resident_bytes },
+                { "process_start_time_seconds", "gauge", "When the agent started, in seconds since 1970.", NULL, process.start_time },
+                { "process_virtual_memory_bytes", "gauge", "Address space of the agent.", NULL, process.virtual_bytes },
+        };
+        /* clang-format on */
+
+        for (size_t i = 0; i < N_ELEMENTS(metrics); i++)
+                write_metric(out, &metrics[i]);
+}
+
+char *publish_metrics(const PublishCounts *counts) {
+        cleanup_free char *text = NULL;
+        cleanup_free char *node = node_label(counts->node_name);
+        size_t length;
+        FILE *out;
+
+        if (!node)
+                return NULL;
+        out = open_memstream(&text, &length);
+        if (!out)
+                return NULL;
+        write_all_metrics(out, counts, node);
+        return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the agent and a pod's shim say to each other: one JSON object a packet, on a SEQPACKET
+ * socket.
+ *
+ * Requests go down, events come up. A new agent meets old shims after every upgrade, so a message
+ * may carry members that its reader does not know (they are skipped) and may lack those that its
+ * writer did not know (numbers are 0 then, strings are NULL). Pure: no sockets here. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+enum {
+        PROTOCOL_VERSION = 1,
+        PROTOCOL_PACKET_MAX = 64 * 1024,
+        PROTOCOL_NOTE_MAX = 1024,
+        PROTOCOL_MESSAGE_MAX = 4096,
+};
+
+typedef struct StringList {
+        const char *const *items;
+        size_t n;
+} StringList;
+
+typedef enum RequestType {
+        REQUEST_HELLO,    /* version */
+        REQUEST_SETUP,    /* fstab, log_max_size, log_max_files */
+        REQUEST_RUN,      /* id, name, attempt, bundle, log, events_file, note */
+        REQUEST_STOP,     /* id, signal, grace_usec */
+        REQUEST_DELETE,   /* id, directories */
+        REQUEST_TEARDOWN, /* nothing */
+        N_REQUEST_TYPES,
+} RequestType;
+
+typedef struct Request {
+        RequestType type;
+        unsigned version;
+        const char *fstab;
+        uint64_t log_max_size; /* bytes; 0: no limit */
+        unsigned log_max_files;
+        const char *id;
+        const char *name;
+        unsigned attempt;
+        const char *bundle;
+        const char *log;
+        const char *events_file;
+        const char *note;
+        int signal;
+        uint64_t grace_usec;
+        StringList directories;
+        void *storage; /* of a decoded request: what the strings live in */
+} Request;
+
+typedef enum EventType {
+        EVENT_HELLO,        /* version, pid of the shim */
+        EVENT_SYNCED,       /* ready */
+        EVENT_READY,        /* nothing */
+        EVENT_SETUP_FAILED, /* message */
+        EVENT_STARTING,     /* id, name, attempt, note; replayed */
+        EVENT_STARTED,      /* id, name, attempt, note, pid, started_at, replayed */
+        EVENT_START_FAILED, /* id, name, attempt, note, message, runtime_failed, replayed, deleted
+                             */
+        EVENT_EXITED,       /* as started; exit_code, signal, oom_killed, finished_at, deleted */
+        EVENT_DELETED,      /* id, name, attempt, note */
+        EVENT_ERROR,        /* message; id where it is about one: a request that was refused */
+        N_EVENT_TYPES,
+} EventType;
+
+typedef struct Event {
+        EventType type;
+        unsigned version;
+        const char *id;
+        const char *name;
+        const char *note;
+        const char *message; /* bytes that are not UTF-8 travel as '?' */
+        unsigned attempt;
+        pid_t pid;
+        int exit_code;
+        int signal;
+        bool oom_killed;
+        bool runtime_failed;
+        bool replayed;
+        bool ready;
+        bool deleted;
+        uint64_t started_at;  /* realtime, microseconds */
+        uint64_t finished_at; /* realtime, microseconds */
+        void *storage;        /* of a decoded event */
+} Event;
+
+/* One packet, in memory that the caller frees. 0; -EMSGSIZE when it would be longer than
+ * PROTOCOL_PACKET_MAX; -EILSEQ when a string is not UTF-8; -ENOMEM. */
+int request_encode(const Request *request, char **ret_packet, size_t *ret_length);
+int event_encode(const Event *event, char **ret_packet, size_t *ret_length);
+
+/* Reads one packet. 0; -EBADMSG for what is no message, or lacks a string that its type needs, or
+ * has a number out of range; -ENOTSUP for a type that we do not know. What was decoded is freed
+ * with request_done() and event_done(); both are safe on what failed. */
+int request_decode(const char *packet, size_t length, Request *ret, Error *reterr);
+int event_decode(const char *packet, size_t length, Event *ret, Error *reterr);
+
+void request_done(Request *request);
+void event_done(Event *event);
+
+#define cleanup_request cleanup_with(request_done)
+#define cleanup_event   cleanup_with(event_done)
+
+/* Packets that a socket did not take yet, in order. */
+typedef struct Packet {
+        struct Packet *next;
+        size_t length;
+        char *data;
+} Packet;
+
+typedef struct PacketQueue {
+        Packet *first;
+        size_t bytes;
+} PacketQueue;
+
+/* Appends; owns 'data' on success. 0; -ENOBUFS when there would be more than 'max_bytes' in it;
+ * -ENOMEM. */
+int packet_queue_append(PacketQueue *queue, size_t max_bytes, char *data, size_t length);
+void packet_queue_pop(PacketQueue *queue);
+void packet_queue_clear(PacketQueue *queue);

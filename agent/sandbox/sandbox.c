@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sandbox/sandbox.h"
+
+#include "agent/sandbox/protocol.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+/* The socket is made here, not in the shim: requests queue in it while the shim comes up, and a
+ * second shim for the same pod fails at bind(2). The end of the connection is the one sign that the
+ * shim is gone, whether it is our child or that of an agent before us. */
+
+extern char **environ;
+
+enum {
+        QUEUE_BYTES_MAX = 4 * 1024 * 1024,
+        PACKETS_PER_TURN = 32,
+        BACKLOG = 16,
+        CLEANUP_TIMEOUT_SEC = 120,
+};
+
+struct Sandbox {
+        SandboxConfig config;
+        char *uid;
+        int fd;
+        sd_event_source *io;
+        pid_t pid;
+        bool has_greeted; /* the shim, on this connection */
+        PacketQueue queue;
+        sandbox_event_t on_event;
+        void *userdata;
+        bool *freed; /* told when somebody frees us in a callback */
+};
+
+/* The socket by way of its directory's descriptor: run directories may be long, socket addresses
+ * may not. */
+typedef struct Place {
+        int dir_fd;
+        struct sockaddr_un address;
+} Place;
+
+static void place_done(Place *place) {
+        place->dir_fd = close_fd(place->dir_fd);
+}
+
+static const char socket_name[] = "shim.sock";
+
+static int place_open(const Sandbox *sandbox, Place *ret) {
+        cleanup_free char *directory = NULL;
+
+        if (asprintf(&directory, "%s/pods/%s", sandbox->config.run_dir, sandbox->uid) < 0) {
+                directory = NULL;
+                return -ENOMEM;
+        }
+        ret->dir_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (ret->dir_fd < 0)
+                return -errno;
+        ret->address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+        (void) snprintf(ret->address.sun_path, sizeof(ret->address.sun_path), "/proc/self/fd/%d/%s",
+                        ret->dir_fd, socket_name);
+        return 0;
+}
+
+static int new_socket(void) {
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        return fd < 0 ? -errno : fd;
+}
+
+/* A connected socket or -errno: -ENOENT and -ECONNREFUSED where there is no shim. */
+static int connect_to(const Place *place) {
+        cleanup_close int fd = new_socket();
+
+        if (fd < 0)
+                return fd;
+        if (connect(fd, (const struct sockaddr *) &place->address, sizeof(place->address)) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+static int bind_once(const Place *place) {
+        cleanup_close int fd = new_socket();
+
+        if (fd < 0)
+                return fd;
+        /* The file gets the mode of the socket: at no time may anybody else connect. */
+        if (fchmod(fd, 0600) < 0 ||
+            bind(fd, (const struct sockaddr *) &place->address, sizeof(place->address)) < 0 ||
+            listen(fd, BACKLOG) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+/* A listening socket; -EEXIST when a shim lives behind the one that is there. */
+static int listen_at(const Place *place) {
+        cleanup_close int probe = -EBADF;
+        int fd = bind_once(place);
+
+        if (fd != -EADDRINUSE)
+                return fd;
+        probe = connect_to(place);
+        if (probe >= 0)
+                return -EEXIST;
+        if (probe != -ECONNREFUSED)
+                return probe;
+        if (unlinkat(place->dir_fd, socket_name, 0) < 0 && errno != ENOENT)
+                return -errno;
+        return bind_once(place);
+}
+
+int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on_event,
+                void *userdata, Sandbox **ret) {
+        Sandbox *sandbox = calloc(1, sizeof(*sandbox));
+
+        if (!sandbox)
+                return -ENOMEM;
+        sandbox->config = *config;
+        sandbox->fd = -EBADF;
+        sandbox->on_event = on_event;
+        sandbox->userdata = userdata;
+        sandbox->uid = strdup(uid);
+        if (!sandbox->uid) {
+                free(sandbox);
+                return -ENOMEM;
+        }
+        *ret = sandbox;
+        return 0;
+}
+
+static void disconnect(Sandbox *sandbox) {
+        sandbox->io = sd_event_source_disable_unref(sandbox->io);
+        sandbox->fd = close_fd(sandbox->fd);
+        sandbox->pid = 0;
+        sandbox->has_greeted = false;
+        packet_queue_clear(&sandbox->queue);
+}
+
+/* --- events ------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const SandboxEventType sandbox_event_types[N_EVENT_TYPES] = {
+        [EVENT_SYNCED]       = SANDBOX_SYNCED,
+        [EVENT_READY]        = SANDBOX_READY,
+        [EVENT_SETUP_FAILED] = SANDBOX_SETUP_FAILED,
+        [EVENT_STARTING]     = SANDBOX_STARTING,
+        [EVENT_STARTED]      = SANDBOX_STARTED,
+        [EVENT_START_FAILED] = SANDBOX_START_FAILED,
+        [EVENT_EXITED]       = SANDBOX_EXITED,
+        [EVENT_DELETED]      = SANDBOX_DELETED,
+};
+/* clang-format on */
+
+static void forward(Sandbox *sandbox, const Event *event) {
+        SandboxEvent translated = {
+                .type = sandbox_event_types[event->type],
+                .id = event->id,
+                .name = strna(event->name),
+                .note = strna(event->note),
+                .message = strna(event->message),
+                .attempt = event->attempt,
+                .pid = event->pid,
+                .exit_code = event->exit_code,
+                .signal = event->signal,
+                .oom_killed = event->oom_killed,
+                .runtime_failed = event->runtime_failed,
+                .replayed = event->replayed,
+                .ready = event->ready,
+                .deleted = event->deleted,
+                .started_at = event->started_at,
+                .finished_at = event->finished_at,
+        };
+
+        sandbox->on_event(sandbox, &translated, sandbox->userdata);
+}
+
+static void handle_event(Sandbox *sandbox, const Event *event) {
+        switch (event->type) {
+        case EVENT_HELLO:
+                sandbox->pid = event->pid;
+                sandbox->has_greeted = true;
+                break;
+        case EVENT_ERROR:
+                log_warning("Pod %s: container '%.12s': %s", sandbox->uid, strna(event->id),
+                            strna(event->message));
+                break;
+        default:
+                forward(sandbox, event);
+        }
+}
+
+static void handle_packet(Sandbox *sandbox, const char *data, size_t length) {
+        cleanup_event Event event = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = event_decode(data, length, &event, &error);
+
+        if (r >= 0)
+                handle_event(sandbox, &event);
+        else
+                log_warning("Pod %s: dropped an event: %s", sandbox->uid, error_message(&error, r));
+}
+
+/* One packet. 1; 0 when there is none now; -errno when the shim is gone. */
+static int receive(Sandbox *sandbox) {
+        cleanup_free char *data = NULL;
+        ssize_t length, n;
+
+        length = recv(sandbox->fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+        if (length < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (length == 0)
+                return -ECONNRESET;
+        data = malloc((size_t) length);
+        if (!data)
+                return -ENOMEM;
+        n = recv(sandbox->fd, data, (size_t) length, MSG_DONTWAIT);
+        if (n < 0)
+                return -errno;
+        handle_packet(sandbox, data, (size_t) n);
+        return 1;
+}
+
+static void send_queued(Sandbox *sandbox) {
+        while (sandbox->queue.first) {
+                const Packet *packet = sandbox->queue.first;
+
+                if (send(sandbox->fd, packet->data, packet->length, MSG_DONTWAIT | MSG_NOSIGNAL) <
+                            0 &&
+                    errno != EINTR)
+                        break;
+                packet_queue_pop(&sandbox->queue);
+        }
+        (void) sd_event_source_set_io_events(sandbox->io,
+                                             sandbox->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
+
+/* --- requests ----------------------------------------------------------------------------- */
+
+static int send_request(Sandbox *sandbox, const Request *request) {
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+        int r;
+
+        if (sandbox->fd < 0)
+                return -ENOTCONN;
+        r = request_encode(request, &data, &length);
+        if (r < 0)
+                return r;
+        if (!sandbox->queue.first &&
+            send(sandbox->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+                return 0;
+        r = packet_queue_append(&sandbox->queue, QUEUE_BYTES_MAX, data, length);
+        if (r < 0)
+                return r;
+        (void) TAKE_PTR(data);
+        send_queued(sandbox);
+        return 0;
+}
+
+static int adopt(Sandbox *sandbox, int fd) {
+        Request hello = { .type = REQUEST_HELLO, .version = PROTOCOL_VERSION };
+        int r;
+
+        sandbox->fd = fd;
+        r = sd_event_add_io(sandbox->config.event, &sandbox->io, fd, EPOLLIN, on_io, sandbox);
+        if (r >= 0) {
+                (void) sd_event_source_set_description(sandbox->io, "sandbox");
+                r = send_request(sandbox, &hello);
+        }
+        if (r < 0)
+                disconnect(sandbox);
+        return r;
+}
+
+int sandbox_connect(Sandbox *sandbox, Error *reterr) {
+        cleanup_with(place_done) Place place = { .dir_fd = -EBADF };
+        int r = place_open(sandbox, &place), fd;
+
+        if (r == -ENOENT)
+                return 0;
+        if (r < 0)
+                return error_prefixf(reterr, r, "cannot look for the shim");
+        fd = connect_to(&place);
+        if (fd == -ENOENT || fd == -ECONNREFUSED)
+                return 0;
+        r = fd < 0 ? fd : adopt(sandbox, fd);
+        return r < 0 ? error_prefixf(reterr, r, "cannot connect to the shim") : 1;
+}
+
+/* The connection has ended. A shim that lives has only dropped us, because we were slow or somebody
+ * else came, and tells us all again; one that dies may still accept us for a moment, but greets
+ * nobody any more. */
+static void reconnect_or_lose(Sandbox *sandbox) {
+        SandboxEvent event = { .type = SANDBOX_LOST, .name = "", .note = "", .message = "" };
+        bool may_live = sandbox->has_greeted;
+
+        disconnect(sandbox);
+        if (may_live && sandbox_connect(sandbox, NULL) > 0)
+                return;
+        sandbox->on_event(sandbox, &event, sandbox->userdata);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Sandbox *sandbox = userdata;
+        bool freed = false;
+        int r = 1;
+
+        if (events & EPOLLOUT)
+                send_queued(sandbox);
+        sandbox->freed = &freed;
+        for (unsigned i = 0; i < PACKETS_PER_TURN && r > 0; i++) {
+                r = receive(sandbox);
+                if (freed)
+                        return 0;
+                if (sandbox->fd != fd) /* somebody has started another one in the callback */
+                        break;
+        }
+        if (r < 0 && sandbox->fd == fd) {
+                reconnect_or_lose(sandbox);
+                if (freed)
+                        return 0;
+        }
+        sandbox->freed = NULL;
+        return 0;
+}
+
+int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_SETUP,
+                                                 .fstab = setup->fstab,
+                                                 .log_max_size = setup->log_max_size,
+                                                 .log_max_files = setup->log_max_files });
+}
+
+int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_RUN,
+                                                 .id = run->id,
+                                                 .name = run->name,
+                                                 .attempt = run->attempt,
+                                                 .bundle = run->bundle,
+                                                 .log = run->log,
+                                                 .events_file = run->events_file,
+                                                 .note = run->note });
+}
+
+int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_STOP,
+                                                 .id = id,
+                                                 .signal = signal,
+                                                 .grace_usec = grace_usec });
+}
+
+int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
+                   size_t n_directories) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_DELETE,
+                                                 .id = id,
+                                                 .directories = { directories, n_directories } });
+}
+
+int sandbox_teardown(Sandbox *sandbox) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_TEARDOWN });
+}
+
+pid_t sandbox_pid(const Sandbox *sandbox) {
+        return sandbox->pid;
+}
+
+bool sandbox_is_connected(const Sandbox *sandbox) {
+        return sandbox->fd >= 0;
+}
+
+Sandbox *sandbox_free(Sandbox *sandbox) {
+        if (!sandbox)
+                return NULL;
+        if (sandbox->freed)
+                *sandbox->freed = true;
+        disconnect(sandbox);
+        free(sandbox->uid);
+        free(sandbox);
+        return NULL;
+}
+
+/* --- processes ---------------------------------------------------------------------------- */
+
+/* The one place that knows how a shim becomes a process: with the listening socket as its standard
+ * input, in a session of its own, so that what ends us does not end it. */
+static int spawn_detached(char *const *argv, int listen_fd, pid_t *ret_pid, Error *reterr) {
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        if (posix_spawnattr_init(&attributes) != 0) {
+                posix_spawn_file_actions_destroy(&actions);
+                return -ENOMEM;
+        }
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                                             POSIX_SPAWN_SETSIGDEF);
+        (void) posix_spawnattr_setsigmask(&attributes, &none);
+        (void) posix_spawnattr_setsigdefault(&attributes, &all);
+        r = posix_spawn_file_actions_adddup2(&actions, listen_fd, STDIN_FILENO);
+        if (r == 0)
+                r = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+        if (r != 0)
+                return error_setf(reterr, r, "cannot start '%s': %s", argv[0], strerror(r));
+        return 0;
+}
+
+/* The loop owns the source, for the shim may outlive its Sandbox. What its end means comes from the
+ * socket; here it is only reaped. */
+static int on_reaped(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        (void) sd_event_source_set_floating(source, false);
+        return 0;
+}
+
+static void reap_later(sd_event *event, pid_t pid) {
+        sd_event_source *source = NULL;
+        int r = sd_event_add_child(event, &source, pid, WEXITED, on_reaped, NULL);
+
+        if (r >= 0) {
+                (void) sd_event_source_set_description(source, "shim");
+                (void) sd_event_source_set_floating(source, true);
+                sd_event_source_unref(source);
+        } else
+                (void) log_warning_errno(r, "Cannot watch the shim with pid %d", pid);
+}
+
+static int shim_arguments(const Sandbox *sandbox, bool host_network, bool host_ipc, char ***ret) {
+        const SandboxConfig *config = &sandbox->config;
+        const char *const words[] = {
+                config->shim_path, "sandbox",       "--pod",     sandbox->uid,
+                "--run-dir",       config->run_dir, "--runtime", config->runtime_path,
+        };
+        cleanup_strv char **argv = NULL;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(words); i++)
+                r = strv_append(&argv, words[i]);
+        if (r >= 0 && config->shim_cgroup)
+                r = strv_appendf(&argv, "--cgroup=%s", config->shim_cgroup);
+        if (r >= 0 && config->runtime_timeout_sec > 0)
+                r = strv_appendf(&argv, "--runtime-timeout=%u", config->runtime_timeout_sec);
+        if (r >= 0 && host_network)
+                r = strv_append(&argv, "--host-network");
+        if (r >= 0 && host_ipc)
+                r = strv_append(&argv, "--host-ipc");
+        if (r >= 0)
+                *ret = TAKE_PTR(argv);
+        return r;
+}
+
+int sandbox_start(Sandbox *sandbox, bool host_network, bool host_ipc, Error *reterr) {
+        cleanup_with(place_done) Place place = { .dir_fd = -EBADF };
+        cleanup_close int listen_fd = -EBADF, fd = -EBADF;
+        cleanup_strv char **argv = NULL;
+        pid_t pid = 0;
+        int r;
+
+        if (sandbox->fd >= 0)
+                return error_setf(reterr, EEXIST, "the pod has a shim already");
+        r = place_open(sandbox, &place);
+        if (r < 0)
+                return error_prefixf(reterr, r, "cannot open the pod's directory");
+        listen_fd = listen_at(&place);
+        if (listen_fd < 0)
+                return error_prefixf(reterr, listen_fd, "cannot make the shim's socket");
+        fd = connect_to(&place);
+        r = fd < 0 ? fd : shim_arguments(sandbox, host_network, host_ipc, &argv);
+        if (r >= 0)
+                r = spawn_detached(argv, listen_fd, &pid, reterr);
+        if (r < 0) {
+                (void) unlinkat(place.dir_fd, socket_name, 0);
+                return r;
+        }
+        reap_later(sandbox->config.event, pid);
+        r = adopt(sandbox, TAKE_FD(fd));
+        if (r >= 0)
+                sandbox->pid = pid;
+        return r;
+}
+
+int sandbox_prepare(const SandboxConfig *config, Error *reterr) {
+        char *argv[] = {
+                (char *) (uintptr_t) config->shim_path,
+                (char *) (uintptr_t) "prepare",
+                (char *) (uintptr_t) config->run_dir,
+                NULL,
+        };
+        int status, r;
+        pid_t pid;
+
+        r = posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
+        if (r != 0)
+                return error_setf(reterr, r, "cannot start '%s': %s", argv[0], strerror(r));
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return error_setf(reterr, errno, "cannot wait for '%s': %s", argv[0],
+                                          strerror(errno));
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+                return error_setf(reterr, EIO, "cannot prepare '%s'", config->run_dir);
+        return 0;
+}
+
+int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, child_done_t done,
+                    void *userdata, Child **ret, Error *reterr) {
+        cleanup_strv char **argv = NULL;
+        ChildSpec spec = { .timeout_usec = CLEANUP_TIMEOUT_SEC * UINT64_C(1000000) };
+        int r = strv_append(&argv, config->shim_path);
+
+        if (r >= 0)
+                r = strv_append(&argv, "cleanup");
+        if (r >= 0 && cleanup->cgroup)
+                r = strv_appendf(&argv, "--cgroup=%s", cleanup->cgroup);
+        for (size_t i = 0; r >= 0 && i < cleanup->n_directories; i++)
+                r = strv_append(&argv, cleanup->directories[i]);
+        if (r < 0)
+                return r;
+        spec.argv = argv;
+        return child_spawn(config->event, &spec, done, userdata, ret, reterr);
+}

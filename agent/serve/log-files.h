@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The files of one attempt's log: "<n>.log", which is being written, and what was rotated away
+ * before, "<n>.log.<YYYYMMDD-HHMMSS>". Together, the oldest first, they are one log. */
+
+#include "common/error.h"
+
+#include <sys/types.h>
+#include <time.h>
+
+enum {
+        LOG_FILE_NAME_MAX = 64,
+        LOG_FILES_MAX = 256, /* more rotated files than this are not ours */
+};
+
+typedef struct LogFile {
+        char name[LOG_FILE_NAME_MAX];
+        ino_t inode;
+        struct timespec written; /* last */
+} LogFile;
+
+typedef struct LogFiles {
+        LogFile *items; /* the oldest first; the file that is being written is the last */
+        size_t n;
+} LogFiles;
+
+/* Lists what is there now. 0 or -errno. */
+int log_files_list(int dir_fd, unsigned attempt, LogFiles *ret);
+void log_files_done(LogFiles *files);
+
+/* Opens a file of the list for reading: no links of either kind, nothing but a regular file.
+ * -ESTALE where the name means another file by now. A descriptor or -errno. */
+int log_file_open(int dir_fd, const LogFile *file);
+
+/* Opens the file that follows the one that is open as 'from_fd'; a negative one is followed by the
+ * oldest. Files may be rotated, and the oldest removed, meanwhile. 1 with a descriptor, 0 when
+ * there is none, -EAGAIN when rotation was faster than we, another -errno. */
+int log_files_open_next(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
+
+/* As log_files_open_next(), for the file before; a negative 'from_fd' is preceded by the newest. */
+int log_files_open_previous(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
+
+/* The inode of the file that is being written, or 0. */
+ino_t log_files_current(int dir_fd, unsigned attempt);

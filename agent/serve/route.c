@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/serve/serve-private.h"
+
+#include "common/cleanup.h"
+
+#include <stdarg.h>
+
+static enum MHD_Result answer_consume(struct MHD_Connection *http, unsigned status,
+                                      const char *type, char *text_consume) {
+        struct MHD_Response *response;
+        enum MHD_Result result;
+
+        if (!text_consume)
+                return MHD_NO;
+        response = MHD_create_response_from_buffer(strlen(text_consume), text_consume,
+                                                   MHD_RESPMEM_MUST_FREE);
+        if (!response) {
+                free(text_consume);
+                return MHD_NO;
+        }
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+                (void) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET");
+        result = MHD_queue_response(http, status, response);
+        MHD_destroy_response(response);
+        return result;
+}
+
+enum MHD_Result serve_answer(struct MHD_Connection *http, unsigned status, const char *type,
+                             const char *text) {
+        return answer_consume(http, status, type, strdup(text));
+}
+
+enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const char *format,
+                             ...) {
+        cleanup_free char *sentence = NULL;
+        char *line;
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&sentence, format, ap);
+        va_end(ap);
+        if (r < 0) {
+                sentence = NULL;
+                return MHD_NO;
+        }
+        return answer_consume(http, status, "text/plain",
+                              asprintf(&line, "%s\n", sentence) < 0 ? NULL : line);
+}
+
+const char *serve_parameter(struct MHD_Connection *http, const char *name) {
+        return MHD_lookup_connection_value(http, MHD_GET_ARGUMENT_KIND, name);
+}
+
+bool serve_flag(struct MHD_Connection *http, const char *name) {
+        static const char *const yes[] = { "1", "t", "T", "true", "TRUE", "True" };
+        const char *value = NULL;
+
+        if (MHD_lookup_connection_value_n(http, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value,
+                                          NULL) != MHD_YES)
+                return false;
+        if (!value)
+                return true;
+        for (size_t i = 0; i < N_ELEMENTS(yes); i++)
+                if (streq(value, yes[i]))
+                        return true;
+        return false;
+}
+
+static enum MHD_Result healthz(Serve *serve, struct MHD_Connection *http, const char *rest) {
+        return serve_answer(http, MHD_HTTP_OK, "text/plain", "ok");
+}
+
+static enum MHD_Result readyz(Serve *serve, struct MHD_Connection *http, const char *rest) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = serve->handlers->is_ready(serve->userdata, &error);
+
+        if (r < 0)
+                return serve_refuse(http, MHD_HTTP_SERVICE_UNAVAILABLE, "%s",
+                                    error_message(&error, r));
+        return serve_answer(http, MHD_HTTP_OK, "text/plain", "ok");
+}
+
+static enum MHD_Result metrics(Serve *serve, struct MHD_Connection *http, const char *rest) {
+        return answer_consume(http, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+                              serve->handlers->metrics(serve->userdata));
+}
+
+/* clang-format off */
+static const struct {
+        const char *path;
+        bool has_rest; /* more components follow; else the path is the whole of it */
+        enum MHD_Result (*answer)(Serve *serve, struct MHD_Connection *http, const char *rest);
+} routes[] = {
+        { "/healthz",        false, healthz         },
+        { "/readyz",         false, readyz          },
+        { "/pods",           false, serve_pods      },
+        { "/manifests",      false, serve_manifests },
+        { "/metrics",        false, metrics         },
+        { "/containerLogs/", true,  serve_logs      },
+};
+/* clang-format on */
+
+static bool matches(size_t i, const char *url) {
+        return routes[i].has_rest ? strncmp(url, routes[i].path, strlen(routes[i].path)) == 0
+                                  : streq(url, routes[i].path);
+}
+
+enum MHD_Result serve_route(void *userdata, struct MHD_Connection *http, const char *url,
+                            const char *method, const char *version, const char *upload,
+                            size_t *upload_size, void **request) {
+        Serve *serve = userdata;
+
+        if (!connection_of(http))
+                return MHD_NO; /* no memory when it came */
+        for (size_t i = 0; i < N_ELEMENTS(routes); i++) {
+                if (!matches(i, url))
+                        continue;
+                if (!streq(method, MHD_HTTP_METHOD_GET))
+                        return serve_refuse(http, MHD_HTTP_METHOD_NOT_ALLOWED,
+                                            "only GET can be asked of %s", routes[i].path);
+                return routes[i].answer(serve, http, url + strlen(routes[i].path));
+        }
+        return serve_refuse(http, MHD_HTTP_NOT_FOUND, "there is nothing here");
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of this room share: the server, its connections, and answers that are streams. */
+
+#include "agent/serve/serve.h"
+
+#include <microhttpd.h>
+#include <sys/types.h>
+
+enum {
+        CONNECTIONS_MAX = 32,
+        STREAMS_MAX = 24, /* of the connections; so a question is always answered */
+        CONNECTION_MEMORY = 32 * 1024,
+        WATCH_QUEUE_MAX = 1024 * 1024,
+};
+
+typedef struct Stream Stream;
+typedef struct Connection Connection;
+
+struct Serve {
+        sd_event *event;
+        const ServeHandlers *handlers;
+        void *userdata;
+        uint64_t request_timeout_usec;
+
+        char *socket_path;
+        dev_t socket_device; /* of the socket we made, to remove no other */
+        ino_t socket_inode;
+
+        sd_event_source *listen;   /* a client is at the door; off while there are too many */
+        sd_event_source *reopen;   /* timer: descriptors had run out */
+        sd_event_source *readable; /* microhttpd's epoll descriptor */
+        sd_event_source *turn;     /* deferred: microhttpd or a stream has more to do */
+        struct MHD_Daemon *daemon;
+
+        unsigned n_connections;
+        unsigned n_endless; /* streams that last as long as the client likes */
+        unsigned n_watchers;
+        Stream *streams;
+};
+
+/* Lets microhttpd do what there is to do, soon. */
+void serve_schedule(Serve *serve);
+
+/* One client. It has request_timeout_usec to say a whole request, and the same again to take a step
+ * of the answer, unless the answer is an endless stream. */
+struct Connection {
+        Serve *serve;
+        int fd; /* microhttpd's */
+        sd_event_source *deadline;
+};
+
+void connection_set_deadline(Connection *connection);
+void connection_clear_deadline(Connection *connection);
+Connection *connection_of(struct MHD_Connection *http);
+
+/* route.c: answers a request. As microhttpd's MHD_AccessHandlerCallback. */
+enum MHD_Result serve_route(void *userdata, struct MHD_Connection *http, const char *url,
+                            const char *method, const char *version, const char *upload,
+                            size_t *upload_size, void **request);
+
+/* Answers with a text of ours, which is copied. */
+enum MHD_Result serve_answer(struct MHD_Connection *http, unsigned status, const char *type,
+                             const char *text);
+
+/* Answers with one sentence; takes the place of what went wrong. */
+enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const char *format, ...)
+        printf_like(3, 4);
+
+/* The routes that have a file of their own. 'rest' is what follows the route's name. */
+enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char *rest);
+
+/* A parameter of the query, or NULL. A flag is true as Go's ParseBool has it, and when it is there
+ * without a value. */
+const char *serve_parameter(struct MHD_Connection *http, const char *name);
+bool serve_flag(struct MHD_Connection *http, const char *name);
+
+/* stream.c */
+
+/* Where a stream's bytes come from. */
+typedef struct StreamKind {
+        const char *content_type;
+        bool is_endless; /* may last; counts against STREAMS_MAX and has no deadline */
+
+        /* Bytes written (> 0), or
+         * 0: nothing now; stream_wake() will be called,
+         * -EAGAIN: call again in another turn,
+         * -ENODATA: the end,
+         * another -errno: the answer breaks off. */
+        ssize_t (*read)(void *source, char *buffer, size_t size);
+        void (*free)(void *source);
+} StreamKind;
+
+struct Stream {
+        Serve *serve;
+        struct MHD_Connection *http;
+        Connection *connection;
+        const StreamKind *kind;
+        void *source;
+        sd_event_source *hangup; /* the client is gone while we have nothing to say to it */
+        bool is_suspended;
+        bool is_yielding; /* suspended for one turn only */
+        bool is_dropped;
+        Stream *previous, *next;
+};
+
+/* Answers with what the kind reads from the source, which it takes over whatever happens. */
+enum MHD_Result stream_answer(Serve *serve, struct MHD_Connection *http, const StreamKind *kind,
+                              void *source_consume, Stream **ret);
+
+/* There is something to read. */
+void stream_wake(Stream *stream);
+
+/* The client is not worth waiting for: the connection ends, whatever it is doing. */
+void stream_drop(Stream *stream);
+
+/* Those that gave way for a turn go on. */
+void streams_on_turn(Serve *serve);
+
+/* Wakes all, so that microhttpd can be stopped. */
+void streams_drop_all(Serve *serve);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* HTTP on a unix socket: what the agent knows, for the person at the machine and for tools that
+ * speak to a kubelet. Only reads; asks the agent through ServeHandlers and keeps no state of its
+ * own but the connections. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+typedef struct Serve Serve;
+
+/* The log of one attempt of a container. */
+typedef struct ServeLog {
+        char *directory;  /* absolute; holds "<attempt>.log" and its rotated files */
+        unsigned attempt; /* as counted in the file name */
+        bool is_live;     /* more may be written: serve_log_ended() will be called for it */
+} ServeLog;
+
+/* One file of the manifest directory. Strings are borrowed. */
+typedef struct ServeManifest {
+        const char *file;
+        char *const *pods; /* "namespace/name" each */
+        char *const *warnings;
+        const char *error;    /* NULL: its bytes are in use */
+        uint64_t error_since; /* realtime, microseconds */
+} ServeManifest;
+
+/* The answer to /manifests, which the agent fills in. */
+typedef struct ServeReport ServeReport;
+
+/* 'trouble' is why the directory as a whole cannot be read, or NULL. */
+void serve_report_directory(ServeReport *report, const char *directory, const char *trouble);
+void serve_report_manifest(ServeReport *report, const ServeManifest *manifest);
+void serve_report_archive(ServeReport *report, const char *archive, const char *message);
+
+/* What serve asks of the agent. All are called from the loop, return at once, and are given the
+ * 'userdata' of serve_new(). */
+typedef struct ServeHandlers {
+        /* The first pod whose key is greater (by strcmp) than 'after'; NULL asks for the very
+         * first. The pod that 'after' names may be gone. Keys are unique, and opaque here:
+         * "<namespace>/<name>/<uid>" does it. 1 with the key and the v1.Pod as compact JSON, both
+         * of which serve frees; 0 when there is none; -ENOMEM.
+         *
+         * A list is sent pod by pod, over many turns of the loop where the reader is slow, so that
+         * it never lies in memory as a whole. */
+        int (*next_pod)(void *userdata, const char *after, char **ret_key, char **ret_json);
+
+        /* Tells all files and archives, by serve_report_…(). */
+        void (*report)(void *userdata, ServeReport *report);
+
+        /* Where the log of a container's latest attempt lies, or of the one before that. 'pod' is
+         * the full name, with the node's suffix. -ENOENT (404): no such pod, container or earlier
+         * attempt; -EAGAIN (400): it has not started; both with a sentence. The agent fills in
+         * 'ret'; serve frees its directory. */
+        int (*find_log)(void *userdata, const char *namespace, const char *pod,
+                        const char *container, bool previous, ServeLog *ret, Error *reterr);
+
+        /* 0, or -errno with a sentence while the first scan has not been acted on. */
+        int (*is_ready)(void *userdata, Error *reterr);
+
+        /* Prometheus text (publish_metrics()) that serve frees, or NULL. */
+        char *(*metrics)(void *userdata);
+} ServeHandlers;
+
+typedef struct ServeConfig {
+        sd_event *event;
+        const char *socket_path; /* "<run-dir>/mainstay.sock"; at most 102 bytes, for ".new" */
+        const ServeHandlers *handlers; /* outlive the Serve, as do userdata and event */
+        void *userdata;
+        uint64_t request_timeout_usec; /* for a client to say a whole request; 0: 10 s */
+} ServeConfig;
+
+/* Opens the socket, mode 0660, and begins to answer. It appears by rename, so a client finds the
+ * old one or this one; what a dead agent left under the name is replaced. That no other agent lives
+ * is for the caller to know. 0 or -errno. */
+int serve_new(const ServeConfig *config, Serve **ret, Error *reterr);
+
+/* Closes all connections and removes the socket, unless a successor has replaced it. */
+Serve *serve_free(Serve *serve);
+DEFINE_CLEANUP(Serve *, serve_free)
+
+typedef enum ServeChange {
+        SERVE_ADDED,
+        SERVE_MODIFIED,
+        SERVE_DELETED,
+        N_SERVE_CHANGES,
+} ServeChange;
+
+/* True while somebody watches: only then is it worth the work to write JSON for
+ * serve_pod_changed(). */
+bool serve_has_watchers(const Serve *serve);
+
+/* Tells the watchers that the pod with this key (as next_pod() gives it) is now as 'json' says; for
+ * SERVE_DELETED that is its last state. Call it after next_pod() would tell the same. Copies. */
+void serve_pod_changed(Serve *serve, ServeChange change, const char *key, const char *json);
+
+/* The attempt is over and the last byte of its log is written. Those who follow it read what there
+ * is and are done. 'directory' and 'attempt' as find_log() gave them; an unknown one is ignored.
+ * Call it too when the pod is forgotten. */
+void serve_log_ended(Serve *serve, const char *directory, unsigned attempt);

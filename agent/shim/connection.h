@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The shim's side of its socket: one agent at a time, the last that came. Sending never waits: what
+ * the agent does not read is queued, and when the queue is full the connection is closed; the next
+ * one is told everything. */
+
+#include "agent/sandbox/protocol.h"
+#include "agent/shim/loop.h"
+
+typedef struct Connection Connection;
+
+struct Connection {
+        int epoll_fd;
+        Source listener;
+        Source peer;
+        PacketQueue queue;
+        /* Called for each request. */
+        void (*on_request)(Connection *connection, const Request *request);
+        /* Called when an agent has come: tell it all. */
+        void (*on_connected)(Connection *connection);
+};
+
+enum {
+        QUEUE_BYTES_MAX = 512 * 1024,
+};
+
+/* Listens on 'listen_fd', which it owns from now on. 0 or -errno. */
+int connection_init(Connection *connection, int epoll_fd, int listen_fd);
+
+/* Tells the agent, if there is one. */
+void connection_send(Connection *connection, const Event *event);
+
+void connection_done(Connection *connection);

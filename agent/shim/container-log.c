@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/container-log.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+
+/* Lines are gathered as vectors that point into the caller's bytes and go out with one writev(2),
+ * so that they are not copied, and a reader never sees half of one. All lines of a chunk bear the
+ * time when the chunk was read. */
+
+enum {
+        LINES_PER_WRITE = 64,
+        VECTORS_PER_LINE = 4,
+        HEAD_SIZE = sizeof("2026-01-02T03:04:05.123456789Z stdout F "),
+        CONFESSION_SIZE = HEAD_SIZE + 160,
+        ROTATIONS_PER_SECOND_MAX = 1000000,
+        STAMP_SIZE = sizeof(".20260102-030405.000001"),
+};
+
+struct ContainerLog {
+        int dir_fd;
+        int fd; /* -EBADF when it could not be opened; tried again at the next write */
+        char *name;
+        LogLimits limits;
+        uint64_t size;
+        uint64_t rotated_second; /* of the last rotation, and its number in it */
+        unsigned rotated_number;
+        uint64_t lost_bytes;
+        int lost_errno;
+        int trouble; /* why there is no file to write into, or why the full one could not be put
+                      * aside: 0 or -errno */
+};
+
+/* Whole lines on their way to the file. */
+typedef struct Batch {
+        ContainerLog *log;
+        const char *stream;
+        uint64_t realtime_usec;
+        size_t n_lines;
+        size_t n_vectors;
+        size_t bytes;
+        size_t text_bytes;
+        char full[HEAD_SIZE];
+        char part[HEAD_SIZE];
+        struct iovec vectors[LINES_PER_WRITE * VECTORS_PER_LINE];
+} Batch;
+
+/* A disk in trouble: the container runs all the same. Everything else is an order to refuse. */
+static bool is_trouble(int r) {
+        return r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -EROFS || r == -ENOMEM ||
+               r == -EMFILE || r == -ENFILE;
+}
+
+static int open_file(ContainerLog *log) {
+        cleanup_close int fd = openat(log->dir_fd, log->name,
+                                      O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
+                                              O_NOCTTY | O_CLOEXEC,
+                                      0640);
+        struct stat st;
+
+        if (fd < 0)
+                return -errno;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode) || st.st_nlink > 1)
+                return -EINVAL;
+        log->size = (uint64_t) st.st_size;
+        log->fd = TAKE_FD(fd);
+        return 0;
+}
+
+int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, Error *reterr) {
+        cleanup_with(container_log_freep) ContainerLog *log = calloc(1, sizeof(*log));
+        cleanup_free char *directory = NULL;
+        const char *slash = strrchr(path, '/');
+        int r;
+
+        if (!log)
+                return -ENOMEM;
+        log->dir_fd = log->fd = -EBADF;
+        log->limits = limits;
+        if (path[0] != '/' || slash[1] == '\0')
+                return error_setf(reterr, EINVAL, "'%s' is no path of a log file", path);
+        directory = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
+        log->name = strdup(slash + 1);
+        if (!directory || !log->name)
+                return -ENOMEM;
+        log->dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        r = log->dir_fd < 0 ? -errno : open_file(log);
+        log->trouble = r;
+        if (r < 0 && (log->dir_fd < 0 || !is_trouble(r)))
+                return error_setf(reterr, -r, "cannot open the log '%s': %s", path, strerror(-r));
+        *ret = TAKE_PTR(log);
+        return 0;
+}
+
+void container_log_set_limits(ContainerLog *log, LogLimits limits) {
+        log->limits = limits;
+}
+
+/* Removes the oldest of the files that were rotated away until only 'keep' are left. Their names
+ * sort by age. */
+static void remove_oldest(ContainerLog *log, size_t keep) {
+        cleanup_strv char **names = NULL;
+        cleanup_closedir DIR *dir = NULL;
+        size_t prefix = strlen(log->name), n = 0;
+        struct dirent *entry;
+        int fd = openat(log->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        dir = fd < 0 ? NULL : fdopendir(fd);
+        if (!dir) {
+                close_fd(fd);
+                return;
+        }
+        while ((entry = readdir(dir)))
+                if (strncmp(entry->d_name, log->name, prefix) == 0 &&
+                    entry->d_name[prefix] == '.' && strv_append(&names, entry->d_name) >= 0)
+                        n++;
+        for (; n > keep; n--) {
+                char **oldest = names;
+
+                strv_foreach(name, names)
+                        if (**name && (!**oldest || strcmp(*name, *oldest) < 0))
+                                oldest = name;
+                (void) unlinkat(log->dir_fd, *oldest, 0);
+                (*oldest)[0] = '\0';
+        }
+}
+
+/* Puts the file aside under a name that sorts behind all that were given before, though several go
+ * in one second and the clock may be set back. */
+static int rename_away(ContainerLog *log, uint64_t realtime_usec) {
+        uint64_t second = MAX(realtime_usec / USEC_PER_SEC, log->rotated_second);
+        unsigned first = second == log->rotated_second ? log->rotated_number + 1 : 0;
+        time_t time = (time_t) second;
+        char stamp[STAMP_SIZE];
+        struct tm tm;
+        size_t n;
+
+        if (!gmtime_r(&time, &tm))
+                return -EOVERFLOW;
+        n = strftime(stamp, sizeof(stamp), ".%Y%m%d-%H%M%S", &tm);
+        for (unsigned i = first; i < ROTATIONS_PER_SECOND_MAX; i++) {
+                cleanup_free char *name = NULL;
+
+                if (i > 0)
+                        (void) snprintf(stamp + n, sizeof(stamp) - n, ".%06u", i);
+                if (asprintf(&name, "%s%s", log->name, stamp) < 0) {
+                        name = NULL;
+                        return -ENOMEM;
+                }
+                log->rotated_second = second;
+                log->rotated_number = i;
+                if (renameat2(log->dir_fd, log->name, log->dir_fd, name, RENAME_NOREPLACE) >= 0 ||
+                    errno == ENOENT) /* somebody removed the file: begin a new one */
+                        return 0;
+                if (errno != EEXIST)
+                        return -errno;
+        }
+        return -EEXIST;
+}
+
+static int rotate(ContainerLog *log, uint64_t realtime_usec) {
+        int r = rename_away(log, realtime_usec);
+
+        if (r < 0)
+                return r;
+        log->fd = close_fd(log->fd);
+        log->size = 0;
+        remove_oldest(log, log->limits.max_files > 1 ? log->limits.max_files - 1 : 0);
+        return open_file(log);
+}
+
+static void lose(ContainerLog *log, size_t bytes, int r) {
+        log->lost_bytes += bytes;
+        log->lost_errno = -r;
+}
+
+/* Writes whole lines or none: a tail that the disk took is cut off again. */
+static int write_vectors(ContainerLog *log, const struct iovec *vectors, size_t n, size_t bytes) {
+        ssize_t written;
+
+        do
+                written = writev(log->fd, vectors, (int) n);
+        while (written < 0 && errno == EINTR);
+        if (written < 0)
+                return -errno;
+        if ((size_t) written < bytes) {
+                if (ftruncate(log->fd, (off_t) log->size) < 0)
+                        log->size += (uint64_t) written;
+                return -ENOSPC;
+        }
+        log->size += bytes;
+        return 0;
+}
+
+/* Says in the log itself how much of it is missing. Best effort: if this fails, so will the next
+ * line, and we come here again. */
+static void confess(Batch *batch) {
+        ContainerLog *log = batch->log;
+        char line[CONFESSION_SIZE];
+        struct iovec vector = { .iov_base = line };
+        int n;
+
+        if (log->lost_bytes == 0)
+                return;
+        n = snprintf(line, sizeof(line), "%s[mainstay: %llu bytes of this log were lost: %s]\n",
+                     batch->full, (unsigned long long) log->lost_bytes, strerror(log->lost_errno));
+        vector.iov_len = MIN((size_t) n, sizeof(line) - 1);
+        if (write_vectors(log, &vector, 1, vector.iov_len) >= 0)
+                log->lost_bytes = 0;
+}
+
+/* Bytes that the file may still take. */
+static uint64_t room_left(const ContainerLog *log) {
+        if (log->limits.max_size == 0)
+                return UINT64_MAX;
+        return log->limits.max_size - MIN(log->size, log->limits.max_size);
+}
+
+static void flush(Batch *batch) {
+        ContainerLog *log = batch->log;
+        int r = log->trouble;
+
+        if (batch->n_lines == 0)
+                return;
+        if (log->fd >= 0 && r >= 0) {
+                confess(batch);
+                r = write_vectors(log, batch->vectors, batch->n_vectors, batch->bytes);
+        }
+        if (r < 0)
+                lose(log, batch->text_bytes, r);
+        batch->n_lines = batch->n_vectors = batch->bytes = batch->text_bytes = 0;
+}
+
+/* Sees to it that the batch with this line fits into the file. A line that no file could hold gets
+ * one for itself. */
+static void make_room(Batch *batch, size_t line_bytes) {
+        ContainerLog *log = batch->log;
+        int before = log->trouble;
+
+        if (log->lost_bytes > 0)
+                line_bytes += CONFESSION_SIZE;
+        if (batch->n_lines == LINES_PER_WRITE)
+                flush(batch);
+        if (batch->bytes + line_bytes <= room_left(log))
+                return;
+        flush(batch);
+        if (log->fd < 0 || log->size == 0 || line_bytes <= room_left(log))
+                return;
+        log->trouble = rotate(log, batch->realtime_usec);
+        if (log->trouble < 0 && before >= 0)
+                log_warning_errno(log->trouble, "Cannot rotate the log '%s'", log->name);
+}
+
+static void push(Batch *batch, const void *data, size_t length) {
+        if (length == 0)
+                return;
+        batch->vectors[batch->n_vectors++] =
+                (struct iovec){ .iov_base = (void *) (uintptr_t) data, .iov_len = length };
+        batch->bytes += length;
+}
+
+/* One line: what was carried over, then 'text'. */
+static void add_line(Batch *batch, bool full, LogStream *stream, const char *text, size_t length) {
+        const char *head = full ? batch->full : batch->part;
+        size_t head_length = strlen(head);
+
+        make_room(batch, head_length + stream->carry_length + length + 1);
+        push(batch, head, head_length);
+        push(batch, stream->carry, stream->carry_length);
+        push(batch, text, length);
+        push(batch, "\n", 1);
+        batch->text_bytes += stream->carry_length + length;
+        batch->n_lines++;
+        /* The vector keeps pointing there until flush(), before which nothing is appended. */
+        stream->carry_length = 0;
+}
+
+static void carry_over(Batch *batch, LogStream *stream, const char *text, size_t length) {
+        char *larger;
+
+        flush(batch);
+        if (length == 0)
+                return;
+        larger = realloc(stream->carry, stream->carry_length + length);
+        if (!larger) {
+                lose(batch->log, length, -ENOMEM);
+                return;
+        }
+        memcpy(larger + stream->carry_length, text, length);
+        stream->carry = larger;
+        stream->carry_length += length;
+}
+
+static void batch_init(Batch *batch, ContainerLog *log, const LogStream *stream,
+                       uint64_t realtime_usec) {
+        char stamp[RFC3339_SIZE];
+
+        if (log->fd < 0)
+                log->trouble = open_file(log);
+        batch->log = log;
+        batch->realtime_usec = realtime_usec;
+        batch->n_lines = batch->n_vectors = batch->bytes = batch->text_bytes = 0;
+        (void) format_rfc3339_nano(stamp, realtime_usec);
+        (void) snprintf(batch->full, sizeof(batch->full), "%s %s F ", stamp, stream->name);
+        (void) snprintf(batch->part, sizeof(batch->part), "%s %s P ", stamp, stream->name);
+}
+
+static void release_carry(LogStream *stream) {
+        if (stream->carry_length == 0) {
+                free(stream->carry);
+                stream->carry = NULL;
+        }
+}
+
+void container_log_write(ContainerLog *log, LogStream *stream, const char *data, size_t length,
+                         uint64_t realtime_usec) {
+        Batch batch;
+
+        batch_init(&batch, log, stream, realtime_usec);
+        while (length > 0) {
+                const char *newline = memchr(data, '\n', length);
+                size_t text = newline ? (size_t) (newline - data) : length;
+                size_t room = LOG_LINE_MAX - stream->carry_length;
+
+                if (text > room) {
+                        add_line(&batch, false, stream, data, room);
+                        text = room;
+                } else if (newline) {
+                        add_line(&batch, true, stream, data, text);
+                        text++;
+                } else
+                        carry_over(&batch, stream, data, text);
+                data += text;
+                length -= text;
+        }
+        flush(&batch);
+        release_carry(stream);
+}
+
+void container_log_end_line(ContainerLog *log, LogStream *stream, uint64_t realtime_usec) {
+        Batch batch;
+
+        if (stream->carry_length == 0)
+                return;
+        batch_init(&batch, log, stream, realtime_usec);
+        add_line(&batch, false, stream, NULL, 0);
+        flush(&batch);
+        release_carry(stream);
+}
+
+ContainerLog *container_log_free(ContainerLog *log) {
+        if (!log)
+                return NULL;
+        close_fd(log->fd);
+        close_fd(log->dir_fd);
+        free(log->name);
+        free(log);
+        return NULL;
+}
+
+void log_stream_done(LogStream *stream) {
+        free(stream->carry);
+        stream->carry = NULL;
+        stream->carry_length = 0;
+}

@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/container.h"
+
+#include "agent/shim/mountinfo.h"
+#include "agent/shim/mounts.h"
+#include "agent/shim/runtime.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* An attempt goes from STARTING to RUNNING to EXITED, or to FAILED, and only here. What takes time
+ * is a Job: the words that its task needs, and the attempt by its ID, because that may be
+ * forgotten meanwhile. */
+
+typedef struct Job {
+        Shim *shim;
+        char *id;
+        char *bundle;
+        char *cgroup; /* of the container, or NULL */
+        char **directories;
+        int stdout_fd; /* -EBADF in the shim itself */
+        int stderr_fd;
+} Job;
+
+static Job *job_free(Job *job) {
+        if (!job)
+                return NULL;
+        close_fd(job->stdout_fd);
+        close_fd(job->stderr_fd);
+        strv_free(job->directories);
+        free(job->cgroup);
+        free(job->bundle);
+        free(job->id);
+        free(job);
+        return NULL;
+}
+DEFINE_CLEANUP(Job *, job_free)
+
+/* The group of a file in it: /sys/fs/cgroup/<path>/<file>, on v1 with a controller in between. NULL
+ * where it is no such file. */
+static char *cgroup_of_file(const char *file) {
+        static const char root[] = "/sys/fs/cgroup/";
+        const char *end = file ? strrchr(file, '/') : NULL, *begin;
+
+        if (!end || strncmp(file, root, strlen(root)) != 0)
+                return NULL;
+        begin = file + strlen(root) - 1;
+        if (cgroup_version() == 1)
+                begin = strchr(begin + 1, '/');
+        return begin < end ? strndup(begin, (size_t) (end - begin)) : NULL;
+}
+
+/* Killing a group that another attempt lives in would end that one too. */
+static bool shares_cgroup(const AttemptList *list, const Attempt *attempt) {
+        for (const Attempt *other = list->first; other; other = other->next)
+                if (other != attempt && !other->deleted &&
+                    streq_ptr(other->events_file, attempt->events_file))
+                        return true;
+        return false;
+}
+
+static int job_new(Shim *shim, const Attempt *attempt, Job **ret) {
+        cleanup_with(job_freep) Job *job = calloc(1, sizeof(*job));
+
+        if (!job)
+                return -ENOMEM;
+        job->stdout_fd = job->stderr_fd = -EBADF;
+        job->shim = shim;
+        job->id = strdup(attempt->id);
+        job->bundle = strdup(strna(attempt->bundle));
+        if (!shares_cgroup(&shim->attempts, attempt))
+                job->cgroup = cgroup_of_file(attempt->events_file);
+        if (!job->id || !job->bundle)
+                return -ENOMEM;
+        *ret = TAKE_PTR(job);
+        return 0;
+}
+
+/* Begins a task that owns the job from now on. A job that cannot begin is told to 'done' as one
+ * that failed, so that there is one way on from here. */
+static void job_start(Job *job, task_main_t main, task_done_t done, uint64_t deadline) {
+        TaskSpec spec = { .main = main, .done = done, .userdata = job, .deadline = deadline };
+        int r = task_start(&job->shim->tasks, &spec);
+
+        /* The task has its own. Ours would keep the pipes from ending. */
+        job->stdout_fd = close_fd(job->stdout_fd);
+        job->stderr_fd = close_fd(job->stderr_fd);
+        if (r < 0) {
+                TaskResult result = { .code = r, .message = strerror(-r) };
+                done(&result, job);
+        }
+}
+
+static Runtime runtime_of(const Shim *shim) {
+        return (Runtime){
+                .program = shim->options->runtime,
+                .root = shim->runtime_root,
+                .timeout_usec = shim->options->runtime_timeout_usec,
+        };
+}
+
+static void tell(Shim *shim, const Attempt *attempt, EventType type) {
+        Event event = attempt_event(attempt, type);
+
+        connection_send(&shim->connection, &event);
+}
+
+static void refuse(Shim *shim, const char *id, const char *why) {
+        log_warning("Container '%.12s': %s", id, why);
+        connection_send(&shim->connection,
+                        &(Event){ .type = EVENT_ERROR, .id = id, .message = why });
+}
+
+/* --- the end of a start that failed ------------------------------------------------------- */
+
+/* In a task: leaves nothing of an attempt but its log and its bundle's files. */
+static int undo_main(void *userdata, Error *reterr) {
+        Job *job = userdata;
+        Runtime runtime = runtime_of(job->shim);
+        int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
+
+        /* A runtime that was ended in the middle may have left processes that it does not know. */
+        q = job->cgroup ? cgroup_kill(job->cgroup) : 0;
+        if (q < 0 && r >= 0)
+                r = error_setf(reterr, -q, "processes are left in %s", job->cgroup);
+        q = mounts_undo(job->bundle);
+        if (q < 0 && r >= 0)
+                r = error_setf(reterr, -q, "mounts are left in %s", job->bundle);
+        return r;
+}
+
+static void failed_and_undone(const TaskResult *result, void *userdata) {
+        cleanup_with(job_freep) Job *job = userdata;
+        Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
+
+        if (!task_succeeded(result))
+                log_warning("Container '%.12s': %s", job->id, result->message);
+        if (!attempt)
+                return;
+        attempt->state = ATTEMPT_FAILED;
+        tell(job->shim, attempt, EVENT_START_FAILED);
+}
+
+static void fail_start(Shim *shim, Attempt *attempt, bool runtime_failed, const char *message) {
+        Job *job = NULL;
+
+        attempt->runtime_failed = runtime_failed;
+        attempt->message = strdup(message);
+        attempt->output = output_free(attempt->output);
+        if (job_new(shim, attempt, &job) < 0) {
+                attempt->state = ATTEMPT_FAILED;
+                tell(shim, attempt, EVENT_START_FAILED);
+                return;
+        }
+        job_start(job, undo_main, failed_and_undone, USEC_INFINITY);
+}
+
+/* --- start -------------------------------------------------------------------------------- */
+
+/* In a task: the mounts, then the runtime in our place. */
+static int run_main(void *userdata, Error *reterr) {
+        Job *job = userdata;
+        Runtime runtime = runtime_of(job->shim);
+        cleanup_free char *fstab = path_join(job->bundle, "fstab");
+        int r;
+
+        if (!fstab)
+                return -ENOMEM;
+        if (!path_is_beneath(job->bundle, job->shim->options->run_dir))
+                return error_setf(reterr, EXDEV, "the bundle '%s' is not below '%s'", job->bundle,
+                                  job->shim->options->run_dir);
+        r = mounts_apply(fstab, job->bundle, reterr);
+        if (r < 0)
+                return r;
+        return runtime_exec_run(&runtime, job->bundle, job->id, job->stdout_fd, job->stderr_fd,
+                                reterr);
+}
+
+static char *explain_failure(const Job *job, Attempt *attempt, const TaskResult *result) {
+        const char *program = job->shim->options->runtime;
+        char *sentence = NULL;
+        int n;
+
+        if (result->message[0])
+                return strdup(result->message);
+        if (!result->timed_out)
+                sentence = runtime_log_sentence(job->bundle);
+        if (!sentence && !result->timed_out)
+                sentence = output_last_line(attempt->output);
+        if (sentence)
+                return sentence;
+        if (result->timed_out)
+                n = asprintf(&sentence, "'%s' took longer than %llu s and was ended", program,
+                             (unsigned long long) (job->shim->options->runtime_timeout_usec /
+                                                   USEC_PER_SEC));
+        else if (WIFEXITED(result->status))
+                n = asprintf(&sentence, "'%s' ended with status %d", program,
+                             WEXITSTATUS(result->status));
+        else
+                n = asprintf(&sentence, "'%s' was ended by signal %d (%s)", program,
+                             WTERMSIG(result->status), strsignal(WTERMSIG(result->status)));
+        return n < 0 ? NULL : sentence;
+}
+
+static int read_pid(const char *bundle, pid_t *ret) {
+        cleanup_free char *path = path_join(bundle, "pid"), *text = NULL;
+        char *end;
+        long pid;
+        int r;
+
+        if (!path)
+                return -ENOMEM;
+        r = read_file_at(AT_FDCWD, path, 64, &text, NULL);
+        if (r < 0)
+                return r;
+        errno = 0;
+        pid = strtol(text, &end, 10);
+        if (errno != 0 || end == text || pid <= 1 || pid > INT32_MAX)
+                return -EINVAL;
+        *ret = (pid_t) pid;
+        return 0;
+}
+
+/* The container's process is our child, running or a zombie that we have yet to see: 1; it has been
+ * seen already, with this status: 0; it is none of ours: -ECHILD. */
+static int claim(Shim *shim, pid_t pid, int *ret_status) {
+        siginfo_t info;
+
+        if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) >= 0)
+                return 1;
+        for (size_t i = shim->n_strays; i > 0; i--)
+                if (shim->strays[i - 1].pid == pid) {
+                        *ret_status = shim->strays[i - 1].status;
+                        return 0;
+                }
+        return -ECHILD;
+}
+
+static bool shares_pid_namespace(pid_t pid) {
+        char path[sizeof("/proc/4294967295/ns/pid")];
+        struct stat ours, theirs;
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/pid", pid);
+        /* One that has ended already shows no namespaces; looking for what it left is harmless. */
+        return stat("/proc/self/ns/pid", &ours) < 0 || stat(path, &theirs) < 0 ||
+               ours.st_ino == theirs.st_ino;
+}
+
+static void started(Shim *shim, Attempt *attempt, pid_t pid) {
+        int status = 0, r = claim(shim, pid, &status);
+
+        if (r < 0) {
+                fail_start(shim, attempt, true,
+                           "the runtime left a process that is not the shim's to watch");
+                return;
+        }
+        attempt->state = ATTEMPT_RUNNING;
+        attempt->pid = pid;
+        attempt->started_at = now_realtime_usec();
+        attempt->shares_pids = shares_pid_namespace(pid);
+        tell(shim, attempt, EVENT_STARTED);
+        output_commit(attempt->output);
+        if (r == 0)
+                container_exited(shim, attempt, status);
+        else if (attempt->stop_signal != 0) /* somebody has asked meanwhile */
+                (void) kill(pid, attempt->stop_signal);
+}
+
+static void run_done(const TaskResult *result, void *userdata) {
+        cleanup_with(job_freep) Job *job = userdata;
+        Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
+        pid_t pid;
+
+        if (!attempt)
+                return;
+        if (task_succeeded(result)) {
+                int r = read_pid(job->bundle, &pid);
+
+                if (r >= 0)
+                        started(job->shim, attempt, pid);
+                else
+                        fail_start(job->shim, attempt, true,
+                                   "the runtime did not say which process it started");
+        } else {
+                cleanup_free char *message = explain_failure(job, attempt, result);
+
+                fail_start(job->shim, attempt,
+                           result->message[0] == '\0' || result->code == RUNTIME_MISSING,
+                           message ? message : "out of memory");
+        }
+}
+
+static const char *reason_to_refuse(int r) {
+        switch (r) {
+        case -EEXIST:
+                return "This ID is taken";
+        case -EINVAL:
+                return "This is no container ID";
+        case -ENOBUFS:
+                return "There are too many containers that are not deleted";
+        default:
+                return strerror(-r);
+        }
+}
+
+void container_run(Shim *shim, const Request *request) {
+        cleanup_error Error error = ERROR_NULL;
+        Attempt *attempt;
+        int fds[2], r;
+        Job *job;
+
+        if (shim->tearing_down) {
+                refuse(shim, request->id, "The pod is being torn down");
+                return;
+        }
+        r = attempt_new(&shim->attempts, request, &attempt);
+        if (r < 0) {
+                refuse(shim, request->id, reason_to_refuse(r));
+                return;
+        }
+        if (!shim->ready) {
+                fail_start(shim, attempt, false, "the sandbox is not set up");
+                return;
+        }
+        r = output_new(shim->epoll_fd, request->log, shim->log_limits, &attempt->output, fds,
+                       &error);
+        if (r < 0) {
+                fail_start(shim, attempt, false, error_message(&error, r));
+                return;
+        }
+        r = job_new(shim, attempt, &job);
+        if (r < 0) {
+                close_fd(fds[0]);
+                close_fd(fds[1]);
+                fail_start(shim, attempt, false, strerror(-r));
+                return;
+        }
+        job->stdout_fd = fds[0];
+        job->stderr_fd = fds[1];
+        job_start(job, run_main, run_done,
+                  now_boottime_usec() + shim->options->runtime_timeout_usec);
+}
+
+/* --- stop --------------------------------------------------------------------------------- */
+
+static int kill_group_main(void *userdata, Error *reterr) {
+        const Job *job = userdata;
+
+        return cgroup_kill(job->cgroup);
+}
+
+static void group_killed(const TaskResult *result, void *userdata) {
+        cleanup_with(job_freep) Job *job = userdata;
+
+        if (!task_succeeded(result))
+                log_warning("Container '%.12s': cannot end all its processes: %s", job->id,
+                            result->message);
+}
+
+/* A container without a PID namespace of its own does not end with its first process. */
+static void kill_the_rest(Shim *shim, const Attempt *attempt) {
+        Job *job = NULL;
+
+        if (!attempt->shares_pids || job_new(shim, attempt, &job) < 0)
+                return;
+        if (job->cgroup)
+                job_start(job, kill_group_main, group_killed, USEC_INFINITY);
+        else
+                job_free(job);
+}
+
+/* We are the parent and have not reaped it, so the number is still its own. */
+static void kill_hard(Shim *shim, Attempt *attempt) {
+        attempt->kill_at = USEC_INFINITY;
+        (void) kill(attempt->pid, SIGKILL);
+        kill_the_rest(shim, attempt);
+}
+
+void container_stop(Shim *shim, const Request *request) {
+        Attempt *attempt = attempt_find(&shim->attempts, request->id);
+        uint64_t now = now_boottime_usec();
+
+        if (!attempt || (attempt->state != ATTEMPT_RUNNING && attempt->state != ATTEMPT_STARTING))
+                return;
+        if (attempt->stop_signal == 0) {
+                bool valid = request->signal > 0 && request->signal <= SIGRTMAX;
+
+                attempt->stop_signal = valid ? request->signal : SIGTERM;
+                if (attempt->state == ATTEMPT_RUNNING)
+                        (void) kill(attempt->pid, attempt->stop_signal);
+        }
+        attempt->kill_at = MIN(attempt->kill_at, now + MIN(request->grace_usec, USEC_INFINITY / 2));
+        containers_expire(shim, now);
+}
+
+void containers_expire(Shim *shim, uint64_t now_boottime) {
+        for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
+                if (attempt->state == ATTEMPT_RUNNING && attempt->kill_at <= now_boottime)
+                        kill_hard(shim, attempt);
+}
+
+uint64_t containers_next_deadline(const Shim *shim) {
+        uint64_t deadline = USEC_INFINITY;
+
+        for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
+                if (attempt->state == ATTEMPT_RUNNING)
+                        deadline = MIN(deadline, attempt->kill_at);
+        return deadline;
+}
+
+/* --- exit --------------------------------------------------------------------------------- */
+
+/* "oom_kill <n>" is a line of memory.events and of version 1's memory.oom_control. */
+static bool was_oom_killed(const char *events_file) {
+        static const char key[] = "oom_kill ";
+        cleanup_close int fd = open(events_file, O_RDONLY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+        char *rest, *line;
+
+        if (fd < 0 || read_stream(fd, 4 * KIB, &text, NULL) < 0)
+                return false;
+        rest = text;
+        while ((line = strsep(&rest, "\n")))
+                if (strncmp(line, key, strlen(key)) == 0)
+                        return strtoull(line + strlen(key), NULL, 10) > 0;
+        return false;
+}
+
+void container_exited(Shim *shim, Attempt *attempt, int status) {
+        attempt->finished_at = MAX(now_realtime_usec(), attempt->started_at);
+        attempt->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+        attempt->exit_code = attempt->signal ? 128 + attempt->signal : WEXITSTATUS(status);
+        attempt->oom_killed = was_oom_killed(attempt->events_file);
+        attempt->kill_at = USEC_INFINITY;
+        output_drain(attempt->output);
+        attempt->state = ATTEMPT_EXITED;
+        tell(shim, attempt, EVENT_EXITED);
+        kill_the_rest(shim, attempt);
+}
+
+/* --- delete ------------------------------------------------------------------------------- */
+
+/* In a task. Goes on after a failure, so that as little as can be is left. */
+static int delete_main(void *userdata, Error *reterr) {
+        Job *job = userdata;
+        int r = undo_main(job, reterr);
+
+        strv_foreach(directory, job->directories) {
+                int q = mounts_undo(*directory);
+
+                if (q >= 0)
+                        q = remove_tree_at(AT_FDCWD, *directory);
+                if (q < 0 && r >= 0)
+                        r = error_setf(reterr, -q, "cannot remove '%s': %s", *directory,
+                                       strerror(-q));
+        }
+        return r;
+}
+
+static void delete_done(const TaskResult *result, void *userdata) {
+        cleanup_with(job_freep) Job *job = userdata;
+        Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
+
+        if (!task_succeeded(result))
+                log_warning("Container '%.12s': %s", job->id, result->message);
+        if (!attempt) {
+                connection_send(&job->shim->connection,
+                                &(Event){ .type = EVENT_DELETED, .id = job->id, .name = "" });
+                return;
+        }
+        if (attempt->output)
+                output_drain(attempt->output);
+        attempt_set_deleted(attempt);
+        tell(job->shim, attempt, EVENT_DELETED);
+}
+
+static int start_delete(Shim *shim, Attempt *attempt, const StringList *directories) {
+        cleanup_with(job_freep) Job *job = NULL;
+        int r = job_new(shim, attempt, &job);
+
+        for (size_t i = 0; r >= 0 && i < directories->n; i++)
+                r = strv_append(&job->directories, directories->items[i]);
+        if (r < 0)
+                return r;
+        attempt->deleting = true;
+        job_start(TAKE_PTR(job), delete_main, delete_done, USEC_INFINITY);
+        return 0;
+}
+
+void container_delete(Shim *shim, const Request *request) {
+        Attempt *attempt = attempt_find(&shim->attempts, request->id);
+        Attempt forgotten = { .id = (char *) (uintptr_t) request->id };
+        int r;
+
+        if (attempt && attempt->deleting)
+                return;
+        if (attempt && (attempt->state == ATTEMPT_RUNNING || attempt->state == ATTEMPT_STARTING)) {
+                refuse(shim, request->id, "A container that runs cannot be deleted");
+                return;
+        }
+        r = start_delete(shim, attempt ? attempt : &forgotten, &request->directories);
+        if (r < 0)
+                refuse(shim, request->id, strerror(-r));
+}
+
+bool containers_tear_down(Shim *shim) {
+        bool nothing_left = true;
+
+        for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
+                if (attempt->deleted || attempt->state == ATTEMPT_FAILED)
+                        continue;
+                nothing_left = false;
+                if (attempt->state == ATTEMPT_RUNNING && attempt->stop_signal != SIGKILL) {
+                        attempt->stop_signal = SIGKILL;
+                        kill_hard(shim, attempt);
+                } else if (attempt->state == ATTEMPT_EXITED && !attempt->deleting)
+                        (void) start_delete(shim, attempt, &(StringList){ 0 });
+        }
+        return nothing_left && !shim->tasks.first;
+}

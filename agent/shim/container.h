@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What can be done with a container. Each call begins something; an event tells its end. */
+
+#include "agent/shim/shim.h"
+
+/* Mounts, then one runtime call. A refusal (the ID is known, the sandbox is not set up) is an error
+ * event; a failure is START_FAILED. */
+void container_run(Shim *shim, const Request *request);
+
+/* A signal now, SIGKILL after the grace. */
+void container_stop(Shim *shim, const Request *request);
+
+/* Removes what an ended attempt has left. */
+void container_delete(Shim *shim, const Request *request);
+
+/* Its first process has ended with this status of waitpid(2). */
+void container_exited(Shim *shim, Attempt *attempt, int status);
+
+/* SIGKILL for those whose grace is over. */
+void containers_expire(Shim *shim, uint64_t now_boottime);
+uint64_t containers_next_deadline(const Shim *shim);
+
+/* One step towards the end of the pod: kills what runs, deletes what has ended. True when nothing
+ * is left. */
+bool containers_tear_down(Shim *shim);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/environment.h"
+
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <malloc.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+/* What a service manager tells the agent is not for a shim and its runtime: runc for one would wait
+ * for a READY=1 of the container when it sees NOTIFY_SOCKET. */
+static const char *const foreign_variables[] = {
+        "NOTIFY_SOCKET", "LISTEN_FDS",    "LISTEN_PID",    "LISTEN_FDNAMES",
+        "WATCHDOG_PID",  "WATCHDOG_USEC", "INVOCATION_ID", "MAINPID",
+};
+
+int environment_take_socket(void) {
+        int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), null_fd;
+
+        if (fd < 0)
+                return -errno;
+        null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0)
+                return -errno;
+        if (fd != 3 && dup3(fd, 3, O_CLOEXEC) < 0)
+                return -errno;
+        if (close_range(4, UINT_MAX, 0) < 0)
+                return -errno;
+        return 3;
+}
+
+static void reset_inheritance(void) {
+        for (size_t i = 0; i < N_ELEMENTS(foreign_variables); i++)
+                (void) unsetenv(foreign_variables[i]);
+        (void) umask(0022);
+        (void) setpriority(PRIO_PROCESS, 0, 0);
+        (void) signal(SIGPIPE, SIG_IGN);
+        (void) signal(SIGHUP, SIG_IGN);
+        (void) signal(SIGINT, SIG_IGN);
+        /* Fifty of us idle on a node: keep no memory in reserve. */
+        (void) mallopt(M_ARENA_MAX, 1);
+        (void) mallopt(M_TRIM_THRESHOLD, 8 * 1024);
+        (void) mallopt(M_TOP_PAD, 4 * 1024);
+        (void) mallopt(M_MMAP_THRESHOLD, 32 * 1024);
+}
+
+static void enter_cgroup(const char *path) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = cgroup_create(path, &error);
+
+        if (r >= 0)
+                r = cgroup_enter(path, &error);
+        if (r < 0)
+                log_warning("Staying in the cgroup of the agent: %s", error_message(&error, r));
+}
+
+int environment_enter(const ShimOptions *options, Error *reterr) {
+        int namespaces = CLONE_NEWNS;
+
+        reset_inheritance();
+        if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+                return error_setf(reterr, errno, "cannot become a subreaper: %s", strerror(errno));
+        /* May be refused where the agent has no right to it. */
+        (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "-998");
+        if (options->cgroup)
+                enter_cgroup(options->cgroup);
+        if (!options->host_network)
+                namespaces |= CLONE_NEWNET | CLONE_NEWUTS;
+        if (!options->host_ipc)
+                namespaces |= CLONE_NEWIPC;
+        /* Mounts keep their peers: a hostPath volume sees what the host mounts there. What we mount
+         * ourselves lies below the run directory, which is a private mount. */
+        if (unshare(namespaces) < 0)
+                return error_setf(reterr, errno, "cannot make the pod's namespaces: %s",
+                                  strerror(errno));
+        return chdir("/") < 0 ? -errno : 0;
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/fstab.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <mntent.h>
+#include <sys/mount.h>
+
+typedef struct FlagOption {
+        const char *name;
+        unsigned long set;
+        unsigned long clear;
+} FlagOption;
+
+/* clang-format off */
+static const FlagOption flag_options[] = {
+        { "ro",          MS_RDONLY,      0              },
+        { "rw",          0,              MS_RDONLY      },
+        { "nosuid",      MS_NOSUID,      0              },
+        { "suid",        0,              MS_NOSUID      },
+        { "nodev",       MS_NODEV,       0              },
+        { "dev",         0,              MS_NODEV       },
+        { "noexec",      MS_NOEXEC,      0              },
+        { "exec",        0,              MS_NOEXEC      },
+        { "noatime",     MS_NOATIME,     0              },
+        { "nodiratime",  MS_NODIRATIME,  0              },
+        { "relatime",    MS_RELATIME,    0              },
+        { "strictatime", MS_STRICTATIME, 0              },
+        { "nosymfollow", MS_NOSYMFOLLOW, 0              },
+        { "sync",        MS_SYNCHRONOUS, 0              },
+        { "dirsync",     MS_DIRSYNC,     0              },
+        { "defaults",    0,              0              },
+};
+
+static const FlagOption propagation_options[] = {
+        { "private",     MS_PRIVATE,    0      },
+        { "rprivate",    MS_PRIVATE,    MS_REC },
+        { "slave",       MS_SLAVE,      0      },
+        { "rslave",      MS_SLAVE,      MS_REC },
+        { "shared",      MS_SHARED,     0      },
+        { "rshared",     MS_SHARED,     MS_REC },
+        { "unbindable",  MS_UNBINDABLE, 0      },
+        { "runbindable", MS_UNBINDABLE, MS_REC },
+};
+
+static const struct {
+        const char *prefix;
+        size_t offset;
+} own_options[] = {
+        { "x-mainstay.hostpath=", offsetof(MountSpec, hostpath_type) },
+        { "x-mainstay.volume=",   offsetof(MountSpec, volume)        },
+        { "x-mainstay.beneath=",  offsetof(MountSpec, beneath)       },
+};
+/* clang-format on */
+
+static const FlagOption *find_option(const FlagOption *options, size_t n, const char *name) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(options[i].name, name))
+                        return &options[i];
+        return NULL;
+}
+
+static int set_string(char **string, const char *value) {
+        char *copy = strdup(value);
+
+        if (!copy)
+                return -ENOMEM;
+        free(*string);
+        *string = copy;
+        return 0;
+}
+
+static int append_data(MountSpec *spec, const char *option) {
+        char *data;
+
+        if (!spec->data)
+                return set_string(&spec->data, option);
+        if (asprintf(&data, "%s,%s", spec->data, option) < 0)
+                return -ENOMEM;
+        free(spec->data);
+        spec->data = data;
+        return 0;
+}
+
+/* 1 when it is one of ours and taken; 0 when not. */
+static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) {
+        for (size_t i = 0; i < N_ELEMENTS(own_options); i++) {
+                size_t length = strlen(own_options[i].prefix);
+                char **string = (char **) (void *) ((char *) spec + own_options[i].offset);
+
+                if (strncmp(option, own_options[i].prefix, length) == 0)
+                        return set_string(string, option + length) < 0 ? -ENOMEM : 1;
+        }
+        /* Skipping a word that restricts a mount would open what was meant to be closed. */
+        if (strncmp(option, "x-mainstay.", strlen("x-mainstay.")) == 0)
+                return error_setf(reterr, EINVAL, "unknown option '%s'", option);
+        return 0;
+}
+
+static int parse_option(MountSpec *spec, const char *option, Error *reterr) {
+        const FlagOption *flag = find_option(flag_options, N_ELEMENTS(flag_options), option);
+        const FlagOption *propagation =
+                find_option(propagation_options, N_ELEMENTS(propagation_options), option);
+        int r;
+
+        if (flag) {
+                spec->flags = (spec->flags & ~flag->clear) | flag->set;
+                return 0;
+        }
+        if (propagation) {
+                spec->propagation = propagation->set;
+                spec->propagate_all = propagation->clear == MS_REC;
+                return 0;
+        }
+        if (streq(option, "bind") || streq(option, "rbind")) {
+                spec->bind = true;
+                spec->recursive = option[0] == 'r';
+                return 0;
+        }
+        r = parse_own_option(spec, option, reterr);
+        return r != 0 ? MIN(r, 0) : append_data(spec, option);
+}
+
+static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reterr) {
+        char *rest = entry->mnt_opts, *option;
+        int r;
+
+        if (set_string(&spec->source, entry->mnt_fsname) < 0 ||
+            set_string(&spec->target, entry->mnt_dir) < 0 ||
+            set_string(&spec->type, entry->mnt_type) < 0)
+                return -ENOMEM;
+        while ((option = strsep(&rest, ",")))
+                if (option[0]) {
+                        r = parse_option(spec, option, reterr);
+                        if (r < 0)
+                                return r;
+                }
+        if (spec->target[0] != '/')
+                return error_setf(reterr, EINVAL, "'%s' is no absolute path", spec->target);
+        if (spec->bind && spec->data)
+                return error_setf(reterr, EINVAL, "a bind mount has no option '%s'", spec->data);
+        if (!spec->bind && (spec->hostpath_type || spec->beneath))
+                return error_setf(reterr, EINVAL, "only a bind mount has a source to check");
+        return 0;
+}
+
+static void mount_spec_done(MountSpec *spec) {
+        free(spec->source);
+        free(spec->target);
+        free(spec->type);
+        free(spec->data);
+        free(spec->hostpath_type);
+        free(spec->volume);
+        free(spec->beneath);
+}
+
+void fstab_done(Fstab *fstab) {
+        for (size_t i = 0; i < fstab->n; i++)
+                mount_spec_done(&fstab->mounts[i]);
+        free(fstab->mounts);
+        *fstab = (Fstab){ 0 };
+}
+
+/* One line, which getmntent_r() would cut at its buffer without a word: the buffer is never
+ * shorter. 'line' is changed. 1 when it had an entry, 0 when it was empty or a comment. */
+static int parse_line(char *line, MountSpec *spec, Error *reterr) {
+        cleanup_fclose FILE *file = NULL;
+        cleanup_free char *buffer = NULL;
+        struct mntent entry;
+        size_t length = strlen(line);
+        int r;
+
+        if (line[strspn(line, " \t\r")] == '\0' || line[strspn(line, " \t")] == '#')
+                return 0;
+        buffer = malloc(length + 2);
+        file = fmemopen(line, length, "r");
+        if (!buffer || !file)
+                return -ENOMEM;
+        if (!getmntent_r(file, &entry, buffer, (int) length + 2) || !entry.mnt_opts[0])
+                return error_setf(reterr, EINVAL,
+                                  "expected a source, a target, a type and options");
+        r = parse_entry(&entry, spec, reterr);
+        return r < 0 ? r : 1;
+}
+
+static int append_line(Fstab *fstab, char *line, Error *reterr) {
+        MountSpec spec = { 0 }, *larger;
+        int r = parse_line(line, &spec, reterr);
+
+        if (r <= 0) {
+                mount_spec_done(&spec);
+                return r;
+        }
+        larger = reallocarray(fstab->mounts, fstab->n + 1, sizeof(*larger));
+        if (!larger) {
+                mount_spec_done(&spec);
+                return -ENOMEM;
+        }
+        fstab->mounts = larger;
+        fstab->mounts[fstab->n++] = spec;
+        return 0;
+}
+
+int fstab_parse(char *text, size_t length, Fstab *ret, Error *reterr) {
+        cleanup_fstab Fstab fstab = { 0 };
+        char *rest = text, *line;
+        unsigned number = 0;
+
+        if (memchr(text, '\0', length))
+                return error_setf(reterr, EINVAL, "there is a NUL byte in it");
+        while ((line = strsep(&rest, "\n"))) {
+                int r;
+
+                number++;
+                r = append_line(&fstab, line, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "line %u", number);
+        }
+        *ret = fstab;
+        fstab = (Fstab){ 0 };
+        return 0;
+}
+
+int fstab_load(const char *path, Fstab *ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length = 0;
+        int r = read_file_at(AT_FDCWD, path, FSTAB_SIZE_MAX, &text, &length);
+
+        if (r >= 0)
+                r = fstab_parse(text, length, ret, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "%s", path) : 0;
+}

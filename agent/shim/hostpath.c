@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/hostpath.h"
+
+#include "agent/shim/mountinfo.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+typedef struct HostPathType {
+        const char *name;
+        mode_t format; /* S_IFMT bits that it must have; 0: any */
+        bool create;
+        const char *what; /* as the kubelet says it: "… is not a directory" */
+} HostPathType;
+
+/* clang-format off */
+static const HostPathType types[] = {
+        { "",                  0,       true,  NULL                 },
+        { "DirectoryOrCreate", S_IFDIR, true,  "a directory"        },
+        { "Directory",         S_IFDIR, false, "a directory"        },
+        { "FileOrCreate",      S_IFREG, true,  "a file"             },
+        { "File",              S_IFREG, false, "a file"             },
+        { "Socket",            S_IFSOCK, false, "a socket file"     },
+        { "CharDevice",        S_IFCHR, false, "a character device" },
+        { "BlockDevice",       S_IFBLK, false, "a block device"     },
+};
+/* clang-format on */
+
+static const HostPathType *find_type(const char *name) {
+        for (size_t i = 0; i < N_ELEMENTS(types); i++)
+                if (streq(types[i].name, name))
+                        return &types[i];
+        return NULL;
+}
+
+static int create(const char *path, const HostPathType *type) {
+        cleanup_close int fd = -EBADF;
+
+        if (type->format != S_IFREG)
+                return mkdir_parents_at(AT_FDCWD, path, 0755);
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+        if (fd < 0)
+                return errno == EEXIST ? 0 : -errno;
+        return fchmod(fd, 0644) < 0 ? -errno : 0;
+}
+
+int hostpath_open(const char *path, const char *type_name, Error *reterr) {
+        const HostPathType *type = find_type(type_name);
+        cleanup_close int fd = -EBADF;
+        struct stat st;
+        int r;
+
+        if (!type)
+                return error_setf(reterr, EINVAL, "%s is an invalid volume type", type_name);
+        fd = open(path, O_PATH | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT && type->create) {
+                r = create(path, type);
+                if (r < 0)
+                        return error_setf(reterr, -r, "cannot create '%s': %s", path, strerror(-r));
+                fd = open(path, O_PATH | O_CLOEXEC);
+        }
+        if (fd < 0 && !type->what)
+                return error_setf(reterr, errno, "cannot open '%s': %s", path, strerror(errno));
+        if (type->what && (fd < 0 || fstat(fd, &st) < 0 || (st.st_mode & S_IFMT) != type->format))
+                return error_setf(reterr, EINVAL, "hostPath type check failed: %s is not %s", path,
+                                  type->what);
+        return TAKE_FD(fd);
+}
+
+/* One step down. 'name' is no "." and no "..". */
+static int step(int dir_fd, const char *name, bool directory, mode_t mode) {
+        cleanup_close int made = -EBADF;
+        int fd;
+
+        if (directory)
+                (void) mkdirat(dir_fd, name, mode);
+        else
+                made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                              mode);
+        fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
+        return fd < 0 ? -errno : fd;
+}
+
+int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
+        cleanup_free char *copy = strdup(path);
+        cleanup_close int at = openat(dir_fd, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+        char *rest = copy, *name;
+
+        if (!copy)
+                return -ENOMEM;
+        if (at < 0)
+                return -errno;
+        while ((name = strsep(&rest, "/"))) {
+                bool last = !rest || rest[strspn(rest, "/")] == '\0';
+                int next;
+
+                if (name[0] == '\0' || streq(name, "."))
+                        continue;
+                if (streq(name, ".."))
+                        return -EXDEV;
+                next = step(at, name, directory || !last, last ? mode : mode | 0111);
+                if (next < 0)
+                        return next;
+                close_fd(at);
+                at = next;
+        }
+        return TAKE_FD(at);
+}
+
+static int open_below(int root_fd, const char *path) {
+        struct open_how how = {
+                .flags = O_PATH | O_CLOEXEC,
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+        };
+        long fd;
+
+        do
+                fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+        while (fd < 0 && (errno == EAGAIN || errno == EINTR));
+        return fd < 0 ? -errno : (int) fd;
+}
+
+int beneath_open(const char *path, const char *root, Error *reterr) {
+        cleanup_close int root_fd = -EBADF;
+        const char *rest;
+        struct stat st;
+        int fd;
+
+        if (!path_is_beneath(path, root))
+                return error_setf(reterr, EXDEV, "'%s' is not beneath '%s'", path, root);
+        rest = path + strlen(root);
+        rest += strspn(rest, "/");
+        root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (root_fd < 0 || fstat(root_fd, &st) < 0)
+                return error_setf(reterr, errno, "cannot open '%s': %s", root, strerror(errno));
+        fd = open_below(root_fd, *rest ? rest : ".");
+        if (fd == -ENOENT)
+                fd = make_path_at(root_fd, rest, true, st.st_mode & 07777);
+        if (fd < 0)
+                return error_setf(reterr, -fd, "cannot open '%s' beneath '%s': %s", rest, root,
+                                  strerror(-fd));
+        return fd;
+}

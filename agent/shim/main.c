@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/maintenance.h"
+#include "agent/shim/shim.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+        EXIT_USAGE = 2,
+        RUNTIME_TIMEOUT_SEC = 120,
+};
+
+enum {
+        OPTION_POD = 256,
+        OPTION_RUN_DIR,
+        OPTION_RUNTIME,
+        OPTION_CGROUP,
+        OPTION_HOST_NETWORK,
+        OPTION_HOST_IPC,
+        OPTION_RUNTIME_TIMEOUT,
+};
+
+static const char help[] =
+        "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
+        "       mainstay-shim prepare DIR\n"
+        "       mainstay-shim cleanup [--cgroup PATH] [DIR]...\n"
+        "\n"
+        "The sandbox of one pod: holds its namespaces and mounts, runs its containers, writes\n"
+        "their logs. The agent starts it; it outlives the agent.\n"
+        "\n"
+        "  sandbox   serve the pod on the socket that is the standard input\n"
+        "  prepare   make DIR a private mount, for sandboxes to mount below\n"
+        "  cleanup   end all processes in a cgroup, remove it and the directories\n"
+        "\n"
+        "Options of sandbox:\n"
+        "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
+        "  --run-dir DIR              where the agent's run-time files are\n"
+        "  --runtime PROGRAM          the OCI runtime (runc)\n"
+        "  --runtime-timeout SECONDS  how long one call of it may take (120)\n"
+        "  --cgroup PATH              the cgroup to live in\n"
+        "  --host-network             stay in the host's network and UTS namespaces\n"
+        "  --host-ipc                 stay in the host's IPC namespace\n"
+        "\n"
+        "  --help, --version\n";
+
+static int usage(const char *problem) {
+        log_error("%s; see mainstay-shim --help", problem);
+        return EXIT_USAGE;
+}
+
+static int report(int r, Error *error) {
+        if (r < 0)
+                log_error("%s", error_message(error, r));
+        error_done(error);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int verb_prepare(int argc, char **argv) {
+        Error error = ERROR_NULL;
+
+        if (argc != 2 || argv[1][0] != '/')
+                return usage("Expected one absolute path");
+        return report(prepare(argv[1], &error), &error);
+}
+
+static int verb_cleanup(int argc, char **argv) {
+        static const struct option options[] = {
+                { "cgroup", required_argument, NULL, OPTION_CGROUP },
+                { 0 },
+        };
+        const char *cgroup = NULL;
+        Error error = ERROR_NULL;
+        int option;
+
+        while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0)
+                if (option == OPTION_CGROUP)
+                        cgroup = optarg;
+                else
+                        return EXIT_USAGE;
+        if (cgroup && (cgroup[0] != '/' || cgroup[1] == '\0'))
+                return usage("A cgroup is an absolute path, and not the root");
+        for (char **directory = argv + optind; *directory; directory++)
+                if ((*directory)[0] != '/')
+                        return usage("Expected absolute paths");
+        return report(cleanup(cgroup, argv + optind, &error), &error);
+}
+
+static int parse_seconds(const char *text, uint64_t *ret_usec) {
+        char *end;
+        unsigned long seconds;
+
+        errno = 0;
+        seconds = strtoul(text, &end, 10);
+        if (errno != 0 || end == text || *end || seconds == 0 || seconds > 24 * 3600)
+                return -EINVAL;
+        *ret_usec = seconds * USEC_PER_SEC;
+        return 0;
+}
+
+static int take_option(ShimOptions *options, int option) {
+        switch (option) {
+        case OPTION_POD:
+                options->uid = optarg;
+                return 0;
+        case OPTION_RUN_DIR:
+                options->run_dir = optarg;
+                return 0;
+        case OPTION_RUNTIME:
+                options->runtime = optarg;
+                return 0;
+        case OPTION_CGROUP:
+                options->cgroup = optarg;
+                return 0;
+        case OPTION_HOST_NETWORK:
+                options->host_network = true;
+                return 0;
+        case OPTION_HOST_IPC:
+                options->host_ipc = true;
+                return 0;
+        case OPTION_RUNTIME_TIMEOUT:
+                return parse_seconds(optarg, &options->runtime_timeout_usec);
+        default:
+                return -EINVAL;
+        }
+}
+
+static int verb_sandbox(int argc, char **argv) {
+        static const struct option long_options[] = {
+                { "pod", required_argument, NULL, OPTION_POD },
+                { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
+                { "runtime", required_argument, NULL, OPTION_RUNTIME },
+                { "runtime-timeout", required_argument, NULL, OPTION_RUNTIME_TIMEOUT },
+                { "cgroup", required_argument, NULL, OPTION_CGROUP },
+                { "host-network", no_argument, NULL, OPTION_HOST_NETWORK },
+                { "host-ipc", no_argument, NULL, OPTION_HOST_IPC },
+                { 0 },
+        };
+        ShimOptions options = {
+                .runtime = "runc",
+                .runtime_timeout_usec = RUNTIME_TIMEOUT_SEC * USEC_PER_SEC,
+        };
+        int option;
+
+        while ((option = getopt_long(argc, argv, "+", long_options, NULL)) >= 0)
+                if (take_option(&options, option) < 0)
+                        return usage("There is a wrong option");
+        if (optind != argc || !options.uid || strchr(options.uid, '/') || !options.run_dir ||
+            options.run_dir[0] != '/')
+                return usage("Expected --pod UID and an absolute --run-dir DIR");
+        return shim_main(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv) {
+        static const struct {
+                const char *name;
+                int (*run)(int argc, char **argv);
+        } verbs[] = {
+                { "sandbox", verb_sandbox },
+                { "prepare", verb_prepare },
+                { "cleanup", verb_cleanup },
+        };
+        const char *verb = argc > 1 ? argv[1] : "";
+
+        if (streq(verb, "--help")) {
+                (void) fputs(help, stdout);
+                return EXIT_SUCCESS;
+        }
+        if (streq(verb, "--version")) {
+                (void) printf("mainstay-shim %s\n", MAINSTAY_VERSION);
+                return EXIT_SUCCESS;
+        }
+        for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
+                if (streq(verbs[i].name, verb))
+                        return verbs[i].run(argc - 1, argv + 1);
+        return usage(verb[0] ? "There is no such verb" : "Expected a verb");
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/maintenance.h"
+
+#include "agent/shim/mountinfo.h"
+#include "agent/shim/mounts.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* 1: 'path' (without links) is a mount point, and '*ret_shared' says of which kind; 0: it is none.
+ */
+static int find_mount(const char *path, bool *ret_shared) {
+        cleanup_mountinfo MountInfo info = { 0 };
+        MountPoint mount_point;
+        int r = mountinfo_load(&info), found = 0;
+
+        while (r >= 0 && mountinfo_next(&info, &mount_point))
+                if (streq(mount_point.path, path)) {
+                        *ret_shared = mount_point.shared;
+                        found = 1;
+                }
+        return r < 0 ? r : found;
+}
+
+int prepare(const char *directory, Error *reterr) {
+        cleanup_free char *real = NULL;
+        bool shared = false;
+        int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
+
+        if (r >= 0 && chmod(directory, 0700) < 0)
+                r = -errno;
+        if (r >= 0) {
+                real = realpath(directory, NULL);
+                r = real ? find_mount(real, &shared) : -errno;
+        }
+        if (r == 0) {
+                r = mount(real, real, NULL, MS_BIND, NULL) < 0 ? -errno : 1;
+                shared = true;
+        }
+        if (r > 0 && shared && mount(NULL, real, NULL, MS_PRIVATE, NULL) < 0)
+                r = -errno;
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot make '%s' a private mount: %s", directory,
+                                  strerror(-r));
+        return 0;
+}
+
+/* Those who were killed need a moment to leave. */
+static int remove_cgroup(const char *cgroup) {
+        static const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
+        int r = cgroup_kill(cgroup);
+
+        for (unsigned i = 0; r >= 0 && i < 200; i++) {
+                r = cgroup_remove(cgroup);
+                if (r != -EBUSY)
+                        return r;
+                (void) nanosleep(&moment, NULL);
+                r = 0;
+        }
+        return r < 0 ? r : -EBUSY;
+}
+
+int cleanup(const char *cgroup, char *const *directories, Error *reterr) {
+        int r = cgroup ? remove_cgroup(cgroup) : 0;
+
+        if (r < 0)
+                (void) error_setf(reterr, -r, "cannot remove the cgroup '%s': %s", cgroup,
+                                  strerror(-r));
+        for (; *directories; directories++) {
+                int q = mounts_undo(*directories);
+
+                if (q >= 0)
+                        q = remove_tree_at(AT_FDCWD, *directories);
+                if (q < 0 && r >= 0)
+                        r = error_setf(reterr, -q, "cannot remove '%s': %s", *directories,
+                                       strerror(-q));
+        }
+        return r;
+}

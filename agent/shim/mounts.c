@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/mounts.h"
+
+#include "agent/shim/fstab.h"
+#include "agent/shim/hostpath.h"
+#include "agent/shim/mountinfo.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+/* A bind mount is cloned into a descriptor, given its flags, and only then put in its place:
+ * nobody sees it writable who must not, and neither end is looked up twice. */
+
+enum {
+        OPTIONS_MAX = 4095, /* what mount(2) takes: a page and its NUL */
+        UNDO_ROUNDS = 16,   /* mounts may lie on top of each other */
+};
+
+static uint64_t attributes_of(unsigned long flags) {
+        static const struct {
+                unsigned long flag;
+                uint64_t attribute;
+        } map[] = {
+                { MS_RDONLY, MOUNT_ATTR_RDONLY },
+                { MS_NOSUID, MOUNT_ATTR_NOSUID },
+                { MS_NODEV, MOUNT_ATTR_NODEV },
+                { MS_NOEXEC, MOUNT_ATTR_NOEXEC },
+                { MS_NODIRATIME, MOUNT_ATTR_NODIRATIME },
+                { MS_NOSYMFOLLOW, MOUNT_ATTR_NOSYMFOLLOW },
+        };
+        uint64_t attributes = 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(map); i++)
+                if (flags & map[i].flag)
+                        attributes |= map[i].attribute;
+        return attributes;
+}
+
+static int set_attributes(int mount_fd, const MountSpec *spec) {
+        struct mount_attr attributes = { .attr_set = attributes_of(spec->flags) };
+        struct mount_attr propagation = { .propagation = spec->propagation };
+
+        if (attributes.attr_set != 0 &&
+            mount_setattr(mount_fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0)
+                return -errno;
+        if (propagation.propagation != 0 &&
+            mount_setattr(mount_fd, "", AT_EMPTY_PATH | (spec->propagate_all ? AT_RECURSIVE : 0U),
+                          &propagation, sizeof(propagation)) < 0)
+                return -errno;
+        return 0;
+}
+
+static int open_source(const MountSpec *spec, Error *reterr) {
+        int fd;
+
+        if (spec->beneath)
+                return beneath_open(spec->source, spec->beneath, reterr);
+        if (spec->hostpath_type)
+                return hostpath_open(spec->source, spec->hostpath_type, reterr);
+        fd = open(spec->source, O_PATH | O_CLOEXEC);
+        if (fd < 0)
+                return error_setf(reterr, errno, "cannot open '%s': %s", spec->source,
+                                  strerror(errno));
+        return fd;
+}
+
+static int open_target(const MountSpec *spec, const char *root, bool directory, Error *reterr) {
+        cleanup_close int root_fd = -EBADF;
+        const char *rest;
+        int fd;
+
+        if (!path_is_beneath(spec->target, root) || streq(spec->target, root))
+                return error_setf(reterr, EXDEV, "the mount point '%s' is not below '%s'",
+                                  spec->target, root);
+        rest = spec->target + strlen(root);
+        root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = root_fd < 0 ? -errno
+                         : make_path_at(root_fd, rest + strspn(rest, "/"), directory,
+                                        directory ? 0755 : 0644);
+        if (fd < 0)
+                return error_setf(reterr, -fd, "cannot make the mount point '%s': %s", spec->target,
+                                  strerror(-fd));
+        return fd;
+}
+
+static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
+        cleanup_close int source_fd = open_source(spec, reterr), target_fd = -EBADF;
+        cleanup_close int mount_fd = -EBADF;
+        struct stat st;
+        int r;
+
+        if (source_fd < 0)
+                return source_fd;
+        if (fstat(source_fd, &st) < 0)
+                return -errno;
+        target_fd = open_target(spec, root, S_ISDIR(st.st_mode), reterr);
+        if (target_fd < 0)
+                return target_fd;
+        mount_fd = open_tree(source_fd, "",
+                             AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC |
+                                     (spec->recursive ? AT_RECURSIVE : 0U));
+        r = mount_fd < 0 ? -errno : set_attributes(mount_fd, spec);
+        if (r >= 0 && move_mount(mount_fd, "", target_fd, "",
+                                 MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+                r = -errno;
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot mount '%s' on '%s': %s", spec->source,
+                                  spec->target, strerror(-r));
+        return 0;
+}
+
+/* The directory that all of "lowerdir=/a/x:/a/y" lie in, by its length in the first of them,
+ * without the slash. 0: none but the root. */
+static size_t common_parent(const char *lower, size_t length) {
+        const char *end = lower + length, *first_end = memchr(lower, ':', length);
+        size_t common = (size_t) ((first_end ? first_end : end) - lower);
+
+        for (const char *next = first_end; next; next = memchr(next, ':', (size_t) (end - next))) {
+                size_t same = 0;
+
+                next++;
+                while (same < common && next + same < end && next[same] == lower[same])
+                        same++;
+                common = same;
+        }
+        while (common > 0 && lower[common] != '/')
+                common--;
+        return common;
+}
+
+/* More lower directories than a page of options holds are named from the directory that they share,
+ * which becomes our own. We are in a task: nobody minds where we stand. */
+static int shorten_overlay(const char *data, char **ret, Error *reterr) {
+        static const char key[] = "lowerdir=";
+        const char *lower = strstr(data, key);
+        cleanup_free char *parent = NULL, *result = NULL;
+        size_t length, common;
+        char *out;
+
+        if (!lower)
+                return error_setf(reterr, E2BIG, "the options are longer than %d bytes",
+                                  OPTIONS_MAX);
+        lower += strlen(key);
+        length = strcspn(lower, ",");
+        common = common_parent(lower, length);
+        parent = strndup(lower, common);
+        result = malloc(strlen(data) + 1);
+        if (!parent || !result)
+                return -ENOMEM;
+        out = mempcpy(result, data, (size_t) (lower - data));
+        for (const char *p = lower, *end = lower + length; p < end; p++) {
+                if (p == lower || p[-1] == ':')
+                        p += common + 1;
+                *out++ = *p;
+        }
+        (void) strcpy(out, lower + length);
+        if (strlen(result) > OPTIONS_MAX)
+                return error_setf(reterr, E2BIG, "there are more layers than %d bytes can name",
+                                  OPTIONS_MAX);
+        if (chdir(parent[0] ? parent : "/") < 0)
+                return error_setf(reterr, errno, "cannot enter '%s': %s", parent, strerror(errno));
+        *ret = TAKE_PTR(result);
+        return 0;
+}
+
+static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
+        cleanup_close int target_fd = open_target(spec, root, true, reterr);
+        cleanup_free char *shorter = NULL;
+        const char *data = spec->data;
+        char target[sizeof("/proc/self/fd/4294967295")];
+        int r = 0;
+
+        if (target_fd < 0)
+                return target_fd;
+        if (data && strlen(data) > OPTIONS_MAX) {
+                r = shorten_overlay(data, &shorter, reterr);
+                data = shorter;
+        }
+        (void) snprintf(target, sizeof(target), "/proc/self/fd/%d", target_fd);
+        if (r >= 0 && mount(spec->source, target, spec->type, spec->flags, data) < 0)
+                r = error_setf(reterr, errno, "%s", strerror(errno));
+        /* The descriptor names what lies under the mount now, so this goes by the path; it was
+         * made without links a moment ago, in a directory that is ours. */
+        if (r >= 0 && spec->propagation != 0 &&
+            mount(NULL, spec->target, NULL,
+                  spec->propagation | (spec->propagate_all ? MS_REC : 0UL), NULL) < 0)
+                r = error_setf(reterr, errno, "%s", strerror(errno));
+        if (r < 0)
+                return error_prefixf(reterr, r, "cannot mount %s on '%s'", spec->type,
+                                     spec->target);
+        return 0;
+}
+
+int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
+        cleanup_fstab Fstab fstab = { 0 };
+        int r = 0;
+
+        if (access(fstab_path, F_OK) < 0 && errno == ENOENT)
+                return 0;
+        r = fstab_load(fstab_path, &fstab, reterr);
+        for (size_t i = 0; r >= 0 && i < fstab.n; i++) {
+                const MountSpec *spec = &fstab.mounts[i];
+
+                r = spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
+                if (r < 0 && spec->volume)
+                        r = error_prefixf(reterr, r, "volume \"%s\"", spec->volume);
+        }
+        if (r < 0)
+                (void) mounts_undo(root);
+        return r;
+}
+
+/* The kernel lists where mounts are, not by which links one gets there: 'root' has none. */
+static int list_beneath(const char *root, char ***ret) {
+        cleanup_mountinfo MountInfo info = { 0 };
+        cleanup_strv char **paths = NULL;
+        MountPoint mount_point;
+        int r = mountinfo_load(&info);
+
+        while (r >= 0 && mountinfo_next(&info, &mount_point))
+                if (path_is_beneath(mount_point.path, root))
+                        r = strv_append(&paths, mount_point.path);
+        if (r >= 0)
+                *ret = TAKE_PTR(paths);
+        return r;
+}
+
+int mounts_undo(const char *path_of_root) {
+        cleanup_free char *root = realpath(path_of_root, NULL);
+
+        if (!root)
+                return errno == ENOENT ? 0 : -errno;
+        for (unsigned round = 0; round < UNDO_ROUNDS; round++) {
+                cleanup_strv char **paths = NULL;
+                int r = list_beneath(root, &paths);
+
+                if (r < 0)
+                        return r;
+                if (strv_length(paths) == 0)
+                        return 0;
+                /* A mount that has peers on the host would take theirs along when it goes. */
+                strv_foreach(path, paths)
+                        (void) mount(NULL, *path, NULL, MS_PRIVATE, NULL);
+                for (size_t i = strv_length(paths); i > 0; i--)
+                        (void) umount2(paths[i - 1], MNT_DETACH | UMOUNT_NOFOLLOW);
+        }
+        return -EBUSY;
+}
+
+int mounts_check_private(const char *path, Error *reterr) {
+        cleanup_mountinfo MountInfo info = { 0 };
+        cleanup_free char *real = realpath(path, NULL);
+        MountPoint mount_point;
+        size_t longest = 0;
+        bool shared = false;
+        int r = real ? mountinfo_load(&info) : -errno;
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", path);
+        /* The last one listed lies on top. */
+        while (mountinfo_next(&info, &mount_point))
+                if (path_is_beneath(real, mount_point.path) &&
+                    strlen(mount_point.path) >= longest) {
+                        longest = strlen(mount_point.path);
+                        shared = mount_point.shared;
+                }
+        if (shared)
+                return error_setf(reterr, EINVAL,
+                                  "'%s' is on a mount that is shared with the host; has "
+                                  "'mainstay-shim prepare' been run?",
+                                  path);
+        return 0;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/output.h"
+
+#include "agent/shim/loop.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+
+enum {
+        CHUNK_SIZE = 16 * 1024,
+        CHUNKS_PER_TURN = 8,         /* then the other containers have theirs */
+        HOLD_MAX = 16 * 1024 * 1024, /* beyond, the writer waits for the runtime call to end */
+        LAST_LINE_MAX = 4 * 1024,
+};
+
+typedef struct Stream {
+        Source source;
+        Output *output;
+        LogStream lines;
+        int hold_fd; /* a memfd, made when something comes before the commit */
+        size_t held;
+} Stream;
+
+struct Output {
+        int epoll_fd;
+        ContainerLog *log;
+        bool committed;
+        Stream streams[2];
+};
+
+static void close_stream(Stream *stream) {
+        source_remove(stream->output->epoll_fd, &stream->source);
+        stream->source.fd = close_fd(stream->source.fd);
+}
+
+static void end_stream(Stream *stream) {
+        close_stream(stream);
+        if (stream->output->committed)
+                container_log_end_line(stream->output->log, &stream->lines, now_realtime_usec());
+}
+
+/* Puts bytes aside. When there is no more room we stop reading; a runtime that talks that much is
+ * stopped by the deadline of its call. */
+static void hold_back(Stream *stream, const char *data, size_t length) {
+        if (stream->hold_fd < 0)
+                stream->hold_fd = memfd_create("mainstay-output", MFD_CLOEXEC);
+        if (stream->hold_fd >= 0 && write_all(stream->hold_fd, data, length) >= 0)
+                stream->held += length;
+        if (stream->held >= HOLD_MAX)
+                (void) source_change(stream->output->epoll_fd, &stream->source, 0);
+}
+
+static void take(Stream *stream, const char *data, size_t length) {
+        if (!stream->output->committed)
+                hold_back(stream, data, length);
+        else
+                container_log_write(stream->output->log, &stream->lines, data, length,
+                                    now_realtime_usec());
+}
+
+/* Reads at most 'max' bytes of what is there. */
+static void read_some(Stream *stream, size_t max) {
+        char chunk[CHUNK_SIZE];
+
+        while (max > 0 && stream->source.fd >= 0) {
+                ssize_t n = read(stream->source.fd, chunk, MIN(max, sizeof(chunk)));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0 && errno == EAGAIN)
+                        return;
+                if (n <= 0) {
+                        end_stream(stream);
+                        return;
+                }
+                take(stream, chunk, (size_t) n);
+                max -= (size_t) n;
+        }
+}
+
+static void on_output(Source *source, uint32_t events) {
+        read_some(container_of(source, Stream, source), (size_t) CHUNKS_PER_TURN * CHUNK_SIZE);
+}
+
+static int open_stream(Output *output, Stream *stream, int *ret_write_fd) {
+        int pipes[2], r;
+
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        stream->source.fd = pipes[0];
+        *ret_write_fd = pipes[1];
+        /* Our end only: a container does not expect EAGAIN. */
+        r = fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+        return r < 0 ? r : source_add(output->epoll_fd, &stream->source, EPOLLIN);
+}
+
+int output_new(int epoll_fd, const char *log_path, LogLimits limits, Output **ret,
+               int ret_write_fds[2], Error *reterr) {
+        static const char *const names[] = { "stdout", "stderr" };
+        Output *output = calloc(1, sizeof(*output));
+        int write_fds[2] = { -EBADF, -EBADF };
+        int r;
+
+        if (!output)
+                return -ENOMEM;
+        output->epoll_fd = epoll_fd;
+        for (size_t i = 0; i < 2; i++)
+                output->streams[i] = (Stream){
+                        .source = { .fd = -EBADF, .on_ready = on_output },
+                        .output = output,
+                        .lines.name = names[i],
+                        .hold_fd = -EBADF,
+                };
+        r = container_log_open(log_path, limits, &output->log, reterr);
+        for (size_t i = 0; r >= 0 && i < 2; i++)
+                r = open_stream(output, &output->streams[i], &write_fds[i]);
+        if (r < 0) {
+                close_fd(write_fds[0]);
+                close_fd(write_fds[1]);
+                output_free(output);
+                return r;
+        }
+        memcpy(ret_write_fds, write_fds, sizeof(write_fds));
+        *ret = output;
+        return 0;
+}
+
+static void release_held(Stream *stream) {
+        char chunk[CHUNK_SIZE];
+        off_t offset = 0;
+        ssize_t n;
+
+        if (stream->hold_fd < 0)
+                return;
+        while ((n = pread(stream->hold_fd, chunk, sizeof(chunk), offset)) > 0) {
+                take(stream, chunk, (size_t) n);
+                offset += n;
+        }
+        stream->hold_fd = close_fd(stream->hold_fd);
+        if (stream->source.fd < 0) /* it ended meanwhile */
+                end_stream(stream);
+        else
+                (void) source_change(stream->output->epoll_fd, &stream->source, EPOLLIN);
+}
+
+void output_commit(Output *output) {
+        output->committed = true;
+        for (size_t i = 0; i < 2; i++)
+                release_held(&output->streams[i]);
+}
+
+void output_drain(Output *output) {
+        for (size_t i = 0; i < 2; i++) {
+                Stream *stream = &output->streams[i];
+                int n = 0;
+
+                /* All that the container wrote is in the pipe by now. Not until EAGAIN: an orphan
+                 * that never stops writing would keep us here. */
+                if (stream->source.fd < 0)
+                        continue;
+                if (ioctl(stream->source.fd, FIONREAD, &n) >= 0 && n > 0)
+                        read_some(stream, (size_t) n);
+                container_log_end_line(output->log, &stream->lines, now_realtime_usec());
+        }
+}
+
+static char *last_line_of(Stream *stream) {
+        char text[LAST_LINE_MAX + 1], *newline;
+        ssize_t n;
+
+        if (stream->held == 0)
+                return NULL;
+        n = pread(stream->hold_fd, text, LAST_LINE_MAX,
+                  (off_t) (stream->held - MIN(stream->held, (size_t) LAST_LINE_MAX)));
+        while (n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' ' || text[n - 1] == '\0'))
+                n--;
+        if (n <= 0)
+                return NULL;
+        text[n] = '\0';
+        newline = memrchr(text, '\n', (size_t) n);
+        return strdup(newline ? newline + 1 : text);
+}
+
+char *output_last_line(Output *output) {
+        char *line;
+
+        for (size_t i = 0; i < 2; i++)
+                if (output->streams[i].source.fd >= 0)
+                        read_some(&output->streams[i], HOLD_MAX);
+        line = last_line_of(&output->streams[1]);
+        return line ? line : last_line_of(&output->streams[0]);
+}
+
+void output_set_limits(Output *output, LogLimits limits) {
+        container_log_set_limits(output->log, limits);
+}
+
+Output *output_free(Output *output) {
+        if (!output)
+                return NULL;
+        for (size_t i = 0; i < 2; i++) {
+                Stream *stream = &output->streams[i];
+
+                if (stream->source.fd >= 0)
+                        close_stream(stream);
+                if (output->committed)
+                        container_log_end_line(output->log, &stream->lines, now_realtime_usec());
+                log_stream_done(&stream->lines);
+                close_fd(stream->hold_fd);
+        }
+        container_log_free(output->log);
+        free(output);
+        return NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a container writes to its standard output and error, on its way into its log.
+ *
+ * The pipes are the runtime's before they are the container's. Until output_commit() what comes
+ * through them is held back (in memory that is not the shim's own, and not without limit), because
+ * of a start that failed it is the runtime's talk and no container's. */
+
+#include "agent/shim/container-log.h"
+
+typedef struct Output Output;
+
+/* Opens the log and makes the pipes. 'ret_write_fds' are the ends for the container's descriptors 1
+ * and 2, O_CLOEXEC, the caller's to close. 0 or -errno. */
+int output_new(int epoll_fd, const char *log_path, LogLimits limits, Output **ret,
+               int ret_write_fds[2], Error *reterr);
+
+/* The container runs: what was held back is written, and what comes from now on as it comes. */
+void output_commit(Output *output);
+
+/* The container ended: writes what is in the pipes now. What its orphans still write is read until
+ * they are gone, or the Output. */
+void output_drain(Output *output);
+
+/* The last line that was held back, of standard error or else of standard output, for a person; in
+ * memory that the caller frees, or NULL. */
+char *output_last_line(Output *output);
+
+void output_set_limits(Output *output, LogLimits limits);
+
+Output *output_free(Output *output);

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/runtime.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum {
+        LOG_TAIL_MAX = 64 * 1024,
+        SENTENCE_MAX = 4 * 1024,
+};
+
+/* Arguments are written into; they are never a shell's. */
+#define WORD(text) ((char *) (uintptr_t) (text))
+
+int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id, int stdout_fd,
+                     int stderr_fd, Error *reterr) {
+        cleanup_free char *log = path_join(bundle, "runtime.log");
+        cleanup_free char *pid_file = path_join(bundle, "pid");
+        char *argv[] = {
+                WORD(runtime->program),
+                WORD("--root"),
+                WORD(runtime->root),
+                WORD("--log"),
+                log,
+                WORD("--log-format"),
+                WORD("json"),
+                WORD("run"),
+                WORD("--detach"),
+                WORD("--bundle"),
+                WORD(bundle),
+                WORD("--pid-file"),
+                pid_file,
+                WORD(id),
+                NULL,
+        };
+
+        if (!log || !pid_file)
+                return -ENOMEM;
+        if (dup2(stdout_fd, STDOUT_FILENO) < 0 || dup2(stderr_fd, STDERR_FILENO) < 0)
+                return -errno;
+        (void) execvp(argv[0], argv);
+        return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,
+                          strerror(errno));
+}
+
+static int spawn_quiet(char **argv, pid_t *ret_pid, Error *reterr) {
+        posix_spawn_file_actions_t actions;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        r = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        if (r == 0)
+                r = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+        if (r == 0)
+                r = posix_spawnp(ret_pid, argv[0], &actions, NULL, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+        return r == 0 ? 0 : error_setf(reterr, r, "cannot run '%s': %s", argv[0], strerror(r));
+}
+
+/* Waits for our child; kills it when it takes too long. */
+static int wait_for(pid_t pid, uint64_t timeout_usec, int *ret_status, Error *reterr) {
+        cleanup_close int fd = pidfd_open(pid, 0);
+        struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+        bool late = fd >= 0 && poll(&poll_fd, 1, (int) (timeout_usec / USEC_PER_MSEC)) == 0;
+
+        if (late)
+                (void) kill(pid, SIGKILL);
+        while (waitpid(pid, ret_status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        return late ? error_setf(reterr, ETIMEDOUT, "the runtime took too long and was ended") : 0;
+}
+
+int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr) {
+        cleanup_free char *state = path_join(runtime->root, id);
+        cleanup_free char *log = bundle[0] ? path_join(bundle, "runtime.log") : strdup("/dev/null");
+        cleanup_free char *sentence = NULL;
+        char *argv[] = {
+                WORD(runtime->program),
+                WORD("--root"),
+                WORD(runtime->root),
+                WORD("--log"),
+                log,
+                WORD("--log-format"),
+                WORD("json"),
+                WORD("delete"),
+                WORD("--force"),
+                WORD(id),
+                NULL,
+        };
+        int status = 0, r;
+        pid_t pid;
+
+        if (!state || !log)
+                return -ENOMEM;
+        if (access(state, F_OK) < 0 && errno == ENOENT)
+                return 0;
+        r = spawn_quiet(argv, &pid, reterr);
+        if (r >= 0)
+                r = wait_for(pid, runtime->timeout_usec, &status, reterr);
+        if (r < 0)
+                return r;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+                return 0;
+        sentence = runtime_log_sentence(bundle);
+        return error_setf(reterr, EIO, "cannot delete the container: %s",
+                          sentence ? sentence : "the runtime failed");
+}
+
+/* {"level":"error","msg":"…","time":"…"}; NULL for a line that is none. */
+static char *sentence_of_line(const char *line, size_t length) {
+        json_t *root = json_loadb(line, length, 0, NULL);
+        const char *level = json_string_value(json_object_get(root, "level"));
+        const char *text = json_string_value(json_object_get(root, "msg"));
+        char *sentence = NULL;
+
+        if (level && text && (streq(level, "error") || streq(level, "fatal")))
+                sentence = strndup(text, SENTENCE_MAX - 1);
+        json_decref(root);
+        return sentence;
+}
+
+char *runtime_log_sentence(const char *bundle) {
+        cleanup_free char *path = path_join(bundle, "runtime.log"), *tail = NULL;
+        cleanup_close int fd = -EBADF;
+        off_t size;
+        ssize_t n;
+
+        fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+        tail = malloc(LOG_TAIL_MAX);
+        if (fd < 0 || !tail)
+                return NULL;
+        size = lseek(fd, 0, SEEK_END);
+        n = pread(fd, tail, LOG_TAIL_MAX, MAX(size - LOG_TAIL_MAX, (off_t) 0));
+        while (n > 0) {
+                char *newline = memrchr(tail, '\n', (size_t) n), *sentence;
+                char *line = newline ? newline + 1 : tail;
+
+                sentence = sentence_of_line(line, (size_t) (tail + n - line));
+                if (sentence)
+                        return sentence;
+                n = newline ? newline - tail : 0;
+        }
+        return NULL;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Calls of the OCI runtime (runc, crun). Both block or replace the process: for tasks. */
+
+#include "common/error.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+typedef struct Runtime {
+        const char *program; /* a path, or a name to look for in PATH */
+        const char *root;    /* the directory of its state */
+        uint64_t timeout_usec;
+} Runtime;
+
+/* What runtime_exec_run() gives when there is no such program; no other failure looks so. */
+enum {
+        RUNTIME_MISSING = -ENOEXEC,
+};
+
+/* Becomes "run --detach", which leaves the container's process to the shim and its number in
+ * <bundle>/pid. Descriptors 1 and 2 become the container's. Returns on failure only. */
+int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id, int stdout_fd,
+                     int stderr_fd, Error *reterr);
+
+/* "delete --force", if the runtime knows the container. 0, or -errno and why. */
+int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);
+
+/* The last error in <bundle>/runtime.log, in memory that the caller frees, or NULL. */
+char *runtime_log_sentence(const char *bundle);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One pod's sandbox: the namespaces and mounts that its containers share, and the process that runs
+ * them, writes their logs and keeps their exit codes. It decides nothing.
+ *
+ * Everything that may wait happens in a task (task.h); this process only ever reads, writes and
+ * remembers. */
+
+#include "agent/shim/attempt.h"
+#include "agent/shim/connection.h"
+#include "agent/shim/task.h"
+
+typedef struct ShimOptions {
+        const char *uid;
+        const char *run_dir;
+        const char *runtime; /* a path, or a name to look for in PATH */
+        const char *cgroup;  /* where this process lives; NULL: where it is */
+        bool host_network;
+        bool host_ipc;
+        uint64_t runtime_timeout_usec; /* of one runtime call */
+} ShimOptions;
+
+/* A process that ended before we knew whether it is a container's. */
+typedef struct Stray {
+        pid_t pid;
+        int status;
+} Stray;
+
+enum {
+        STRAYS_MAX = 256,
+};
+
+typedef struct Shim {
+        const ShimOptions *options;
+        char *pod_dir;      /* <run-dir>/pods/<uid> */
+        char *runtime_root; /* the runtime's own state, below pod_dir */
+        int epoll_fd;
+        Source signals;
+        Connection connection;
+        TaskList tasks;
+        AttemptList attempts;
+        LogLimits log_limits;
+        Stray *strays; /* only while a runtime call is under way */
+        size_t n_strays;
+        bool setting_up;
+        bool ready; /* the pod's mounts are made */
+        bool tearing_down;
+        bool finished;
+} Shim;
+
+/* Serves the socket on standard input until the pod is torn down. 0 or -errno. */
+int shim_main(const ShimOptions *options);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/task.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+struct Task {
+        Task *next;
+        pid_t pid;
+        int report_fd;
+        uint64_t deadline;
+        bool timed_out;
+        task_done_t done;
+        void *userdata;
+};
+
+/* What a task that did not become another program writes into its pipe, at once: it fits. */
+typedef struct Report {
+        int code;
+        char message[4092];
+} Report;
+
+_Static_assert(sizeof(Report) <= PIPE_BUF, "a report is written without waiting");
+
+bool task_succeeded(const TaskResult *result) {
+        return WIFEXITED(result->status) && WEXITSTATUS(result->status) == 0 && result->code >= 0;
+}
+
+/* A child of ours starts as the shim itself would like to have been started. */
+static void reset_process(pid_t shim) {
+        sigset_t none;
+
+        for (int i = 1; i < NSIG; i++)
+                (void) signal(i, SIG_DFL);
+        (void) sigemptyset(&none);
+        (void) sigprocmask(SIG_SETMASK, &none, NULL);
+        (void) setpgid(0, 0);
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != shim)
+                _exit(EXIT_FAILURE);
+        (void) close_range(3, UINT_MAX, CLOSE_RANGE_CLOEXEC);
+        /* The shim is spared by the OOM killer; what it starts is not, unless it says so itself. */
+        (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "0");
+}
+
+static _Noreturn void run_child(const TaskSpec *spec, int report_fd, pid_t shim) {
+        Error error = ERROR_NULL;
+        Report report = { 0 };
+        int r;
+
+        reset_process(shim);
+        r = spec->main(spec->userdata, &error);
+        report.code = r;
+        if (r < 0 || error.message)
+                (void) snprintf(report.message, sizeof(report.message), "%s",
+                                error_message(&error, r));
+        (void) write_all(report_fd, &report,
+                         offsetof(Report, message) + strlen(report.message) + 1);
+        _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+int task_start(TaskList *tasks, const TaskSpec *spec) {
+        cleanup_free Task *task = calloc(1, sizeof(*task));
+        int pipes[2];
+        pid_t shim = getpid();
+
+        if (!task)
+                return -ENOMEM;
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        task->pid = fork();
+        if (task->pid < 0) {
+                int r = -errno;
+                close_fd(pipes[0]);
+                close_fd(pipes[1]);
+                return r;
+        }
+        if (task->pid == 0)
+                run_child(spec, pipes[1], shim);
+
+        (void) setpgid(task->pid, task->pid); /* on both sides: whoever comes first */
+        close_fd(pipes[1]);
+        (void) fcntl(pipes[0], F_SETFL, O_NONBLOCK);
+        task->report_fd = pipes[0];
+        task->deadline = spec->deadline;
+        task->done = spec->done;
+        task->userdata = spec->userdata;
+        task->next = tasks->first;
+        tasks->first = TAKE_PTR(task);
+        return 0;
+}
+
+bool task_reap(TaskList *tasks, pid_t pid, int status) {
+        Report report = { 0 };
+        TaskResult result = { .status = status, .message = report.message };
+
+        for (Task **link = &tasks->first; *link; link = &(*link)->next) {
+                Task *task = *link;
+
+                if (task->pid != pid)
+                        continue;
+                *link = task->next;
+                if (read(task->report_fd, &report, sizeof(report) - 1) >= (ssize_t) sizeof(int))
+                        result.code = report.code;
+                result.timed_out = task->timed_out;
+                close_fd(task->report_fd);
+                task->done(&result, task->userdata);
+                free(task);
+                return true;
+        }
+        return false;
+}
+
+void tasks_limit(TaskList *tasks, uint64_t deadline) {
+        for (Task *task = tasks->first; task; task = task->next)
+                task->deadline = MIN(task->deadline, deadline);
+}
+
+uint64_t tasks_next_deadline(const TaskList *tasks) {
+        uint64_t deadline = USEC_INFINITY;
+
+        for (const Task *task = tasks->first; task; task = task->next)
+                if (!task->timed_out)
+                        deadline = MIN(deadline, task->deadline);
+        return deadline;
+}
+
+void tasks_expire(TaskList *tasks, uint64_t now_boottime) {
+        for (Task *task = tasks->first; task; task = task->next)
+                if (!task->timed_out && task->deadline <= now_boottime) {
+                        task->timed_out = true;
+                        /* The group too: a runtime has children. Not reaped yet, so both names are
+                         * still its own. */
+                        (void) kill(-task->pid, SIGKILL);
+                        (void) kill(task->pid, SIGKILL);
+                }
+}

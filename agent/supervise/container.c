@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The machine. Facts about states stand in one table, legal moves in a second; decisions are in
+ * decide.c; effects are the enter_…() functions; set_state() alone writes the state.
+ *
+ * An attempt is one run of the container: its number is the restart count, the name of its log and
+ * part of its ID. A number is used up when the shim was asked to run it, whatever came of it. */
+
+#include "agent/supervise/container.h"
+
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/error.h"
+#include "common/log.h"
+
+#include <assert.h>
+
+typedef enum LifeState {
+        LIFE_IDLE,
+        LIFE_PULLING,
+        LIFE_QUEUED,
+        LIFE_CREATING,
+        LIFE_UP,
+        LIFE_STOPPING,
+        LIFE_BACK_OFF,
+        LIFE_FINISHED,
+        N_LIFE_STATES,
+} LifeState;
+
+typedef enum Event {
+        EVENT_START,
+        EVENT_IMAGE_READY,
+        EVENT_IMAGE_FAILED,
+        EVENT_TURN,
+        EVENT_STARTED,
+        EVENT_START_FAILED,
+        EVENT_RESTART,
+        EVENT_WAIT,
+        EVENT_DONE,
+        EVENT_RETRY,
+        EVENT_SANDBOX_GONE,
+        EVENT_STOP,
+        N_EVENTS,
+} Event;
+
+struct ContainerLife {
+        char *description;     /* "default/web-node1/nginx", for log lines */
+        const Container *spec; /* the pod's */
+        RestartPolicy policy;
+        const BackOff *back_off;
+        const ContainerDriver *driver;
+        void *userdata;
+
+        LifeState state;
+        unsigned attempt;
+        unsigned oldest_remains; /* attempts from here to the present one may have remains */
+        bool attempt_is_used;
+        uint64_t started_at;
+        uint64_t retry_delay_usec;
+        uint64_t next_delay_usec;  /* of the crash back-off */
+        uint64_t image_delay_usec; /* of the image back-off */
+        char *waiting_reason;      /* overrides the state's */
+        char *waiting_message;
+        ContainerState ended;      /* the present attempt, once it ended */
+        ContainerState ended_last; /* the one before */
+};
+
+/* clang-format off */
+static const struct {
+        const char *name;
+        ContainerStateKind kube;
+        const char *reason; /* waiting: unless something more exact is known */
+        bool has_process;
+        bool uses_image_request;
+        bool uses_turn;
+        bool uses_retry;
+        bool may_fail_to_start;
+} states[N_LIFE_STATES] = {
+        [LIFE_IDLE]     = { "idle",     STATE_WAITING,    "ContainerCreating", false, false, false, false, true },
+        [LIFE_PULLING]  = { "pulling",  STATE_WAITING,    "ContainerCreating", false, true,  false, false, false },
+        [LIFE_QUEUED]   = { "queued",   STATE_WAITING,    "ContainerCreating", false, false, true,  false, false },
+        [LIFE_CREATING] = { "creating", STATE_WAITING,    "ContainerCreating", true,  false, true,  false, true },
+        [LIFE_UP]       = { "running",  STATE_RUNNING,    NULL,                true,  false, false, false, false },
+        [LIFE_STOPPING] = { "stopping", STATE_RUNNING,    NULL,                true,  false, false, false, true },
+        [LIFE_BACK_OFF] = { "back-off", STATE_WAITING,    "CrashLoopBackOff",  false, false, false, true, false },
+        [LIFE_FINISHED] = { "finished", STATE_TERMINATED, NULL,                false, false, false, false, false },
+};
+
+static const char *const event_names[N_EVENTS] = {
+        [EVENT_START]        = "start",
+        [EVENT_IMAGE_READY]  = "image ready",
+        [EVENT_IMAGE_FAILED] = "image failed",
+        [EVENT_TURN]         = "turn",
+        [EVENT_STARTED]      = "started",
+        [EVENT_START_FAILED] = "start failed",
+        [EVENT_RESTART]      = "ended, again",
+        [EVENT_WAIT]         = "ended, later",
+        [EVENT_DONE]         = "ended, done",
+        [EVENT_RETRY]        = "retry",
+        [EVENT_SANDBOX_GONE] = "sandbox gone",
+        [EVENT_STOP]         = "stop",
+};
+/* clang-format on */
+
+static void handle(ContainerLife *c, Event event);
+
+static void enter_idle(ContainerLife *c) {
+}
+
+static void enter_pulling(ContainerLife *c) {
+        if (c->attempt_is_used) {
+                c->attempt++;
+                c->attempt_is_used = false;
+                container_state_done(&c->ended_last);
+                c->ended_last = c->ended;
+                c->ended = (ContainerState){ 0 };
+        }
+        c->driver->get_image(c->userdata);
+}
+
+static void enter_queued(ContainerLife *c) {
+        c->image_delay_usec = 0;
+        c->driver->ask_turn(c->userdata);
+}
+
+static void enter_creating(ContainerLife *c) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        c->started_at = 0;
+        r = c->driver->run(c->userdata, c->attempt, &error);
+        if (r >= 0) {
+                c->attempt_is_used = true;
+                return;
+        }
+        container_on_start_failed(c, c->attempt, /* by_runtime= */ false, error_message(&error, r));
+}
+
+/* Removes what earlier attempts left; with 'and_present' the present one has ended too. */
+static void remove_remains(ContainerLife *c, bool and_present) {
+        unsigned end = c->attempt + (and_present && c->attempt_is_used ? 1 : 0);
+
+        for (; c->oldest_remains < end; c->oldest_remains++)
+                c->driver->remove(c->userdata, c->oldest_remains);
+}
+
+static void enter_running(ContainerLife *c) {
+        /* Only now: the restart is what somebody waits for, tidying up is not. */
+        remove_remains(c, /* and_present= */ false);
+}
+
+static void enter_stopping(ContainerLife *c) {
+        c->driver->stop(c->userdata, c->attempt);
+}
+
+static void enter_back_off(ContainerLife *c) {
+        remove_remains(c, /* and_present= */ true);
+        c->driver->arm_retry(c->userdata, c->retry_delay_usec);
+}
+
+static void enter_finished(ContainerLife *c) {
+        remove_remains(c, /* and_present= */ true);
+}
+
+typedef struct Move {
+        bool is_legal;
+        LifeState to;
+        void (*enter)(ContainerLife *c);
+} Move;
+
+#define MOVE(state, enter_state) \
+        { true, LIFE_##state, enter_state }
+
+/* clang-format off */
+static const Move moves[N_LIFE_STATES][N_EVENTS] = {
+        [LIFE_IDLE] = {
+                [EVENT_START]        = MOVE(PULLING,  enter_pulling),
+                [EVENT_STARTED]      = MOVE(UP,       enter_running),  /* these three: found by a new agent */
+                [EVENT_START_FAILED] = MOVE(BACK_OFF, enter_back_off),
+                [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+        },
+        [LIFE_PULLING] = {
+                [EVENT_IMAGE_READY]  = MOVE(QUEUED,   enter_queued),
+                [EVENT_IMAGE_FAILED] = MOVE(BACK_OFF, enter_back_off),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+        },
+        [LIFE_QUEUED] = {
+                [EVENT_TURN]         = MOVE(CREATING, enter_creating),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+        },
+        [LIFE_CREATING] = {
+                [EVENT_STARTED]      = MOVE(UP,       enter_running),
+                [EVENT_START_FAILED] = MOVE(BACK_OFF, enter_back_off),
+                [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+        },
+        [LIFE_UP] = {
+                [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
+                [EVENT_WAIT]         = MOVE(BACK_OFF, enter_back_off),
+                [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+        },
+        [LIFE_STOPPING] = {
+                [EVENT_STARTED]      = MOVE(STOPPING, enter_stopping), /* it was being created */
+                [EVENT_START_FAILED] = MOVE(FINISHED, enter_finished),
+                [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
+        },
+        [LIFE_BACK_OFF] = {
+                [EVENT_RETRY]        = MOVE(PULLING,  enter_pulling),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+        },
+        [LIFE_FINISHED] = {
+        },
+};
+/* clang-format on */
+
+static void set_waiting(ContainerLife *c, const char *reason, const char *message) {
+        free(c->waiting_reason);
+        free(c->waiting_message);
+        c->waiting_reason = reason ? strdup(reason) : NULL;
+        c->waiting_message = message ? strdup(message) : NULL;
+}
+
+/* The one writer: drops what the new state does not use, says so, and marks the status. */
+static void set_state(ContainerLife *c, LifeState state) {
+        LifeState old = c->state;
+
+        if (states[old].uses_image_request && !states[state].uses_image_request)
+                c->driver->drop_image(c->userdata);
+        if (states[old].uses_turn && !states[state].uses_turn)
+                c->driver->leave_turn(c->userdata);
+        if (states[old].uses_retry && !states[state].uses_retry)
+                c->driver->disarm_retry(c->userdata);
+        if (state != LIFE_BACK_OFF && state != LIFE_PULLING)
+                set_waiting(c, NULL, NULL);
+        c->state = state;
+        log_debug("'%s': %s -> %s", c->description, states[old].name, states[state].name);
+        c->driver->changed(c->userdata);
+}
+
+static void handle(ContainerLife *c, Event event) {
+        const Move *move = &moves[c->state][event];
+
+        if (!move->is_legal) {
+                log_debug("'%s': '%s' means nothing while %s, ignoring", c->description,
+                          event_names[event], states[c->state].name);
+                return;
+        }
+        set_state(c, move->to);
+        move->enter(c);
+}
+
+int container_new(const char *pod_description, const Container *spec, RestartPolicy policy,
+                  const BackOff *back_off, const ContainerDriver *driver, void *userdata,
+                  ContainerLife **ret) {
+        ContainerLife *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return -ENOMEM;
+        if (asprintf(&c->description, "%s/%s", pod_description, spec->name) < 0) {
+                free(c);
+                return -ENOMEM;
+        }
+        c->spec = spec;
+        c->policy = policy;
+        c->back_off = back_off;
+        c->driver = driver;
+        c->userdata = userdata;
+        *ret = c;
+        return 0;
+}
+
+ContainerLife *container_free(ContainerLife *c) {
+        if (!c)
+                return NULL;
+        set_waiting(c, NULL, NULL);
+        container_state_done(&c->ended);
+        container_state_done(&c->ended_last);
+        free(c->description);
+        free(c);
+        return NULL;
+}
+
+void container_start(ContainerLife *c) {
+        handle(c, EVENT_START);
+}
+
+void container_stop(ContainerLife *c) {
+        if (c->state != LIFE_STOPPING && c->state != LIFE_FINISHED)
+                handle(c, EVENT_STOP);
+}
+
+void container_retry_now(ContainerLife *c) {
+        if (container_waits_for_image(c))
+                handle(c, EVENT_RETRY);
+}
+
+void container_on_image_ready(ContainerLife *c) {
+        handle(c, EVENT_IMAGE_READY);
+}
+
+void container_on_image_failed(ContainerLife *c, const char *reason, const char *message) {
+        if (c->state != LIFE_PULLING)
+                return;
+        set_waiting(c, reason, message);
+        c->image_delay_usec = back_off_next(c->image_delay_usec, c->back_off);
+        c->retry_delay_usec = c->image_delay_usec;
+        handle(c, EVENT_IMAGE_FAILED);
+}
+
+void container_on_turn(ContainerLife *c) {
+        handle(c, EVENT_TURN);
+}
+
+void container_on_started(ContainerLife *c, unsigned attempt, uint64_t started_at) {
+        if (attempt != c->attempt)
+                return;
+        c->attempt_is_used = true;
+        c->started_at = started_at;
+        handle(c, EVENT_STARTED);
+}
+
+static void record_end(ContainerLife *c, const ContainerExit *end, const char *reason,
+                       const char *message) {
+        container_state_done(&c->ended);
+        c->ended = (ContainerState){
+                .kind = STATE_TERMINATED,
+                .reason = strdup(reason),
+                .message = message ? strdup(message) : NULL,
+                .exit_code = end->exit_code,
+                .started_at = end->started_at,
+                .finished_at = end->finished_at,
+        };
+}
+
+/* What the runtime refuses will never run by itself: StartError and 128, as container engines say
+ * it. */
+void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
+                               const char *message) {
+        uint64_t now = now_realtime_usec();
+        ContainerExit end = { .exit_code = 128, .started_at = now, .finished_at = now };
+        RestartDecision decision;
+
+        if (attempt != c->attempt || !states[c->state].may_fail_to_start)
+                return;
+        if (by_runtime)
+                record_end(c, &end, "StartError", message);
+        decision = restart_decide(by_runtime ? c->policy : RESTART_POLICY_ALWAYS, end.exit_code, 0,
+                                  c->next_delay_usec, c->back_off);
+        c->next_delay_usec = decision.next_delay_usec;
+        if (decision.verdict == RESTART_NOT && c->state != LIFE_STOPPING) {
+                handle(c, EVENT_DONE);
+                return;
+        }
+        /* No immediate second try: what failed a moment ago fails again, and its sentence would be
+         * lost. */
+        c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
+        c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
+        set_waiting(c, by_runtime ? "RunContainerError" : "CreateContainerError", message);
+        handle(c, EVENT_START_FAILED);
+}
+
+static void say_back_off(ContainerLife *c, uint64_t delay_usec) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "back-off %gs restarting failed container=%s",
+                     (double) delay_usec / (double) USEC_PER_SEC, c->spec->name) < 0)
+                message = NULL;
+        set_waiting(c, "CrashLoopBackOff", message);
+}
+
+/* From the exit on, however late we hear of it. */
+static uint64_t remaining_delay(uint64_t delay_usec, uint64_t finished_at) {
+        uint64_t now = now_realtime_usec();
+        uint64_t passed = now > finished_at ? now - finished_at : 0;
+
+        return delay_usec > passed ? delay_usec - passed : 0;
+}
+
+/* Raises what the policy makes of an end that is recorded. */
+static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event restart) {
+        uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
+        RestartDecision decision =
+                restart_decide(c->policy, end->exit_code, ran, c->next_delay_usec, c->back_off);
+
+        if (c->state == LIFE_STOPPING || decision.verdict == RESTART_NOT) {
+                handle(c, EVENT_DONE);
+                return;
+        }
+        c->next_delay_usec = decision.next_delay_usec;
+        if (restart != EVENT_RESTART || decision.verdict == RESTART_NOW) {
+                handle(c, restart);
+                return;
+        }
+        say_back_off(c, decision.delay_usec);
+        c->retry_delay_usec = remaining_delay(decision.delay_usec, end->finished_at);
+        handle(c, EVENT_WAIT);
+}
+
+void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
+        const char *reason = exit_reason(end->exit_code, end->oom_killed);
+
+        if (attempt != c->attempt || (c->state != LIFE_UP && c->state != LIFE_STOPPING))
+                return;
+        log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
+                 reason);
+        record_end(c, end, reason, NULL);
+        decide_after_end(c, end, EVENT_RESTART);
+}
+
+void container_on_retry(ContainerLife *c, bool sandbox_is_ready) {
+        handle(c, sandbox_is_ready ? EVENT_RETRY : EVENT_SANDBOX_GONE);
+}
+
+void container_on_sandbox_lost(ContainerLife *c, uint64_t now) {
+        ContainerExit end = {
+                .exit_code = 137,
+                .is_unknown = true,
+                .started_at = c->started_at,
+                .finished_at = now,
+        };
+
+        if (c->state == LIFE_BACK_OFF || c->state == LIFE_FINISHED)
+                return; /* these need no sandbox; the retry looks for one */
+        if (!container_has_process(c)) {
+                handle(c, EVENT_SANDBOX_GONE);
+                return;
+        }
+        record_end(c, &end, "ContainerStatusUnknown",
+                   "The container could not be located when its shim ended");
+        /* With the shim went all the remains of its attempts. */
+        c->oldest_remains = c->attempt + 1;
+        decide_after_end(c, &end, EVENT_SANDBOX_GONE);
+}
+
+void container_adopt(ContainerLife *c, unsigned attempt, bool is_used, uint64_t next_delay_usec) {
+        assert(c->state == LIFE_IDLE);
+        c->attempt = attempt;
+        c->attempt_is_used = is_used;
+        c->oldest_remains = attempt;
+        c->next_delay_usec = next_delay_usec;
+}
+
+void container_adopt_creating(ContainerLife *c) {
+        assert(c->state == LIFE_IDLE);
+        set_state(c, LIFE_CREATING);
+}
+
+void container_adopt_last(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
+        const char *reason = end->is_unknown ? "ContainerStatusUnknown"
+                                             : exit_reason(end->exit_code, end->oom_killed);
+
+        record_end(c, end, reason, NULL);
+        container_state_done(&c->ended_last);
+        c->ended_last = c->ended;
+        c->ended = (ContainerState){ 0 };
+}
+
+unsigned container_attempt(const ContainerLife *c) {
+        return c->attempt;
+}
+
+uint64_t container_next_delay(const ContainerLife *c) {
+        return c->next_delay_usec;
+}
+
+bool container_has_process(const ContainerLife *c) {
+        return states[c->state].has_process;
+}
+
+bool container_is_finished(const ContainerLife *c) {
+        return c->state == LIFE_FINISHED;
+}
+
+bool container_is_waiting(const ContainerLife *c) {
+        return c->state == LIFE_IDLE;
+}
+
+bool container_waits_for_image(const ContainerLife *c) {
+        return c->state == LIFE_BACK_OFF && c->image_delay_usec > 0;
+}
+
+static char *public_id(const ContainerLife *c, const char *uid, unsigned attempt) {
+        char id[65], *text;
+
+        container_id(uid, c->spec->name, attempt, id);
+        return asprintf(&text, "mainstay://%s", id) < 0 ? NULL : text;
+}
+
+static int copy_ended(const ContainerLife *c, const ContainerState *from, const char *uid,
+                      unsigned attempt, ContainerState *ret) {
+        *ret = *from;
+        ret->reason = from->reason ? strdup(from->reason) : NULL;
+        ret->message = from->message ? strdup(from->message) : NULL;
+        ret->container_id = from->kind == STATE_TERMINATED ? public_id(c, uid, attempt) : NULL;
+        return 0;
+}
+
+static void fill_state(const ContainerLife *c, const char *uid, ContainerState *ret) {
+        const char *reason = c->waiting_reason ? c->waiting_reason : states[c->state].reason;
+
+        switch (states[c->state].kube) {
+        case STATE_RUNNING:
+                if (c->started_at > 0 && c->attempt_is_used) {
+                        *ret = (ContainerState){ .kind = STATE_RUNNING,
+                                                 .started_at = c->started_at };
+                        return;
+                }
+                break; /* stopped while it was being created */
+        case STATE_TERMINATED:
+                if (c->ended.kind == STATE_TERMINATED) {
+                        (void) copy_ended(c, &c->ended, uid, c->attempt, ret);
+                        return;
+                }
+                break; /* stopped before it ever ran */
+        case STATE_WAITING:
+        case STATE_NONE:
+                break;
+        }
+        ret->kind = STATE_WAITING;
+        ret->reason = strdup(reason ? reason : "ContainerCreating");
+        ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
+}
+
+int container_status(const ContainerLife *c, const char *uid, ContainerStatus *ret) {
+        bool has_run = c->attempt_is_used || c->attempt > 0;
+        bool is_running = c->state == LIFE_UP || c->state == LIFE_STOPPING;
+
+        *ret = (ContainerStatus){ 0 };
+        ret->name = strdup(c->spec->name);
+        fill_state(c, uid, &ret->state);
+        /* While it waits, the attempt that ended is the last state; then it is the present one. */
+        if (c->ended.kind == STATE_TERMINATED && ret->state.kind != STATE_TERMINATED)
+                (void) copy_ended(c, &c->ended, uid, c->attempt, &ret->last_state);
+        else if (c->ended_last.kind == STATE_TERMINATED)
+                (void) copy_ended(c, &c->ended_last, uid, c->attempt - 1, &ret->last_state);
+        ret->ready = ret->started = is_running && ret->state.kind == STATE_RUNNING;
+        ret->restart_count = c->attempt;
+        if (has_run)
+                ret->container_id =
+                        public_id(c, uid, c->attempt_is_used ? c->attempt : c->attempt - 1);
+        return ret->name ? 0 : -ENOMEM;
+}
+
+void container_print_moves(FILE *out) {
+        (void) fprintf(out, "| |");
+        for (size_t s = 0; s < N_LIFE_STATES; s++)
+                (void) fprintf(out, " %s |", states[s].name);
+        (void) fprintf(out, "\n|---|");
+        for (size_t s = 0; s < N_LIFE_STATES; s++)
+                (void) fprintf(out, "---|");
+        for (size_t e = 0; e < N_EVENTS; e++) {
+                (void) fprintf(out, "\n| **%s** |", event_names[e]);
+                for (size_t s = 0; s < N_LIFE_STATES; s++)
+                        (void) fprintf(out, " %s |",
+                                       moves[s][e].is_legal ? states[moves[s][e].to].name : "");
+        }
+        (void) fprintf(out, "\n");
+}

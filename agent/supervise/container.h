@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The life of one container: an event-driven machine. Two tables say all there is to know of its
+ * states and its moves; what it does to the world goes through a ContainerDriver, which pod.c is in
+ * production and a recorder in tests. */
+
+#include "agent/model/pod.h"
+#include "agent/model/status.h"
+#include "agent/supervise/decide.h"
+#include "common/error.h"
+
+#include <stdio.h>
+#include <sys/types.h>
+
+typedef struct ContainerLife ContainerLife;
+
+/* What the machine asks of the world. Each may answer at once, by one of the functions below. */
+typedef struct ContainerDriver {
+        void (*get_image)(void *userdata);  /* → container_on_image_ready / _failed */
+        void (*drop_image)(void *userdata); /* the request is not needed any more */
+        void (*ask_turn)(void *userdata);   /* → container_on_turn */
+        void (*leave_turn)(void *userdata);
+        int (*run)(void *userdata, unsigned attempt,
+                   Error *reterr);                              /* → container_on_started / … */
+        void (*stop)(void *userdata, unsigned attempt);         /* → container_on_exited */
+        void (*remove)(void *userdata, unsigned attempt);       /* its remains, in its own time */
+        void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_on_retry */
+        void (*disarm_retry)(void *userdata);
+        void (*changed)(void *userdata); /* the status is another */
+} ContainerDriver;
+
+/* How an attempt ended, as the shim saw it. */
+typedef struct ContainerExit {
+        int exit_code;
+        bool oom_killed;
+        bool is_unknown;     /* nobody saw it: reported as such, and a failure */
+        uint64_t started_at; /* realtime, microseconds */
+        uint64_t finished_at;
+} ContainerExit;
+
+int container_new(const char *pod_description, const Container *spec, RestartPolicy policy,
+                  const BackOff *back_off, const ContainerDriver *driver, void *userdata,
+                  ContainerLife **ret);
+ContainerLife *container_free(ContainerLife *container);
+DEFINE_CLEANUP(ContainerLife *, container_free)
+
+/* Wishes of the pod. */
+void container_start(ContainerLife *container);     /* the sandbox is ready; from waiting only */
+void container_stop(ContainerLife *container);      /* for good */
+void container_retry_now(ContainerLife *container); /* no need to sit out a wait for an image */
+
+/* News. Those about another attempt than the present one are ignored. */
+void container_on_image_ready(ContainerLife *container);
+void container_on_image_failed(ContainerLife *container, const char *reason, const char *message);
+void container_on_turn(ContainerLife *container);
+void container_on_started(ContainerLife *container, unsigned attempt, uint64_t started_at);
+void container_on_start_failed(ContainerLife *container, unsigned attempt, bool by_runtime,
+                               const char *message);
+void container_on_exited(ContainerLife *container, unsigned attempt, const ContainerExit *exit);
+void container_on_retry(ContainerLife *container, bool sandbox_is_ready);
+void container_on_sandbox_lost(ContainerLife *container, uint64_t now);
+
+/* After a restart of the agent: the present attempt, and whether it was run already. What came of
+ * it follows as news. Attempts before it have left nothing. */
+void container_adopt(ContainerLife *container, unsigned attempt, bool is_used,
+                     uint64_t next_delay_usec);
+
+/* After a restart of the agent: the shim is creating the present attempt right now. */
+void container_adopt_creating(ContainerLife *container);
+
+/* After a restart of the agent: how the attempt before the present one ended. */
+void container_adopt_last(ContainerLife *container, unsigned attempt, const ContainerExit *exit);
+
+/* Questions. */
+unsigned container_attempt(const ContainerLife *container);
+uint64_t container_next_delay(
+        const ContainerLife *container); /* travels with the attempt as its note */
+bool container_has_process(const ContainerLife *container);
+bool container_is_finished(const ContainerLife *container);
+bool container_waits_for_image(const ContainerLife *container);
+bool container_is_waiting(const ContainerLife *container); /* for container_start() */
+
+/* Fills in 'ret' (zeroed before); what the pod knows better, it adds. 0 or -ENOMEM. */
+int container_status(const ContainerLife *container, const char *uid, ContainerStatus *ret);
+
+/* Prints the table of moves as Markdown, as agent/README.md has it. */
+void container_print_moves(FILE *out);

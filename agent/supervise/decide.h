@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Decisions of the supervisor that are Kubernetes' and not ours: pure functions, time is an
+ * argument. */
+
+#include "agent/model/pod.h"
+#include "agent/model/status.h"
+
+typedef struct BackOff {
+        uint64_t initial_usec; /* 10 s */
+        uint64_t max_usec;     /* 300 s */
+} BackOff;
+
+typedef enum RestartVerdict {
+        RESTART_NOW,
+        RESTART_LATER,
+        RESTART_NOT,
+} RestartVerdict;
+
+typedef struct RestartDecision {
+        RestartVerdict verdict;
+        uint64_t delay_usec;      /* from the exit on; RESTART_LATER */
+        uint64_t next_delay_usec; /* what the exit after this one will cost */
+} RestartDecision;
+
+/* Ten minutes of running forgive all earlier exits. */
+#define BACK_OFF_RESET_USEC (UINT64_C(600) * 1000 * 1000)
+
+/* The kubelet's crash back-off: the first restart is immediate, then 10 s, doubling to 300 s;
+ * whoever ran for more than ten minutes begins anew. 'next_delay_usec' is what the last decision
+ * gave, 0 at first. An exit code that nobody saw counts as a failure: the caller passes 137. */
+RestartDecision restart_decide(RestartPolicy policy, int exit_code, uint64_t ran_usec,
+                               uint64_t next_delay_usec, const BackOff *back_off);
+
+/* The next delay of a doubling back-off. */
+uint64_t back_off_next(uint64_t delay_usec, const BackOff *back_off);
+
+/* The kubelet's getPhase() over container statuses. */
+PodPhase pod_phase(RestartPolicy policy, const ContainerStatus *containers, size_t n);
+
+/* Kubernetes' reason for an end: Completed, Error, OOMKilled. */
+const char *exit_reason(int exit_code, bool oom_killed);

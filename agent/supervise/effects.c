@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What containers ask of the world, done for them: images, bundles, the shim, timers. */
+
+#include "agent/bundle/logs.h"
+#include "agent/bundle/paths.h"
+#include "agent/supervise/pod-internal.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <signal.h>
+
+static void image_failed(PodContainer *c, int r, const Error *error) {
+        const char *image = c->spec->image;
+        cleanup_free char *message = NULL;
+        const char *reason = "ImagePullBackOff";
+        int n;
+
+        if (r == -EINVAL) {
+                reason = "InvalidImageName";
+                n = asprintf(&message, "Failed to apply default image tag \"%s\": %s", image,
+                             error_message(error, r));
+        } else if (r == -ENOENT && c->spec->image_pull_policy == PULL_POLICY_NEVER) {
+                reason = "ErrImageNeverPull";
+                n = asprintf(&message,
+                             "Container image \"%s\" is not present with pull policy of Never",
+                             image);
+        } else
+                n = asprintf(&message, "Back-off pulling image \"%s\": %s", image,
+                             error_message(error, r));
+        if (n < 0)
+                message = NULL;
+        container_on_image_failed(c->life, reason, strna(message));
+}
+
+static void on_image(int r, Image *image, const Error *error, void *userdata) {
+        PodContainer *c = userdata;
+
+        c->image_request = NULL;
+        if (r < 0) {
+                image_failed(c, r, error);
+                return;
+        }
+        c->image = image_ref(image);
+        container_on_image_ready(c->life);
+}
+
+static void get_image(void *userdata) {
+        PodContainer *c = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        Image *image = NULL;
+        int r;
+
+        c->image = image_unref(c->image);
+        r = image_store_request(c->pod->context->images, c->spec->image, on_image, c, &image,
+                                &c->image_request, &error);
+        if (r < 0)
+                image_failed(c, r, &error);
+        else if (r > 0) {
+                c->image = image;
+                container_on_image_ready(c->life);
+        }
+}
+
+static void drop_image(void *userdata) {
+        PodContainer *c = userdata;
+
+        c->image_request = image_request_cancel(c->image_request);
+}
+
+static void ask_turn(void *userdata) {
+        PodContainer *c = userdata;
+
+        turn_ask(&c->pod->context->turns, &c->turn);
+}
+
+static void leave_turn(void *userdata) {
+        PodContainer *c = userdata;
+
+        turn_leave(&c->pod->context->turns, &c->turn);
+}
+
+/* "SIGTERM", "TERM", "SIGRTMIN+3" or a number, as images write it. 0 where it is none. */
+static int parse_signal(const char *text) {
+        const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+        char *end;
+        long number = strtol(text, &end, 10);
+
+        if (end != text && *end == '\0')
+                return number > 0 && number < NSIG ? (int) number : 0;
+        if (strncasecmp(name, "RTMIN+", 6) == 0)
+                return SIGRTMIN + atoi(name + 6) <= SIGRTMAX ? SIGRTMIN + atoi(name + 6) : 0;
+        for (int signal = 1; signal < NSIG; signal++) {
+                const char *known = sigabbrev_np(signal);
+
+                if (known && strcasecmp(known, name) == 0)
+                        return signal;
+        }
+        return 0;
+}
+
+/* What is asked later about the attempt, when the image may be another. */
+static int use_image(PodContainer *c) {
+        char *image_id = strdup(c->image->digest);
+
+        if (!image_id)
+                return -ENOMEM;
+        free(c->image_id);
+        c->image_id = image_id;
+        c->stop_signal = c->image->stop_signal ? parse_signal(c->image->stop_signal) : 0;
+        return 0;
+}
+
+void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
+        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s", container_next_delay(c->life),
+                        c->stop_signal, strna(c->image_id));
+}
+
+void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec) {
+        char *rest;
+
+        *ret_next_delay_usec = strtoull(note, &rest, 10);
+        c->stop_signal = (int) strtol(rest, &rest, 10);
+        free(c->image_id);
+        c->image_id = *rest == ' ' ? strdup(rest + 1) : NULL;
+}
+
+static int run(void *userdata, unsigned attempt, Error *reterr) {
+        PodContainer *c = userdata;
+        PodLife *pod = c->pod;
+        cleanup_with(bundle_done) Bundle bundle = { 0 };
+        char note[NOTE_MAX];
+        int r;
+
+        r = bundle_prepare_container(pod->context->bundle, pod->pod, c->spec, attempt, c->image,
+                                     sandbox_pid(pod->sandbox), &bundle, reterr);
+        if (r < 0)
+                return r;
+        r = use_image(c);
+        if (r < 0)
+                return r;
+        pod_container_print_note(c, note);
+        return sandbox_run(pod->sandbox, &(SandboxRun){
+                                                 .id = bundle.id,
+                                                 .name = c->spec->name,
+                                                 .attempt = attempt,
+                                                 .bundle = bundle.directory,
+                                                 .log = bundle.log,
+                                                 .events_file = bundle.events_file,
+                                                 .note = note,
+                                         });
+}
+
+static void stop(void *userdata, unsigned attempt) {
+        PodContainer *c = userdata;
+        const OptionalInt *grace = &c->pod->pod->spec.termination_grace_period_seconds;
+        char id[65];
+
+        container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
+        /* Even a grace of nothing is a second, as with the kubelet. */
+        (void) sandbox_stop(c->pod->sandbox, id, c->stop_signal > 0 ? c->stop_signal : SIGTERM,
+                            (uint64_t) MAX(grace->value, 1) * USEC_PER_SEC);
+}
+
+void pod_container_remove(PodContainer *c, unsigned attempt) {
+        const PodLife *pod = c->pod;
+        cleanup_with(bundle_done) Bundle bundle = { 0 };
+        const char *remains[2];
+
+        /* The log of the attempt that ended is kept for "logs --previous"; the one before it is
+         * not. */
+        if (attempt > 0)
+                bundle_remove_log(pod->context->bundle, pod->pod, c->spec->name, attempt - 1);
+        if (!pod->sandbox ||
+            bundle_of_attempt(pod->context->bundle, pod->pod, c->spec->name, attempt, &bundle) < 0)
+                return;
+        for (size_t i = 0; i < N_ELEMENTS(remains); i++)
+                remains[i] = bundle.remains[i];
+        (void) sandbox_delete(pod->sandbox, bundle.id, remains, N_ELEMENTS(remains));
+}
+
+static void remove_attempt(void *userdata, unsigned attempt) {
+        pod_container_remove(userdata, attempt);
+}
+
+static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodContainer *c = userdata;
+
+        container_on_retry(c->life, c->pod->phase == PHASE_READY);
+        pod_life_mark(c->pod);
+        return 0;
+}
+
+static void arm_retry(void *userdata, uint64_t delay_usec) {
+        PodContainer *c = userdata;
+        int r;
+
+        c->retry_timer = sd_event_source_disable_unref(c->retry_timer);
+        r = sd_event_add_time_relative(c->pod->context->event, &c->retry_timer, CLOCK_BOOTTIME,
+                                       delay_usec, 0, on_retry, c);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot arm the retry of '%s/%s'", c->pod->description,
+                                       c->spec->name);
+}
+
+static void disarm_retry(void *userdata) {
+        PodContainer *c = userdata;
+
+        c->retry_timer = sd_event_source_disable_unref(c->retry_timer);
+}
+
+static void changed(void *userdata) {
+        PodContainer *c = userdata;
+
+        pod_life_mark(c->pod);
+}
+
+const ContainerDriver pod_container_driver = {
+        .get_image = get_image,
+        .drop_image = drop_image,
+        .ask_turn = ask_turn,
+        .leave_turn = leave_turn,
+        .run = run,
+        .stop = stop,
+        .remove = remove_attempt,
+        .arm_retry = arm_retry,
+        .disarm_retry = disarm_retry,
+        .changed = changed,
+};

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of a pod's life share: pod.c steps it, effects.c acts for its containers,
+ * pod-status.c tells. Nobody else includes this. */
+
+#include "agent/image/image.h"
+#include "agent/supervise/container.h"
+#include "agent/supervise/pod.h"
+
+typedef enum PodLifePhase {
+        PHASE_NONE,       /* no shim that we know of */
+        PHASE_SYNCING,    /* connected, it is telling what it knows */
+        PHASE_SETTING_UP, /* its mounts are being made */
+        PHASE_READY,      /* containers may run */
+        PHASE_ENDING,     /* the shim has been told to end */
+        PHASE_LOST,       /* the shim is gone; what it left is not cleaned up yet */
+        PHASE_CLEANING,   /* a child cleans up */
+        PHASE_RETRY,      /* something failed; the timer goes back to PHASE_NONE or PHASE_LOST */
+        PHASE_GONE,       /* nothing is left */
+} PodLifePhase;
+
+/* What the shim told of an attempt, kept until it has told all. */
+typedef struct Replayed {
+        bool is_known;
+        SandboxEventType type;
+        unsigned attempt;
+        bool is_deleted;
+        bool runtime_failed;
+        ContainerExit exit;
+        char *message;
+        char *note;
+} Replayed;
+
+typedef struct PodContainer {
+        PodLife *pod;
+        const Container *spec;
+        ContainerLife *life;
+        Image *image;    /* of the attempt that is next */
+        char *image_id;  /* of the attempt that runs or ran last */
+        int stop_signal; /* likewise */
+        ImageRequest *image_request;
+        sd_event_source *retry_timer;
+        Turn turn;
+        Replayed latest;
+        Replayed previous;
+} PodContainer;
+
+struct PodLife {
+        PodContext *context;
+        Pod *pod;
+        char *description; /* "default/web-node1" */
+        PodLifePhase phase;
+        bool is_wanted;
+        bool sandbox_is_lost;  /* the Sandbox is freed by the next step, not under its own feet */
+        bool cleanup_is_whole; /* the cleanup under way spares nothing */
+        bool must_clean;       /* before anything starts: an earlier agent left this pod */
+        Sandbox *sandbox;
+        Child *cleanup;
+        sd_event_source *retry_timer;
+        PodLifePhase retry_phase;
+        uint64_t retry_delay_usec;
+        char *trouble; /* why the sandbox is not ready, for a person */
+        PodContainer *containers;
+        size_t n_containers;
+        uint64_t start_time;
+        uint64_t deletion_time;
+        PodCondition conditions[N_POD_CONDITIONS]; /* as told last */
+};
+
+extern const ContainerDriver pod_container_driver;
+
+void replayed_done(Replayed *replayed);
+void pod_life_mark(PodLife *life);
+void pod_life_set_trouble(PodLife *life, const char *message);
+
+/* What the agent must know of an attempt that a successor of its finds running travels with it, as
+ * the note of sandbox_run(). */
+enum {
+        NOTE_MAX = 160
+};
+void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
+void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
+
+/* Removes an attempt's remains through the shim, and the log of the attempt before it. */
+void pod_container_remove(PodContainer *c, unsigned attempt);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The life of one pod: level-triggered. pod_step() compares what is wanted with what is observed
+ * and may be called at any time, twice, or after a restart. The containers within are machines of
+ * their own. */
+
+#include "agent/bundle/bundle.h"
+#include "agent/image/image.h"
+#include "agent/model/status.h"
+#include "agent/sandbox/sandbox.h"
+#include "agent/supervise/decide.h"
+#include "agent/supervise/turns.h"
+
+typedef struct PodLife PodLife;
+
+/* What all pods of an agent share. Everything is borrowed and outlives the pods. */
+typedef struct PodContext {
+        sd_event *event;
+        const BundleConfig *bundle;
+        const SandboxConfig *sandbox;
+        ImageStore *images;
+        Turns turns;
+        BackOff back_off;
+        uint64_t log_max_size;
+        unsigned log_max_files;
+        const char *host_ip;
+        /* The pod wants pod_step() soon; its status may be another. */
+        void (*on_dirty)(PodLife *life, void *userdata);
+        /* A container's attempt is over and its log complete; for those who follow it. */
+        void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        void *userdata;
+        uint64_t n_containers_started;
+        uint64_t n_containers_restarted;
+        uint64_t n_start_errors;
+} PodContext;
+
+/* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. */
+int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, PodLife **ret);
+
+/* Forgets the pod; its shim and containers go on. */
+PodLife *pod_life_free(PodLife *life);
+
+/* Wanted or not. Who is not wanted any more never is again: a pod that comes back is another life.
+ */
+void pod_life_unwant(PodLife *life);
+bool pod_life_is_wanted(const PodLife *life);
+
+/* Labels and annotations from a newer version of the same spec. 1 if any differ, 0, -ENOMEM. */
+int pod_life_update_metadata(PodLife *life, const Pod *pod);
+
+/* Does what is due. */
+void pod_step(PodLife *life);
+
+/* Containers that wait for an image look again at once. */
+void pod_life_images_changed(PodLife *life);
+
+/* True when nothing is left of a pod that is not wanted. */
+bool pod_life_is_gone(const PodLife *life);
+
+/* True once what runs is known; false between a restart of the agent and the shim's answer. */
+bool pod_life_is_synced(const PodLife *life);
+
+const Pod *pod_life_pod(const PodLife *life);
+
+/* The status as of now. 0 with a status that the caller ends by pod_status_done(), or -ENOMEM. */
+int pod_life_status(PodLife *life, PodStatus *ret);
+
+/* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
+ * -EAGAIN. */
+int pod_life_find_log(PodLife *life, const char *container, bool previous, char **ret_directory,
+                      unsigned *ret_attempt, bool *ret_is_live, Error *reterr);

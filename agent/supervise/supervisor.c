@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the lives, and steps the dirty ones once a turn of the loop: events only mark. What is gone
+ * is swept at the same place, so that nobody is freed under his own feet. */
+
+#include "agent/supervise/supervisor.h"
+
+#include "agent/bundle/paths.h"
+#include "agent/bundle/resources.h"
+#include "agent/model/schema.h"
+#include "agent/supervise/pod.h"
+#include "agent/supervise/record.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+
+/* One namespace/name: the pod that is there, and the one that is to follow it. */
+typedef struct Slot {
+        char *key; /* "<namespace>/<name>" */
+        PodLife *life;
+        Pod *next;
+        char *next_file;
+        unsigned generation; /* of the wishes in which it was named last */
+        bool is_dirty;
+        bool was_told;
+        struct Slot *following;
+} Slot;
+
+struct Supervisor {
+        PodContext context;
+        const SupervisorCallbacks *callbacks;
+        void *userdata;
+        Slot *slots; /* sorted by key */
+        unsigned generation;
+        sd_event_source *step_source;
+        uint64_t n_pods_started;
+        bool has_swept_orphans;
+};
+
+static int on_step(sd_event_source *source, void *userdata);
+
+static void schedule(Supervisor *s) {
+        int r = sd_event_source_set_enabled(s->step_source, SD_EVENT_ONESHOT);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot schedule the next step");
+}
+
+static void mark(Supervisor *s, Slot *slot) {
+        slot->is_dirty = true;
+        schedule(s);
+}
+
+static void on_dirty(PodLife *life, void *userdata) {
+        Supervisor *s = userdata;
+
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life == life) {
+                        mark(s, slot);
+                        return;
+                }
+}
+
+static void on_log_ended(const char *directory, unsigned attempt, void *userdata) {
+        Supervisor *s = userdata;
+
+        s->callbacks->on_log_ended(directory, attempt, s->userdata);
+}
+
+int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *callbacks,
+                   void *userdata, Supervisor **ret) {
+        Supervisor *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->context = (PodContext){
+                .event = config->event,
+                .bundle = config->bundle,
+                .sandbox = config->sandbox,
+                .images = config->images,
+                .back_off = config->back_off,
+                .log_max_size = config->log_max_size,
+                .log_max_files = config->log_max_files,
+                .host_ip = config->host_ip,
+                .on_dirty = on_dirty,
+                .on_log_ended = on_log_ended,
+                .userdata = s,
+        };
+        turns_init(&s->context.turns, config->creating_max);
+        s->callbacks = callbacks;
+        s->userdata = userdata;
+        r = sd_event_add_defer(config->event, &s->step_source, on_step, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
+        /* After all news of a turn, so that ten events cost one step. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(s->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
+        if (r < 0) {
+                supervisor_free(s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}
+
+static void slot_free(Slot *slot) {
+        pod_life_free(slot->life);
+        pod_free(slot->next);
+        free(slot->next_file);
+        free(slot->key);
+        free(slot);
+}
+
+Supervisor *supervisor_free(Supervisor *s) {
+        if (!s)
+                return NULL;
+        /* Whoever gives back his turn must not be handed on to one that is freed next. */
+        s->context.turns.max = 0;
+        while (s->slots) {
+                Slot *slot = s->slots;
+
+                s->slots = slot->following;
+                slot_free(slot);
+        }
+        sd_event_source_disable_unref(s->step_source);
+        free(s);
+        return NULL;
+}
+
+static int slot_key(const Pod *pod, char **ret) {
+        return asprintf(ret, "%s/%s", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
+                                                                                       : 0;
+}
+
+/* Finds the slot of a name, or makes it at its place. */
+static int get_slot(Supervisor *s, const Pod *pod, Slot **ret) {
+        cleanup_free char *key = NULL;
+        Slot **link = &s->slots, *slot;
+
+        if (slot_key(pod, &key) < 0) {
+                key = NULL;
+                return -ENOMEM;
+        }
+        while (*link && strcmp((*link)->key, key) < 0)
+                link = &(*link)->following;
+        if (*link && streq((*link)->key, key)) {
+                *ret = *link;
+                return 0;
+        }
+        slot = calloc(1, sizeof(*slot));
+        if (!slot)
+                return -ENOMEM;
+        slot->key = TAKE_PTR(key);
+        slot->following = *link;
+        *link = slot;
+        *ret = slot;
+        return 0;
+}
+
+/* ---- what an earlier agent left ---- */
+
+static int load_one(Supervisor *s, const char *uid,
+                    void (*each)(const char *, const Pod *, void *)) {
+        cleanup_free char *file = NULL;
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        Slot *slot;
+        int r;
+
+        r = record_load(s->context.bundle->state_dir, uid, &file, &pod, &error);
+        if (r == -EBADMSG) {
+                log_error("%s, setting it aside", error_message(&error, r));
+                return record_set_aside(s->context.bundle->state_dir, uid, NULL);
+        }
+        if (r < 0)
+                return r == -ENOENT ? 0 : r; /* an orphan, see sweep_orphans() */
+        r = get_slot(s, pod, &slot);
+        if (r < 0)
+                return r;
+        each(file, pod, s->userdata);
+        if (slot->life)
+                return 0; /* the successor was recorded too; it comes again with the wishes */
+        slot->generation = s->generation;
+        r = pod_life_new_take(&s->context, pod, /* was_recorded= */ true, &slot->life);
+        if (r < 0)
+                return r;
+        pod = NULL;
+        mark(s, slot);
+        return 0;
+}
+
+/* Calls 'each' for the names in <parent>/pods. */
+static int for_each_pod_directory(Supervisor *s, const char *parent,
+                                  int (*visit)(Supervisor *s, const char *uid, void *userdata),
+                                  void *userdata) {
+        cleanup_free char *path = path_join(parent, "pods");
+        cleanup_closedir DIR *dir = NULL;
+        struct dirent *entry;
+
+        if (!path)
+                return -ENOMEM;
+        dir = opendir(path);
+        if (!dir)
+                return errno == ENOENT ? 0 : -errno;
+        while ((entry = readdir(dir))) {
+                int r = entry->d_name[0] == '.' ? 0 : visit(s, entry->d_name, userdata);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+typedef struct LoadVisit {
+        void (*each)(const char *file, const Pod *pod, void *userdata);
+} LoadVisit;
+
+static int visit_record(Supervisor *s, const char *uid, void *userdata) {
+        const LoadVisit *load = userdata;
+        int r = load_one(s, uid, load->each);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot take up pod %s, ignoring it", uid);
+        return r == -ENOMEM ? r : 0;
+}
+
+int supervisor_load(Supervisor *s, void (*each)(const char *file, const Pod *pod, void *userdata),
+                    Error *reterr) {
+        LoadVisit load = { each };
+        int r = for_each_pod_directory(s, s->context.bundle->state_dir, visit_record, &load);
+
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot read %s/pods: %s",
+                                  s->context.bundle->state_dir, strerror(-r));
+        return 0;
+}
+
+static bool is_known_uid(const Supervisor *s, const char *uid) {
+        for (const Slot *slot = s->slots; slot; slot = slot->following)
+                if ((slot->life && streq(pod_life_pod(slot->life)->metadata.uid, uid)) ||
+                    (slot->next && streq(slot->next->metadata.uid, uid)))
+                        return true;
+        return false;
+}
+
+/* ---- wishes ---- */
+
+void supervisor_begin(Supervisor *s) {
+        s->generation++;
+}
+
+static int begin_life(Supervisor *s, Slot *slot, const char *file, const Pod *pod, Error *reterr) {
+        cleanup_with(pod_freep) Pod *copy = NULL;
+        int r = record_store(s->context.bundle->state_dir, file, pod, reterr);
+
+        if (r >= 0)
+                r = pod_copy(pod, &copy);
+        if (r >= 0)
+                r = pod_life_new_take(&s->context, copy, /* was_recorded= */ false, &slot->life);
+        if (r < 0)
+                return r;
+        copy = NULL;
+        slot->was_told = false;
+        s->n_pods_started++;
+        log_info("Pod '%s' of %s is wanted", slot->key, file);
+        mark(s, slot);
+        return 0;
+}
+
+static void forget_next(Slot *slot) {
+        slot->next = pod_free(slot->next);
+        free(slot->next_file);
+        slot->next_file = NULL;
+}
+
+static int set_next(Slot *slot, const char *file, const Pod *pod) {
+        cleanup_with(pod_freep) Pod *copy = NULL;
+        char *file_copy;
+        int r = pod_copy(pod, &copy);
+
+        if (r < 0)
+                return r;
+        file_copy = strdup(file);
+        if (!file_copy)
+                return -ENOMEM;
+        forget_next(slot);
+        slot->next = TAKE_PTR(copy);
+        slot->next_file = file_copy;
+        return 0;
+}
+
+static bool is_same(const PodLife *life, const Pod *pod) {
+        return streq(pod_life_pod(life)->metadata.uid, pod->metadata.uid) &&
+               pod_life_is_wanted(life);
+}
+
+int supervisor_want(Supervisor *s, const char *file, const Pod *pod, Error *reterr) {
+        Slot *slot;
+        int r = get_slot(s, pod, &slot);
+
+        if (r < 0)
+                return r;
+        slot->generation = s->generation;
+        if (!slot->life)
+                return begin_life(s, slot, file, pod, reterr);
+        if (is_same(slot->life, pod)) {
+                forget_next(slot);
+                r = pod_life_update_metadata(slot->life, pod);
+                return r > 0 ? record_store(s->context.bundle->state_dir, file, pod, reterr) : r;
+        }
+        r = set_next(slot, file, pod);
+        if (r >= 0)
+                pod_life_unwant(slot->life);
+        return r;
+}
+
+/* The weight of all Burstable pods together follows what they ask for. */
+static void update_qos(Supervisor *s) {
+        cleanup_error Error error = ERROR_NULL;
+        int64_t sum = 0;
+        int r;
+
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life && pod_qos_class(&pod_life_pod(slot->life)->spec) == QOS_BURSTABLE)
+                        sum += MIN(pod_milli_cpu_request(&pod_life_pod(slot->life)->spec),
+                                   INT32_MAX);
+        r = bundle_update_qos(s->context.bundle, sum, &error);
+        if (r < 0)
+                log_warning("Cannot set the weight of the QoS groups: %s",
+                            error_message(&error, r));
+}
+
+/* Directories of pods that have no record and that nobody wants: the agent died between two steps.
+ */
+static int visit_orphan(Supervisor *s, const char *uid, void *userdata);
+
+static void sweep_orphans(Supervisor *s) {
+        if (s->has_swept_orphans)
+                return;
+        s->has_swept_orphans = true;
+        (void) for_each_pod_directory(s, s->context.bundle->run_dir, visit_orphan, NULL);
+        (void) for_each_pod_directory(s, s->context.bundle->state_dir, visit_orphan, NULL);
+}
+
+void supervisor_sweep(Supervisor *s) {
+        bool has_any = false;
+
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                has_any |= slot->life != NULL;
+                if (slot->generation == s->generation)
+                        continue;
+                forget_next(slot);
+                if (slot->life)
+                        pod_life_unwant(slot->life);
+        }
+        if (has_any)
+                update_qos(s);
+        sweep_orphans(s);
+}
+
+void supervisor_images_changed(Supervisor *s) {
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life)
+                        pod_life_images_changed(slot->life);
+}
+
+/* ---- orphans ---- */
+
+static void on_orphan_cleaned(const ChildResult *result, void *userdata) {
+        cleanup_free char *uid = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = child_explain(result, "Cleaning up", &error);
+
+        if (r < 0)
+                log_warning("Cannot clean up what is left of pod %s: %s", uid,
+                            error_message(&error, r));
+}
+
+/* The group that bundle_prepare_pod() noted, or the root's own "none". */
+static char *orphan_cgroup(const BundleConfig *config, const char *run_dir) {
+        cleanup_free char *file = path_join(run_dir, "cgroup");
+        char *text = NULL;
+
+        if (file && read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && text[0] == '/' &&
+            text[1])
+                return text;
+        free(text);
+        return pod_cgroup_path(config->cgroup_root, QOS_BEST_EFFORT, strrchr(run_dir, '/') + 1);
+}
+
+static int visit_orphan(Supervisor *s, const char *uid, void *userdata) {
+        const BundleConfig *config = s->context.bundle;
+        cleanup_free char *run_dir = pod_run_dir(config, uid),
+                          *state_dir = pod_state_dir(config, uid);
+        cleanup_free char *cgroup = run_dir ? orphan_cgroup(config, run_dir) : NULL;
+        cleanup_free char *copy = NULL;
+        const char *directories[] = { run_dir, state_dir };
+        int r;
+
+        if (is_known_uid(s, uid))
+                return 0;
+        copy = strdup(uid);
+        if (!state_dir || !cgroup || !copy)
+                return -ENOMEM;
+        log_info("Cleaning up what is left of pod %s, which nobody wants", uid);
+        r = sandbox_cleanup(s->context.sandbox,
+                            &(SandboxCleanup){ .cgroup = cgroup,
+                                               .directories = directories,
+                                               .n_directories = N_ELEMENTS(directories) },
+                            on_orphan_cleaned, copy, NULL, NULL);
+        if (r < 0)
+                return log_warning_errno(r, "Cannot clean up pod %s", uid);
+        copy = NULL;
+        return 0;
+}
+
+/* ---- the step ---- */
+
+static void remove_empty_groups(Supervisor *s) {
+        static const QosClass classes[] = { QOS_BURSTABLE, QOS_BEST_EFFORT, QOS_GUARANTEED };
+
+        for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
+                cleanup_free char *path =
+                        qos_cgroup_path(s->context.bundle->cgroup_root, classes[i]);
+
+                if (path)
+                        (void) cgroup_remove_if_empty(path);
+        }
+        (void) cgroup_remove_if_empty(s->context.sandbox->shim_cgroup);
+}
+
+static void finish_slot(Supervisor *s, Slot *slot) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        s->callbacks->on_pod(pod_life_pod(slot->life), false, /* is_gone= */ true, s->userdata);
+        log_info("Pod '%s' is gone", slot->key);
+        slot->life = pod_life_free(slot->life);
+        if (!slot->next)
+                return;
+        r = begin_life(s, slot, slot->next_file, slot->next, &error);
+        if (r < 0)
+                log_error("Cannot begin pod '%s': %s", slot->key, error_message(&error, r));
+        else
+                update_qos(s);
+        forget_next(slot);
+}
+
+static void step_slot(Supervisor *s, Slot *slot) {
+        bool is_new = !slot->was_told;
+
+        slot->is_dirty = false;
+        pod_step(slot->life);
+        if (pod_life_is_gone(slot->life)) {
+                finish_slot(s, slot);
+                return;
+        }
+        slot->was_told = true;
+        s->callbacks->on_pod(pod_life_pod(slot->life), is_new, false, s->userdata);
+}
+
+/* Gives whether any slot is left. */
+static bool sweep_slots(Supervisor *s) {
+        Slot **link = &s->slots;
+
+        while (*link) {
+                Slot *slot = *link;
+
+                if (slot->life) {
+                        link = &slot->following;
+                        continue;
+                }
+                *link = slot->following;
+                slot_free(slot);
+        }
+        return s->slots != NULL;
+}
+
+static int on_step(sd_event_source *source, void *userdata) {
+        Supervisor *s = userdata;
+
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->is_dirty && slot->life)
+                        step_slot(s, slot);
+        if (!sweep_slots(s))
+                remove_empty_groups(s);
+        return 0;
+}
+
+/* ---- questions ---- */
+
+/* Compares the slot's pod with "<namespace>/<name>/<uid>". */
+static bool is_after(const Slot *slot, const char *after) {
+        cleanup_free char *key = NULL;
+
+        if (asprintf(&key, "%s/%s", slot->key, pod_life_pod(slot->life)->metadata.uid) < 0) {
+                key = NULL;
+                return false;
+        }
+        return strcmp(key, after) > 0;
+}
+
+int supervisor_next(Supervisor *s, const char *after, const Pod **ret_pod, PodStatus *ret_status) {
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                int r;
+
+                if (!slot->life || (after && !is_after(slot, after)))
+                        continue;
+                r = pod_life_status(slot->life, ret_status);
+                if (r < 0)
+                        return r;
+                *ret_pod = pod_life_pod(slot->life);
+                return 1;
+        }
+        return 0;
+}
+
+int supervisor_status(Supervisor *s, const char *uid, const Pod **ret_pod, PodStatus *ret_status) {
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                int r;
+
+                if (!slot->life || !streq(pod_life_pod(slot->life)->metadata.uid, uid))
+                        continue;
+                r = pod_life_status(slot->life, ret_status);
+                if (r >= 0)
+                        *ret_pod = pod_life_pod(slot->life);
+                return r;
+        }
+        return -ENOENT;
+}
+
+int supervisor_find_log(Supervisor *s, const char *namespace, const char *pod,
+                        const char *container, bool previous, char **ret_directory,
+                        unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                const ObjectMeta *metadata =
+                        slot->life ? &pod_life_pod(slot->life)->metadata : NULL;
+
+                if (metadata && streq(metadata->namespace, namespace) && streq(metadata->name, pod))
+                        return pod_life_find_log(slot->life, container, previous, ret_directory,
+                                                 ret_attempt, ret_is_live, reterr);
+        }
+        return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+}
+
+bool supervisor_is_synced(const Supervisor *s) {
+        for (const Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life && !pod_life_is_synced(slot->life))
+                        return false;
+        return true;
+}
+
+SupervisorCounts supervisor_counts(const Supervisor *s) {
+        SupervisorCounts counts = {
+                .pods_started = s->n_pods_started,
+                .containers_started = s->context.n_containers_started,
+                .containers_restarted = s->context.n_containers_restarted,
+                .containers_start_errors = s->context.n_start_errors,
+        };
+
+        for (const Slot *slot = s->slots; slot; slot = slot->following) {
+                counts.pods += slot->life != NULL;
+                counts.pods_wanted += slot->next || (slot->life && pod_life_is_wanted(slot->life));
+        }
+        return counts;
+}

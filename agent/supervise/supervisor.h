@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The door of the room: the set of wanted pods in, the lives of pods out.
+ *
+ * Wishes are mark and sweep: supervisor_begin(), supervisor_want() for each pod,
+ * supervisor_sweep(); who was not named is stopped. A pod is known by namespace and name; a new
+ * spec (another UID) under the same name is started when the old one is gone. */
+
+#include "agent/bundle/bundle.h"
+#include "agent/image/image.h"
+#include "agent/model/status.h"
+#include "agent/sandbox/sandbox.h"
+#include "agent/supervise/decide.h"
+
+typedef struct Supervisor Supervisor;
+
+/* Strings and structs are borrowed and outlive the supervisor. */
+typedef struct SupervisorConfig {
+        sd_event *event;
+        const BundleConfig *bundle;
+        const SandboxConfig *sandbox;
+        ImageStore *images;
+        BackOff back_off;
+        uint64_t log_max_size;
+        unsigned log_max_files;
+        unsigned creating_max; /* containers that are created at the same time */
+        const char *host_ip;   /* NULL: unknown */
+} SupervisorConfig;
+
+typedef struct SupervisorCallbacks {
+        /* A pod's status may have changed, or the pod is gone; once a turn of the loop. */
+        void (*on_pod)(const Pod *pod, bool is_new, bool is_gone, void *userdata);
+        /* The log of an attempt is complete. */
+        void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+} SupervisorCallbacks;
+
+int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *callbacks,
+                   void *userdata, Supervisor **ret);
+
+/* Forgets all; shims and containers go on. */
+Supervisor *supervisor_free(Supervisor *supervisor);
+DEFINE_CLEANUP(Supervisor *, supervisor_free)
+
+/* Before the first wishes: takes up what an earlier agent left, by its records. 'each' is told the
+ * file and the pod of every good record. Damaged ones are set aside and named in the log. */
+int supervisor_load(Supervisor *supervisor,
+                    void (*each)(const char *file, const Pod *pod, void *userdata), Error *reterr);
+
+void supervisor_begin(Supervisor *supervisor);
+
+/* 'file' is where the pod comes from. The pod is copied. 0, or -errno with the sentence; then
+ * whatever runs under the name runs on. */
+int supervisor_want(Supervisor *supervisor, const char *file, const Pod *pod, Error *reterr);
+void supervisor_sweep(Supervisor *supervisor);
+
+/* Images that were missing may be there now. */
+void supervisor_images_changed(Supervisor *supervisor);
+
+/* The first pod whose "<namespace>/<name>/<uid>" is greater than 'after' (NULL: of all), with its
+ * status. 1, and the caller ends the status by pod_status_done(); 0 when there is none; -ENOMEM. */
+int supervisor_next(Supervisor *supervisor, const char *after, const Pod **ret_pod,
+                    PodStatus *ret_status);
+
+/* The status of one pod. -ENOENT if there is none. */
+int supervisor_status(Supervisor *supervisor, const char *uid, const Pod **ret_pod,
+                      PodStatus *ret_status);
+
+/* Where the log of a container is; see serve's find_log(). 'pod' is the full name. */
+int supervisor_find_log(Supervisor *supervisor, const char *namespace, const char *pod,
+                        const char *container, bool previous, char **ret_directory,
+                        unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
+
+/* True once all shims of earlier agents have told what they know. */
+bool supervisor_is_synced(const Supervisor *supervisor);
+
+typedef struct SupervisorCounts {
+        unsigned pods_wanted;
+        unsigned pods;
+        uint64_t pods_started;
+        uint64_t containers_started;
+        uint64_t containers_restarted;
+        uint64_t containers_start_errors;
+} SupervisorCounts;
+
+SupervisorCounts supervisor_counts(const Supervisor *supervisor);

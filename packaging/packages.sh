@@ -1,0 +1,31 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: Apache-2.0
+# What building, running and testing need on Debian 12; sourced by packaging/try and tests/run.
+
+# shellcheck disable=SC2034 # used by those who source this
+BUILD_PACKAGES=(
+    cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
+    libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev
+)
+# shellcheck disable=SC2034
+RUNTIME_PACKAGES=(runc busybox-static python3)
+# shellcheck disable=SC2034
+TEST_PACKAGES=(
+    clang clang-tidy clang-format shellcheck codespell python3-pytest python3-yaml
+    umoci skopeo zstd strace util-linux procps git
+)
+
+# Installs those that are missing; asks nobody, and not even apt where none is.
+install_packages() {
+    local package
+    local -a missing=()
+    for package in "$@"; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -q '^installed$' ||
+            missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    echo "== install ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq
+    apt-get install -qq -y --no-install-recommends "${missing[@]}" >/dev/null
+}

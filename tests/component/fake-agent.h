@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A Serve on a socket of its own with a made-up agent behind it, driven by the real loop in the
+ * test's thread. The clients here are plain sockets that never block. For test programs, one file
+ * each: all of it is static. */
+
+#include "tests/test.h"
+
+#include "agent/serve/serve.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+enum {
+        PODS_MAX = 2000,
+        DEADLINE_SEC = 20
+};
+
+/* A test need not use all of this. */
+#pragma GCC diagnostic ignored "-Wunused-function"
+
+/* The agent */
+
+typedef struct Agent {
+        char *keys[PODS_MAX]; /* sorted */
+        char *jsons[PODS_MAX];
+        size_t n_pods;
+        bool is_ready;
+        bool is_live; /* of the one log */
+} Agent;
+
+static Agent agent;
+static uint64_t request_timeout_usec;
+static sd_event *event;
+static Serve *serve;
+static char socket_path[100];
+static char log_directory[160];
+
+static void agent_add(const char *key, const char *json) {
+        REQUIRE(agent.n_pods < PODS_MAX);
+        agent.keys[agent.n_pods] = strdup(key);
+        agent.jsons[agent.n_pods++] = strdup(json);
+}
+
+static void agent_clear(void) {
+        for (size_t i = 0; i < agent.n_pods; i++) {
+                free(agent.keys[i]);
+                free(agent.jsons[i]);
+        }
+        agent = (Agent){ 0 };
+}
+
+static int next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
+        EXPECT(userdata == &agent);
+        for (size_t i = 0; i < agent.n_pods; i++) {
+                if (after && strcmp(agent.keys[i], after) <= 0)
+                        continue;
+                *ret_key = strdup(agent.keys[i]);
+                *ret_json = strdup(agent.jsons[i]);
+                return 1;
+        }
+        return 0;
+}
+
+static void report(void *userdata, ServeReport *into) {
+        char pod[] = "default/web-n1", warning[] = "web.yaml:9:5: spec.foo: unknown field";
+        char *pods[] = { pod, NULL }, *warnings[] = { warning, NULL };
+
+        serve_report_directory(into, "/etc/kubernetes/manifests", NULL);
+        serve_report_manifest(
+                into, &(ServeManifest){ .file = "web.yaml", .pods = pods, .warnings = warnings });
+        serve_report_manifest(into, &(ServeManifest){ .file = "bad.yaml",
+                                                      .error = "bad.yaml:1:1: is \"no\" mapping",
+                                                      .error_since = 1767323045 * USEC_PER_SEC });
+        serve_report_archive(into, "x.tar", "is no archive");
+}
+
+static int find_log(void *userdata, const char *namespace, const char *pod, const char *container,
+                    bool previous, ServeLog *ret, Error *reterr) {
+        if (!streq(namespace, "default") || !streq(pod, "web-n1"))
+                return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+        if (streq(container, "late"))
+                return error_setf(reterr, EAGAIN, "container \"late\" is waiting to start");
+        ret->directory = strdup(log_directory);
+        ret->attempt = previous ? 0 : 1;
+        ret->is_live = agent.is_live && !previous;
+        return 0;
+}
+
+static int is_ready(void *userdata, Error *reterr) {
+        return agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
+}
+
+static char *metrics(void *userdata) {
+        return strdup("kubelet_running_pods 3\n");
+}
+
+static const ServeHandlers handlers = { next_pod, report, find_log, is_ready, metrics };
+
+static void start(void) {
+        cleanup_error Error error = ERROR_NULL;
+        ServeConfig config;
+        int r;
+
+        agent_clear();
+        (void) snprintf(socket_path, sizeof(socket_path), "%s/mainstay.sock", test_directory());
+        (void) snprintf(log_directory, sizeof(log_directory), "%s/pod/app", test_directory());
+        REQUIRE(sd_event_new(&event) >= 0);
+        config = (ServeConfig){ event, socket_path, &handlers, &agent, request_timeout_usec };
+        r = serve_new(&config, &serve, &error);
+        if (r < 0)
+                printf("%s\n", error_message(&error, r));
+        REQUIRE(r >= 0);
+}
+
+static void stop(void) {
+        serve = serve_free(serve);
+        event = sd_event_unref(event);
+        agent_clear();
+}
+
+/* Writes into the one container's log directory. */
+static void append_log(const char *name, const char *text) {
+        cleanup_free char *path = path_join(log_directory, name);
+        cleanup_close int fd = -EBADF;
+
+        REQUIRE(mkdir_parents_at(AT_FDCWD, log_directory, 0755) >= 0);
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
+        REQUIRE(fd >= 0);
+        REQUIRE(write_all(fd, text, strlen(text)) >= 0);
+}
+
+/* A client */
+
+typedef struct Client {
+        int fd;
+        char *data;
+        size_t length;
+        bool is_closed;
+} Client;
+
+static Client client_open(void) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        Client client = { .data = strdup("") };
+
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
+        client.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        REQUIRE(client.fd >= 0);
+        REQUIRE(connect(client.fd, (struct sockaddr *) &address, sizeof(address)) >= 0);
+        return client;
+}
+
+static void client_close(Client *client) {
+        client->fd = close_fd(client->fd);
+        free(client->data);
+        client->data = NULL;
+}
+
+static void client_say(Client *client, const char *text) {
+        REQUIRE(send(client->fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t) strlen(text));
+}
+
+static void client_ask(Client *client, const char *path) {
+        char request[512];
+
+        (void) snprintf(request, sizeof(request),
+                        "GET %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", path);
+        client_say(client, request);
+}
+
+static void client_read(Client *client) {
+        for (;;) {
+                ssize_t n;
+
+                client->data = realloc(client->data, client->length + 64 * KIB + 1);
+                REQUIRE(client->data);
+                n = recv(client->fd, client->data + client->length, 64 * KIB, 0);
+                if (n <= 0) {
+                        client->is_closed = n == 0 || errno != EAGAIN;
+                        client->data[client->length] = '\0';
+                        return;
+                }
+                client->length += (size_t) n;
+        }
+}
+
+static void turn(void) {
+        REQUIRE(sd_event_run(event, 10 * USEC_PER_MSEC) >= 0);
+}
+
+/* Runs the loop and reads until the text is there (NULL: until the server has closed). */
+static bool client_wait(Client *client, const char *text) {
+        uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+
+        while (now_boottime_usec() < end) {
+                client_read(client);
+                if (text && strstr(client->data, text))
+                        return true;
+                if (client->is_closed)
+                        return text == NULL;
+                turn();
+        }
+        return false;
+}
+
+/* The body of an answer with its chunks put together; 'client->data' is used up. */
+static const char *client_body(Client *client) {
+        char *body = strstr(client->data, "\r\n\r\n"), *to, *from;
+
+        if (!body)
+                return "(no body)";
+        body += 4;
+        if (!memmem(client->data, (size_t) (body - client->data), "chunked", 7))
+                return body;
+        for (to = from = body;;) {
+                char *end;
+                size_t n = strtoul(from, &end, 16);
+
+                if (end == from || strncmp(end, "\r\n", 2) != 0)
+                        return "(a chunk is broken)";
+                memmove(to, end + 2, n);
+                to += n;
+                from = end + 2 + n + 2;
+                if (n == 0)
+                        break;
+        }
+        *to = '\0';
+        return body;
+}
+
+/* One question, one answer. */
+static void expect_answer(const char *path, const char *status, const char *body) {
+        Client client = client_open();
+
+        client_ask(&client, path);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, status, strlen(status)) == 0);
+        if (strncmp(client.data, status, strlen(status)) != 0)
+                printf("%s: %.200s\n", path, client.data);
+        EXPECT_STREQ(client_body(&client), body);
+        client_close(&client);
+}
+
+/* Nothing wakes the loop. */
+static void expect_idle(void) {
+        for (unsigned i = 0; i < 50 && sd_event_run(event, 0) > 0; i++)
+                ;
+        EXPECT_EQ(sd_event_run(event, 200 * USEC_PER_MSEC), 0);
+}

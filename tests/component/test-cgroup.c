@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* A group of this process's own. */
+static const char *test_group(void) {
+        static char path[64];
+
+        (void) snprintf(path, sizeof(path), "/mainstay-test-%d", (int) getpid());
+        return path;
+}
+
+static char *below(const char *name) {
+        char *path = path_join(test_group(), name);
+
+        REQUIRE(path);
+        return path;
+}
+
+static bool group_is_there(const char *path, const char *controller) {
+        cleanup_free char *file = cgroup_file(path, controller, "cgroup.procs");
+
+        REQUIRE(file);
+        return access(file, F_OK) >= 0;
+}
+
+static void expect_value(const char *path, const char *controller, const char *file,
+                         const char *expected) {
+        cleanup_free char *name = cgroup_file(path, controller, file), *value = NULL;
+        cleanup_close int fd = -EBADF;
+
+        REQUIRE(name);
+        fd = open(name, O_RDONLY | O_CLOEXEC);
+        REQUIRE(fd >= 0);
+        REQUIRE(read_stream(fd, 4096, &value, NULL) >= 0);
+        EXPECT_STREQ(value, expected);
+}
+
+/* A process in the group that waits for its end. */
+static pid_t start_in_group(const char *path) {
+        int ready[2];
+        char byte;
+        pid_t pid;
+
+        REQUIRE(pipe2(ready, O_CLOEXEC) >= 0);
+        pid = fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0) {
+                int r = cgroup_enter(path, NULL);
+
+                (void) !write(ready[1], r < 0 ? "n" : "y", 1);
+                for (;;)
+                        pause();
+        }
+        close_fd(ready[1]);
+        REQUIRE(read(ready[0], &byte, 1) == 1);
+        close_fd(ready[0]);
+        EXPECT_EQ(byte, 'y');
+        return pid;
+}
+
+static int status_of(pid_t pid) {
+        int status = -1;
+
+        REQUIRE(waitpid(pid, &status, 0) == pid);
+        return status;
+}
+
+TEST(a_group_is_made_with_its_parents_where_its_controllers_are)
+{
+        static const char *const controllers[] = { "cpu", "memory", "pids" };
+        cleanup_free char *path = below("a/b");
+
+        EXPECT_EQ(cgroup_create(path, NULL), 0);
+        EXPECT_EQ(cgroup_create(path, NULL), 0);
+        for (size_t i = 0; i < N_ELEMENTS(controllers); i++)
+                EXPECT(group_is_there(path, controllers[i]));
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
+TEST(a_group_is_removed_with_all_below_in_every_hierarchy)
+{
+        cleanup_free char *path = below("a/b/c");
+
+        EXPECT_EQ(cgroup_create(path, NULL), 0);
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+        EXPECT(!group_is_there(test_group(), "cpu"));
+        EXPECT(!group_is_there(test_group(), "memory"));
+        EXPECT(!group_is_there(test_group(), "pids"));
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
+TEST(a_value_is_written_where_the_controller_is)
+{
+        EXPECT_EQ(cgroup_create(test_group(), NULL), 0);
+        EXPECT_EQ(cgroup_write(test_group(), "pids", "pids.max", "77", NULL), 0);
+        expect_value(test_group(), "pids", "pids.max", "77\n");
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
+TEST(a_value_that_the_kernel_refuses_is_an_error_with_its_place)
+{
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(cgroup_create(test_group(), NULL), 0);
+        EXPECT_EQ(cgroup_write(test_group(), "pids", "pids.max", "many", &error), -EINVAL);
+        EXPECT(error.message && strstr(error.message, "'many'") &&
+               strstr(error.message, "pids.max"));
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
+TEST(a_group_that_is_not_there_takes_no_value)
+{
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(cgroup_write(test_group(), "pids", "pids.max", "1", &error), -ENOENT);
+        EXPECT(error.message);
+}
+
+TEST(a_group_with_a_process_in_it_is_busy_until_it_is_killed)
+{
+        cleanup_free char *inner = below("pod/container");
+        pid_t pid;
+
+        EXPECT_EQ(cgroup_create(inner, NULL), 0);
+        pid = start_in_group(inner);
+        EXPECT_EQ(cgroup_remove(test_group()), -EBUSY);
+
+        /* From here on nobody but us reaps it: a zombie is in no group any more. */
+        EXPECT_EQ(cgroup_kill(test_group()), 0);
+        EXPECT_EQ(status_of(pid), SIGKILL);
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
+TEST(killing_reaches_all_levels_and_spares_the_others)
+{
+        cleanup_free char *inner = below("one/inner"), *outer = below("one"), *other = below("two");
+        pid_t pids[3];
+
+        EXPECT_EQ(cgroup_create(inner, NULL), 0);
+        EXPECT_EQ(cgroup_create(other, NULL), 0);
+        pids[0] = start_in_group(inner);
+        pids[1] = start_in_group(other);
+        EXPECT_EQ(cgroup_kill(outer), 0);
+        EXPECT_EQ(status_of(pids[0]), SIGKILL);
+        EXPECT_EQ(waitpid(pids[1], NULL, WNOHANG), 0);
+        EXPECT_EQ(cgroup_kill(other), 0);
+        EXPECT_EQ(status_of(pids[1]), SIGKILL);
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}
+
+TEST(an_empty_or_missing_group_is_killed_at_once)
+{
+        EXPECT_EQ(cgroup_kill(test_group()), 0);
+        EXPECT_EQ(cgroup_create(test_group(), NULL), 0);
+        EXPECT_EQ(cgroup_kill(test_group()), 0);
+        EXPECT_EQ(cgroup_remove(test_group()), 0);
+}

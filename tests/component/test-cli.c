@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/component/fake-agent.h"
+
+#include <signal.h>
+#include <spawn.h>
+
+/* The program mainstay against a made-up agent. */
+
+extern char **environ;
+
+typedef struct Result {
+        int status;
+        char *out, *err;
+} Result;
+
+static void result_done(Result *result) {
+        free(result->out);
+        free(result->err);
+}
+
+typedef struct Running {
+        pid_t pid;
+        int fds[2]; /* its standard output and error; -EBADF at their end */
+        char *texts[2];
+        size_t lengths[2];
+} Running;
+
+/* Starts "mainstay <arguments>", the arguments in one string, with 'input' as standard input. */
+static Running spawn_cli(const char *arguments, const char *input) {
+        char *argv[16] = { (char[]){ "mainstay" } };
+        cleanup_free char *copy = strdup(arguments);
+        Running running = { .texts = { strdup(""), strdup("") } };
+        posix_spawn_file_actions_t actions;
+        size_t n = 1;
+        int pipes[2][2];
+
+        for (char *word = strtok(copy, " "); word && n < 15; word = strtok(NULL, " "))
+                argv[n++] = word;
+        posix_spawn_file_actions_init(&actions);
+        posix_spawn_file_actions_addopen(&actions, 0, input ? input : "/dev/null", O_RDONLY, 0);
+        for (int i = 0; i < 2; i++) {
+                REQUIRE(pipe2(pipes[i], O_CLOEXEC) == 0);
+                posix_spawn_file_actions_adddup2(&actions, pipes[i][1], i + 1);
+                running.fds[i] = pipes[i][0];
+                (void) fcntl(pipes[i][0], F_SETFL, O_NONBLOCK);
+        }
+        setenv("MAINSTAY_SOCKET", socket_path, 1);
+        setenv("TZ", "UTC", 1);
+        REQUIRE(posix_spawn(&running.pid, BUILD_DIR "/agent/mainstay", &actions, NULL, argv,
+                            environ) == 0);
+        posix_spawn_file_actions_destroy(&actions);
+        close_fd(pipes[0][1]);
+        close_fd(pipes[1][1]);
+        return running;
+}
+
+static void read_output(Running *running, int i) {
+        ssize_t n;
+
+        while (running->fds[i] >= 0) {
+                running->texts[i] = realloc(running->texts[i], running->lengths[i] + 65537);
+                REQUIRE(running->texts[i]);
+                n = read(running->fds[i], running->texts[i] + running->lengths[i], 65536);
+                if (n == 0)
+                        running->fds[i] = close_fd(running->fds[i]);
+                if (n <= 0)
+                        break;
+                running->lengths[i] += (size_t) n;
+        }
+        running->texts[i][running->lengths[i]] = '\0';
+}
+
+static void run_turn(Running *running) {
+        if (event)
+                turn();
+        else
+                (void) poll(NULL, 0, 5);
+        read_output(running, 0);
+        read_output(running, 1);
+}
+
+static Result finish(Running *running) {
+        Result result;
+
+        for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+             running->fds[0] >= 0 || running->fds[1] >= 0;) {
+                REQUIRE(now_boottime_usec() < end);
+                run_turn(running);
+        }
+        REQUIRE(waitpid(running->pid, &result.status, 0) == running->pid);
+        result.status = WIFEXITED(result.status) ? WEXITSTATUS(result.status) : -1;
+        result.out = running->texts[0];
+        result.err = running->texts[1];
+        return result;
+}
+
+static bool wait_for_output(Running *running, const char *text) {
+        for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+             now_boottime_usec() < end && running->fds[0] >= 0;) {
+                run_turn(running);
+                if (strstr(running->texts[0], text))
+                        return true;
+        }
+        return false;
+}
+
+static void expect_run(const char *arguments, int status, const char *out, const char *err) {
+        Running running = spawn_cli(arguments, NULL);
+        cleanup_with(result_done) Result result = finish(&running);
+
+        if (result.status != status)
+                printf("mainstay %s:\n", arguments);
+        EXPECT_EQ(result.status, status);
+        EXPECT_STREQ(result.out, out);
+        EXPECT_STREQ(result.err, err);
+}
+
+/* What the agent's report() says, as the program says it. */
+#define MANIFESTS                                          \
+        "warning: web.yaml:9:5: spec.foo: unknown field\n" \
+        "error: bad.yaml:1:1: is \"no\" mapping\n"         \
+        "error: x.tar: is no archive\n"
+
+static char long_ago[RFC3339_SIZE], started[RFC3339_SIZE];
+
+static void add_pods(void) {
+        cleanup_free char *web = NULL, *db = NULL, *dns = NULL;
+
+        /* Ages that do not change while the test runs. */
+        format_rfc3339(long_ago, now_realtime_usec() - (3 * 24 * 60 + 30) * 60 * USEC_PER_SEC);
+        format_rfc3339(started, now_realtime_usec() - (4 * 60 * 60 + 5 * 60 + 30) * USEC_PER_SEC);
+        REQUIRE(asprintf(
+                        &web,
+                        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-n1\","
+                        "\"namespace\":\"default\",\"uid\":\"u1\",\"labels\":{\"app\":\"web\"}},"
+                        "\"spec\":{\"containers\":[{\"name\":\"app\",\"image\":\"busybox\"}],"
+                        "\"nodeName\":\"n1\",\"hostNetwork\":true},"
+                        "\"status\":{\"phase\":\"Running\",\"startTime\":\"%s\",\"podIP\":\"10.0.0."
+                        "7\","
+                        "\"containerStatuses\":[{\"name\":\"app\",\"ready\":true,\"restartCount\":"
+                        "2,"
+                        "\"state\":{\"running\":{\"startedAt\":\"%s\"}},"
+                        "\"lastState\":{\"terminated\":{\"exitCode\":1,\"finishedAt\":\"%s\"}}}]}}",
+                        long_ago, started, started) > 0);
+        REQUIRE(asprintf(&db, "{\"metadata\":{\"name\":\"db-n1\",\"namespace\":\"default\",\"uid\":"
+                              "\"u2\"},"
+                              "\"spec\":{\"containers\":[{\"name\":\"one\"},{\"name\":\"two\"}],"
+                              "\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Pending\"}}") > 0);
+        REQUIRE(asprintf(&dns,
+                         "{\"metadata\":{\"name\":\"dns-n1\",\"namespace\":\"kube-system\",\"uid\":"
+                         "\"u3\"},\"spec\":{\"containers\":[{\"name\":\"dns\"}],\"nodeName\":"
+                         "\"n1\"},"
+                         "\"status\":{\"phase\":\"Running\"}}") > 0);
+        agent_add("default/web-n1/u1", web);
+        agent_add("kube-system/dns-n1/u3", dns);
+        agent_add("zz/db-n1/u2", db); /* not in the order of names */
+}
+
+TEST(get_pods_prints_kubectls_table)
+{
+        start();
+        add_pods();
+        expect_run("get pods", 0,
+                   "NAME     READY   STATUS    RESTARTS       AGE\n"
+                   "db-n1    0/2     Pending   0              <unknown>\n"
+                   "web-n1   1/1     Running   2 (4h5m ago)   3d\n",
+                   MANIFESTS);
+        expect_run("get po -A --no-headers", 0,
+                   "default       db-n1    0/2   Pending   0              <unknown>\n"
+                   "default       web-n1   1/1   Running   2 (4h5m ago)   3d\n"
+                   "kube-system   dns-n1   0/1   Running   0              <unknown>\n",
+                   MANIFESTS);
+        expect_run(
+                "get pod -o wide web", 0,
+                "NAME     READY   STATUS    RESTARTS       AGE   IP         NODE   NOMINATED NODE"
+                "   READINESS GATES\n"
+                "web-n1   1/1     Running   2 (4h5m ago)   3d    10.0.0.7   n1     <none>        "
+                "   <none>\n",
+                MANIFESTS);
+        expect_run("get pods -l app=web -o name", 0, "pod/web-n1\n", "");
+        expect_run("get pods -l app!=web -o name", 0, "pod/db-n1\n", "");
+        expect_run("get pod/web-n1 -o name", 0, "pod/web-n1\n", "");
+        stop();
+}
+
+TEST(what_is_not_there_is_said)
+{
+        start();
+        add_pods();
+        expect_run("get pods -n nowhere", 0, "",
+                   "No resources found in nowhere namespace.\n" MANIFESTS);
+        expect_run("get pods nope", 1, "", "error: pods \"nope\" not found\n" MANIFESTS);
+        expect_run("get pods dns -o name", 1, "",
+                   "error: pods \"dns\" not found in namespace default, but in kube-system\n");
+        expect_run("describe pod nope", 1, "", "error: pods \"nope\" not found\n");
+        expect_run("logs nope", 1, "", "error: pods \"nope\" not found\n");
+        stop();
+}
+
+TEST(objects_are_printed_as_json_and_yaml)
+{
+        start();
+        add_pods();
+        expect_run("get pod dns -n kube-system -o json", 0,
+                   "{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"Pod\",\n    \"metadata\": {\n"
+                   "        \"name\": \"dns-n1\",\n        \"namespace\": \"kube-system\",\n"
+                   "        \"uid\": \"u3\"\n    },\n    \"spec\": {\n        \"containers\": [\n"
+                   "            {\n                \"name\": \"dns\"\n            }\n        ],\n"
+                   "        \"nodeName\": \"n1\"\n    },\n    \"status\": {\n"
+                   "        \"phase\": \"Running\"\n    }\n}\n",
+                   "");
+        expect_run("get pods -n kube-system -o yaml", 0,
+                   "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n"
+                   "    name: dns-n1\n    namespace: kube-system\n    uid: u3\n  spec:\n"
+                   "    containers:\n    - name: dns\n    nodeName: n1\n  status:\n"
+                   "    phase: Running\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
+                   "");
+        expect_run("get pods -n nowhere -o yaml", 0,
+                   "apiVersion: v1\nitems: []\nkind: List\nmetadata:\n  resourceVersion: \"\"\n",
+                   "");
+        stop();
+}
+
+TEST(a_watch_goes_on_with_what_changes)
+{
+        Running running;
+        Result result;
+
+        start();
+        add_pods();
+        running = spawn_cli("get pods -w --no-headers", NULL);
+        EXPECT(wait_for_output(&running, "web-n1   1/1   Running   2 (4h5m ago)   3d\n"));
+        while (!serve_has_watchers(serve))
+                run_turn(&running);
+        for (unsigned i = 0; i < 20; i++)
+                run_turn(&running);
+        serve_pod_changed(serve, SERVE_MODIFIED, "zz/db-n1/u2",
+                          "{\"metadata\":{\"name\":\"db-n1\",\"namespace\":\"default\"},"
+                          "\"spec\":{\"containers\":[{},{}]},\"status\":{\"phase\":\"Failed\"}}");
+        serve_pod_changed(serve, SERVE_MODIFIED, "kube-system/dns-n1/u3",
+                          "{\"metadata\":{\"name\":\"dns-n1\",\"namespace\":\"kube-system\"}}");
+        EXPECT(wait_for_output(&running, "Failed"));
+        EXPECT_EQ(kill(running.pid, SIGINT), 0);
+        result = finish(&running);
+        EXPECT_STREQ(result.out, "db-n1    0/2   Pending   0              <unknown>\n"
+                                 "web-n1   1/1   Running   2 (4h5m ago)   3d\n"
+                                 "db-n1    0/2   Failed    0              <unknown>\n");
+        result_done(&result);
+        stop();
+}
+
+TEST(a_watch_whose_agent_ends_says_so)
+{
+        Running running;
+        Result result;
+
+        start();
+        add_pods();
+        running = spawn_cli("get pods -w -o name", NULL);
+        EXPECT(wait_for_output(&running, "pod/db-n1\n"));
+        stop();
+        result = finish(&running);
+        EXPECT_EQ(result.status, 1);
+        EXPECT(strstr(result.err, "error: the agent at "));
+        result_done(&result);
+}
+
+TEST(logs_are_found_by_short_names_and_containers)
+{
+        start();
+        add_pods();
+        append_log("0.log", "2026-01-02T03:04:01Z stdout F before\n");
+        append_log("1.log",
+                   "2026-01-02T03:04:05Z stdout F one\n2026-01-02T03:04:06Z stderr F two\n");
+        expect_run("logs web", 0, "one\ntwo\n", "");
+        expect_run("logs web-n1 app --tail 1", 0, "two\n", "");
+        expect_run("logs web -c late", 1, "", "error: container \"late\" is waiting to start\n");
+        expect_run("logs web -p --timestamps", 0, "2026-01-02T03:04:01Z before\n", "");
+        expect_run("logs pod/web --since-time 2026-01-02T03:04:06Z", 0, "two\n", "");
+        expect_run("logs web --since 1s", 0, "", "");
+        expect_run("logs web --limit-bytes 2", 0, "on", "");
+        expect_run("logs web --tail many", 1, "",
+                   "error: tailLines must be a whole number of at least 0\n");
+        expect_run(
+                "logs db", 1, "",
+                "Defaulted container \"one\" out of: one, two\nerror: pods \"db-n1\" not found\n");
+        stop();
+}
+
+TEST(describe_shows_kubectls_layout_and_the_manifest)
+{
+        Running running;
+        Result result;
+
+        start();
+        add_pods();
+        running = spawn_cli("describe pod web", NULL);
+        result = finish(&running);
+        EXPECT_EQ(result.status, 0);
+        EXPECT_STREQ(result.err, "");
+        EXPECT(strstr(result.out, "Name:         web-n1\nNamespace:    default\n"));
+        EXPECT(strstr(result.out, "\nLabels:       app=web\nAnnotations:  <none>\n"));
+        EXPECT(strstr(result.out, "\n    State:          Running\n"));
+        EXPECT(strstr(result.out, "\n    Restart Count:  2\n"));
+        EXPECT(strstr(result.out, "\nManifest:           web.yaml\n"));
+        result_done(&result);
+        stop();
+}
+
+TEST(a_wrong_command_line_gets_a_hint_and_status_2)
+{
+        start();
+        expect_run("gte", 2, "", "error: unknown command 'gte'; did you mean 'get'?\n");
+        expect_run("frobnicate", 2, "",
+                   "error: unknown command 'frobnicate'; see 'mainstay help'\n");
+        expect_run("get", 2, "", "error: say what to get: 'mainstay get pods'\n");
+        expect_run("get pdos", 2, "", "error: unknown resource 'pdos'; did you mean 'pods'?\n");
+        expect_run("get pods --watc=1 x", 2, "", "error: option '--watch' takes no value\n");
+        expect_run("get pods --wide", 2, "",
+                   "error: unknown option '--wide'; see 'mainstay help'\n");
+        expect_run("get pods -o yml", 2, "",
+                   "error: unknown output format 'yml'; did you mean 'yaml'?\n");
+        expect_run("get pods -l a=b=c", 2, "",
+                   "error: selector 'a=b=c' must be key=value, key!=value, key or !key\n");
+        expect_run("logs", 2, "", "error: say which pod's log: 'mainstay logs POD'\n");
+        expect_run("logs web --since yesterday", 2, "",
+                   "error: --since must be a duration such as 5s, 2m or 1h30m, not 'yesterday'\n");
+        stop();
+}
+
+TEST(no_agent_is_one_sentence)
+{
+        cleanup_free char *expected = NULL;
+
+        start();
+        stop();
+        REQUIRE(asprintf(&expected,
+                         "error: no agent at %s; start mainstayd, or say with --socket where it "
+                         "is\n",
+                         socket_path) > 0);
+        expect_run("get pods", 1, "", expected);
+        expect_run("logs web", 1, "", expected);
+        expect_run("version", 0, "Client Version: " MAINSTAY_VERSION "\n", "");
+}
+
+TEST(help_names_every_command_and_option)
+{
+        Running running;
+        Result result;
+
+        start();
+        running = spawn_cli("--help", NULL);
+        result = finish(&running);
+        EXPECT_EQ(result.status, 0);
+        EXPECT(strstr(result.out, "\n  get pods [NAME...] "));
+        EXPECT(strstr(result.out, "\n  validate FILE... "));
+        result_done(&result);
+        running = spawn_cli("logs --help", NULL);
+        result = finish(&running);
+        EXPECT_EQ(result.status, 0);
+        EXPECT(strstr(result.out, "\n  -f, --follow "));
+        EXPECT(strstr(result.out, "\n      --socket PATH "));
+        result_done(&result);
+        stop();
+}
+
+static char *write_manifest(const char *name, const char *text) {
+        char *path = path_join(test_directory(), name);
+        cleanup_close int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+        REQUIRE(fd >= 0);
+        REQUIRE(write_all(fd, text, strlen(text)) >= 0);
+        return path;
+}
+
+#define GOOD                                                         \
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n" \
+        "  hostNetwork: true\n  containers:\n  - name: app\n    image: busybox\n"
+
+TEST(validate_says_what_the_agent_would_say)
+{
+        cleanup_free char *good = write_manifest("good.yaml", GOOD);
+        cleanup_free char *twin = write_manifest("twin.yaml", GOOD);
+        cleanup_free char *unknown = write_manifest("unknown.yaml", GOOD "    colour: red\n");
+        cleanup_free char *arguments = NULL, *out = NULL, *err = NULL;
+        Running running;
+        Result result;
+
+        REQUIRE(asprintf(&arguments, "validate %s", good) > 0);
+        REQUIRE(asprintf(&out, "%s: ok (pod default/web)\n", good) > 0);
+        expect_run(arguments, 0, out, "");
+
+        free(arguments);
+        REQUIRE(asprintf(&arguments, "validate %s %s", good, twin) > 0);
+        REQUIRE(asprintf(&err, "error: %s: pod default/web is in %s already\n", twin, good) > 0);
+        expect_run(arguments, 1, out, err);
+
+        free(arguments);
+        REQUIRE(asprintf(&arguments, "validate %s", unknown) > 0);
+        running = spawn_cli(arguments, NULL);
+        result = finish(&running);
+        EXPECT_EQ(result.status, 1);
+        EXPECT_STREQ(result.out, "");
+        EXPECT(strstr(result.err, "unknown.yaml:10:5: spec.containers[0].colour: "));
+        result_done(&result);
+
+        running = spawn_cli("validate -", good);
+        result = finish(&running);
+        EXPECT_EQ(result.status, 0);
+        EXPECT_STREQ(result.out, "stdin: ok (pod default/web)\n");
+        result_done(&result);
+        expect_run("validate", 2, "",
+                   "error: say which files to validate; '-' is standard input\n");
+}

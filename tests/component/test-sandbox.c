@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lives of containers in a real shim with a real runtime. */
+#include "tests/component/pod-world.h"
+
+TEST(a_container_runs_and_its_exit_is_told)
+{
+        static const struct {
+                const char *name, *script;
+                int exit_code;
+        } cases[] = {
+                { "zero", "exit 0", 0 },
+                { "one", "exit 1", 1 },
+                { "killed", "exit 137", 137 },
+                { "all", "exit 255", 255 },
+        };
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "exits");
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                ContainerSpec spec = { .name = cases[i].name, .script = cases[i].script };
+                cleanup_free char *id = pod_run(&pod, &spec);
+                const SandboxEvent *event = pod_expect(&pod, SANDBOX_STARTED, id);
+                uint64_t started_at = event->started_at;
+
+                EXPECT(event->pid > 1);
+                event = pod_expect(&pod, SANDBOX_EXITED, id);
+                EXPECT_EQ(event->exit_code, cases[i].exit_code);
+                EXPECT_EQ(event->signal, 0);
+                EXPECT(!event->oom_killed);
+                EXPECT_EQ(event->started_at, started_at);
+                EXPECT(event->finished_at >= started_at);
+                EXPECT_STREQ(event->name, cases[i].name);
+        }
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_life_of_a_millisecond_is_not_missed)
+{
+        enum {
+                LIVES = 30,
+                AT_ONCE = 5
+        };
+        char *ids[LIVES];
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "short");
+        for (unsigned i = 0; i < LIVES; i++) {
+                ContainerSpec spec = { .name = "true", .attempt = i, .program = "/bin/true" };
+
+                ids[i] = pod_run(&pod, &spec);
+                if (i % AT_ONCE == AT_ONCE - 1)
+                        for (unsigned j = i + 1 - AT_ONCE; j <= i; j++) {
+                                pod.cursor = 0;
+                                (void) pod_expect(&pod, SANDBOX_STARTED, ids[j]);
+                                EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, ids[j])->exit_code, 0);
+                        }
+        }
+        for (unsigned i = 0; i < LIVES; i++)
+                free(ids[i]);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(output_is_in_the_log_before_the_exit_is_told)
+{
+        ContainerSpec spec = { .name = "talker",
+                               .script = "echo out; echo err >&2; seq 1 5000; printf end" };
+        cleanup_free char *id = NULL, *log = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "logs");
+        id = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        log = pod_log(&pod, &spec);
+        EXPECT(strstr(log, "stderr F err\n"));
+        EXPECT(strstr(log, "stdout F out\n"));
+        EXPECT(strstr(log, "stdout F 4999\nstdout F 5000\n"));
+        EXPECT(strstr(log, "stdout P end\n"));
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_stop_is_a_signal_and_then_the_end)
+{
+        ContainerSpec polite = { .name = "polite",
+                                 .script = "trap 'exit 7' TERM; while true; do sleep 0.01; done" };
+        ContainerSpec deaf = { .name = "deaf",
+                               .script = "trap '' TERM; while true; do sleep 0.01; done" };
+        cleanup_free char *polite_id = NULL, *deaf_id = NULL;
+        const SandboxEvent *event;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "stops");
+        polite_id = pod_run(&pod, &polite);
+        deaf_id = pod_run(&pod, &deaf);
+        (void) pod_expect(&pod, SANDBOX_STARTED, polite_id);
+        pod.cursor = 0;
+        (void) pod_expect(&pod, SANDBOX_STARTED, deaf_id);
+        /* The first would wait for an hour; the second call can only shorten that. */
+        EXPECT_EQ(sandbox_stop(pod.sandbox, polite_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        event = pod_expect(&pod, SANDBOX_EXITED, polite_id);
+        EXPECT_EQ(event->exit_code, 7);
+        EXPECT_EQ(event->signal, 0);
+        EXPECT_EQ(sandbox_stop(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        EXPECT_EQ(sandbox_stop(pod.sandbox, deaf_id, SIGTERM, 100 * USEC_PER_MSEC), 0);
+        EXPECT_EQ(sandbox_stop(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        event = pod_expect(&pod, SANDBOX_EXITED, deaf_id);
+        EXPECT_EQ(event->exit_code, 137);
+        EXPECT_EQ(event->signal, SIGKILL);
+        EXPECT(!event->oom_killed);
+        EXPECT_EQ(sandbox_stop(pod.sandbox, "unknown", SIGTERM, 0), 0);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(an_agent_that_comes_back_is_told_everything)
+{
+        ContainerSpec runs = { .name = "runs", .script = "sleep 3600", .note = "a note" };
+        ContainerSpec failed = { .name = "failed", .program = "/no/such/program" };
+        ContainerSpec ended = { .name = "ended", .script = "exit 3" };
+        ContainerSpec ends = { .name = "ends",
+                               .script = "while [ ! -e /data/go ]; do sleep 0.01; done; exit 42" };
+        cleanup_free char *go = NULL;
+        char *ids[4] = { NULL };
+        const SandboxEvent *event;
+        uint64_t before;
+        pid_t shim, pid;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "returns");
+        shim = sandbox_pid(pod.sandbox);
+        ids[0] = pod_run(&pod, &runs);
+        pid = pod_expect(&pod, SANDBOX_STARTED, ids[0])->pid;
+        ids[1] = pod_run(&pod, &failed);
+        (void) pod_expect(&pod, SANDBOX_START_FAILED, ids[1]);
+        ids[2] = pod_run(&pod, &ended);
+        (void) pod_expect(&pod, SANDBOX_EXITED, ids[2]);
+        pod_delete(&pod, &ended, ids[2]);
+        (void) pod_expect(&pod, SANDBOX_DELETED, ids[2]);
+        ids[3] = pod_run(&pod, &ends);
+        (void) pod_expect(&pod, SANDBOX_STARTED, ids[3]);
+        pod_disconnect(&pod);
+
+        /* It ends while nobody listens. */
+        before = now_realtime_usec();
+        go = path_join(pod.directory, "go");
+        write_text(go, "");
+        for (unsigned i = 0; i < 500; i++) {
+                cleanup_free char *proc = print_text("/proc/%d/task/%d/children", shim, shim);
+                cleanup_free char *children = read_text(proc);
+                cleanup_free char *first = print_text("%d ", pid);
+
+                if (streq(children, first))
+                        break;
+                (void) sd_event_run(world.event, USEC_PER_SEC / 100);
+        }
+
+        pod_reconnect(&pod);
+        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT_EQ(sandbox_pid(pod.sandbox), shim);
+        EXPECT_EQ(pod.n_records, 5);
+        event = &pod.records[0].event;
+        EXPECT_EQ(event->type, SANDBOX_STARTED);
+        EXPECT_STREQ(event->id, ids[0]);
+        EXPECT_STREQ(event->note, "a note");
+        EXPECT_EQ(event->pid, pid);
+        EXPECT(event->replayed);
+        event = &pod.records[1].event;
+        EXPECT_EQ(event->type, SANDBOX_START_FAILED);
+        EXPECT(event->runtime_failed);
+        EXPECT(strstr(event->message, "/no/such/program"));
+        event = &pod.records[2].event;
+        EXPECT_EQ(event->type, SANDBOX_EXITED);
+        EXPECT_EQ(event->exit_code, 3);
+        EXPECT(event->deleted);
+        event = &pod.records[3].event;
+        EXPECT_EQ(event->type, SANDBOX_EXITED);
+        EXPECT_EQ(event->exit_code, 42);
+        EXPECT(!event->deleted);
+        EXPECT(event->finished_at >= before);
+        EXPECT(event->finished_at <= now_realtime_usec());
+        for (size_t i = 0; i < N_ELEMENTS(ids); i++)
+                free(ids[i]);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_stop_goes_on_when_the_agent_is_gone)
+{
+        ContainerSpec spec = { .name = "deaf",
+                               .script = "trap '' TERM; while true; do sleep 0.01; done" };
+        cleanup_free char *id = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "orphan");
+        id = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_STARTED, id);
+        EXPECT_EQ(sandbox_stop(pod.sandbox, id, SIGTERM, 200 * USEC_PER_MSEC), 0);
+        pod_disconnect(&pod);
+        pod_reconnect(&pod);
+        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->signal, SIGKILL);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(what_an_agent_asked_for_before_it_died_is_done)
+{
+        ContainerSpec spec = { .name = "late", .script = "exit 9" };
+        cleanup_free char *id = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "late");
+        id = pod_run(&pod, &spec);
+        pod_disconnect(&pod);
+        pod_reconnect(&pod);
+        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 9);
+        /* It was told of as what it was at that moment, and never twice as what it is. */
+        EXPECT(!pod_find(&pod, SANDBOX_STARTING, id) || pod_find(&pod, SANDBOX_STARTED, id));
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(an_id_runs_only_once)
+{
+        ContainerSpec spec = { .name = "once", .script = "echo ran >>/data/ran" };
+        cleanup_free char *first = NULL, *second = NULL, *third = NULL, *path = NULL, *text = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "once");
+        first = pod_run(&pod, &spec);
+        second = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_EXITED, first);
+        pod_delete(&pod, &spec, first);
+        (void) pod_expect(&pod, SANDBOX_DELETED, first);
+        third = pod_run(&pod, &spec);
+        pod_delete(&pod, &spec, first); /* asked again it is done again, and comes after the run */
+        (void) pod_expect(&pod, SANDBOX_DELETED, first);
+        path = path_join(pod.directory, "ran");
+        text = read_text(path);
+        EXPECT_STREQ(text, "ran\n");
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(only_the_last_attempts_are_remembered)
+{
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "memory");
+        for (unsigned i = 0; i < 6; i++) {
+                ContainerSpec spec = { .name = "c", .attempt = i, .script = "exit 5" };
+                cleanup_free char *id = pod_run(&pod, &spec);
+
+                (void) pod_expect(&pod, SANDBOX_EXITED, id);
+                pod_delete(&pod, &spec, id);
+                (void) pod_expect(&pod, SANDBOX_DELETED, id);
+        }
+        pod_disconnect(&pod);
+        pod_reconnect(&pod);
+        (void) pod_expect(&pod, SANDBOX_SYNCED, NULL);
+        EXPECT_EQ(pod.n_records, 4);
+        EXPECT_EQ(pod.records[0].event.attempt, 3);
+        EXPECT_EQ(pod.records[2].event.attempt, 5);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(two_pods_do_not_know_of_each_other)
+{
+        ContainerSpec spec = { .name = "same", .script = "echo >/data/mine; exit 4" };
+        char *ids[2] = { NULL }, *files[2] = { NULL };
+        TestPod pods[2];
+        World world;
+
+        world_init(&world);
+        pod_up(&pods[0], &world, "first");
+        pod_up(&pods[1], &world, "second");
+        EXPECT(sandbox_pid(pods[0].sandbox) != sandbox_pid(pods[1].sandbox));
+        for (size_t i = 0; i < 2; i++) {
+                files[i] = path_join(pods[i].directory, "mine");
+                ids[i] = pod_run(&pods[i], &spec);
+        }
+        (void) pod_expect(&pods[0], SANDBOX_EXITED, ids[0]);
+        pod_down(&pods[0]);
+        EXPECT_EQ(pod_expect(&pods[1], SANDBOX_EXITED, ids[1])->exit_code, 4);
+        EXPECT(exists(files[0]) && exists(files[1]));
+        EXPECT(!pod_find(&pods[1], SANDBOX_STARTED, ids[0]));
+        for (size_t i = 0; i < 2; i++) {
+                free(ids[i]);
+                free(files[i]);
+        }
+        pod_down(&pods[1]);
+        world_done(&world);
+}
+
+TEST(a_pod_has_one_shim)
+{
+        cleanup_with(sandbox_freep) Sandbox *other = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "single");
+        EXPECT_EQ(sandbox_start(pod.sandbox, true, false, NULL), -EEXIST);
+        REQUIRE(sandbox_new(&world.config, "single", on_pod_event, &pod, &other) >= 0);
+        EXPECT_EQ(sandbox_start(other, true, false, NULL), -EEXIST);
+        pod_disconnect(&pod);
+        pod_reconnect(&pod);
+        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        pod_down(&pod);
+        EXPECT_EQ(sandbox_connect(other, NULL), 0);
+        world_done(&world);
+}
+
+TEST(a_container_in_the_hosts_pid_namespace_ends_as_a_whole)
+{
+        ContainerSpec spec = { .name = "family",
+                               .host_pids = true,
+                               .script = "sleep 3600 & sleep 3600 & echo $! >/data/child; exit 6" };
+        cleanup_free char *id = NULL, *path = NULL, *text = NULL;
+        World world;
+        TestPod pod;
+        pid_t child;
+
+        world_init(&world);
+        pod_up(&pod, &world, "family");
+        id = pod_run(&pod, &spec);
+        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 6);
+        path = path_join(pod.directory, "child");
+        text = read_text(path);
+        child = (pid_t) strtol(text, NULL, 10);
+        REQUIRE(child > 1);
+        for (unsigned i = 0; i < 500 && kill(child, 0) >= 0; i++)
+                (void) sd_event_run(world.event, USEC_PER_SEC / 100);
+        EXPECT(kill(child, 0) < 0 && errno == ESRCH);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(what_the_kernel_killed_for_memory_is_told_so)
+{
+        ContainerSpec spec = { .name = "hungry",
+                               .memory_bytes = 16 * 1024 * 1024,
+                               .script = "x=$(yes | head -c 60000000); exit 1" };
+        ContainerSpec modest = { .name = "modest",
+                                 .memory_bytes = 64 * 1024 * 1024,
+                                 .script = "kill -9 $$; exit 1" };
+        cleanup_free char *id = NULL, *modest_id = NULL;
+        const SandboxEvent *event;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "memory");
+        id = pod_run(&pod, &spec);
+        event = pod_expect(&pod, SANDBOX_EXITED, id);
+        EXPECT(event->oom_killed);
+        EXPECT(event->exit_code != 0);
+        modest_id = pod_run(&pod, &modest);
+        event = pod_expect(&pod, SANDBOX_EXITED, modest_id);
+        EXPECT(!event->oom_killed);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(orphans_of_a_container_are_reaped)
+{
+        ContainerSpec spec = { .name = "parents",
+                               .host_pids = true,
+                               .script = "for i in $(seq 1 300); do (sleep 0.01 &); done; "
+                                         "sleep 3600" };
+        cleanup_free char *id = NULL, *path = NULL;
+        World world;
+        TestPod pod;
+        pid_t pid;
+        bool alone = false;
+
+        world_init(&world);
+        pod_up(&pod, &world, "zombies");
+        id = pod_run(&pod, &spec);
+        pid = pod_expect(&pod, SANDBOX_STARTED, id)->pid;
+        path = print_text("/proc/%d/task/%d/children", sandbox_pid(pod.sandbox),
+                          sandbox_pid(pod.sandbox));
+        for (unsigned i = 0; i < 1000 && !alone; i++) {
+                cleanup_free char *children = read_text(path), *one = print_text("%d ", pid);
+
+                alone = streq(children, one) && i > 100;
+                (void) sd_event_run(world.event, USEC_PER_SEC / 100);
+        }
+        EXPECT(alone);
+        pod_down(&pod);
+        world_done(&world);
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/component/fake-agent.h"
+
+TEST(every_route_answers)
+{
+        start();
+        expect_answer("/healthz", "HTTP/1.1 200", "ok");
+        expect_answer("/readyz", "HTTP/1.1 503", "the first scan is under way\n");
+        agent.is_ready = true;
+        expect_answer("/readyz", "HTTP/1.1 200", "ok");
+        expect_answer("/metrics", "HTTP/1.1 200", "kubelet_running_pods 3\n");
+        expect_answer(
+                "/pods", "HTTP/1.1 200",
+                "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n");
+        expect_answer("/manifests", "HTTP/1.1 200",
+                      "{\"directory\":\"/etc/kubernetes/manifests\",\"trouble\":null,\"items\":["
+                      "{\"file\":\"web.yaml\",\"pods\":[\"default/web-n1\"],\"error\":null,"
+                      "\"warnings\":[\"web.yaml:9:5: spec.foo: unknown field\"]},"
+                      "{\"file\":\"bad.yaml\",\"pods\":[],"
+                      "\"error\":\"bad.yaml:1:1: is \\\"no\\\" mapping\","
+                      "\"errorSince\":\"2026-01-02T03:04:05Z\",\"warnings\":[]}],"
+                      "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is no archive\"}]}");
+        expect_idle();
+        stop();
+}
+
+TEST(what_is_not_there_is_404_and_what_may_not_be_done_is_405)
+{
+        static const char *const paths[] = {
+                "/",        "/pod",     "/pods/",           "//pods",
+                "/pods%00", "/../pods", "/containerLogs/a", "/healthz;x"
+        };
+        Client client;
+
+        start();
+        for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+                client = client_open();
+                client_ask(&client, paths[i]);
+                EXPECT(client_wait(&client, "HTTP/1.1 404"));
+                client_close(&client);
+        }
+        client = client_open();
+        client_say(&client, "DELETE /pods HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, "HTTP/1.1 405", 12) == 0);
+        EXPECT(strstr(client.data, "Allow: GET"));
+        EXPECT_STREQ(client_body(&client), "only GET can be asked of /pods\n");
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(a_body_that_nobody_asked_for_is_not_read)
+{
+        Client client;
+
+        start();
+        client = client_open();
+        client_say(&client,
+                   "POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\nabc");
+        EXPECT(client_wait(&client, "HTTP/1.1 405"));
+        EXPECT(client_wait(&client, NULL));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(headers_without_end_are_refused)
+{
+        Client client;
+        char line[1024];
+
+        start();
+        client = client_open();
+        client_say(&client, "GET /pods HTTP/1.1\r\nHost: x\r\n");
+        memset(line, 'a', sizeof(line));
+        memcpy(line, "x: ", 3);
+        memcpy(line + sizeof(line) - 3, "\r\n", 3);
+        for (unsigned i = 0; i < 64; i++) {
+                if (send(client.fd, line, strlen(line), MSG_NOSIGNAL) < 0)
+                        break;
+                turn();
+        }
+        EXPECT(client_wait(&client, "HTTP/1.1 431"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(the_pods_come_one_after_the_other)
+{
+        start();
+        agent_add("default/a/1", "{\"a\":1}");
+        agent_add("default/b/2", "{\"b\":2}");
+        expect_answer("/pods", "HTTP/1.1 200",
+                      "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[{\"a\":1},{\"b\":2}]}\n");
+        stop();
+}
+
+TEST(a_long_list_reaches_a_reader_that_takes_its_time)
+{
+        Client client;
+        cleanup_free char *json = NULL;
+        char key[32];
+
+        start();
+        json = malloc(4001);
+        REQUIRE(json);
+        memset(json, ' ', 4000);
+        memcpy(json, "{\"pod\":1", 8);
+        json[3999] = '}';
+        json[4000] = '\0';
+        for (unsigned i = 0; i < 1000; i++) {
+                (void) snprintf(key, sizeof(key), "default/%04u", i);
+                agent_add(key, json);
+        }
+        client = client_open();
+        client_ask(&client, "/pods");
+        for (unsigned i = 0; i < 20; i++)
+                turn();
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(client.length > 1000 * 4000);
+        EXPECT(strstr(client_body(&client), "}]}\n"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(a_watch_tells_what_is_there_and_then_what_changes)
+{
+        Client client;
+
+        start();
+        agent_add("default/a/1", "{\"a\":1}");
+        EXPECT(!serve_has_watchers(serve));
+        client = client_open();
+        client_ask(&client, "/pods?watch=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n"));
+        EXPECT(serve_has_watchers(serve));
+        expect_idle();
+
+        serve_pod_changed(serve, SERVE_MODIFIED, "default/a/1", "{\"a\":2}");
+        EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"a\":2}}\n"));
+        serve_pod_changed(serve, SERVE_ADDED, "default/b/1", "{\"b\":1}");
+        serve_pod_changed(serve, SERVE_DELETED, "default/a/1", "{\"a\":3}");
+        EXPECT(client_wait(&client, "{\"type\":\"DELETED\",\"object\":{\"a\":3}}\n"));
+        EXPECT(strstr(client.data, "{\"type\":\"ADDED\",\"object\":{\"b\":1}}\n"));
+        expect_idle();
+        client_close(&client);
+        while (serve_has_watchers(serve))
+                turn();
+        expect_idle();
+        stop();
+}
+
+TEST(a_watcher_that_does_not_read_is_dropped_and_the_others_are_not)
+{
+        Client slow, good;
+        cleanup_free char *json = malloc(10001);
+        unsigned told = 0;
+
+        start();
+        slow = client_open();
+        good = client_open();
+        client_ask(&slow, "/pods?watch=true");
+        client_ask(&good, "/pods?watch");
+        EXPECT(client_wait(&good, "200 OK"));
+        EXPECT(client_wait(&slow, "200 OK"));
+        memset(json, '1', 10000);
+        json[10000] = '\0';
+        for (; told < 400; told++) {
+                serve_pod_changed(serve, SERVE_MODIFIED, "default/a/1", json);
+                for (unsigned i = 0; i < 8; i++)
+                        REQUIRE(sd_event_run(event, 0) >= 0);
+                client_read(&good);
+        }
+        serve_pod_changed(serve, SERVE_MODIFIED, "default/a/1", "{\"last\":1}");
+        EXPECT(client_wait(&good, "{\"last\":1}"));
+        EXPECT(good.length > (size_t) told * 10000);
+        EXPECT(client_wait(&slow, NULL));
+        EXPECT(!strstr(slow.data, "{\"last\":1}"));
+        EXPECT(slow.length < (size_t) told * 10000);
+        client_close(&slow);
+        client_close(&good);
+        stop();
+}
+
+TEST(half_a_request_keeps_nobody_waiting_and_ends)
+{
+        Client half, whole;
+
+        request_timeout_usec = USEC_PER_SEC;
+        start();
+        request_timeout_usec = 0;
+        half = client_open();
+        client_say(&half, "GET /pods HTT");
+        for (unsigned i = 0; i < 5; i++)
+                turn();
+        whole = client_open();
+        client_ask(&whole, "/healthz");
+        EXPECT(client_wait(&whole, "200 OK"));
+        EXPECT(client_wait(&half, NULL));
+        client_close(&half);
+        client_close(&whole);
+        expect_idle();
+        stop();
+}
+
+TEST(forty_clients_are_all_answered_though_not_at_once)
+{
+        Client clients[40];
+        unsigned watching = 0, refused = 0;
+
+        start();
+        for (unsigned i = 0; i < 40; i++) {
+                clients[i] = client_open();
+                client_ask(&clients[i], i < 28 ? "/pods?watch=1" : "/healthz");
+        }
+        for (unsigned i = 0; i < 40; i++) {
+                EXPECT(client_wait(&clients[i], "\r\n\r\n"));
+                if (strstr(clients[i].data, "HTTP/1.1 200"))
+                        watching += i < 28;
+                else
+                        refused++;
+        }
+        EXPECT_EQ(watching, 24);
+        EXPECT_EQ(refused, 4);
+        EXPECT(client_wait(&clients[39], NULL));
+        EXPECT_STREQ(client_body(&clients[39]), "ok");
+        for (unsigned i = 0; i < 40; i++)
+                client_close(&clients[i]);
+        expect_idle();
+        EXPECT(!serve_has_watchers(serve));
+        stop();
+}
+
+/* Asks as somebody who is neither root nor in root's group: the status of the answer. */
+static int ask_as_nobody(void) {
+        int status = -1;
+        pid_t pid = fork();
+
+        REQUIRE(pid >= 0);
+        if (pid == 0) {
+                char answer[512] = { 0 };
+                Client client;
+
+                if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
+                    setresuid(65534, 65534, 65534) < 0)
+                        _exit(2);
+                client = client_open();
+                (void) fcntl(client.fd, F_SETFL, 0);
+                (void) send(client.fd, "GET /pods HTTP/1.0\r\n\r\n", 22, MSG_NOSIGNAL);
+                (void) recv(client.fd, answer, sizeof(answer) - 1, 0);
+                _exit(atoi(answer + strlen("HTTP/1.1 ")) - 200);
+        }
+        for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+             now_boottime_usec() < end && waitpid(pid, &status, WNOHANG) == 0;)
+                turn();
+        EXPECT(WIFEXITED(status));
+        return WEXITSTATUS(status) + 200;
+}
+
+TEST(the_socket_is_for_root_and_its_group)
+{
+        struct stat st;
+
+        start();
+        EXPECT_EQ(stat(socket_path, &st), 0);
+        EXPECT_EQ(st.st_mode & 07777, 0660);
+        if (geteuid() == 0) {
+                EXPECT_EQ(chmod(test_directory(), 0755), 0);
+                EXPECT_EQ(chmod(socket_path, 0666), 0);
+                EXPECT_EQ(ask_as_nobody(), 403);
+                EXPECT_EQ(chown(socket_path, 0, 65534), 0);
+                EXPECT_EQ(ask_as_nobody(), 200);
+        }
+        stop();
+}
+
+TEST(a_dead_agents_socket_is_replaced_and_a_successors_is_left_alone)
+{
+        Serve *first, *second = NULL;
+        ServeConfig config;
+        struct stat st;
+
+        start();
+        first = serve;
+        config = (ServeConfig){ event, socket_path, &handlers, &agent, 0 };
+        REQUIRE(serve_new(&config, &second, NULL) >= 0);
+        serve = second;
+        serve_free(first);
+        expect_answer("/healthz", "HTTP/1.1 200", "ok");
+        stop();
+        EXPECT(stat(socket_path, &st) < 0);
+}

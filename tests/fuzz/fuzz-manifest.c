@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A manifest of any bytes gives pods that can be written and read again, or one sentence. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/manifest/manifest.h"
+#include "agent/model/json.h"
+#include "common/cleanup.h"
+
+static void check_pod(const Pod *pod) {
+        cleanup_with(pod_freep) Pod *again = NULL;
+        cleanup_free char *first = pod_to_json(pod, NULL), *second = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        assert(first);
+        assert(pod->metadata.name && pod->metadata.namespace && pod->metadata.uid);
+        assert(pod->spec.containers.n > 0);
+        r = manifest_parse_record(first, strlen(first), &again, &error);
+        assert(r >= 0);
+        second = pod_to_json(again, NULL);
+        assert(second && streq(first, second));
+        assert(pod_spec_equal(&pod->spec, &again->spec));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        cleanup_error Error error = ERROR_NULL;
+        ManifestObjects objects = { 0 };
+        int r = manifest_parse("fuzz.yaml", (const char *) data, size, "node1", &objects, &error);
+
+        if (r < 0) {
+                assert(error.message && strncmp(error.message, "fuzz.yaml", 9) == 0);
+                assert(!strchr(error.message, '\n'));
+                return 0;
+        }
+        for (size_t i = 0; i < objects.pods.n; i++)
+                check_pod(objects.pods.items[i]);
+        manifest_objects_done(&objects);
+        return 0;
+}

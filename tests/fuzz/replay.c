@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives each file of the corpus to the fuzz target, and some hundred damaged copies of it: cut off,
+ * a bit flipped, a byte replaced, a piece repeated. The damage comes from a generator that begins
+ * with the same number each time, so a failure can be had again. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+enum {
+        DAMAGED_COPIES = 300,
+        FILE_SIZE_MAX = 1024 * 1024
+};
+
+static uint64_t random_state;
+
+/* xorshift64 */
+static uint64_t random_below(uint64_t limit) {
+        random_state ^= random_state << 13;
+        random_state ^= random_state >> 7;
+        random_state ^= random_state << 17;
+        return limit > 0 ? random_state % limit : 0;
+}
+
+/* In memory of exactly its size, so that AddressSanitizer sees the first byte too many. */
+static void try_one(const char *data, size_t size) {
+        uint8_t *copy = malloc(size > 0 ? size : 1);
+
+        assert(copy);
+        memcpy(copy, data, size);
+        (void) LLVMFuzzerTestOneInput(copy, size);
+        free(copy);
+}
+
+static size_t damage(char *data, size_t size) {
+        static const char interesting[] = "\0\t\n\"'#&*,-:>?@[]`{|}%!\x7f\x80\xc3\xff~0";
+        size_t at = random_below(size), length;
+
+        switch (random_below(4)) {
+        case 0:
+                return at;
+        case 1:
+                data[at] = (char) (data[at] ^ (1 << random_below(8)));
+                return size;
+        case 2:
+                data[at] = interesting[random_below(sizeof(interesting) - 1)];
+                return size;
+        default:
+                length = random_below(MIN(size - at, (size_t) 64));
+                memmove(data + random_below(size - length), data + at, length);
+                return size;
+        }
+}
+
+static void replay(int dir_fd, const char *name) {
+        cleanup_free char *data = NULL, *copy = NULL;
+        size_t size;
+        int r = read_file_at(dir_fd, name, FILE_SIZE_MAX, &data, &size);
+
+        assert(r >= 0);
+        copy = malloc(size + 1);
+        assert(copy);
+        try_one(data, size);
+        random_state = UINT64_C(0x9e3779b97f4a7c15);
+        for (unsigned i = 0; size > 0 && i < DAMAGED_COPIES; i++) {
+                size_t damaged = size;
+
+                memcpy(copy, data, size);
+                for (uint64_t n = 1 + random_below(4); n > 0 && damaged > 0; n--)
+                        damaged = damage(copy, damaged);
+                try_one(copy, damaged);
+        }
+        printf("ok %s\n", name);
+}
+
+/* Each argument is a directory of files. */
+int main(int argc, char **argv) {
+        unsigned count = 0;
+
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        for (int i = 1; i < argc; i++) {
+                cleanup_closedir DIR *dir = opendir(argv[i]);
+                struct dirent *entry;
+
+                assert(dir);
+                while ((entry = readdir(dir))) {
+                        if (entry->d_type != DT_REG)
+                                continue;
+                        replay(dirfd(dir), entry->d_name);
+                        count++;
+                }
+        }
+        printf("%u passed, 0 failed\n", count);
+        return count == 0;
+}

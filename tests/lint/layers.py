@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The ranks of the rooms, kept: a file includes its own room and rooms of lower rank, equals never see each
+other, and a library's headers are seen in the files that are named for it."""
+
+import fnmatch
+import os
+import re
+import sys
+
+import tree
+
+RANKS = {
+    "common": 0,
+    "model": 1,
+    "manifest": 2, "daemonset": 2, "image": 2, "bundle": 2, "network": 2, "sandbox": 2, "kube": 2,
+    "publish": 2, "serve": 2,
+    "supervise": 3,
+    "agent": 4,
+}
+
+# Programs of their own: besides their room and common/, they may see these.
+PROGRAMS = {
+    "shim": ["agent/sandbox/protocol.h"],
+    "fetch": [],
+    "cli": ["agent/model/*.h", "agent/manifest/manifest.h"],
+}
+
+LIBRARIES = {
+    "systemd/": [
+        "common/child.[ch]", "agent/agent.[ch]", "agent/main.c", "agent/manifest/manifest.h",
+        "agent/manifest/source.c", "agent/image/*", "agent/sandbox/sandbox*", "agent/publish/*",
+        "agent/serve/*", "agent/supervise/*",
+    ],
+    "yaml.h": ["agent/manifest/*", "agent/cli/*yaml*"],
+    "jansson.h": [
+        "agent/model/json.c", "agent/manifest/*", "agent/bundle/*", "agent/image/*", "agent/sandbox/*",
+        "agent/publish/*", "agent/serve/*", "agent/supervise/*", "agent/shim/*", "agent/fetch/*",
+        "agent/cli/*",
+    ],
+    "curl/": ["agent/cli/http*", "agent/cli/client*"],
+    "archive.h": ["agent/fetch/*"],
+    "archive_entry.h": ["agent/fetch/*"],
+    "gnutls/": ["common/hash.c"],
+    "microhttpd.h": ["agent/serve/*"],
+}
+
+
+def room_of(path):
+    parts = path.split("/")
+    if parts[0] == "common":
+        return "common"
+    if parts[0] == "agent":
+        return parts[1] if len(parts) > 2 else "agent"
+    return None
+
+
+def may_include(room, header):
+    """Whether a file of the room may include the header."""
+    other = room_of(header)
+    if other == room or other == "common":
+        return True
+    if room in PROGRAMS:
+        return any(fnmatch.fnmatch(header, pattern) for pattern in PROGRAMS[room])
+    return room in RANKS and other in RANKS and RANKS[other] < RANKS[room]
+
+
+def _matches(path, patterns):
+    return any(fnmatch.fnmatch(path, pattern) for pattern in patterns)
+
+
+def check_include(root, path, bracket, header):
+    """The sentence that says what is wrong with one include, or None."""
+    room = room_of(path)
+    if bracket == "<":
+        for prefix, allowed in LIBRARIES.items():
+            if header.startswith(prefix) and not _matches(path, allowed):
+                return f"<{header}> is not for this file"
+        return None
+    if not os.path.exists(os.path.join(root, header)):
+        return f'"{header}" is not there; includes start at the top of the tree'
+    if room not in RANKS and room not in PROGRAMS:
+        return f"'{room}' is no room that has a rank"
+    if not may_include(room, header):
+        return f'{room} may not include "{header}"'
+    return None
+
+
+def check(root):
+    problems = []
+    for path in tree.files(root, ".c", ".h"):
+        if room_of(path) is None:
+            continue
+        text = tree.without_comments(tree.read(root, path))
+        for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', text, re.M):
+            problem = check_include(root, path, *match.groups())
+            if problem:
+                problems.append(f"{path}:{tree.line_of(text, match.start())}: {problem}")
+    return problems
+
+
+if __name__ == "__main__":
+    found = check(sys.argv[1] if len(sys.argv) > 1 else ".")
+    print("\n".join(found))
+    sys.exit(bool(found))

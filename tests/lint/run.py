@@ -1,0 +1,67 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the checks of the lint ring, and the checks of the checks; a line for each, and what they found."""
+
+import os
+import sys
+import unittest
+
+import layers
+import shape
+import test_lint
+import tools
+import words
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def checks(build):
+    return [
+        ("rooms include only rooms of lower rank", lambda: layers.check(TOP)),
+        ("no forbidden word is in the tree", lambda: words.check(TOP)),
+        ("all code names its licence", lambda: shape.check_licences(TOP)),
+        ("headers are guarded", lambda: shape.check_guards(TOP)),
+        ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
+        ("a name is defined once", lambda: tools.check_names(TOP, build)),
+        ("the code is formatted", lambda: tools.check_format(TOP)),
+        ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
+        ("words are spelled right", lambda: tools.check_spelling(TOP)),
+        ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, build)),
+    ]
+
+
+class Result(unittest.TestResult):
+    """Says a line a test, in the form of the other rings."""
+
+    def __init__(self):
+        super().__init__()
+        self.passed = 0
+
+    def addSuccess(self, test):
+        self.passed += 1
+        print(f"ok {test.id()}")
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        print(f"{self.failures[-1][1]}FAILED {test.id()}")
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        print(f"{self.errors[-1][1]}FAILED {test.id()}")
+
+
+def main():
+    os.environ["PATH"] += ":/usr/sbin:/sbin"
+    result = Result()
+    unittest.defaultTestLoader.loadTestsFromModule(test_lint).run(result)
+    passed, failed = result.passed, len(result.failures) + len(result.errors)
+    for name, check in checks(os.path.abspath(sys.argv[1])):
+        problems = check()
+        print("".join(f"{line}\n" for line in problems) + f"{'FAILED' if problems else 'ok'} {name}", flush=True)
+        passed, failed = passed + (not problems), failed + bool(problems)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shape of files: a licence line in all that is code, one guard in a header, nothing too long to be read."""
+
+import os
+import re
+
+import tree
+
+FUNCTION_LINES_MAX = 80
+FILE_LINES_MAX = 800
+LICENCE = "SPDX-License-" + "Identifier: Apache-2.0"
+
+
+def is_code(path, text):
+    if path.endswith((".c", ".h", ".py", ".cmake")) or os.path.basename(path) == "CMakeLists.txt":
+        return True
+    return path.startswith("manifests/") and path.endswith(".yaml") or bool(tree.interpreter(text))
+
+
+def functions(text):
+    """Name, first line and length of each function, by our format: it ends with '}' in the first column."""
+    start, name = None, ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if start is None and re.match(r"^[A-Za-z_].*$", line) and "(" in line and not line.endswith(";"):
+            match = re.search(r"(\w+)\(", line)
+            start, name = number, match.group(1) if match else line
+            has_body = False
+        if start is None:
+            continue
+        has_body = has_body or line.endswith("{")
+        if not has_body and line.endswith(";"):
+            start = None
+        elif line.startswith("}"):
+            yield name, start, number - start + 1
+            start = None
+
+
+def check_licences(root):
+    problems = []
+    for path in tree.files(root):
+        text = tree.read(root, path)
+        if text is not None and is_code(path, text) and LICENCE not in "\n".join(text.split("\n")[:3]):
+            problems.append(f"{path}:1: no '{LICENCE}'")
+    return problems
+
+
+def check_guards(root):
+    return [f"{path}:1: no #pragma once" for path in tree.files(root, ".h")
+            if not re.search(r"^#pragma once$", tree.read(root, path), re.M)]
+
+
+def check_lengths(root):
+    problems = []
+    for path in tree.files(root, ".c", ".h", ".py"):
+        text = tree.read(root, path)
+        lines = text.count("\n")
+        if lines > FILE_LINES_MAX:
+            problems.append(f"{path}:{FILE_LINES_MAX}: has {lines} lines, more than {FILE_LINES_MAX}")
+        if path.endswith(".py"):
+            continue
+        for name, start, length in functions(tree.without_comments(text)):
+            if length > FUNCTION_LINES_MAX:
+                problems.append(f"{path}:{start}: {name}() has {length} lines, more than "
+                                f"{FUNCTION_LINES_MAX}")
+    return problems

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each check is given something bad and must say so, and something good and must be silent."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import layers
+import shape
+import tools
+import words
+
+LICENCE = "/* " + shape.LICENCE + " */\n"
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Lint(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(prefix="mainstay-lint-")
+        self.addCleanup(shutil.rmtree, self.root)
+
+    def put(self, path, text, mode=0o644):
+        full = os.path.join(self.root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(full, mode)
+        return full
+
+    def expect(self, problems, *parts):
+        self.assertEqual(len(problems), 1, problems)
+        for part in parts:
+            self.assertIn(part, problems[0])
+
+
+class Layers(Lint):
+    def include(self, path, header):
+        self.put(header, "#pragma once\n")
+        self.put(path, f'\n#include "{header}"\n')
+        return layers.check(self.root)
+
+    def test_a_lower_room_may_not_see_a_higher_one(self):
+        self.expect(self.include("agent/model/a.c", "agent/manifest/b.h"), "agent/model/a.c:2:", "may not")
+
+    def test_equals_never_see_each_other(self):
+        self.expect(self.include("agent/image/a.c", "agent/manifest/b.h"), "image may not include")
+
+    def test_the_shim_sees_the_protocol_and_no_more(self):
+        self.assertEqual(self.include("agent/shim/a.c", "agent/sandbox/protocol.h"), [])
+        self.expect(self.include("agent/shim/a.c", "agent/sandbox/sandbox.h"), "shim may not include")
+
+    def test_fetch_sees_common_only(self):
+        self.assertEqual(self.include("agent/fetch/a.c", "common/file.h"), [])
+        self.expect(self.include("agent/fetch/a.c", "agent/model/pod.h"), "fetch may not include")
+
+    def test_the_agent_sees_all_rooms_but_no_program(self):
+        self.assertEqual(self.include("agent/agent.c", "agent/supervise/supervise.h"), [])
+        self.expect(self.include("agent/agent.c", "agent/cli/cli.h"), "agent may not include")
+
+    def test_a_room_without_a_rank_is_noticed(self):
+        self.expect(self.include("agent/attic/a.c", "common/file.h"), "no room that has a rank")
+
+    def test_a_header_that_is_not_there_is_noticed(self):
+        self.put("common/a.c", '#include "file.h"\n')
+        self.expect(layers.check(self.root), "is not there")
+
+    def test_a_library_is_seen_where_it_is_named_only(self):
+        self.put("agent/fetch/a.c", "#include <archive.h>\n")
+        self.assertEqual(layers.check(self.root), [])
+        self.put("agent/model/a.c", "#include <archive.h>\n")
+        self.expect(layers.check(self.root), "<archive.h> is not for this file")
+
+    def test_a_comment_includes_nothing(self):
+        self.put("common/a.c", '/*\n#include "agent/agent.h"\n*/\n')
+        self.assertEqual(layers.check(self.root), [])
+
+
+class Words(Lint):
+    def check(self, line):
+        self.put("common/a.c", f"int f(void) {{\n        {line}\n}}\n")
+        return words.check(self.root)
+
+    def test_calls_that_are_never_right(self):
+        for call in ('system("ls");', 'return popen("ls", "r");', "strcpy(a, b);", "sprintf(a, b);"):
+            self.expect(self.check(call), "common/a.c:2:")
+
+    def test_names_that_look_alike_are_fine(self):
+        for line in ("file_system(a);", 'say("system(1)");', "/* system(x) */", "x->open(y);", "snprintf(a);"):
+            self.assertEqual(self.check(line), [])
+
+    def test_descriptors_close_on_exec(self):
+        self.expect(self.check("fd = open(path, O_RDONLY);"), "open() without O_CLOEXEC")
+        self.expect(self.check("fd = socket(AF_UNIX, type(1), 0);"), "SOCK_CLOEXEC")
+        self.expect(self.check("r = pipe(fds);"), "cannot close on exec")
+        self.expect(self.check('f = fopen(path, "r");'), "'e'")
+        self.assertEqual(self.check("fd = open(path, flags(1) |\n O_CLOEXEC);"), [])
+        self.assertEqual(self.check('f = fopen(path, "re");'), [])
+
+    def test_paths_of_a_machine(self):
+        self.put("README.md", "see /" + "root/notes\n")
+        self.expect(words.check(self.root), "README.md:1:", "somebody's machine")
+        self.put("README.md", "see /proc/1/root/etc\n")
+        self.assertEqual(words.check(self.root), [])
+
+    def test_notes_to_oneself(self):
+        self.expect(self.check("/* TO" + "DO: more */"), "a note to oneself")
+
+
+class Shape(Lint):
+    def test_code_without_a_licence_line(self):
+        self.put("common/a.c", "int a;\n")
+        self.expect(shape.check_licences(self.root), "common/a.c:1:")
+        self.put("common/a.c", LICENCE)
+        self.assertEqual(shape.check_licences(self.root), [])
+
+    def test_scripts_and_examples_are_code_too(self):
+        self.put("tests/x", "#!/usr/bin/env bash\n")
+        self.expect(shape.check_licences(self.root), "tests/x:1:")
+        self.put("tests/x", "")
+        self.put("manifests/a.yaml", "kind: Pod\n")
+        self.expect(shape.check_licences(self.root), "manifests/a.yaml:1:")
+
+    def test_a_header_without_a_guard(self):
+        self.put("common/a.h", LICENCE)
+        self.expect(shape.check_guards(self.root), "#pragma once")
+
+    def test_a_function_that_is_too_long(self):
+        body = "        x();\n" * (shape.FUNCTION_LINES_MAX - 2)
+        self.put("common/a.c", f"static int f(int a) {{\n{body}}}\n")
+        self.assertEqual(shape.check_lengths(self.root), [])
+        self.put("common/a.c", f"int b;\n\nstatic int f(int a,\n             int b) {{\n{body}}}\n")
+        self.expect(shape.check_lengths(self.root), "common/a.c:3: f() has 81 lines")
+
+    def test_a_prototype_begins_no_function(self):
+        self.put("common/a.c", "int g(int a,\n      int b);\n" + "\n" * 100 + "int h(void) {\n}\n")
+        self.assertEqual(shape.check_lengths(self.root), [])
+
+    def test_a_file_that_is_too_long(self):
+        self.put("common/a.c", "int a;\n" * (shape.FILE_LINES_MAX + 1))
+        self.expect(shape.check_lengths(self.root), "has 801 lines")
+
+
+class Tools(Lint):
+    def test_names_that_two_objects_define(self):
+        for name, function in (("a", "f"), ("b", "g"), ("c", "f")):
+            self.put(f"build/x/{name}.c", f"int {function}(void);\nint {function}(void) {{\n        return 0;\n}}\n")
+        build = os.path.join(self.root, "build")
+        subprocess.run(["clang", "-c", "a.c", "b.c", "c.c"], cwd=f"{build}/x", check=True)
+        subprocess.run(["ar", "rc", "libx.a", "a.o", "b.o"], cwd=f"{build}/x", check=True)
+        self.assertEqual(tools.check_names(self.root, build), [])
+        subprocess.run(["ar", "rc", "libx.a", "c.o"], cwd=f"{build}/x", check=True)
+        self.expect(tools.check_names(self.root, build), "f is defined in a.o and c.o")
+
+    def test_the_format(self):
+        shutil.copy(os.path.join(TOP, ".clang-format"), self.root)
+        self.put("common/a.c", "int a;\n")
+        self.assertEqual(tools.check_format(self.root), [])
+        self.put("common/a.c", "int  a ;\n")
+        self.assertIn("common/a.c:1", "\n".join(tools.check_format(self.root)))
+
+    def test_the_shell(self):
+        self.put("tests/x", "#!/usr/bin/env bash\necho \"$1\"\n")
+        self.assertEqual(tools.check_shell(self.root), [])
+        self.put("tests/x", "#!/usr/bin/env bash\nrm -rf $1/*\n")
+        self.assertIn("SC2086", "\n".join(tools.check_shell(self.root)))
+
+    def test_the_spelling(self):
+        self.put("README.md", "received\n")
+        self.assertEqual(tools.check_spelling(self.root), [])
+        self.put("README.md", "rec" + "ieved\n")
+        self.assertIn("README.md:1", "\n".join(tools.check_spelling(self.root)))
+
+    def test_clang_tidy(self):
+        shutil.copy(os.path.join(TOP, ".clang-tidy"), self.root)
+        source = self.put("common/a.c", "int f(int a);\nint f(int a) {\n        return a + 1;\n}\n")
+        self.put("build/compile_commands.json",
+                 f'[{{"directory": "{self.root}", "command": "clang -c {source}", "file": "{source}"}}]')
+        build = os.path.join(self.root, "build")
+        self.assertEqual(tools.check_tidy(self.root, build), [])
+        self.put("common/a.c", "int Bad_Name(int a);\nint Bad_Name(int a) {\n        return 1 / (a - a);\n}\n")
+        os.utime(source, (2**31 - 1, 2**31 - 1))
+        self.assertIn("readability-identifier-naming", "\n".join(tools.check_tidy(self.root, build)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node for a test: directories of its own, an agent in them, and what the test must leave behind: nothing."""
+
+import http.client
+import itertools
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+import specs
+import world
+from world import wait
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("MAINSTAY_BUILD", os.path.join(TOP, "build-test")))
+NODE_NAME = "node1"
+
+_count = itertools.count(1)
+
+
+def program(name):
+    return os.path.join(BUILD, "agent", name)
+
+
+class SocketConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=10)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Node:
+    """One agent and its directories. Names of pods are taken with and without the node's suffix."""
+
+    def __init__(self, archive=None, config=None, start=True):
+        self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
+        for name in ("manifests", "state", "run", "log", "staging", "data"):
+            path = os.path.join(self.directory, name)
+            os.mkdir(path)
+            setattr(self, name, path)
+        self.cgroup_root = f"/mainstay-test-{os.getpid()}-{next(_count)}"
+        self.socket = os.path.join(self.run, "mainstay.sock")
+        self.stderr = os.path.join(self.directory, "agent.stderr")
+        self.config = os.path.join(self.directory, "config.yaml")
+        self.archive = archive
+        self.agent = None
+        self.write_config(**(config or {}))
+        if archive:
+            self.preload(archive)
+        if start:
+            self.start()
+
+    # The agent
+
+    def write_config(self, **fields):
+        document = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+                    "cgroupRoot": self.cgroup_root,
+                    "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"}, **fields}
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(specs.text(document))
+
+    def environment(self):
+        reports = os.path.join(self.directory, "sanitizer")
+        return {**os.environ, "PATH": "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin",
+                "ASAN_OPTIONS": f"log_path={reports}:detect_leaks=1:quarantine_size_mb=4:"
+                                "allocator_release_to_os_interval_ms=100",
+                "UBSAN_OPTIONS": f"log_path={reports}:print_stacktrace=1"}
+
+    def command(self):
+        return [program("mainstayd"), "--config", self.config, "--manifest-dir", self.manifests,
+                "--state-dir", self.state, "--run-dir", self.run, "--log-dir", self.log,
+                "--node-name", NODE_NAME]
+
+    def spawn(self):
+        """A process of the agent's; the test's own business."""
+        with open(self.stderr, "a", encoding="utf-8") as stderr:
+            return subprocess.Popen(self.command(), env=self.environment(), cwd=self.directory,
+                                    stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr)
+
+    def start(self, ready=True):
+        self.agent = self.spawn()
+        if ready:
+            wait(self.is_ready, lambda: f"the agent is ready; it said:\n{self.said()}")
+
+    def is_ready(self):
+        assert self.agent.poll() is None, self.obituary()
+        try:
+            return self.get("/readyz")[0] == 200
+        except (OSError, http.client.HTTPException):
+            return False
+
+    def obituary(self):
+        return "\n".join([f"the agent ended with {self.agent.returncode}; it said:", self.said()[-4000:],
+                          *self.sanitizer_reports()])
+
+    def kill9(self):
+        self.agent.kill()
+        self.agent.wait()
+
+    def restart(self, ready=True):
+        """SIGKILL, and a new agent."""
+        self.kill9()
+        self.start(ready)
+
+    def stop(self):
+        """SIGTERM; gives the exit status."""
+        self.agent.terminate()
+        return self.agent.wait(30)
+
+    def said(self):
+        return world.read(self.stderr) or ""
+
+    def complaints(self):
+        """All that the agent says of what is wrong: to a person at the command line, and in its log."""
+        return self.cli("get", "pods", "-A").stdout + self.cli("get", "pods", "-A").stderr + self.said()
+
+    # Manifests
+
+    def path(self, file):
+        return os.path.join(self.manifests, file)
+
+    def stage(self, content):
+        """A file outside the directory that is ready to be renamed into it."""
+        if isinstance(content, dict):
+            content = specs.text(content)
+        if isinstance(content, str):
+            content = content.encode()
+        fd, path = tempfile.mkstemp(dir=self.staging)
+        with os.fdopen(fd, "wb") as file:
+            file.write(content)
+        return path
+
+    def drop(self, content, file=None):
+        """Renames a manifest into place; a pod's file is called as the pod unless told."""
+        file = file or content["metadata"]["name"] + ".yaml"
+        os.rename(self.stage(content), self.path(file))
+        return file
+
+    def write(self, content, file):
+        """Writes in place, as an editor that does not know better."""
+        with open(self.path(file), "w", encoding="utf-8") as out:
+            out.write(specs.text(content) if isinstance(content, dict) else content)
+
+    def remove(self, name):
+        os.unlink(self.path(name if name.endswith(".yaml") else name + ".yaml"))
+
+    def preload(self, archive, name=None):
+        """Makes an image archive available, by rename."""
+        directory = os.path.join(self.state, "preload")
+        os.makedirs(directory, exist_ok=True)
+        target = os.path.join(directory, name or os.path.basename(archive))
+        try:
+            os.link(archive, target + ".part")
+        except OSError:
+            shutil.copy(archive, target + ".part")
+        os.rename(target + ".part", target)
+
+    # What the agent reports
+
+    def get(self, path):
+        connection = SocketConnection(self.socket)
+        try:
+            connection.request("GET", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        except OSError:
+            assert self.agent.poll() is None, self.obituary()
+            raise
+        finally:
+            connection.close()
+
+    def cli(self, *words, **options):
+        return subprocess.run([program("mainstay"), "--socket", self.socket, *words], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                              env=self.environment(), **options)
+
+    def pods(self):
+        status, body = self.get("/pods")
+        assert status == 200, body
+        return json.loads(body).get("items") or []
+
+    def pod(self, name, namespace="default"):
+        for pod in self.pods():
+            metadata = pod["metadata"]
+            if metadata["name"] in (name, f"{name}-{NODE_NAME}") and metadata["namespace"] == namespace:
+                return pod
+        return None
+
+    def status(self, name, container="main"):
+        """The status of a container, {} while there is none."""
+        pod = self.pod(name)
+        for status in (pod or {}).get("status", {}).get("containerStatuses", []):
+            if status["name"] == container:
+                return status
+        return {}
+
+    def wait_pod(self, name, predicate, what, deadline=30.0):
+        """Waits until the pod is there and as it should be; gives it."""
+        def look():
+            pod = self.pod(name)
+            return pod if pod and predicate(pod) else None
+        return wait(look, lambda: f"{name}: {what}; it is:\n{json.dumps(self.pod(name), indent=1)}\n"
+                                  f"the agent said:\n{self.said()[-4000:]}", deadline)
+
+    def wait_running(self, name, deadline=30.0):
+        return self.wait_pod(name, is_running, "is running", deadline)
+
+    def wait_phase(self, name, phase, deadline=30.0):
+        return self.wait_pod(name, lambda pod: pod["status"].get("phase") == phase, f"is {phase}", deadline)
+
+    def wait_gone(self, name, deadline=30.0):
+        wait(lambda: not self.pod(name), lambda: f"{name} is gone; it is {self.pod(name)}", deadline)
+
+    def wait_waiting(self, name, reason, container="main", deadline=30.0):
+        """Waits for a waiting state with a reason; gives its message."""
+        def is_so(pod):
+            return any(status["name"] == container and
+                       status["state"].get("waiting", {}).get("reason") == reason
+                       for status in pod["status"].get("containerStatuses", []))
+        self.wait_pod(name, is_so, f"waits, {reason}", deadline)
+        return self.status(name, container)["state"].get("waiting", {}).get("message", "")
+
+    def wait_restarts(self, name, count, container="main", deadline=30.0):
+        """Waits for a container that runs with at least so many restarts; gives its status."""
+        self.wait_pod(name, lambda pod: any(
+            status["name"] == container and status["restartCount"] >= count and "running" in status["state"]
+            for status in pod["status"].get("containerStatuses", [])), f"runs, restarted {count} times", deadline)
+        return self.status(name, container)
+
+    def launch(self, pod):
+        """Drops a pod and waits until it runs; gives it as reported."""
+        self.drop(pod)
+        return self.wait_running(pod["metadata"]["name"])
+
+    # What the world says
+
+    def pod_cgroup(self, name):
+        pod = self.pod(name)
+        directory = {"Guaranteed": "", "Burstable": "/burstable", "BestEffort": "/besteffort"}
+        return (f"{self.cgroup_root}/kubepods{directory[pod['status']['qosClass']]}"
+                f"/pod{pod['metadata']['uid']}")
+
+    def container_id(self, name, container="main"):
+        return self.status(name, container)["containerID"].removeprefix("mainstay://")
+
+    def container_cgroup(self, name, container="main"):
+        return f"{self.pod_cgroup(name)}/{self.container_id(name, container)}"
+
+    def find_init(self, name, container="main"):
+        """The first process of a container, by its control group; None where there is none."""
+        inits = [pid for pid in world.cgroup_pids(self.container_cgroup(name, container))
+                 if world.is_container_init(pid)]
+        assert len(inits) <= 1, f"{name} has more than one first process: {inits}"
+        return inits[0] if inits else None
+
+    def init(self, name, container="main"):
+        return wait(lambda: self.find_init(name, container), f"{name}/{container} has a process")
+
+    def shim(self, name):
+        """The pid of the pod's shim, by its command line."""
+        uid = self.pod(name)["metadata"]["uid"]
+        found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
+        assert len(found) == 1, f"shims of {name}: {found}"
+        return found[0]
+
+    def shims(self):
+        return [pid for pid in world.pids() if self.is_ours(pid) and "mainstay-shim" in world.cmdline(pid)[0]]
+
+    def is_ours(self, pid):
+        return world.is_alive(pid) and any(self.directory in word for word in world.cmdline(pid))
+
+    def log_directory(self, name):
+        metadata = self.pod(name)["metadata"]
+        return os.path.join(self.log, "pods", f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}")
+
+    def log_lines(self, name, container="main", attempt=0):
+        """What a container's log file holds, line by line as they are on disk."""
+        text = world.read(os.path.join(self.log_directory(name), container, f"{attempt}.log"))
+        return (text or "").splitlines()
+
+    def logged(self, name, container="main", attempt=0):
+        """The messages alone."""
+        return [line.split(" ", 3)[3] for line in self.log_lines(name, container, attempt)]
+
+    # The end
+
+    def finish(self):
+        """Removes all pods, stops the agent, and fails unless nothing is left. Cleans up in any case."""
+        problems = []
+        try:
+            self.remove_all()
+            problems += self.leftovers()
+        except (AssertionError, OSError, http.client.HTTPException) as error:
+            problems.append(str(error))
+        problems += self.end_agent()
+        problems += self.sanitizer_reports()
+        said = self.said()
+        self.clean_up()
+        assert not problems, "\n".join(problems) + f"\nthe agent said:\n{said[-6000:]}"
+
+    def remove_all(self):
+        if self.agent is None or self.agent.poll() is not None:
+            self.start()
+        for entry in os.scandir(self.manifests):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
+        wait(lambda: not self.pods(), lambda: f"all pods are gone; there are {json.dumps(self.pods())[:4000]}", 60)
+        wait(lambda: not self.leftovers(), lambda: "nothing is left; there is\n" + "\n".join(self.leftovers()), 20)
+
+    def leftovers(self):
+        """What is there that should have gone with the last pod."""
+        found = [f"mount {mount['at']}" for mount in world.mounts()
+                 if self.directory in mount["at"] and mount["at"] != self.run]
+        found += [f"cgroup {path}" for path in world.cgroups_below(self.cgroup_root) if "/pod" in path]
+        found += [f"process {pid} {world.cmdline(pid)}" for pid in world.pids()
+                  if pid != self.agent.pid and self.is_ours(pid)]
+        found += [f"process {pid} {world.cmdline(pid)} in a cgroup" for pid in world.pids_of_root(self.cgroup_root)
+                  if pid != self.agent.pid and world.is_alive(pid)]
+        for directory in (f"{self.run}/pods", f"{self.state}/pods", f"{self.log}/pods", f"{self.log}/containers"):
+            if os.path.isdir(directory):
+                found += [f"file {directory}/{name}" for name in os.listdir(directory)]
+        return found
+
+    def end_agent(self):
+        if self.agent.poll() is not None:
+            return [f"the agent had ended with {self.agent.returncode}"]
+        try:
+            status = self.stop()
+        except subprocess.TimeoutExpired:
+            self.kill9()
+            return ["the agent did not end on SIGTERM"]
+        return [] if status == 0 else [f"the agent ended with status {status}"]
+
+    def sanitizer_reports(self):
+        """A process that is killed while it looks for its leaks leaves a line that is no report."""
+        names = [name for name in os.listdir(self.directory) if name.startswith("sanitizer.")]
+        said = [world.read(os.path.join(self.directory, name)) for name in names] + [self.said()]
+        return [text for text in said if re.search(r"Sanitizer:|runtime error:", text)]
+
+    def clean_up(self):
+        """By force, so that one failure does not become the next one's."""
+        if self.agent and self.agent.poll() is None:
+            self.kill9()
+        for _ in range(500):
+            found = [pid for pid in world.pids() if self.is_ours(pid)] + world.pids_of_root(self.cgroup_root)
+            if not [pid for pid in found if world.is_alive(pid)]:
+                break
+            world.kill_all(found)
+            signal.sigtimedwait([], 0.01)
+        for mount in reversed(world.mounts()):
+            if self.directory in mount["at"]:
+                subprocess.run(["umount", "--lazy", mount["at"]], check=False)
+        for _ in range(100):
+            try:
+                world.remove_cgroups(self.cgroup_root)
+                break
+            except OSError:
+                signal.sigtimedwait([], 0.01)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def is_running(pod):
+    """All containers run, and the pod says so."""
+    statuses = pod["status"].get("containerStatuses", [])
+    return pod["status"].get("phase") == "Running" and len(statuses) == len(pod["spec"]["containers"]) and \
+        all("running" in status["state"] for status in statuses)
+
+
+def condition(pod, kind):
+    return next(c for c in pod["status"]["conditions"] if c["type"] == kind)

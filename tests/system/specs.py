@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests, built of a few words."""
+
+import yaml
+
+IMAGE = "docker.io/library/busybox:1"
+
+# Runs until it is told to stop, and then stops at once: a shell that is pid 1 needs a trap to hear SIGTERM.
+IDLE = "trap 'exit 0' TERM; sleep 100000 & wait"
+
+
+def container(name="main", script=IDLE, **fields):
+    return {"name": name, "image": IMAGE, "imagePullPolicy": "IfNotPresent",
+            "command": ["/bin/sh", "-c", script], **fields}
+
+
+def pod(name, *containers, metadata=None, **spec):
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(metadata or {})},
+            "spec": {"hostNetwork": True, "terminationGracePeriodSeconds": 2,
+                     "containers": list(containers) or [container()], **spec}}
+
+
+def script_pod(name, script, **spec):
+    return pod(name, container(script=script), **spec)
+
+
+def host_path(name, path, **fields):
+    return {"name": name, "hostPath": {"path": str(path), **fields}}
+
+
+def mount(name, path, **fields):
+    return {"name": name, "mountPath": path, **fields}
+
+
+def text(*documents):
+    return yaml.safe_dump_all(documents, sort_keys=False)

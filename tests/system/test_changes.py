@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests that change, move and go: what stops, how it is stopped, and what does not stop."""
+
+import copy
+import os
+import time
+
+import specs
+import world
+
+
+def identity(node, name, container="main"):
+    pid = node.init(name, container)
+    return pid, world.start_time(pid)
+
+
+def test_a_file_that_is_removed_ends_its_pod(node):
+    node.launch(specs.pod("web"))
+    pid, shim = node.init("web"), node.shim("web")
+    node.remove("web")
+    node.wait_gone("web")
+    world.wait(lambda: not world.is_alive(pid) and not world.is_alive(shim), "its processes are gone")
+
+
+def test_sigterm_comes_first_and_what_it_does_is_waited_for(node):
+    node.launch(specs.pod("polite", specs.container(
+        script="trap 'sleep 0.3; echo done > /v/done; exit 0' TERM; sleep 100000 & wait",
+        volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
+        terminationGracePeriodSeconds=20))
+    node.remove("polite")
+    node.wait_gone("polite")
+    assert world.read(f"{node.data}/done") == "done\n"
+
+
+def test_who_does_not_hear_sigterm_is_killed_when_the_grace_is_over(node):
+    node.launch(specs.pod("deaf", specs.container(script="trap '' TERM; while :; do sleep 0.1; done"),
+                          terminationGracePeriodSeconds=3))
+    pid = node.init("deaf")
+    begun = time.monotonic()
+    node.remove("deaf")
+    node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    assert world.is_alive(pid)
+    node.wait_gone("deaf")
+    assert not world.is_alive(pid)
+    assert time.monotonic() - begun >= 2.9, "it had its time"
+
+
+def test_an_edit_replaces_the_pod(node):
+    old = node.launch(specs.script_pod("web", "echo old; " + specs.IDLE))
+    pid = node.init("web")
+    node.drop(specs.script_pod("web", "echo new; " + specs.IDLE))
+    new = node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old["metadata"]["uid"] and
+                        pod["status"]["phase"] == "Running", "is the new one")
+    world.wait(lambda: not world.is_alive(pid), "the old process is gone")
+    world.wait(lambda: node.logged("web") == ["new"], "the new one has spoken")
+    assert len(node.pods()) == 1
+    assert new["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_the_new_pod_does_not_start_before_the_old_one_has_ended(node):
+    def spec(word):
+        return specs.pod("turns", specs.container(
+            script=f"mkdir /v/held || echo clash >> /v/clash; echo {word} >> /v/order; "
+                   "trap 'sleep 0.5; rmdir /v/held; exit 0' TERM; sleep 100000 & wait",
+            volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
+            terminationGracePeriodSeconds=20)
+    node.launch(spec("one"))
+    world.wait(lambda: world.read(f"{node.data}/order") == "one\n", "the first has begun")
+    node.drop(spec("two"))
+    world.wait(lambda: world.read(f"{node.data}/order") == "one\ntwo\n", "the second has begun")
+    assert not os.path.exists(f"{node.data}/clash")
+
+
+def test_labels_and_annotations_change_without_a_restart(node):
+    pod = specs.pod("web", metadata={"labels": {"tier": "one"}})
+    node.launch(pod)
+    before = identity(node, "web")
+    pod["metadata"].update(labels={"tier": "two"}, annotations={"note": "new"})
+    node.drop(pod)
+    changed = node.wait_pod("web", lambda pod: pod["metadata"].get("labels") == {"tier": "two"}, "has the label")
+    assert changed["metadata"]["annotations"]["note"] == "new"
+    assert identity(node, "web") == before
+    assert node.status("web")["restartCount"] == 0
+
+
+def test_touching_and_reformatting_changes_nothing(node):
+    pod = specs.pod("web")
+    node.launch(pod)
+    before = identity(node, "web")
+    uid = node.pod("web")["metadata"]["uid"]
+    node.drop("# a comment\n" + specs.text(pod) + "\n\n", "web.yaml")
+    os.utime(node.path("web.yaml"))
+    node.launch(specs.pod("later"))
+    assert identity(node, "web") == before
+    assert node.pod("web")["metadata"]["uid"] == uid
+
+
+def test_renaming_the_file_restarts_nothing(node):
+    node.launch(specs.pod("web"))
+    before = identity(node, "web")
+    os.rename(node.path("web.yaml"), node.path("renamed.yaml"))
+    node.launch(specs.pod("later"))
+    assert identity(node, "web") == before
+    os.rename(node.path("renamed.yaml"), node.path("web.yaml"))
+    node.launch(specs.pod("latest"))
+    assert identity(node, "web") == before
+
+
+def test_a_pod_that_comes_back_while_it_is_being_stopped_runs_again(node):
+    pod = specs.pod("back", specs.container(
+        script="echo up >> /v/log; trap 'sleep 0.5; echo down >> /v/log; exit 0' TERM; sleep 100000 & wait",
+        volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
+        terminationGracePeriodSeconds=20)
+    node.launch(pod)
+    world.wait(lambda: world.read(f"{node.data}/log") == "up\n", "it has begun")
+    first = node.init("back")
+    node.remove("back")
+    node.wait_pod("back", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    node.drop(pod)
+    world.wait(lambda: world.read(f"{node.data}/log") == "up\ndown\nup\n", "it ran, ended and ran again")
+    node.wait_running("back")
+    assert node.init("back") != first
+
+
+def test_pods_come_and_go_together(node):
+    names = [f"p{i}" for i in range(12)]
+    for name in names:
+        node.drop(specs.pod(name))
+    for name in names:
+        node.wait_running(name)
+    for name in names[::2]:
+        node.remove(name)
+    for name in names[::2]:
+        node.wait_gone(name)
+    for name in names[1::2]:
+        assert node.status(name)["restartCount"] == 0
+        assert node.init(name)
+
+
+def test_of_two_files_with_one_pod_the_running_one_keeps_the_name(node):
+    pod = specs.pod("web")
+    node.drop(pod, "b.yaml")
+    node.wait_running("web")
+    before = identity(node, "web")
+    other = copy.deepcopy(pod)
+    other["spec"]["containers"][0]["command"] = ["/bin/sleep", "1000"]
+    node.drop(other, "a.yaml")
+    world.wait(lambda: "a.yaml" in node.complaints() and "b.yaml" in node.complaints(), "the other file is named")
+    assert identity(node, "web") == before
+    assert len(node.pods()) == 1
+    node.remove("b.yaml")
+    world.wait(lambda: node.pod("web") and world.cmdline(node.find_init("web") or 0) == ["/bin/sleep", "1000"],
+               "the other takes its place")
+
+
+def test_the_directory_may_go_and_come_back(node):
+    node.launch(specs.pod("web"))
+    before = identity(node, "web")
+    os.rename(node.manifests, node.manifests + ".away")
+    node.wait_running("web")
+    os.rename(node.manifests + ".away", node.manifests)
+    node.launch(specs.pod("later"))
+    assert identity(node, "web") == before
+
+
+def test_after_the_last_pod_nothing_is_left(node):
+    mounts = [specs.mount(name, f"/{name}") for name in ("disk", "memory", "host")]
+    node.drop(specs.pod(
+        "full", specs.container("a", volumeMounts=mounts, resources={"limits": {"cpu": "100m", "memory": "32Mi"}}),
+        specs.container("b", "exit 1"), volumes=[
+            {"name": "disk", "emptyDir": {}}, {"name": "memory", "emptyDir": {"medium": "Memory"}},
+            specs.host_path("host", node.data)]))
+    node.wait_waiting("full", "CrashLoopBackOff", "b")
+    assert node.leftovers(), "while it runs there is something"
+    node.remove_all()
+    assert node.leftovers() == []

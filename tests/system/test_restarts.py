@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens when a container ends: policies, counts, last states, back-off, phases."""
+
+import os
+
+import pytest
+import specs
+import world
+from harness import condition
+
+
+def ends_with(code, policy):
+    return specs.script_pod("ender", f"exit {code}", restartPolicy=policy)
+
+
+@pytest.mark.parametrize("policy,code,phase,reason", [
+    ("Never", 0, "Succeeded", "Completed"),
+    ("Never", 3, "Failed", "Error"),
+    ("OnFailure", 0, "Succeeded", "Completed"),
+])
+def test_a_container_that_is_not_restarted_is_reported_as_it_ended(node, policy, code, phase, reason):
+    node.drop(ends_with(code, policy))
+    pod = node.wait_phase("ender", phase)
+    status = node.status("ender")
+    ended = status["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (code, reason)
+    assert ended["startedAt"] <= ended["finishedAt"]
+    assert ended["containerID"] == status["containerID"]
+    assert status["restartCount"] == 0
+    assert not status["ready"]
+    assert condition(pod, "Ready")["status"] == "False"
+    assert condition(pod, "Ready")["reason"] == ("PodCompleted" if code == 0 else "PodFailed")
+
+
+@pytest.mark.parametrize("policy,code", [("Always", 0), ("Always", 4), ("OnFailure", 4)])
+def test_a_container_that_is_restarted_counts_and_remembers(node, policy, code):
+    node.drop(specs.pod("again", specs.container(
+        script=f"[ -e /v/tried ] || {{ touch /v/tried; exit {code}; }}; " + specs.IDLE,
+        volumeMounts=[specs.mount("v", "/v")]), volumes=[{"name": "v", "emptyDir": {}}], restartPolicy=policy))
+    status = node.wait_restarts("again", 1)
+    ended = status["lastState"]["terminated"]
+    assert status["restartCount"] == 1
+    assert ended["exitCode"] == code
+    assert ended["reason"] == ("Completed" if code == 0 else "Error")
+    assert ended["containerID"] != status["containerID"]
+    assert status["ready"]
+
+
+@pytest.mark.parametrize("code", [1, 127, 143, 255])
+def test_an_exit_code_is_exact(node, code):
+    node.drop(ends_with(code, "Never"))
+    node.wait_phase("ender", "Failed")
+    assert node.status("ender")["state"]["terminated"]["exitCode"] == code
+
+
+def test_a_first_process_that_is_killed_ends_with_137(node):
+    node.launch(specs.script_pod("victim", specs.IDLE, restartPolicy="Never"))
+    world.kill_all([node.init("victim")])
+    node.wait_phase("victim", "Failed")
+    assert node.status("victim")["state"]["terminated"]["exitCode"] == 137
+
+
+def test_a_container_that_always_fails_is_held_back(node):
+    node.drop(ends_with(5, "Always"))
+    message = node.wait_waiting("ender", "CrashLoopBackOff")
+    assert message.startswith("back-off 1s restarting failed container=main")
+    status = node.status("ender")
+    assert status["lastState"]["terminated"]["exitCode"] == 5
+    assert status["restartCount"] >= 1, "the first restart is immediate"
+    assert not status["ready"]
+    assert node.pod("ender")["status"]["phase"] == "Running"
+    node.wait_pod("ender", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "goes on trying")
+
+
+def test_back_off_holds_for_success_too(node):
+    node.drop(ends_with(0, "Always"))
+    node.wait_waiting("ender", "CrashLoopBackOff")
+    assert node.status("ender")["lastState"]["terminated"]["reason"] == "Completed"
+
+
+def test_each_restart_takes_the_time_that_was_agreed(make_node):
+    node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "3s"}})
+    node.drop(ends_with(1, "Always"))
+    node.wait_waiting("ender", "CrashLoopBackOff")
+    assert "back-off 3s" in node.status("ender")["state"]["waiting"]["message"]
+
+
+def test_one_container_s_end_does_not_touch_the_other(node):
+    node.launch(specs.pod("two", specs.container("dies"), specs.container("lives")))
+    lives = node.init("two", "lives")
+    world.kill_all([node.init("two", "dies")])
+    node.wait_restarts("two", 1, "dies")
+    assert node.init("two", "lives") == lives
+    assert node.status("two", "lives")["restartCount"] == 0
+
+
+@pytest.mark.parametrize("codes,phase", [((0, 0), "Succeeded"), ((0, 1), "Failed")])
+def test_the_phase_is_that_of_all_containers(node, codes, phase):
+    node.drop(specs.pod("both", specs.container("a", f"exit {codes[0]}"), specs.container("b", f"exit {codes[1]}"),
+                        restartPolicy="Never"))
+    node.wait_phase("both", phase)
+
+
+def test_a_pod_is_running_while_one_container_is(node):
+    node.drop(specs.pod("both", specs.container("done", "exit 0"), specs.container("on"), restartPolicy="Never"))
+    pod = node.wait_pod("both", lambda pod: any("terminated" in status["state"]
+                                                for status in pod["status"].get("containerStatuses", [])) and
+                        any("running" in status["state"] for status in pod["status"]["containerStatuses"]),
+                        "is half done")
+    assert pod["status"]["phase"] == "Running"
+    assert condition(pod, "ContainersReady")["reason"] == "ContainersNotReady"
+
+
+def test_a_restarted_container_begins_with_a_fresh_root(node):
+    node.launch(specs.script_pod("fresh", "[ -e /mark ] && exit 9; touch /mark; " + specs.IDLE))
+    world.kill_all([node.init("fresh")])
+    status = node.wait_restarts("fresh", 1)
+    assert status["restartCount"] == 1
+    assert status["lastState"]["terminated"]["exitCode"] == 137
+
+
+def test_of_ended_attempts_nothing_but_the_last_log_is_left(node):
+    node.launch(specs.script_pod("tidy", "echo up; " + specs.IDLE))
+    for count in range(1, 4):
+        world.kill_all([node.init("tidy")])
+        node.wait_restarts("tidy", count)
+    group = node.pod_cgroup("tidy")
+    world.wait(lambda: len({os.path.basename(path) for path in world.cgroups_below(group)}) == 1,
+               lambda: f"one group is left: {world.cgroups_below(group)}")
+    uid = node.pod("tidy")["metadata"]["uid"]
+    for directory in (f"{node.run}/pods/{uid}/containers/main", f"{node.state}/pods/{uid}/containers/main"):
+        world.wait(lambda path=directory: os.listdir(path) == ["3"], "one attempt's directory is left")

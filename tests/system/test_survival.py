@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents and shims that die at any moment: nothing is lost, nothing is started twice."""
+
+import os
+import random
+import subprocess
+import time
+
+import specs
+import world
+from harness import is_running
+
+
+def identities(node, names):
+    return {name: (pid, world.start_time(pid)) for name in names for pid in [node.init(name)]}
+
+
+def starter(node, name, script=specs.IDLE, **spec):
+    """A pod that writes a line each time that its container starts."""
+    return specs.pod(name, specs.container(script=f"echo {name} >> /v/starts; {script}",
+                                           volumeMounts=[specs.mount("v", "/v")]),
+                     volumes=[specs.host_path("v", node.data)], **spec)
+
+
+def starts(node):
+    return (world.read(f"{node.data}/starts") or "").split()
+
+
+def test_a_killed_agent_s_pods_run_on_and_its_successor_finds_them(node):
+    names = [f"p{i}" for i in range(5)]
+    for name in names:
+        node.drop(starter(node, name))
+    for name in names:
+        node.wait_running(name)
+    before = identities(node, names)
+    pods = {name: node.pod(name) for name in names}
+    node.kill9()
+    assert all(world.is_alive(pid) for pid, _ in before.values())
+    node.start()
+    for name in names:
+        after = node.wait_running(name)
+        assert after["metadata"]["uid"] == pods[name]["metadata"]["uid"]
+        assert after["status"]["startTime"] == pods[name]["status"]["startTime"]
+        assert after["status"]["containerStatuses"] == pods[name]["status"]["containerStatuses"]
+    assert identities(node, names) == before
+    assert sorted(starts(node)) == names
+
+
+def test_a_stopped_agent_leaves_its_pods_running(node):
+    node.launch(specs.pod("web"))
+    before = identities(node, ["web"])
+    assert node.stop() == 0
+    assert world.is_alive(before["web"][0])
+    node.start()
+    node.wait_running("web")
+    assert identities(node, ["web"]) == before
+
+
+def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
+    node.launch(specs.pod("quits", specs.container(script="until [ -e /v/go ]; do sleep 0.02; done; exit 42",
+                                                   volumeMounts=[specs.mount("v", "/v")]),
+                          volumes=[specs.host_path("v", node.data)], restartPolicy="Never"))
+    pid = node.init("quits")
+    node.kill9()
+    with open(f"{node.data}/go", "w", encoding="utf-8"):
+        pass
+    world.wait(lambda: not world.is_alive(pid), "the container has ended")
+    time_of_end = time.time()
+    node.start()
+    node.wait_phase("quits", "Failed")
+    status = node.status("quits")
+    assert status["state"]["terminated"]["exitCode"] == 42
+    assert status["state"]["terminated"]["finishedAt"] <= time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time_of_end))
+    assert status["restartCount"] == 0
+
+
+def test_an_exit_while_the_agent_is_dead_is_followed_by_a_restart(node):
+    node.launch(starter(node, "again"))
+    pid = node.init("again")
+    node.kill9()
+    world.kill_all([pid])
+    world.wait(lambda: not world.is_alive(pid), "the container has ended")
+    node.start()
+    status = node.wait_restarts("again", 1)
+    assert status["restartCount"] == 1
+    assert status["lastState"]["terminated"]["exitCode"] == 137
+    assert starts(node) == ["again", "again"]
+
+
+def test_restart_counts_and_back_off_survive_the_agent(node):
+    node.drop(specs.script_pod("failing", "exit 7"))
+    node.wait_pod("failing", lambda pod: pod["status"].get("containerStatuses") and
+                  pod["status"]["containerStatuses"][0]["restartCount"] >= 2, "has crashed")
+    count = node.status("failing")["restartCount"]
+    node.restart()
+    node.wait_pod("failing", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= count, "counts on")
+    node.wait_waiting("failing", "CrashLoopBackOff")
+    assert node.status("failing")["lastState"]["terminated"]["exitCode"] == 7
+
+
+def test_a_file_removed_while_the_agent_is_dead_ends_its_pod(node):
+    node.launch(specs.pod("gone"))
+    node.launch(specs.pod("stays"))
+    before = identities(node, ["stays"])
+    pid = node.init("gone")
+    node.kill9()
+    node.remove("gone")
+    node.start()
+    node.wait_gone("gone")
+    world.wait(lambda: not world.is_alive(pid), "its process is gone")
+    assert identities(node, ["stays"]) == before
+
+
+def test_a_file_broken_while_the_agent_is_dead_keeps_its_pod(node):
+    pod = specs.pod("kept")
+    node.launch(pod)
+    before = identities(node, ["kept"])
+    node.kill9()
+    node.drop("this: is: no: yaml", "kept.yaml")
+    node.start()
+    node.wait_running("kept")
+    world.wait(lambda: "kept.yaml:1:" in node.complaints(), "the file is complained about")
+    assert identities(node, ["kept"]) == before
+    node.drop(pod)
+    node.launch(specs.pod("later"))
+    assert identities(node, ["kept"]) == before
+
+
+def test_a_file_edited_while_the_agent_is_dead_replaces_its_pod(node):
+    node.launch(starter(node, "edited"))
+    node.kill9()
+    node.drop(starter(node, "edited", "echo changed; " + specs.IDLE))
+    node.start()
+    world.wait(lambda: node.pod("edited") and node.logged("edited") == ["changed"], "the new one runs")
+    assert len(node.pods()) == 1
+
+
+def test_a_pod_that_was_being_stopped_when_the_agent_died_is_stopped(node):
+    node.launch(specs.pod("deaf", specs.container(script="trap '' TERM; while :; do sleep 0.1; done"),
+                          terminationGracePeriodSeconds=3))
+    pid = node.init("deaf")
+    node.remove("deaf")
+    node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    node.kill9()
+    world.wait(lambda: not world.is_alive(pid), "the shim keeps the time")
+    node.start()
+    node.wait_gone("deaf")
+
+
+def test_no_log_line_is_lost_while_the_agent_is_dead(node):
+    node.launch(specs.script_pod("counter", "i=0; while [ $i -lt 200 ]; do echo $i; i=$((i+1)); sleep 0.005; done; "
+                                 + specs.IDLE))
+    for _ in range(3):
+        node.restart()
+    world.wait(lambda: node.logged("counter")[-1:] == ["199"], "all is written")
+    assert node.logged("counter") == [str(i) for i in range(200)]
+
+
+def test_a_second_agent_on_the_same_directories_refuses(node):
+    node.launch(specs.pod("web"))
+    before = identities(node, ["web"])
+    result = subprocess.run(node.command(), env=node.environment(), check=False, text=True, timeout=60,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert result.returncode not in (0, 99)
+    assert node.run in result.stderr
+    assert node.is_ready()
+    assert identities(node, ["web"]) == before
+
+
+def test_a_killed_shim_s_pod_starts_again_and_the_exit_is_unknown(node):
+    node.launch(starter(node, "orphan"))
+    pid, shim = node.init("orphan"), node.shim("orphan")
+    world.kill_all([shim])
+    world.wait(lambda: not world.is_alive(pid), "its container is ended")
+    status = node.wait_restarts("orphan", 1)
+    assert status["restartCount"] == 1
+    ended = status["lastState"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
+    assert starts(node) == ["orphan", "orphan"]
+    assert node.shim("orphan") != shim
+
+
+def test_a_shim_killed_while_the_agent_is_dead_is_noticed(node):
+    node.launch(starter(node, "orphan"))
+    pid, shim = node.init("orphan"), node.shim("orphan")
+    node.kill9()
+    world.kill_all([shim])
+    node.start()
+    world.wait(lambda: not world.is_alive(pid), "its container is ended")
+    world.wait(lambda: starts(node) == ["orphan", "orphan"], "it is started again")
+    node.wait_running("orphan")
+    assert node.find_init("orphan") != pid
+
+
+def test_a_killed_shim_s_pod_that_is_never_restarted_has_failed(node):
+    node.launch(specs.pod("once", restartPolicy="Never"))
+    world.kill_all([node.shim("once")])
+    node.wait_phase("once", "Failed")
+    ended = node.status("once")["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
+
+
+def test_damaged_records_do_not_stop_a_start(node):
+    node.launch(specs.pod("web"))
+    before = identities(node, ["web"])
+    node.kill9()
+    for directory, _, names in os.walk(node.state):
+        for name in names:
+            if name.endswith(".json") and "/images" not in directory:
+                with open(os.path.join(directory, name), "r+b") as file:
+                    file.truncate(os.path.getsize(os.path.join(directory, name)) // 2)
+    node.start()
+    node.wait_running("web")
+    assert identities(node, ["web"]) == before
+
+
+class Chaos:
+    """Pods that come and go while the agent is killed; remembers what must be true in the end."""
+
+    def __init__(self, node, seed):
+        self.node, self.random = node, random.Random(seed)
+        self.steady, self.enders, self.count = [], {}, 0
+        self.removed = []
+
+    def add_steady(self):
+        self.count += 1
+        name = f"steady{self.count}"
+        self.node.drop(starter(self.node, name))
+        self.steady.append(name)
+
+    def add_ender(self):
+        self.count += 1
+        name, code = f"ender{self.count}", self.random.randrange(256)
+        delay = self.random.random() / 2
+        self.node.drop(starter(self.node, name, f"sleep {delay:.3f}; exit {code}", restartPolicy="Never"))
+        self.enders[name] = code
+
+    def remove(self):
+        """Takes away the oldest one, so that pods are removed in all states."""
+        if len(self.steady) > 4:
+            name = self.steady.pop(self.random.randrange(len(self.steady)))
+            self.node.remove(name)
+            self.removed.append(name)
+
+    def step(self):
+        self.random.choice([self.add_steady, self.add_ender, self.remove, self.remove, lambda: None])()
+
+    def pause(self):
+        """Some die before they are ready, some while pods start and end, some when nothing happens."""
+        end = time.monotonic() + self.random.random() * self.random.choice([0.05, 0.15, 0.4])
+        while time.monotonic() < end:
+            time.sleep(0.005)
+
+
+def test_a_hundred_kills_while_pods_come_and_go(node):
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
+    print(f"MAINSTAY_SEED={seed}")
+    chaos = Chaos(node, seed)
+    for _ in range(100):
+        chaos.step()
+        chaos.pause()
+        node.kill9()
+        chaos.step()
+        node.start(ready=False)
+    world.wait(node.is_ready, "the last agent is ready")
+
+    for name in chaos.steady:
+        node.wait_pod(name, is_running, "runs", 120)
+        assert node.status(name)["restartCount"] == 0, name
+        assert node.status(name)["lastState"] == {}, name
+        assert node.init(name)
+    for name, code in chaos.enders.items():
+        node.wait_phase(name, "Succeeded" if code == 0 else "Failed", 120)
+        ended = node.status(name)["state"]["terminated"]
+        assert ended["exitCode"] == code, (name, ended)
+    for name in chaos.removed:
+        node.wait_gone(name)
+    begun = starts(node)
+    for name in chaos.steady + list(chaos.enders):
+        assert begun.count(name) == 1, f"{name} was started {begun.count(name)} times"
+    for name in chaos.removed:
+        assert begun.count(name) <= 1, f"{name} was started {begun.count(name)} times"

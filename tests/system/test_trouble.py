@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Good manifests that cannot run: the reason is Kubernetes', the sentence is the one of whoever refused, and it is
+tried again."""
+
+import os
+import shutil
+
+import specs
+import world
+
+MISSING = "docker.io/library/missing:1"
+
+
+def test_an_image_that_may_not_be_pulled_and_is_not_there(node):
+    node.drop(specs.pod("never", specs.container(image=MISSING, imagePullPolicy="Never")))
+    assert MISSING in node.wait_waiting("never", "ErrImageNeverPull")
+    assert node.pod("never")["status"]["phase"] == "Pending"
+
+
+def test_an_image_that_is_nowhere(node):
+    node.drop(specs.pod("nowhere", specs.container(image="missing:1")))
+    node.wait_pod("nowhere", lambda pod: any(
+        status["state"].get("waiting", {}).get("reason") in ("ErrImagePull", "ImagePullBackOff") and
+        "missing:1" in status["state"]["waiting"].get("message", "")
+        for status in pod["status"].get("containerStatuses", [])), "says that there is no such image")
+    node.wait_waiting("nowhere", "ImagePullBackOff")
+
+
+def test_an_image_whose_name_is_none(node):
+    node.drop(specs.pod("misnamed", specs.container(image="Not A Name")))
+    node.wait_pod("misnamed", lambda pod: "InvalidImageName" in str(pod["status"]), "says that the name is none")
+
+
+def test_an_archive_that_appears_later_is_used(make_node, archive):
+    node = make_node(archive=None)
+    node.drop(specs.pod("early"))
+    node.wait_pod("early", lambda pod: "ErrImage" in str(pod["status"]) or "ImagePull" in str(pod["status"]),
+                  "waits for its image")
+    node.preload(archive)
+    node.wait_running("early")
+    assert node.status("early")["restartCount"] == 0
+
+
+def test_one_pod_s_missing_image_holds_up_no_other(node):
+    node.drop(specs.pod("a", specs.container(image=MISSING)))
+    node.launch(specs.pod("b"))
+    assert node.pod("a")["status"]["phase"] == "Pending"
+
+
+def test_a_command_that_is_not_in_the_image(node):
+    node.drop(specs.pod("typo", specs.container(command=["/bin/no-such-program"])))
+    message = node.wait_waiting("typo", "RunContainerError")
+    assert "/bin/no-such-program" in message and "no such file or directory" in message
+    node.wait_pod("typo", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is tried again")
+    ended = world.wait(lambda: node.status("typo")["lastState"].get("terminated") or
+                       node.status("typo")["state"].get("terminated"), "the end of an attempt is told")
+    assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
+
+
+def test_a_command_that_is_not_in_the_image_and_not_tried_again(node):
+    node.drop(specs.pod("typo", specs.container(command=["/bin/no-such-program"]), restartPolicy="Never"))
+    node.wait_phase("typo", "Failed")
+    ended = node.status("typo")["state"]["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("StartError", 128)
+    assert "no-such-program" in ended["message"]
+
+
+def runtime_script(node, text):
+    path = os.path.join(node.directory, "runtime")
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\n" + text)
+    os.chmod(path + ".new", 0o755)
+    os.rename(path + ".new", path)
+    return path
+
+
+def test_a_runtime_that_is_missing_is_named_and_used_when_it_is_there(make_node):
+    node = make_node(start=False)
+    path = os.path.join(node.directory, "runtime")
+    node.write_config(mainstay={"runtime": path})
+    node.start()
+    node.drop(specs.pod("web"))
+    node.wait_pod("web", lambda pod: path in str(pod["status"]) and "No such file" in str(pod["status"]),
+                  "names the runtime that is missing")
+    runtime_script(node, f'exec {shutil.which("runc", path="/usr/sbin:/usr/bin")} "$@"\n')
+    node.wait_running("web")
+
+
+def test_a_runtime_that_fails_is_quoted_and_used_when_it_is_mended(make_node):
+    node = make_node(start=False)
+    path = runtime_script(node, 'echo "the disk is on fire" >&2\nexit 1\n')
+    node.write_config(mainstay={"runtime": path})
+    node.start()
+    node.drop(specs.pod("web"))
+    assert "the disk is on fire" in node.wait_waiting("web", "RunContainerError")
+    runtime_script(node, f'exec {shutil.which("runc", path="/usr/sbin:/usr/bin")} "$@"\n')
+    node.wait_running("web")
+
+
+def test_an_archive_that_is_broken_is_named_and_harms_no_other(node):
+    with open(os.path.join(node.state, "preload", ".broken"), "wb") as file:
+        file.write(b"this is no archive" * 1000)
+    os.rename(os.path.join(node.state, "preload", ".broken"), os.path.join(node.state, "preload", "broken.tar"))
+    node.launch(specs.pod("web"))
+    world.wait(lambda: "broken.tar" in node.complaints(), "the archive is named")
+
+
+def test_a_working_directory_that_is_a_file_is_an_error_of_its_own_pod(node):
+    node.drop(specs.pod("bad", specs.container(workingDir="/etc/passwd")))
+    node.wait_waiting("bad", "RunContainerError")
+    node.launch(specs.pod("good"))

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The world as the kernel tells it: processes, control groups, mounts. Nothing here asks the agent."""
+
+import os
+import re
+import signal
+import time
+
+CGROUP = "/sys/fs/cgroup"
+
+
+def read(path):
+    """The text of a file of the kernel's, or None where it (or its process) is gone."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except (FileNotFoundError, ProcessLookupError, OSError):
+        return None
+
+
+def wait(predicate, what, deadline=30.0):
+    """Asks again and again until the answer is true, and gives it; fails when the time is over."""
+    end = time.monotonic() + deadline
+    while True:
+        value = predicate()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"in {deadline:g} s it did not come to this: {what() if callable(what) else what}")
+        time.sleep(0.01)
+
+
+# Processes
+
+def pids():
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def cmdline(pid):
+    """The words of a process's command line; empty for one that is gone."""
+    text = read(f"/proc/{pid}/cmdline")
+    return text.split("\0")[:-1] if text else []
+
+
+def environ(pid):
+    text = read(f"/proc/{pid}/environ") or ""
+    return dict(item.split("=", 1) for item in text.split("\0") if "=" in item)
+
+
+def status(pid, field):
+    match = re.search(rf"^{field}:\s*(.*)$", read(f"/proc/{pid}/status") or "", re.M)
+    return match.group(1) if match else None
+
+
+def is_alive(pid):
+    """A zombie has ended."""
+    state = status(pid, "State")
+    return state is not None and not state.startswith(("Z", "X"))
+
+
+def start_time(pid):
+    """With the pid it is a process's identity."""
+    text = read(f"/proc/{pid}/stat")
+    return int(text.rsplit(")", 1)[1].split()[19]) if text else None
+
+
+def memory_kib(pid, field):
+    return int((status(pid, field) or "0 kB").split()[0])
+
+
+def is_container_init(pid):
+    """Pid 1 of a pid namespace that is not ours, once it is the program that was asked for: the runtime calls a
+    container started in the moment in which its own init is about to become that."""
+    inner = (status(pid, "NSpid") or "").split()
+    return len(inner) == 2 and inner[1] == "1" and not status(pid, "Name").startswith("runc")
+
+
+def kill_all(found):
+    for pid in found:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+# Control groups
+
+def cgroup_version():
+    return 2 if os.path.exists(f"{CGROUP}/cgroup.controllers") else 1
+
+
+def cgroup_directory(path, controller="pids"):
+    return CGROUP + path if cgroup_version() == 2 else f"{CGROUP}/{controller}{path}"
+
+
+def hierarchies():
+    if cgroup_version() == 2:
+        return [CGROUP]
+    return [entry.path for entry in os.scandir(CGROUP) if entry.is_dir(follow_symlinks=False)]
+
+
+def cgroup_value(path, controller, file):
+    text = read(f"{cgroup_directory(path, controller)}/{file}")
+    return None if text is None else text.strip()
+
+
+def cgroup_pids(path):
+    """All processes in the group and below."""
+    found = []
+    for directory, _, _ in os.walk(cgroup_directory(path)):
+        found += [int(pid) for pid in (read(f"{directory}/cgroup.procs") or "").split()]
+    return found
+
+
+def cgroups_below(path):
+    """Every group below, in any hierarchy, the deepest first."""
+    found = []
+    for hierarchy in hierarchies():
+        for directory, _, _ in os.walk(hierarchy + path, topdown=False):
+            if directory != hierarchy + path:
+                found.append(directory)
+    return found
+
+
+def remove_cgroups(path):
+    for hierarchy in hierarchies():
+        for directory, _, _ in os.walk(hierarchy + path, topdown=False):
+            try:
+                os.rmdir(directory)
+            except FileNotFoundError:
+                pass
+
+
+def pids_of_root(path):
+    """Processes that are in the group or below, in any hierarchy."""
+    return [pid for pid in pids() if re.search(rf":{re.escape(path)}(/|$)", read(f"/proc/{pid}/cgroup") or "", re.M)]
+
+
+# Mounts
+
+def mounts(pid="self"):
+    """Mount point, file system and options of each mount that a process sees."""
+    found = []
+    for line in (read(f"/proc/{pid}/mountinfo") or "").splitlines():
+        left, _, right = line.partition(" - ")
+        fields = left.split()
+        found.append({"root": fields[3], "at": fields[4], "options": fields[5].split(","),
+                      "tags": fields[6:], "type": right.split()[0], "super": right.split()[2].split(",")})
+    return found
+
+
+def mount_at(pid, path):
+    """What lies on top at the path, or None."""
+    found = [mount for mount in mounts(pid) if mount["at"] == path]
+    return found[-1] if found else None

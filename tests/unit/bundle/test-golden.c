@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every example of manifests/ against the config.json and fstab that it becomes, on cgroup v1 and
+ * v2, in golden/. With MAINSTAY_UPDATE_GOLDEN in the environment the files are written instead:
+ * read the diff. */
+
+#include "agent/bundle/fstab.h"
+#include "agent/bundle/runtime-spec.h"
+#include "agent/manifest/manifest.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+
+static const char manifests[] = SOURCE_DIR "/manifests";
+static const char golden[] = SOURCE_DIR "/tests/unit/bundle/golden";
+
+static const BundleConfig config = {
+        .run_dir = "/run/mainstay",
+        .state_dir = "/var/lib/mainstay",
+        .log_dir = "/var/log",
+        .hostname = "node1",
+        .cgroup_root = "/",
+        .memory_capacity = INT64_C(8) << 30,
+        .pids_limit = -1,
+        .oom_score_adj_min = -1000,
+};
+
+static char *image_layers[] = { (char[]){ "/layers/top" }, (char[]){ "/layers/base" }, NULL };
+static char *image_command[] = { (char[]){ "/bin/sh" }, NULL };
+static char *image_env[] = { (char[]){ "PATH=/bin" }, NULL };
+static gid_t image_groups[] = { 10, 20 };
+static Image image = {
+        .layers = image_layers,
+        .command = image_command,
+        .env = image_env,
+        .groups = image_groups,
+        .n_groups = N_ELEMENTS(image_groups),
+};
+
+static void put_container(FILE *out, const Pod *pod, const Container *container,
+                          int cgroup_version) {
+        cleanup_free char *text = NULL, *pretty = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        json_t *document;
+        int r = runtime_spec(&(RuntimeSpecInput){ .config = &config,
+                                                  .pod = pod,
+                                                  .container = container,
+                                                  .image = &image,
+                                                  .id = "0123",
+                                                  .attempt = 2,
+                                                  .sandbox_pid = 42,
+                                                  .cgroup_version = cgroup_version },
+                             &text, &error);
+
+        if (r < 0) {
+                test_fail(__FILE__, __LINE__, container->name, "%s", error_message(&error, r));
+                return;
+        }
+        document = json_loads(text, 0, NULL);
+        REQUIRE(document);
+        pretty = json_dumps(document, JSON_INDENT(2));
+        json_decref(document);
+        fprintf(out, "# %s on cgroup v%d\n%s\n", container->name, cgroup_version, pretty);
+}
+
+static char *translate(const char *file) {
+        cleanup_free char *path = path_join(manifests, file), *data = NULL;
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        char *text = NULL;
+        size_t length, size;
+        FILE *out = open_memstream(&text, &size);
+        int r;
+
+        REQUIRE(out && path && read_file_at(AT_FDCWD, path, MIB, &data, &length) >= 0);
+        r = manifest_parse(file, data, length, "node1", &objects, &error);
+        if (r < 0)
+                test_fail(__FILE__, __LINE__, file, "%s", error_message(&error, r));
+        for (size_t i = 0; i < objects.pods.n; i++) {
+                const Pod *pod = objects.pods.items[i];
+                cleanup_free char *fstab = pod_fstab(&config, pod);
+
+                fprintf(out, "# fstab of %s\n%s", pod->metadata.name, strna(fstab));
+                for (size_t c = 0; c < pod->spec.containers.n; c++)
+                        for (int version = 1; version <= 2; version++)
+                                put_container(out, pod, &pod->spec.containers.items[c], version);
+        }
+        fclose(out);
+        return text;
+}
+
+static void compare(const char *file) {
+        cleanup_free char *text = translate(file), *name = NULL, *expected = NULL;
+        cleanup_close int fd = open(golden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        REQUIRE(fd >= 0 && asprintf(&name, "%s.txt", file) > 0);
+        if (getenv("MAINSTAY_UPDATE_GOLDEN")) {
+                EXPECT_EQ(write_file_atomic_at(fd, name, text, strlen(text), 0644), 0);
+                return;
+        }
+        EXPECT_EQ(read_file_at(fd, name, MIB, &expected, NULL), 0);
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(every_example_becomes_the_configuration_in_its_golden_file)
+{
+        cleanup_closedir DIR *dir = opendir(manifests);
+        struct dirent *entry;
+        unsigned n = 0;
+
+        REQUIRE(dir);
+        while ((entry = readdir(dir)))
+                if (strstr(entry->d_name, ".yaml")) {
+                        compare(entry->d_name);
+                        n++;
+                }
+        EXPECT(n > 0);
+}
+
+TEST(a_layer_list_becomes_one_overlay_line)
+{
+        cleanup_free char *fstab = container_fstab(&image, "/b", "/s");
+
+        EXPECT_STREQ(
+                fstab,
+                "overlay /b/rootfs overlay lowerdir=/layers/top:/layers/base,upperdir=/s/upper,"
+                "workdir=/s/work 0 0\n");
+}
+
+TEST(blanks_in_a_host_path_are_escaped_as_fstab_wants_them)
+{
+        HostPathVolumeSource source = { .path = (char[]){ "/a b\tc\\#d" },
+                                        .type = HOST_PATH_DIRECTORY };
+        EmptyDirVolumeSource memory = { .medium = MEDIUM_MEMORY,
+                                        .size_limit = { (char[]){ "1Mi" }, 1 << 20, 0 } };
+        Volume volumes[] = {
+                { .name = (char[]){ "v" }, .host_path = &source },
+                { .name = (char[]){ "m" }, .empty_dir = &memory },
+        };
+        Pod pod = { .metadata.uid = (char[]){ "u" },
+                    .spec.volumes = { volumes, N_ELEMENTS(volumes) } };
+        cleanup_free char *fstab = pod_fstab(&config, &pod);
+
+        EXPECT_STREQ(
+                fstab,
+                "shm /run/mainstay/pods/u/shm tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n"
+                "/a\\040b\\011c\\134\\043d /run/mainstay/pods/u/volumes/v none "
+                "rbind,x-mainstay.volume=v,x-mainstay.hostpath=Directory 0 0\n"
+                "m /run/mainstay/pods/u/volumes/m tmpfs "
+                "mode=0777,x-mainstay.volume=m,size=1048576 0 0\n");
+}

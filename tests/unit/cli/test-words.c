@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/test.h"
+
+#include "agent/cli/cli.h"
+#include "agent/cli/columns.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+TEST(durations_are_written_as_kubectl_writes_them)
+{
+        static const struct {
+                int64_t seconds;
+                const char *text;
+        } cases[] = {
+                { -2, "<invalid>" },
+                { -1, "0s" },
+                { 0, "0s" },
+                { 1, "1s" },
+                { 119, "119s" },
+                { 120, "2m" },
+                { 121, "2m1s" },
+                { 599, "9m59s" },
+                { 600, "10m" },
+                { 659, "10m" },
+                { 3 * 3600 - 1, "179m" },
+                { 3 * 3600, "3h" },
+                { 3 * 3600 + 60, "3h1m" },
+                { 8 * 3600 - 1, "7h59m" },
+                { 8 * 3600, "8h" },
+                { 48 * 3600 - 1, "47h" },
+                { 48 * 3600, "2d" },
+                { 49 * 3600, "2d1h" },
+                { 8 * 86400 - 1, "7d23h" },
+                { 8 * 86400, "8d" },
+                { 2 * 365 * 86400 - 1, "729d" },
+                { 2 * 365 * 86400, "2y" },
+                { (2 * 365 + 1) * 86400, "2y1d" },
+                { INT64_C(8) * 365 * 86400, "8y" },
+                { INT64_C(9) * 365 * 86400 - 1, "8y" },
+        };
+        char buffer[DURATION_SIZE];
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                EXPECT_STREQ(format_duration(buffer, cases[i].seconds), cases[i].text);
+}
+
+TEST(an_age_that_nobody_knows_is_unknown)
+{
+        char buffer[DURATION_SIZE];
+
+        EXPECT_STREQ(format_age(buffer, NULL, 0), "<unknown>");
+        EXPECT_STREQ(format_age(buffer, "yesterday", 0), "<unknown>");
+        EXPECT_STREQ(format_age(buffer, "2026-01-02T03:04:05Z", 1767323055 * USEC_PER_SEC), "10s");
+        EXPECT_STREQ(format_age(buffer, "2026-01-02T03:04:05Z", 1767323044 * USEC_PER_SEC), "0s");
+}
+
+TEST(durations_are_read_as_go_reads_them)
+{
+        static const struct {
+                const char *text;
+                int r;
+                uint64_t usec;
+        } cases[] = {
+                { "5s", 0, 5000000 },
+                { "1h30m", 0, UINT64_C(5400000000) },
+                { "1.5s", 0, 1500000 },
+                { "300ms", 0, 300000 },
+                { "0", 0, 0 },
+                { "", -EINVAL, 0 },
+                { "5", -EINVAL, 0 },
+                { "s", -EINVAL, 0 },
+                { "1d", -EINVAL, 0 },
+                { "-5s", -EINVAL, 0 },
+                { "1.2.3s", -EINVAL, 0 },
+                { "1m 2s", -EINVAL, 0 },
+                { "99999999999999h", -EINVAL, 0 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                uint64_t usec = 0;
+
+                EXPECT_EQ(parse_duration(cases[i].text, &usec), cases[i].r);
+                EXPECT_EQ(usec, cases[i].usec);
+        }
+}
+
+TEST(a_word_nearly_right_gets_a_hint)
+{
+        static const char *const words[] = { "get", "describe", "logs", "version" };
+        static const struct {
+                const char *word, *hint;
+        } cases[] = {
+                { "gte", "get" },
+                { "gett", "get" },
+                { "log", "logs" },
+                { "descibe", "describe" },
+                { "verison", "version" },
+                { "xyz", NULL },
+                { "", NULL },
+                { "frobnicate", NULL },
+                { "describedescribedescribedescribedescribe", NULL },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                EXPECT_STREQ(find_hint(cases[i].word, words, N_ELEMENTS(words)), cases[i].hint);
+}
+
+static char *in_columns(Columns columns, const char *text) {
+        char *result = NULL;
+        size_t length;
+        FILE *out = open_memstream(&result, &length);
+
+        EXPECT_EQ(columns_write(&columns, text, out), 0);
+        fclose(out);
+        return result;
+}
+
+TEST(columns_are_as_wide_as_their_block)
+{
+        cleanup_free char *table = in_columns(COLUMNS_TABLE, "NAME\tREADY\tAGE\nx\t1/1\t5s\n");
+        cleanup_free char *blocks =
+                in_columns(COLUMNS_DESCRIPTION, "A:\tb\nLonger:\tc\nBlock:\n  X:\ty\n\tz\n");
+
+        EXPECT_STREQ(table, "NAME   READY   AGE\nx      1/1     5s\n");
+        EXPECT_STREQ(blocks, "A:       b\nLonger:  c\nBlock:\n  X:  y\n      z\n");
+}
+
+TEST(a_table_that_goes_on_keeps_its_widths)
+{
+        Columns columns = COLUMNS_TABLE;
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        EXPECT_EQ(columns_write(&columns, "a-long-name\tx\n", out), 0);
+        EXPECT_EQ(columns_write(&columns, "short\tx\n", out), 0);
+        fclose(out);
+        EXPECT_STREQ(text, "a-long-name   x\nshort         x\n");
+}
+
+TEST(what_would_steer_a_terminal_is_made_visible)
+{
+        cleanup_free char *text = in_columns(COLUMNS_DESCRIPTION, "a\033[31m\rb\tö\n");
+
+        EXPECT_STREQ(text, "a^[[31m^Mb  ö\n");
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/clock.h"
+#include "tests/test.h"
+
+#include <errno.h>
+
+TEST(times_are_written_as_metav1_and_cri_write_them)
+{
+        char buffer[RFC3339_SIZE];
+
+        EXPECT_STREQ(format_rfc3339(buffer, 0), "1970-01-01T00:00:00Z");
+        EXPECT_STREQ(format_rfc3339(buffer, UINT64_C(1767323045999999)), "2026-01-02T03:04:05Z");
+        EXPECT_STREQ(format_rfc3339_nano(buffer, UINT64_C(1767323045123456)),
+                     "2026-01-02T03:04:05.123456000Z");
+        EXPECT_STREQ(format_rfc3339_nano(buffer, UINT64_C(1767323045000001)),
+                     "2026-01-02T03:04:05.000001000Z");
+}
+
+TEST(what_is_written_can_be_read_again)
+{
+        static const uint64_t times[] = { 0, 1, UINT64_C(951782400000000),
+                                          UINT64_C(1767323045123456), UINT64_C(4102444799999999) };
+
+        for (size_t i = 0; i < N_ELEMENTS(times); i++) {
+                char buffer[RFC3339_SIZE];
+                uint64_t usec = 0;
+
+                EXPECT_EQ(parse_rfc3339(format_rfc3339_nano(buffer, times[i]), &usec), 0);
+                EXPECT_EQ(usec, times[i]);
+        }
+}
+
+TEST(fractions_and_offsets_are_understood)
+{
+        static const struct {
+                const char *text;
+                uint64_t usec;
+        } cases[] = {
+                { "2026-01-02T03:04:05Z", UINT64_C(1767323045000000) },
+                { "2026-01-02T03:04:05.5Z", UINT64_C(1767323045500000) },
+                { "2026-01-02T03:04:05.123456789Z", UINT64_C(1767323045123456) },
+                { "2026-01-02T05:04:05+02:00", UINT64_C(1767323045000000) },
+                { "2026-01-01T21:34:05.25-05:30", UINT64_C(1767323045250000) },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                uint64_t usec = 0;
+
+                EXPECT_EQ(parse_rfc3339(cases[i].text, &usec), 0);
+                EXPECT_EQ(usec, cases[i].usec);
+        }
+}
+
+TEST(what_is_no_time_is_refused_and_writes_nothing)
+{
+        static const char *const cases[] = {
+                "",
+                "yesterday",
+                "2026-01-02",
+                "2026-01-02T03:04:05",
+                "2026-01-02T03:04:05+2",
+                "2026-01-02T03:04:05+02:00x",
+                "2026-01-02T03:04:05Zx",
+                "2026-13-02T03:04:05Z",
+                "1969-12-31T23:59:59Z",
+                "1970-01-01T00:00:00+01:00",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                uint64_t usec = 42;
+
+                EXPECT_EQ(parse_rfc3339(cases[i], &usec), -EINVAL);
+                EXPECT_EQ(usec, 42);
+        }
+}
+
+TEST(both_clocks_run_forwards)
+{
+        uint64_t boottime = now_boottime_usec();
+
+        EXPECT(boottime > 0);
+        EXPECT(now_boottime_usec() >= boottime);
+        EXPECT(now_realtime_usec() > UINT64_C(1700000000) * USEC_PER_SEC);
+}

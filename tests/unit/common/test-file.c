@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static int test_directory_fd(void) {
+        int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        REQUIRE(fd >= 0);
+        return fd;
+}
+
+static void put(int dir_fd, const char *name, const char *text) {
+        cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+        REQUIRE(fd >= 0);
+        REQUIRE(write_all(fd, text, strlen(text)) == 0);
+}
+
+static mode_t mode_of(int dir_fd, const char *name) {
+        struct stat st;
+
+        REQUIRE(fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0);
+        return st.st_mode & 07777;
+}
+
+static bool is_there(int dir_fd, const char *name) {
+        return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
+}
+
+static void expect_content(int dir_fd, const char *name, const char *expected) {
+        cleanup_free char *data = NULL;
+
+        EXPECT_EQ(read_file_at(dir_fd, name, 4096, &data, NULL), 0);
+        EXPECT_STREQ(data, expected);
+}
+
+TEST(a_file_is_read_whole_with_a_nul_behind_it)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+
+        put(dir, "f", "hello");
+        EXPECT_EQ(read_file_at(dir, "f", 5, &data, &length), 0);
+        EXPECT_EQ(length, 5);
+        EXPECT_STREQ(data, "hello");
+}
+
+TEST(an_empty_file_is_an_empty_string)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        put(dir, "f", "");
+        expect_content(dir, "f", "");
+}
+
+TEST(a_file_that_is_longer_than_the_limit_is_refused_and_nothing_is_given)
+{
+        cleanup_close int dir = test_directory_fd();
+        char *data = NULL;
+
+        put(dir, "f", "hello");
+        EXPECT_EQ(read_file_at(dir, "f", 4, &data, NULL), -EFBIG);
+        EXPECT(!data);
+}
+
+TEST(what_is_no_regular_file_is_refused_without_waiting)
+{
+        cleanup_close int dir = test_directory_fd();
+        char *data = NULL;
+
+        REQUIRE(mkfifoat(dir, "fifo", 0600) >= 0);
+        REQUIRE(mkdirat(dir, "directory", 0700) >= 0);
+        REQUIRE(symlinkat("nowhere", dir, "dangling") >= 0);
+        EXPECT_EQ(read_file_at(dir, "fifo", 4096, &data, NULL), -EINVAL);
+        EXPECT_EQ(read_file_at(dir, "directory", 4096, &data, NULL), -EISDIR);
+        EXPECT_EQ(read_file_at(dir, "dangling", 4096, &data, NULL), -ENOENT);
+        EXPECT_EQ(read_file_at(AT_FDCWD, "/dev/zero", 4096, &data, NULL), -EINVAL);
+        EXPECT(!data);
+}
+
+TEST(a_stream_without_end_is_cut_off_at_the_limit)
+{
+        cleanup_close int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+        char *data = NULL;
+
+        REQUIRE(fd >= 0);
+        EXPECT_EQ(read_stream(fd, MIB, &data, NULL), -EFBIG);
+        EXPECT(!data);
+}
+
+TEST(a_stream_of_the_kernel_is_read_to_its_end)
+{
+        cleanup_close int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+
+        REQUIRE(fd >= 0);
+        EXPECT_EQ(read_stream(fd, MIB, &data, &length), 0);
+        EXPECT(length > 0 && strlen(data) == length);
+        EXPECT(strstr(data, "nonvoluntary_ctxt_switches"));
+}
+
+TEST(writing_atomically_replaces_the_file_and_leaves_nothing_beside_it)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        put(dir, "f", "old and longer");
+        EXPECT_EQ(write_file_atomic_at(dir, "f", "new", 3, 0640), 0);
+        expect_content(dir, "f", "new");
+        EXPECT_EQ(mode_of(dir, "f"), 0640);
+        EXPECT(!is_there(dir, "f.tmp"));
+}
+
+TEST(the_mode_of_a_written_file_does_not_depend_on_the_umask)
+{
+        cleanup_close int dir = test_directory_fd();
+        mode_t saved = umask(0077);
+
+        EXPECT_EQ(write_file_atomic_at(dir, "f", "x", 1, 0644), 0);
+        umask(saved);
+        EXPECT_EQ(mode_of(dir, "f"), 0644);
+}
+
+TEST(writing_over_what_a_dead_writer_left_does_not_follow_a_link)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        put(dir, "victim", "untouched");
+        REQUIRE(symlinkat("victim", dir, "f.tmp") >= 0);
+        EXPECT_EQ(write_file_atomic_at(dir, "f", "new", 3, 0600), -ELOOP);
+        expect_content(dir, "victim", "untouched");
+}
+
+TEST(a_write_that_cannot_be_renamed_leaves_nothing)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        REQUIRE(mkdirat(dir, "f", 0700) >= 0);
+        EXPECT_EQ(write_file_atomic_at(dir, "f", "new", 3, 0600), -EISDIR);
+        EXPECT(!is_there(dir, "f.tmp"));
+}
+
+TEST(a_value_is_written_into_a_file_that_is_there_and_makes_none)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        put(dir, "value", "");
+        EXPECT_EQ(write_value_at(dir, "value", "42"), 0);
+        expect_content(dir, "value", "42");
+        EXPECT_EQ(write_value_at(dir, "missing", "42"), -ENOENT);
+        EXPECT(!is_there(dir, "missing"));
+}
+
+TEST(parents_are_made_with_exactly_the_mode)
+{
+        cleanup_close int dir = test_directory_fd();
+        mode_t saved = umask(0077);
+
+        EXPECT_EQ(mkdir_parents_at(dir, "a/b/c", 0755), 0);
+        umask(saved);
+        EXPECT_EQ(mode_of(dir, "a"), 0755);
+        EXPECT_EQ(mode_of(dir, "a/b/c"), 0755);
+}
+
+TEST(directories_that_are_there_stay_as_they_are)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        REQUIRE(mkdirat(dir, "a", 0700) >= 0);
+        EXPECT_EQ(mkdir_parents_at(dir, "a/b", 0755), 0);
+        EXPECT_EQ(mkdir_parents_at(dir, "a/b", 0711), 0);
+        EXPECT_EQ(mode_of(dir, "a"), 0700);
+        EXPECT_EQ(mode_of(dir, "a/b"), 0755);
+}
+
+TEST(a_file_in_the_way_of_a_directory_is_an_error)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        put(dir, "a", "");
+        EXPECT_EQ(mkdir_parents_at(dir, "a/b", 0755), -ENOTDIR);
+        EXPECT_EQ(open_directory_at(dir, "a", 0755), -ENOTDIR);
+}
+
+TEST(the_opened_directory_can_be_read)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_close int fd = open_directory_at(dir, "a/b", 0755);
+
+        EXPECT(fd >= 0);
+        put(fd, "f", "x");
+        expect_content(dir, "a/b/f", "x");
+        EXPECT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
+TEST(nothing_leads_out_of_a_confined_open)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_close int root = open_directory_at(dir, "root", 0755);
+        static const struct {
+                const char *path;
+                int error;
+        } cases[] = {
+                { "../secret", -EXDEV }, { "/etc/passwd", -EXDEV },      { "absolute", -EXDEV },
+                { "up", -EXDEV },        { "sub/../../secret", -EXDEV }, { "loop", -ELOOP },
+                { "missing", -ENOENT },
+        };
+
+        REQUIRE(root >= 0);
+        put(dir, "secret", "secret");
+        REQUIRE(mkdirat(root, "sub", 0755) >= 0);
+        REQUIRE(symlinkat("/etc/passwd", root, "absolute") >= 0);
+        REQUIRE(symlinkat("../secret", root, "up") >= 0);
+        REQUIRE(symlinkat("loop", root, "loop") >= 0);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                int fd = open_beneath(root, cases[i].path, O_RDONLY, 0);
+
+                EXPECT_EQ(fd, cases[i].error);
+                close_fd(fd);
+        }
+}
+
+TEST(magic_links_are_not_followed)
+{
+        cleanup_close int proc = open("/proc/self", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        REQUIRE(proc >= 0);
+        EXPECT_EQ(open_beneath(proc, "root/etc/passwd", O_RDONLY, 0), -ELOOP);
+        EXPECT_EQ(open_beneath(proc, "exe", O_RDONLY, 0), -ELOOP);
+}
+
+TEST(a_confined_open_follows_what_stays_inside)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_close int fd = -EBADF;
+
+        REQUIRE(mkdir_parents_at(dir, "a/b", 0755) == 0);
+        put(dir, "a/f", "inside");
+        REQUIRE(symlinkat("../f", dir, "a/b/link") >= 0);
+        fd = open_beneath(dir, "a/b/link", O_RDONLY, 0);
+        EXPECT(fd >= 0);
+        EXPECT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
+TEST(a_confined_open_creates_with_the_mode)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_close int fd = open_beneath(dir, "new", O_WRONLY | O_CREAT | O_EXCL, 0600);
+
+        EXPECT(fd >= 0);
+        EXPECT_EQ(mode_of(dir, "new"), 0600);
+}
+
+TEST(a_tree_is_removed_with_all_kinds_of_entries)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        REQUIRE(mkdir_parents_at(dir, "tree/a/b/c", 0755) == 0);
+        put(dir, "tree/a/file", "x");
+        REQUIRE(mkfifoat(dir, "tree/a/b/fifo", 0600) >= 0);
+        REQUIRE(fchmodat(dir, "tree/a/b", 0000, 0) >= 0);
+        EXPECT_EQ(remove_tree_at(dir, "tree"), 0);
+        EXPECT(!is_there(dir, "tree"));
+}
+
+TEST(what_links_point_to_is_not_removed)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        REQUIRE(mkdir_parents_at(dir, "tree", 0755) == 0);
+        REQUIRE(mkdir_parents_at(dir, "other", 0755) == 0);
+        put(dir, "other/file", "kept");
+        REQUIRE(symlinkat("../other", dir, "tree/link") >= 0);
+        REQUIRE(symlinkat("other", dir, "top") >= 0);
+        EXPECT_EQ(remove_tree_at(dir, "tree"), 0);
+        EXPECT_EQ(remove_tree_at(dir, "top"), 0);
+        EXPECT(!is_there(dir, "top"));
+        expect_content(dir, "other/file", "kept");
+}
+
+TEST(what_is_not_there_is_removed)
+{
+        cleanup_close int dir = test_directory_fd();
+
+        EXPECT_EQ(remove_tree_at(dir, "missing"), 0);
+        put(dir, "file", "");
+        EXPECT_EQ(remove_tree_at(dir, "file"), 0);
+        EXPECT(!is_there(dir, "file"));
+}
+
+TEST(a_tree_without_end_stops_at_the_limit_and_can_be_removed_in_turns)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_close int fd = open_directory_at(dir, "deep", 0755);
+
+        for (unsigned i = 0; i < 600; i++) {
+                int next = open_directory_at(fd, "d", 0755);
+
+                REQUIRE(next >= 0);
+                close_fd(fd);
+                fd = next;
+        }
+        EXPECT_EQ(remove_tree_at(dir, "deep"), -ELOOP);
+        REQUIRE(is_there(dir, "deep"));
+
+        /* For the test's own directory: bring the lower half up. */
+        close_fd(fd);
+        fd = open_directory_at(dir, "deep", 0755);
+        for (unsigned i = 0; i < 300; i++) {
+                int next = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+                REQUIRE(next >= 0);
+                close_fd(fd);
+                fd = next;
+        }
+        REQUIRE(renameat(fd, "d", dir, "lower") >= 0);
+        EXPECT_EQ(remove_tree_at(dir, "lower"), 0);
+        EXPECT_EQ(remove_tree_at(dir, "deep"), 0);
+}
+
+TEST(paths_are_joined_with_one_slash)
+{
+        cleanup_free char *path = path_join("/a", "b");
+
+        EXPECT_STREQ(path, "/a/b");
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+
+typedef struct Capture {
+        int saved_fd;
+        int read_fd;
+} Capture;
+
+static Capture capture_begin(void) {
+        Capture capture = { .saved_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) };
+        int pipes[2];
+
+        REQUIRE(capture.saved_fd >= 0);
+        REQUIRE(pipe2(pipes, O_CLOEXEC) >= 0);
+        REQUIRE(dup2(pipes[1], STDERR_FILENO) >= 0);
+        close_fd(pipes[1]);
+        capture.read_fd = pipes[0];
+        return capture;
+}
+
+static char *capture_end(Capture *capture) {
+        char *text = NULL;
+
+        REQUIRE(dup2(capture->saved_fd, STDERR_FILENO) >= 0);
+        close_fd(capture->saved_fd);
+        REQUIRE(read_stream(capture->read_fd, 64 * KIB, &text, NULL) >= 0);
+        close_fd(capture->read_fd);
+        return text;
+}
+
+static void say_with_name(const char *sentence, char *ret, size_t size) {
+        (void) snprintf(ret, size, "%s: %s\n", program_invocation_short_name, sentence);
+}
+
+TEST(a_line_begins_with_the_name_of_the_program)
+{
+        cleanup_free char *text = NULL;
+        char expected[256];
+        Capture capture;
+
+        unsetenv("JOURNAL_STREAM");
+        capture = capture_begin();
+        log_info("Pod '%s' is running", "web");
+        text = capture_end(&capture);
+        say_with_name("Pod 'web' is running", expected, sizeof(expected));
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(the_journal_gets_the_priority_in_front)
+{
+        cleanup_free char *text = NULL;
+        Capture capture;
+
+        setenv("JOURNAL_STREAM", "8:1", 1);
+        capture = capture_begin();
+        log_error("a");
+        log_warning("b");
+        log_info("c");
+        text = capture_end(&capture);
+        unsetenv("JOURNAL_STREAM");
+        EXPECT_STREQ(text, "<3>a\n<4>b\n<6>c\n");
+}
+
+TEST(a_failure_is_logged_and_returned_in_one_line)
+{
+        cleanup_free char *text = NULL;
+        char expected[256];
+        Capture capture = capture_begin();
+
+        EXPECT_EQ(log_error_errno(-ENOENT, "Cannot read '%s'", "x"), -ENOENT);
+        text = capture_end(&capture);
+        say_with_name("Cannot read 'x': No such file or directory", expected, sizeof(expected));
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(debug_lines_are_for_those_who_ask)
+{
+        cleanup_free char *text = NULL;
+        char expected[256];
+        Capture capture = capture_begin();
+
+        unsetenv("MAINSTAY_DEBUG");
+        log_debug("unheard");
+        setenv("MAINSTAY_DEBUG", "1", 1);
+        log_debug("heard");
+        unsetenv("MAINSTAY_DEBUG");
+        text = capture_end(&capture);
+        say_with_name("heard", expected, sizeof(expected));
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(a_line_that_is_too_long_is_cut_and_still_one_line)
+{
+        cleanup_free char *text = NULL, *sentence = malloc(10000);
+        Capture capture;
+        size_t n;
+
+        REQUIRE(sentence);
+        memset(sentence, 'x', 9999);
+        sentence[9999] = '\0';
+        capture = capture_begin();
+        log_info("%s", sentence);
+        EXPECT_EQ(log_error_errno(-EIO, "%s", sentence), -EIO);
+        text = capture_end(&capture);
+        n = strlen(text);
+        EXPECT(n > 4096 && n <= 8192);
+        EXPECT_EQ(text[n - 1], '\n');
+        EXPECT(strchr(text, '\n') != text + n - 1);
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The container's machine over a recorder in place of the world. */
+
+#include "agent/supervise/container.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+
+/* What the machine asked for, and what there is because of it. */
+typedef struct World {
+        ContainerLife *life;
+        char script[4096];
+        bool image_is_here, run_fails;
+        bool request, turn, retry;
+        unsigned processes; /* that run or are being created */
+        uint64_t retry_delay_usec;
+        unsigned attempts_run[512];
+        unsigned n_removed[512];
+} World;
+
+static World world;
+
+static void say(const char *what) {
+        size_t n = strlen(world.script);
+
+        (void) snprintf(world.script + n, sizeof(world.script) - n, "%s%s", n > 0 ? " " : "", what);
+}
+
+static void get_image(void *userdata) {
+        say("image");
+        if (world.image_is_here)
+                container_on_image_ready(world.life);
+        else
+                world.request = true;
+}
+
+static void drop_image(void *userdata) {
+        world.request = false;
+}
+
+static void ask_turn(void *userdata) {
+        world.turn = true;
+        container_on_turn(world.life);
+}
+
+static void leave_turn(void *userdata) {
+        world.turn = false;
+}
+
+static int run(void *userdata, unsigned attempt, Error *reterr) {
+        say("run");
+        if (world.run_fails)
+                return error_setf(reterr, EIO, "no bundle");
+        world.processes++;
+        world.attempts_run[attempt % 512]++;
+        return 0;
+}
+
+static void stop(void *userdata, unsigned attempt) {
+        say("stop");
+}
+
+static void remove_remains(void *userdata, unsigned attempt) {
+        say("remove");
+        world.n_removed[attempt % 512]++;
+}
+
+static void arm_retry(void *userdata, uint64_t delay_usec) {
+        say("wait");
+        world.retry = true;
+        world.retry_delay_usec = delay_usec;
+}
+
+static void disarm_retry(void *userdata) {
+        world.retry = false;
+}
+
+static void changed(void *userdata) {
+}
+
+static const ContainerDriver recorder = {
+        get_image, drop_image,     ask_turn,  leave_turn,   run,
+        stop,      remove_remains, arm_retry, disarm_retry, changed,
+};
+
+static const BackOff back_off = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
+
+static void begin(RestartPolicy policy) {
+        static char name[] = "c", image[] = "i";
+        static Container spec = { .name = name, .image = image };
+
+        world = (World){ .image_is_here = true };
+        REQUIRE(container_new("default/p", &spec, policy, &back_off, &recorder, NULL,
+                              &world.life) >= 0);
+}
+
+static void end(void) {
+        world.life = container_free(world.life);
+}
+
+static void exits(unsigned attempt, int exit_code) {
+        uint64_t now = now_realtime_usec();
+
+        world.processes--;
+        container_on_exited(
+                world.life, attempt,
+                &(ContainerExit){ .exit_code = exit_code, .started_at = now, .finished_at = now });
+}
+
+static void expect_state(ContainerStateKind kind, const char *reason, unsigned restarts) {
+        ContainerStatus status;
+
+        REQUIRE(container_status(world.life, "u", &status) >= 0);
+        EXPECT_EQ(status.state.kind, kind);
+        EXPECT_STREQ(status.state.reason, reason);
+        EXPECT_EQ(status.restart_count, restarts);
+        container_state_done(&status.state);
+        container_state_done(&status.last_state);
+        free(status.container_id);
+        free(status.name);
+}
+
+TEST(a_container_starts_runs_dies_and_is_restarted_before_anything_is_tidied_up)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        expect_state(STATE_WAITING, "ContainerCreating", 0);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        expect_state(STATE_RUNNING, NULL, 0);
+        exits(0, 1);
+        container_on_started(world.life, 1, 2);
+        expect_state(STATE_RUNNING, NULL, 1);
+        EXPECT_STREQ(world.script, "image run image run remove");
+        exits(1, 0);
+        expect_state(STATE_WAITING, "CrashLoopBackOff", 1);
+        EXPECT(world.retry_delay_usec <= back_off.initial_usec);
+        EXPECT(world.retry_delay_usec > back_off.initial_usec - USEC_PER_SEC);
+        end();
+}
+
+TEST(a_container_that_is_done_stays_done)
+{
+        begin(RESTART_POLICY_NEVER);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        exits(0, 3);
+        EXPECT(container_is_finished(world.life));
+        expect_state(STATE_TERMINATED, "Error", 0);
+        container_start(world.life);
+        EXPECT_STREQ(world.script, "image run remove");
+        end();
+}
+
+TEST(a_missing_image_is_waited_for_with_a_doubling_wait_and_at_once_when_it_comes)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        world.image_is_here = false;
+        container_start(world.life);
+        EXPECT(world.request);
+        container_on_image_failed(world.life, "ImagePullBackOff", "no archive has it");
+        expect_state(STATE_WAITING, "ImagePullBackOff", 0);
+        EXPECT_EQ(world.retry_delay_usec, 10 * USEC_PER_SEC);
+        container_on_retry(world.life, true);
+        container_on_image_failed(world.life, "ImagePullBackOff", "no archive has it");
+        EXPECT_EQ(world.retry_delay_usec, 20 * USEC_PER_SEC);
+        world.image_is_here = true;
+        container_retry_now(world.life);
+        container_on_started(world.life, 0, 1);
+        expect_state(STATE_RUNNING, NULL, 0);
+        EXPECT(!world.retry);
+        end();
+}
+
+TEST(what_the_runtime_refuses_waits_with_its_sentence_and_counts_as_a_restart)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        container_start(world.life);
+        world.processes--;
+        container_on_start_failed(world.life, 0, true, "exec: no such file");
+        expect_state(STATE_WAITING, "RunContainerError", 0);
+        container_on_retry(world.life, true);
+        container_on_started(world.life, 1, 1);
+        expect_state(STATE_RUNNING, NULL, 1);
+        end();
+
+        begin(RESTART_POLICY_NEVER);
+        container_start(world.life);
+        world.processes--;
+        container_on_start_failed(world.life, 0, true, "exec: no such file");
+        expect_state(STATE_TERMINATED, "StartError", 0);
+        end();
+}
+
+TEST(a_bundle_that_cannot_be_written_uses_up_no_attempt)
+{
+        begin(RESTART_POLICY_NEVER);
+        world.run_fails = true;
+        container_start(world.life);
+        expect_state(STATE_WAITING, "CreateContainerError", 0);
+        world.run_fails = false;
+        container_on_retry(world.life, true);
+        container_on_started(world.life, 0, 1);
+        expect_state(STATE_RUNNING, NULL, 0);
+        end();
+}
+
+TEST(a_lost_shim_is_an_unknown_end_and_a_failure)
+{
+        begin(RESTART_POLICY_ON_FAILURE);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        world.processes--;
+        container_on_sandbox_lost(world.life, 2);
+        EXPECT(container_is_waiting(world.life));
+        container_start(world.life);
+        container_on_started(world.life, 1, 3);
+        expect_state(STATE_RUNNING, NULL, 1);
+        end();
+
+        begin(RESTART_POLICY_NEVER);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        world.processes--;
+        container_on_sandbox_lost(world.life, 2);
+        expect_state(STATE_TERMINATED, "ContainerStatusUnknown", 0);
+        end();
+}
+
+TEST(a_stop_while_it_is_being_created_stops_it_when_it_runs)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        container_start(world.life);
+        container_stop(world.life);
+        container_on_started(world.life, 0, 1);
+        EXPECT_STREQ(world.script, "image run stop stop");
+        exits(0, 143);
+        EXPECT(container_is_finished(world.life));
+        end();
+}
+
+TEST(a_new_agent_goes_on_where_the_old_one_was)
+{
+        ContainerExit last = { .exit_code = 7, .started_at = 1, .finished_at = 2 };
+
+        begin(RESTART_POLICY_ALWAYS);
+        container_adopt(world.life, 4, /* is_used= */ true, 40 * USEC_PER_SEC);
+        container_adopt_last(world.life, 3, &last);
+        container_on_started(world.life, 4, 5);
+        expect_state(STATE_RUNNING, NULL, 4);
+        EXPECT_STREQ(world.script, "");
+        world.processes++;
+        exits(4, 1);
+        expect_state(STATE_WAITING, "CrashLoopBackOff", 4);
+        EXPECT(world.retry_delay_usec > 39 * USEC_PER_SEC);
+        end();
+}
+
+/* Random news, whatever it is: never two processes, nothing held that the state does not use, every
+ * attempt run at most once, and who is stopped ends. */
+static void random_event(unsigned dice) {
+        unsigned attempt = container_attempt(world.life);
+
+        switch (dice % 8) {
+        case 0:
+                container_start(world.life);
+                break;
+        case 1:
+                container_on_image_ready(world.life);
+                break;
+        case 2:
+                container_on_image_failed(world.life, "ImagePullBackOff", "x");
+                break;
+        case 3:
+                if (world.processes > 0)
+                        container_on_started(world.life, attempt, now_realtime_usec());
+                break;
+        case 4:
+                if (world.processes > 0 && container_has_process(world.life)) {
+                        container_on_started(world.life, attempt, now_realtime_usec());
+                        exits(attempt, (int) (dice >> 8) % 3);
+                }
+                break;
+        case 5:
+                if (world.retry)
+                        container_on_retry(world.life, dice & 0x100);
+                break;
+        case 6:
+                world.processes = 0;
+                container_on_sandbox_lost(world.life, now_realtime_usec());
+                break;
+        default:
+                world.run_fails = dice & 0x100;
+                world.image_is_here = dice & 0x200;
+                break;
+        }
+}
+
+TEST(no_order_of_events_doubles_or_leaks_anything)
+{
+        uint32_t seed = 12345;
+
+        for (unsigned round = 0; round < 400; round++) {
+                begin((RestartPolicy) (1 + round % 3));
+                for (unsigned i = 0; i < 60; i++) {
+                        seed = seed * 1664525 + 1013904223;
+                        random_event(seed >> 8);
+                        EXPECT(world.processes <= 1);
+                        for (size_t a = 0; a < 512; a++)
+                                EXPECT(world.attempts_run[a] <= 1 && world.n_removed[a] <= 1);
+                }
+                container_stop(world.life);
+                if (world.processes > 0) {
+                        container_on_started(world.life, container_attempt(world.life), 1);
+                        exits(container_attempt(world.life), 0);
+                }
+                EXPECT(container_is_finished(world.life));
+                EXPECT(!world.request && !world.turn && !world.retry);
+                end();
+                if (test_failures > 0)
+                        return; /* one report is enough */
+        }
+}
+
+TEST(the_table_of_moves_in_the_readme_is_the_one_in_the_code)
+{
+        cleanup_free char *readme = NULL, *table = NULL;
+        size_t length;
+        FILE *out = open_memstream(&table, &length);
+
+        REQUIRE(out);
+        container_print_moves(out);
+        fclose(out);
+        REQUIRE(read_file_at(AT_FDCWD, SOURCE_DIR "/agent/README.md", MIB, &readme, NULL) >= 0);
+        if (!strstr(readme, table)) {
+                printf("%s", table);
+                test_fail(__FILE__, __LINE__, "agent/README.md", "does not hold the table above");
+        }
+}
