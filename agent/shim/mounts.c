@@ -151,12 +151,15 @@ static int shorten_overlay(const char *data, char **ret, Error *reterr) {
         if (!parent || !result)
                 return -ENOMEM;
         out = mempcpy(result, data, (size_t) (lower - data));
-        for (const char *p = lower, *end = lower + length; p < end; p++) {
-                if (p == lower || p[-1] == ':')
-                        p += common + 1;
-                *out++ = *p;
+        for (const char *p = lower; p < lower + length;) {
+                size_t n = strcspn(p, ":,");
+
+                /* The last name brings what follows the list along. */
+                n = p + n < lower + length ? n + 1 : strlen(p);
+                out = mempcpy(out, p + common + 1, n - common - 1);
+                p += n;
         }
-        (void) strcpy(out, lower + length);
+        *out = '\0';
         if (strlen(result) > OPTIONS_MAX)
                 return error_setf(reterr, E2BIG, "there are more layers than %d bytes can name",
                                   OPTIONS_MAX);

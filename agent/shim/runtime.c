@@ -13,8 +13,6 @@
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
 enum {
         LOG_TAIL_MAX = 64 * 1024,
         SENTENCE_MAX = 4 * 1024,
@@ -101,7 +99,7 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
                 NULL,
         };
         int status = 0, r;
-        pid_t pid;
+        pid_t pid = 0;
 
         if (!state || !log)
                 return -ENOMEM;
