@@ -185,6 +185,8 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
         (void) snprintf(target, sizeof(target), "/proc/self/fd/%d", target_fd);
         if (r >= 0 && mount(spec->source, target, spec->type, spec->flags, data) < 0)
                 r = error_setf(reterr, errno, "%s", strerror(errno));
+        if (shorter && chdir("/") < 0)
+                return -errno;
         /* The descriptor names what lies under the mount now, so this goes by the path; it was
          * made without links a moment ago, in a directory that is ours. */
         if (r >= 0 && spec->propagation != 0 &&

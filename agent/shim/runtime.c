@@ -45,6 +45,9 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
 
         if (!log || !pid_file)
                 return -ENOMEM;
+        /* Of an attempt that failed under this name. */
+        (void) unlink(log);
+        (void) unlink(pid_file);
         if (dup2(stdout_fd, STDOUT_FILENO) < 0 || dup2(stderr_fd, STDERR_FILENO) < 0)
                 return -errno;
         (void) execvp(argv[0], argv);

@@ -167,3 +167,48 @@ TEST(a_deleted_container_leaves_its_log)
         pod_down(&pod);
         world_done(&world);
 }
+
+TEST(a_shim_that_is_asked_to_terminate_tears_its_pod_down)
+{
+        ContainerSpec spec = { .name = "c", .script = "trap '' TERM; sleep 3600" };
+        cleanup_free char *id = NULL, *cgroup = NULL, *procs = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "term");
+        id = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_STARTED, id);
+        EXPECT(kill(sandbox_pid(pod.sandbox), SIGTERM) >= 0);
+        (void) pod_expect(&pod, SANDBOX_LOST, NULL);
+        EXPECT(pod_find(&pod, SANDBOX_EXITED, id));
+        cgroup = container_cgroup(&pod, &spec);
+        procs = cgroup_file(cgroup, "memory", "cgroup.procs");
+        EXPECT(!exists(procs));
+        pod_done(&pod);
+        world_done(&world);
+}
+
+TEST(a_log_is_rotated_while_its_container_writes)
+{
+        ContainerSpec spec = { .name = "c", .script = "seq 1 20000" };
+        cleanup_free char *id = NULL, *log = NULL, *text = NULL;
+        struct stat st;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_init(&pod, &world, "rotates");
+        pod_start(&pod);
+        pod_ask_setup(&pod, "", 100000);
+        (void) pod_expect(&pod, SANDBOX_READY, NULL);
+        id = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        log = container_log(&pod, &spec);
+        EXPECT(stat(log, &st) >= 0);
+        EXPECT(st.st_size <= 100000);
+        text = pod_log(&pod, &spec);
+        EXPECT(strstr(text, "stdout F 20000\n"));
+        pod_down(&pod);
+        world_done(&world);
+}

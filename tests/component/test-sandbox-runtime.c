@@ -197,3 +197,66 @@ TEST(what_fails_before_the_runtime_is_told_apart)
         pod_down(&pod);
         world_done(&world);
 }
+
+TEST(a_stop_during_the_start_is_not_forgotten)
+{
+        ContainerSpec spec = { .name = "c", .script = "trap 'exit 8' TERM; sleep 3600 & wait" };
+        cleanup_free char *path = NULL, *id = NULL;
+        const SandboxEvent *event;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        path = fake_runtime(&world, "while [ ! -e $bundle/go ]; do sleep 0.01; done\n"
+                                    "exec runc \"$@\"");
+        pod_up(&pod, &world, "early");
+        id = pod_run(&pod, &spec);
+        EXPECT_EQ(sandbox_stop(pod.sandbox, id, SIGTERM, 500 * USEC_PER_MSEC), 0);
+        pod_disconnect(&pod);
+        pod_reconnect(&pod);
+        EXPECT(pod_expect(&pod, SANDBOX_STARTING, id)->replayed);
+        {
+                cleanup_free char *go = container_path(&pod, &spec, "go");
+                write_text(go, "");
+        }
+        event = pod_expect(&pod, SANDBOX_EXITED, id);
+        EXPECT(event->exit_code == 8 || event->signal == SIGKILL || event->signal == SIGTERM);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(the_end_of_a_pod_does_not_wait_for_a_runtime_that_hangs)
+{
+        ContainerSpec spec = { .name = "c", .script = "true" };
+        cleanup_free char *path = NULL, *id = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        world.config.runtime_timeout_sec = 3600;
+        path = fake_runtime(&world, "sleep 3600");
+        pod_up(&pod, &world, "stuck");
+        id = pod_run(&pod, &spec);
+        pod_down(&pod); /* within its deadline of a minute */
+        world_done(&world);
+}
+
+TEST(a_start_that_failed_can_be_deleted)
+{
+        ContainerSpec spec = { .name = "c", .program = "/no/such/program" };
+        cleanup_free char *id = NULL, *bundle = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "failed");
+        id = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_START_FAILED, id);
+        bundle = container_path(&pod, &spec, "");
+        EXPECT(exists(bundle));
+        pod_delete(&pod, &spec, id);
+        (void) pod_expect(&pod, SANDBOX_DELETED, id);
+        EXPECT(!exists(bundle));
+        pod_down(&pod);
+        world_done(&world);
+}
