@@ -25,7 +25,5 @@ int client_get_json(const char *socket, const char *path, json_t **ret, Error *r
 /* A component of a path or a value of a query, escaped; the caller frees it. NULL: no memory. */
 char *client_escape(const char *text);
 
-static inline void json_decrefp_(json_t **json) {
-        json_decref(*json);
-}
-#define cleanup_json cleanup_with(json_decrefp_)
+/* jansson has the function for its own adjective. */
+#define cleanup_json cleanup_with(json_decrefp)

@@ -53,7 +53,9 @@ static int parse_format(const char *text, Format *ret) {
 }
 
 static void write_headings(const Get *get, FILE *out) {
-        fprintf(out, "%sNAME\tREADY\tSTATUS\tRESTARTS\tAGE%s\n",
+        fprintf(out,
+                "%sNAME\tREADY\tSTATUS\tRESTARTS\t"
+                "AGE%s\n",
                 get->options->all_namespaces ? "NAMESPACE\t" : "",
                 get->format == FORMAT_WIDE ? "\tIP\tNODE\tNOMINATED NODE\tREADINESS GATES" : "");
 }
@@ -154,17 +156,17 @@ static int fail_missing(const Get *get, const char *name) {
         cleanup_json json_t *elsewhere = NULL;
         char *const names[] = { strdup(name), NULL };
         PodFilter everywhere = { .names = names, .n_names = 1 };
-        const char *namespace = NULL;
+        const char *where = NULL;
 
         if (!names[0])
                 return STATUS_FAILED;
         if (get->filter.namespace &&
             pods_fetch(get->options->socket, &everywhere, &elsewhere, NULL) >= 0)
-        namespace = json_text(json_array_get(elsewhere, 0), "metadata", "namespace");
+                where = json_text(json_array_get(elsewhere, 0), "metadata", "namespace");
         fflush(stdout);
-        if (namespace)
+        if (where)
                 fprintf(stderr, "error: pods \"%s\" not found in namespace %s, but in %s\n", name,
-                        get->filter.namespace, namespace);
+                        get->filter.namespace, where);
         else
                 fprintf(stderr, "error: pods \"%s\" not found\n", name);
         free(names[0]);

@@ -6,8 +6,6 @@
 
 /* The program mainstay against a made-up agent. */
 
-extern char **environ;
-
 typedef struct Result {
         int status;
         char *out, *err;
@@ -29,13 +27,14 @@ typedef struct Running {
 static Running spawn_cli(const char *arguments, const char *input) {
         char *argv[16] = { (char[]){ "mainstay" } };
         cleanup_free char *copy = strdup(arguments);
+        char *rest = copy;
         Running running = { .texts = { strdup(""), strdup("") } };
         posix_spawn_file_actions_t actions;
         size_t n = 1;
         int pipes[2][2];
 
-        for (char *word = strtok(copy, " "); word && n < 15; word = strtok(NULL, " "))
-                argv[n++] = word;
+        while (rest && n < 15)
+                argv[n++] = strsep(&rest, " ");
         posix_spawn_file_actions_init(&actions);
         posix_spawn_file_actions_addopen(&actions, 0, input ? input : "/dev/null", O_RDONLY, 0);
         for (int i = 0; i < 2; i++) {
@@ -127,8 +126,8 @@ static void add_pods(void) {
         cleanup_free char *web = NULL, *db = NULL, *dns = NULL;
 
         /* Ages that do not change while the test runs. */
-        format_rfc3339(long_ago, now_realtime_usec() - (3 * 24 * 60 + 30) * 60 * USEC_PER_SEC);
-        format_rfc3339(started, now_realtime_usec() - (4 * 60 * 60 + 5 * 60 + 30) * USEC_PER_SEC);
+        format_rfc3339(long_ago, now_realtime_usec() - (3 * 24 * 60 + 30) * (60 * USEC_PER_SEC));
+        format_rfc3339(started, now_realtime_usec() - UINT64_C(14730) * USEC_PER_SEC);
         REQUIRE(asprintf(
                         &web,
                         "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web-n1\","

@@ -140,9 +140,9 @@ TEST(the_tail_counts_a_line_in_parts_once)
         make_directory();
         append_lines("0.log", 1, 1);
         append("0.log", "2026-01-02T03:04:05Z stdout P a\n2026-01-02T03:04:05Z stdout P b\n");
-        append("0.log", "2026-01-02T03:04:05Z stdout F c\n2026-01-02T03:04:05Z stdout F d\n");
+        append("0.log", "2026-01-02T03:04:05Z stdout F c\n2026-01-02T03:04:05Z stdout F next\n");
         options.tail_lines = 2;
-        expect_log(options, "abc\nd\n");
+        expect_log(options, "abc\nnext\n");
 }
 
 TEST(a_long_tail_is_found_across_blocks)

@@ -120,7 +120,7 @@ TEST(a_long_list_reaches_a_reader_that_takes_its_time)
         for (unsigned i = 0; i < 20; i++)
                 turn();
         EXPECT(client_wait(&client, NULL));
-        EXPECT(client.length > 1000 * 4000);
+        EXPECT(client.length > 1000 * (size_t) 4000);
         EXPECT(strstr(client_body(&client), "}]}\n"));
         client_close(&client);
         expect_idle();
@@ -252,7 +252,7 @@ static int ask_as_nobody(void) {
                 (void) fcntl(client.fd, F_SETFL, 0);
                 (void) send(client.fd, "GET /pods HTTP/1.0\r\n\r\n", 22, MSG_NOSIGNAL);
                 (void) recv(client.fd, answer, sizeof(answer) - 1, 0);
-                _exit(atoi(answer + strlen("HTTP/1.1 ")) - 200);
+                _exit((int) strtol(answer + strlen("HTTP/1.1 "), NULL, 10) - 200);
         }
         for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
              now_boottime_usec() < end && waitpid(pid, &status, WNOHANG) == 0;)

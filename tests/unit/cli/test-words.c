@@ -7,6 +7,10 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
+#define HOUR INT64_C(3600)
+#define DAY  (24 * HOUR)
+#define YEAR (365 * DAY)
+
 TEST(durations_are_written_as_kubectl_writes_them)
 {
         static const struct {
@@ -23,21 +27,21 @@ TEST(durations_are_written_as_kubectl_writes_them)
                 { 599, "9m59s" },
                 { 600, "10m" },
                 { 659, "10m" },
-                { 3 * 3600 - 1, "179m" },
-                { 3 * 3600, "3h" },
-                { 3 * 3600 + 60, "3h1m" },
-                { 8 * 3600 - 1, "7h59m" },
-                { 8 * 3600, "8h" },
-                { 48 * 3600 - 1, "47h" },
-                { 48 * 3600, "2d" },
-                { 49 * 3600, "2d1h" },
-                { 8 * 86400 - 1, "7d23h" },
-                { 8 * 86400, "8d" },
-                { 2 * 365 * 86400 - 1, "729d" },
-                { 2 * 365 * 86400, "2y" },
-                { (2 * 365 + 1) * 86400, "2y1d" },
-                { INT64_C(8) * 365 * 86400, "8y" },
-                { INT64_C(9) * 365 * 86400 - 1, "8y" },
+                { 3 * HOUR - 1, "179m" },
+                { 3 * HOUR, "3h" },
+                { 3 * HOUR + 60, "3h1m" },
+                { 8 * HOUR - 1, "7h59m" },
+                { 8 * HOUR, "8h" },
+                { 48 * HOUR - 1, "47h" },
+                { 48 * HOUR, "2d" },
+                { 49 * HOUR, "2d1h" },
+                { 8 * DAY - 1, "7d23h" },
+                { 8 * DAY, "8d" },
+                { 2 * YEAR - 1, "729d" },
+                { 2 * YEAR, "2y" },
+                { 2 * YEAR + DAY, "2y1d" },
+                { 8 * YEAR, "8y" },
+                { 9 * YEAR - 1, "8y" },
         };
         char buffer[DURATION_SIZE];
 
@@ -94,8 +98,8 @@ TEST(a_word_nearly_right_gets_a_hint)
                 { "gte", "get" },
                 { "gett", "get" },
                 { "log", "logs" },
-                { "descibe", "describe" },
-                { "verison", "version" },
+                { "descrbe", "describe" },
+                { "versino", "version" },
                 { "xyz", NULL },
                 { "", NULL },
                 { "frobnicate", NULL },
@@ -118,11 +122,11 @@ static char *in_columns(Columns columns, const char *text) {
 
 TEST(columns_are_as_wide_as_their_block)
 {
-        cleanup_free char *table = in_columns(COLUMNS_TABLE, "NAME\tREADY\tAGE\nx\t1/1\t5s\n");
+        cleanup_free char *table = in_columns(COLUMNS_TABLE, "NAME\tREADY\tIP\nx\t1/1\t::1\n");
         cleanup_free char *blocks =
                 in_columns(COLUMNS_DESCRIPTION, "A:\tb\nLonger:\tc\nBlock:\n  X:\ty\n\tz\n");
 
-        EXPECT_STREQ(table, "NAME   READY   AGE\nx      1/1     5s\n");
+        EXPECT_STREQ(table, "NAME   READY   IP\nx      1/1     ::1\n");
         EXPECT_STREQ(blocks, "A:       b\nLonger:  c\nBlock:\n  X:  y\n      z\n");
 }
 

@@ -68,10 +68,11 @@ static char *as_yaml(const char *text) {
 TEST(objects_are_written_with_sorted_keys_and_flush_lists)
 {
         cleanup_free char *text = as_yaml("{\"b\":[{\"y\":1,\"x\":true},\"z\"],\"a\":null,\"c\":{},"
-                                          "\"d\":[],\"e\":{\"1\":\"no\"}}");
+                                          "\"k\":[],\"m\":{\"1\":\"no\"}}");
 
-        EXPECT_STREQ(text,
-                     "a: null\nb:\n- x: true\n  \"y\": 1\n- z\nc: {}\nd: []\ne:\n  \"1\": \"no\"\n");
+        EXPECT_STREQ(
+                text,
+                "a: null\nb:\n- x: true\n  \"y\": 1\n- z\nc: {}\nk: []\nm:\n  \"1\": \"no\"\n");
 }
 
 TEST(strings_keep_what_they_say)

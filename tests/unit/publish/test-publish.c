@@ -116,13 +116,13 @@ TEST(every_metric_has_its_type_before_its_first_sample)
 {
         cleanup_free char *text = publish_metrics(&(PublishCounts){ .node_name = "n1" });
 
-        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
                 static char current[128];
 
                 if (strncmp(line, "# TYPE ", 7) == 0)
                         (void) snprintf(current, sizeof(current), "%.*s",
                                         (int) strcspn(line + 7, " "), line + 7);
-                else if (line[0] != '#')
+                else if (line[0] != '#' && line[0] != '\0')
                         EXPECT(strncmp(line, current, strlen(current)) == 0);
         }
 }

@@ -128,9 +128,9 @@ TEST(a_line_without_end_is_given_out_in_pieces)
                 REQUIRE(log_joiner_push(&joiner, &record) >= 0);
                 total += joiner.out.length;
                 joiner.out.length = 0;
-                EXPECT(joiner.parts[LOG_STDOUT].room <= 256 * 1024);
+                EXPECT(joiner.parts[LOG_STDOUT].room <= 256 * KIB);
         }
         EXPECT(total > 990 * record.length);
-        EXPECT(joiner.out.room <= 256 * 1024);
+        EXPECT(joiner.out.room <= 256 * KIB);
         log_joiner_done(&joiner);
 }
