@@ -37,7 +37,7 @@ TEST(a_request_survives_the_way_there)
                 cleanup_free char *packet = NULL;
                 size_t length = 0;
 
-                REQUIRE(request_encode(sent, &packet, &length) == 0);
+                REQUIRE(request_encode(sent, &packet, &length) == 0 && packet);
                 EXPECT_EQ(request_decode(packet, length, &got, NULL), 0);
                 EXPECT_EQ(got.type, sent->type);
                 EXPECT_EQ(got.version, sent->version);
