@@ -58,7 +58,7 @@ static void fixture_end(Fixture *f) {
 
 /* "a.yaml: x y; b.yaml: !b.yaml: is a FIFO…": what the source holds, in one line. */
 static const char *state(const Fixture *f) {
-        static char text[4096];
+        static char text[32 * 1024];
         const Manifest *const *manifests;
         size_t n = manifest_source_list(f->source, &manifests), length = 0;
 
@@ -529,6 +529,7 @@ TEST(an_empty_mount_over_the_directory_is_no_order_to_stop)
         /* The directory below rings the bell; what is found is the one above. */
         REQUIRE(fchmod(f.dir_fd, 0700) == 0);
         EXPECT_TROUBLE(&f, "another directory");
+        settle(&f);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1");
         REQUIRE(umount(f.directory) == 0);
         EXPECT_TROUBLE(&f, NULL);
@@ -625,6 +626,7 @@ TEST(no_descriptor_is_left_behind)
 
         fixture_begin(&f);
         fixture_start(&f);
+        settle(&f);
         before = n_descriptors();
         for (unsigned i = 0; i < 20; i++) {
                 put_pod(&f, "a.yaml", i % 2 ? "a" : "A");
