@@ -34,6 +34,7 @@ struct Sandbox {
         int fd;
         sd_event_source *io;
         pid_t pid;
+        bool has_greeted; /* the shim, on this connection */
         PacketQueue queue;
         sandbox_event_t on_event;
         void *userdata;
@@ -139,6 +140,7 @@ static void disconnect(Sandbox *sandbox) {
         sandbox->io = sd_event_source_disable_unref(sandbox->io);
         sandbox->fd = close_fd(sandbox->fd);
         sandbox->pid = 0;
+        sandbox->has_greeted = false;
         packet_queue_clear(&sandbox->queue);
 }
 
@@ -184,6 +186,7 @@ static void handle_event(Sandbox *sandbox, const Event *event) {
         switch (event->type) {
         case EVENT_HELLO:
                 sandbox->pid = event->pid;
+                sandbox->has_greeted = true;
                 break;
         case EVENT_ERROR:
                 log_warning("Pod %s: container '%.12s': %s", sandbox->uid, strna(event->id),
@@ -225,13 +228,6 @@ static int receive(Sandbox *sandbox) {
         return 1;
 }
 
-static void lose(Sandbox *sandbox) {
-        SandboxEvent event = { .type = SANDBOX_LOST, .name = "", .note = "", .message = "" };
-
-        disconnect(sandbox);
-        sandbox->on_event(sandbox, &event, sandbox->userdata);
-}
-
 static void send_queued(Sandbox *sandbox) {
         while (sandbox->queue.first) {
                 const Packet *packet = sandbox->queue.first;
@@ -246,29 +242,7 @@ static void send_queued(Sandbox *sandbox) {
                                              sandbox->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        Sandbox *sandbox = userdata;
-        bool freed = false;
-        int r = 1;
-
-        if (events & EPOLLOUT)
-                send_queued(sandbox);
-        sandbox->freed = &freed;
-        for (unsigned i = 0; i < PACKETS_PER_TURN && r > 0; i++) {
-                r = receive(sandbox);
-                if (freed)
-                        return 0;
-                if (sandbox->fd != fd) /* somebody has started another one in the callback */
-                        break;
-        }
-        if (r < 0 && sandbox->fd == fd) {
-                lose(sandbox);
-                if (freed)
-                        return 0;
-        }
-        sandbox->freed = NULL;
-        return 0;
-}
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
 /* --- requests ----------------------------------------------------------------------------- */
 
@@ -321,6 +295,43 @@ int sandbox_connect(Sandbox *sandbox, Error *reterr) {
                 return 0;
         r = fd < 0 ? fd : adopt(sandbox, fd);
         return r < 0 ? error_prefixf(reterr, r, "cannot connect to the shim") : 1;
+}
+
+/* The connection has ended. A shim that lives has only dropped us, because we were slow or somebody
+ * else came, and tells us all again; one that dies may still accept us for a moment, but greets
+ * nobody any more. */
+static void reconnect_or_lose(Sandbox *sandbox) {
+        SandboxEvent event = { .type = SANDBOX_LOST, .name = "", .note = "", .message = "" };
+        bool may_live = sandbox->has_greeted;
+
+        disconnect(sandbox);
+        if (may_live && sandbox_connect(sandbox, NULL) > 0)
+                return;
+        sandbox->on_event(sandbox, &event, sandbox->userdata);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Sandbox *sandbox = userdata;
+        bool freed = false;
+        int r = 1;
+
+        if (events & EPOLLOUT)
+                send_queued(sandbox);
+        sandbox->freed = &freed;
+        for (unsigned i = 0; i < PACKETS_PER_TURN && r > 0; i++) {
+                r = receive(sandbox);
+                if (freed)
+                        return 0;
+                if (sandbox->fd != fd) /* somebody has started another one in the callback */
+                        break;
+        }
+        if (r < 0 && sandbox->fd == fd) {
+                reconnect_or_lose(sandbox);
+                if (freed)
+                        return 0;
+        }
+        sandbox->freed = NULL;
+        return 0;
 }
 
 int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup) {
@@ -440,11 +451,10 @@ static int shim_arguments(const Sandbox *sandbox, bool host_network, bool host_i
 
         for (size_t i = 0; r >= 0 && i < N_ELEMENTS(words); i++)
                 r = strv_append(&argv, words[i]);
-        if (r >= 0 && config->shim_cgroup) {
-                r = strv_append(&argv, "--cgroup");
-                if (r >= 0)
-                        r = strv_append(&argv, config->shim_cgroup);
-        }
+        if (r >= 0 && config->shim_cgroup)
+                r = strv_appendf(&argv, "--cgroup=%s", config->shim_cgroup);
+        if (r >= 0 && config->runtime_timeout_sec > 0)
+                r = strv_appendf(&argv, "--runtime-timeout=%u", config->runtime_timeout_sec);
         if (r >= 0 && host_network)
                 r = strv_append(&argv, "--host-network");
         if (r >= 0 && host_ipc)

@@ -17,14 +17,17 @@
 /* What all sandboxes of an agent share. Strings are borrowed and outlive the sandboxes. */
 typedef struct SandboxConfig {
         sd_event *event;
-        const char *shim_path;    /* the mainstay-shim program */
-        const char *runtime_path; /* runc or crun: a path, or a name to look for in PATH */
-        const char *run_dir;      /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
-        const char *shim_cgroup;  /* where shims live: neither the agent's group nor a pod's */
+        const char *shim_path;        /* the mainstay-shim program */
+        const char *runtime_path;     /* runc or crun: a path, or a name to look for in PATH */
+        const char *run_dir;          /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
+        const char *shim_cgroup;      /* where shims live: neither the agent's group nor a pod's */
+        unsigned runtime_timeout_sec; /* of one call of the runtime; 0: two minutes */
 } SandboxConfig;
 
 typedef enum SandboxEventType {
-        SANDBOX_SYNCED,       /* the shim has told all that it knows (after a connection): .ready */
+        /* The shim has told all that it knows, after a connection: .ready. Again when the
+         * connection broke and was made anew by itself. */
+        SANDBOX_SYNCED,
         SANDBOX_READY,        /* sandbox_setup() is done */
         SANDBOX_SETUP_FAILED, /* .message; may be asked for again */
         SANDBOX_STARTING, /* replayed only: the attempt is being started, what comes of it follows

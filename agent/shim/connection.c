@@ -69,7 +69,8 @@ static void handle_packet(Connection *connection, const char *data, size_t lengt
                 connection->on_request(connection, &request);
                 return;
         }
-        log_warning("Dropped a request: %s", error_message(&error, r));
+        if (r != -ENOTSUP) /* of that the agent is told, and there is nothing to repair here */
+                log_warning("Dropped a request: %s", error_message(&error, r));
         connection_send(connection,
                         &(Event){ .type = EVENT_ERROR, .message = error_message(&error, r) });
 }

@@ -21,6 +21,7 @@ enum {
         VECTORS_PER_LINE = 4,
         HEAD_SIZE = sizeof("2026-01-02T03:04:05.123456789Z stdout F "),
         CONFESSION_SIZE = HEAD_SIZE + 160,
+        ROTATIONS_PER_SECOND_MAX = 1000000,
         STAMP_SIZE = sizeof(".20260102-030405.000001"),
 };
 
@@ -30,6 +31,8 @@ struct ContainerLog {
         char *name;
         LogLimits limits;
         uint64_t size;
+        uint64_t rotated_second; /* of the last rotation, and its number in it */
+        unsigned rotated_number;
         uint64_t lost_bytes;
         int lost_errno;
         int trouble; /* why there is no file to write into, or why the full one could not be put
@@ -132,16 +135,20 @@ static void remove_oldest(ContainerLog *log, size_t keep) {
         }
 }
 
+/* Puts the file aside under a name that sorts behind all that were given before, though several go
+ * in one second and the clock may be set back. */
 static int rename_away(ContainerLog *log, uint64_t realtime_usec) {
-        time_t seconds = (time_t) (realtime_usec / USEC_PER_SEC);
+        uint64_t second = MAX(realtime_usec / USEC_PER_SEC, log->rotated_second);
+        unsigned first = second == log->rotated_second ? log->rotated_number + 1 : 0;
+        time_t time = (time_t) second;
         char stamp[STAMP_SIZE];
         struct tm tm;
         size_t n;
 
-        if (!gmtime_r(&seconds, &tm))
+        if (!gmtime_r(&time, &tm))
                 return -EOVERFLOW;
         n = strftime(stamp, sizeof(stamp), ".%Y%m%d-%H%M%S", &tm);
-        for (unsigned i = 0; i < 1000000; i++) {
+        for (unsigned i = first; i < ROTATIONS_PER_SECOND_MAX; i++) {
                 cleanup_free char *name = NULL;
 
                 if (i > 0)
@@ -150,6 +157,8 @@ static int rename_away(ContainerLog *log, uint64_t realtime_usec) {
                         name = NULL;
                         return -ENOMEM;
                 }
+                log->rotated_second = second;
+                log->rotated_number = i;
                 if (renameat2(log->dir_fd, log->name, log->dir_fd, name, RENAME_NOREPLACE) >= 0 ||
                     errno == ENOENT) /* somebody removed the file: begin a new one */
                         return 0;

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sandbox/protocol.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+#include <limits.h>
+
+static int decode_request(const char *text, Request *ret, Error *reterr) {
+        return request_decode(text, strlen(text), ret, reterr);
+}
+
+TEST(a_request_survives_the_way_there)
+{
+        static const char *const directories[] = { "/a", "/b c", "/ü" };
+        const Request requests[] = {
+                { .type = REQUEST_HELLO, .version = 1 },
+                { .type = REQUEST_SETUP,
+                  .fstab = "/run/fstab",
+                  .log_max_size = 10485760,
+                  .log_max_files = 5 },
+                { .type = REQUEST_RUN,
+                  .id = "0123",
+                  .name = "web",
+                  .attempt = 7,
+                  .bundle = "/run/b",
+                  .log = "/var/log/0.log",
+                  .events_file = "/sys/fs/cgroup/x",
+                  .note = "\"quoted\"\n" },
+                { .type = REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000 },
+                { .type = REQUEST_DELETE, .id = "x", .directories = { directories, 3 } },
+                { .type = REQUEST_TEARDOWN },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(requests); i++) {
+                const Request *sent = &requests[i];
+                cleanup_request Request got = { 0 };
+                cleanup_free char *packet = NULL;
+                size_t length = 0;
+
+                REQUIRE(request_encode(sent, &packet, &length) == 0);
+                EXPECT_EQ(request_decode(packet, length, &got, NULL), 0);
+                EXPECT_EQ(got.type, sent->type);
+                EXPECT_EQ(got.version, sent->version);
+                EXPECT_STREQ(got.fstab, sent->fstab);
+                EXPECT_EQ(got.log_max_size, sent->log_max_size);
+                EXPECT_EQ(got.log_max_files, sent->log_max_files);
+                EXPECT_STREQ(got.id, sent->id);
+                EXPECT_STREQ(got.name, sent->name);
+                EXPECT_EQ(got.attempt, sent->attempt);
+                EXPECT_STREQ(got.bundle, sent->bundle);
+                EXPECT_STREQ(got.log, sent->log);
+                EXPECT_STREQ(got.events_file, sent->events_file);
+                EXPECT_STREQ(got.note, sent->note);
+                EXPECT_EQ(got.signal, sent->signal);
+                EXPECT_EQ(got.grace_usec, sent->grace_usec);
+                EXPECT_EQ(got.directories.n, sent->directories.n);
+                for (size_t j = 0; j < got.directories.n; j++)
+                        EXPECT_STREQ(got.directories.items[j], directories[j]);
+        }
+}
+
+TEST(an_event_survives_the_way_back)
+{
+        const Event sent = {
+                .type = EVENT_EXITED,
+                .id = "0123",
+                .name = "web",
+                .note = "n",
+                .message = "m",
+                .attempt = 3,
+                .exit_code = 137,
+                .signal = 9,
+                .oom_killed = true,
+                .replayed = true,
+                .deleted = true,
+                .started_at = 1700000000000001,
+                .finished_at = 1700000000000002,
+        };
+        cleanup_event Event got = { 0 };
+        cleanup_free char *packet = NULL;
+        size_t length = 0;
+
+        REQUIRE(event_encode(&sent, &packet, &length) == 0);
+        EXPECT_EQ(event_decode(packet, length, &got, NULL), 0);
+        EXPECT_EQ(got.type, sent.type);
+        EXPECT_STREQ(got.id, sent.id);
+        EXPECT_STREQ(got.name, sent.name);
+        EXPECT_STREQ(got.note, sent.note);
+        EXPECT_STREQ(got.message, sent.message);
+        EXPECT_EQ(got.attempt, sent.attempt);
+        EXPECT_EQ(got.exit_code, sent.exit_code);
+        EXPECT_EQ(got.signal, sent.signal);
+        EXPECT(got.oom_killed && got.replayed && got.deleted);
+        EXPECT(!got.ready && !got.runtime_failed);
+        EXPECT_EQ(got.started_at, sent.started_at);
+        EXPECT_EQ(got.finished_at, sent.finished_at);
+}
+
+/* Old shims are spoken to by new agents: the words on the wire may not change. */
+TEST(the_words_are_these)
+{
+        static const char golden[] = "{\"type\":\"stop\",\"id\":\"x\",\"signal\":15,"
+                                     "\"grace_usec\":30000000}";
+        static const char *const events[] = {
+                "{\"type\":\"hello\",\"version\":1,\"pid\":7}",
+                "{\"type\":\"synced\",\"ready\":true}",
+                "{\"type\":\"ready\"}",
+        };
+        const Event sent[] = {
+                { .type = EVENT_HELLO, .version = 1, .pid = 7 },
+                { .type = EVENT_SYNCED, .ready = true },
+                { .type = EVENT_READY },
+        };
+        const Request stop = {
+                .type = REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000
+        };
+        cleanup_free char *packet = NULL;
+        size_t length = 0;
+
+        REQUIRE(request_encode(&stop, &packet, &length) == 0);
+        EXPECT_STREQ(packet, golden);
+        for (size_t i = 0; i < N_ELEMENTS(events); i++) {
+                cleanup_free char *text = NULL;
+
+                REQUIRE(event_encode(&sent[i], &text, &length) == 0);
+                EXPECT_STREQ(text, events[i]);
+        }
+}
+
+TEST(what_is_no_message_is_refused_with_a_reason)
+{
+        static const struct {
+                const char *text;
+                int r;
+                const char *says;
+        } cases[] = {
+                { "", -EBADMSG, "not a message: '[' or '{' expected near end of file" },
+                { "{}", -EBADMSG, "not a message: it has no type" },
+                { "[1]", -EBADMSG, "not a message: it has no type" },
+                { "{\"type\":null}", -EBADMSG, "not a message: it has no type" },
+                { "{\"type\":\"teardown\"} x", -EBADMSG,
+                  "not a message: end of file expected near 'x'" },
+                { "{\"type\":\"teardown\",\"type\":\"run\"}", -EBADMSG,
+                  "not a message: duplicate object key near '\"type\"'" },
+                { "{\"type\":\"fly\"}", -ENOTSUP, "unknown message 'fly'" },
+                { "{\"type\":\"setup\"}", -EBADMSG, "setup: 'fstab' is missing" },
+                { "{\"type\":\"setup\",\"fstab\":1}", -EBADMSG, "setup: 'fstab': is no string" },
+                { "{\"type\":\"stop\",\"id\":\"x\",\"signal\":\"9\"}", -EBADMSG,
+                  "stop: 'signal': is no integer" },
+                { "{\"type\":\"stop\",\"id\":\"x\",\"signal\":3000000000}", -EBADMSG,
+                  "stop: 'signal': is out of range" },
+                { "{\"type\":\"stop\",\"id\":\"x\",\"grace_usec\":-1}", -EBADMSG,
+                  "stop: 'grace_usec': is out of range" },
+                { "{\"type\":\"hello\",\"version\":4294967296}", -EBADMSG,
+                  "hello: 'version': is out of range" },
+                { "{\"type\":\"delete\",\"id\":\"x\",\"directories\":\"/\"}", -EBADMSG,
+                  "delete: 'directories': is no list" },
+                { "{\"type\":\"delete\",\"id\":\"x\",\"directories\":[\"/\",null]}", -EBADMSG,
+                  "delete: 'directories': has an item that is no string" },
+                { "{\"type\":\"stop\",\"id\":\"a\\u0000b\"}", -EBADMSG,
+                  "not a message: \\u0000 is not allowed without JSON_ALLOW_NUL near "
+                  "'\"a\\u0000b\"'" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_request Request request = { 0 };
+                cleanup_error Error error = ERROR_NULL;
+
+                EXPECT_EQ(decode_request(cases[i].text, &request, &error), cases[i].r);
+                EXPECT_STREQ(error.message, cases[i].says);
+                EXPECT(!request.id && !request.storage);
+        }
+}
+
+TEST(every_cut_and_every_flipped_bit_is_survived)
+{
+        static const char text[] =
+                "{\"type\":\"delete\",\"id\":\"x\",\"directories\":[\"/a\",\"/b\"]}";
+
+        for (size_t n = 0; n < sizeof(text) - 1; n++) {
+                cleanup_free char *copy = malloc(n + 1); /* exactly: a sanitizer sees one beyond */
+                cleanup_request Request request = { 0 };
+
+                REQUIRE(copy);
+                memcpy(copy, text, n);
+                EXPECT_EQ(request_decode(copy, n, &request, NULL), -EBADMSG);
+        }
+        for (size_t bit = 0; bit < (sizeof(text) - 1) * 8; bit++) {
+                char copy[sizeof(text)];
+                cleanup_request Request request = { 0 };
+
+                memcpy(copy, text, sizeof(text));
+                copy[bit / 8] = (char) (copy[bit / 8] ^ (1 << bit % 8));
+                (void) request_decode(copy, sizeof(text) - 1, &request, NULL);
+        }
+}
+
+TEST(members_may_be_unknown_or_missing)
+{
+        cleanup_request Request request = { 0 };
+        cleanup_event Event event = { 0 };
+        static const char started[] = "{\"type\":\"started\"}";
+
+        EXPECT_EQ(decode_request("{\"type\":\"stop\",\"id\":\"x\",\"new\":[{}],\"signal\":9}",
+                                 &request, NULL),
+                  0);
+        EXPECT_EQ(request.signal, 9);
+        EXPECT_EQ(request.grace_usec, 0);
+        EXPECT_EQ(event_decode(started, strlen(started), &event, NULL), 0);
+        EXPECT(!event.id);
+        EXPECT_EQ(event.started_at, 0);
+}
+
+TEST(what_is_too_long_or_not_utf8_is_not_sent)
+{
+        cleanup_free char *large = malloc(PROTOCOL_PACKET_MAX + 1), *packet = NULL;
+        Request request = { .type = REQUEST_SETUP };
+        Event event = { .type = EVENT_SETUP_FAILED, .message = "caf\xe9 \xc3\xbc" };
+        cleanup_event Event got = { 0 };
+        size_t length = 0;
+
+        REQUIRE(large);
+        memset(large, 'x', PROTOCOL_PACKET_MAX);
+        large[PROTOCOL_PACKET_MAX] = '\0';
+        request.fstab = large;
+        EXPECT_EQ(request_encode(&request, &packet, &length), -EMSGSIZE);
+        request.fstab = "/bad\xff";
+        EXPECT_EQ(request_encode(&request, &packet, &length), -EILSEQ);
+        EXPECT(!packet);
+        /* But what a program says on its way out is always worth telling. */
+        REQUIRE(event_encode(&event, &packet, &length) == 0);
+        EXPECT_EQ(event_decode(packet, length, &got, NULL), 0);
+        EXPECT_STREQ(got.message, "caf? ??");
+}
+
+TEST(a_queue_keeps_order_and_its_limit)
+{
+        PacketQueue queue = { 0 };
+
+        EXPECT_EQ(packet_queue_append(&queue, 6, strdup("abc"), 3), 0);
+        EXPECT_EQ(packet_queue_append(&queue, 6, strdup("def"), 3), 0);
+        EXPECT_EQ(packet_queue_append(&queue, 6, NULL, 1), -ENOBUFS);
+        EXPECT_STREQ(queue.first->data, "abc");
+        packet_queue_pop(&queue);
+        EXPECT_STREQ(queue.first->data, "def");
+        EXPECT_EQ(queue.bytes, 3);
+        packet_queue_clear(&queue);
+        EXPECT(!queue.first);
+        EXPECT_EQ(queue.bytes, 0);
+}

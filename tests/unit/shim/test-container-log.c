@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/container-log.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define STAMP "2023-11-14T22:13:20.000001000Z"
+enum {
+        HEAD = sizeof(STAMP " stdout F ") - 1
+};
+static const uint64_t now = UINT64_C(1700000000000001);
+
+typedef struct Fixture {
+        char *path;
+        ContainerLog *log;
+        LogStream out, err;
+} Fixture;
+
+static void fixture_init(Fixture *f, LogLimits limits) {
+        *f = (Fixture){ .out.name = "stdout", .err.name = "stderr" };
+        f->path = path_join(test_directory(), "0.log");
+        REQUIRE(container_log_open(f->path, limits, &f->log, NULL) == 0);
+}
+
+static void fixture_done(Fixture *f) {
+        container_log_free(f->log);
+        log_stream_done(&f->out);
+        log_stream_done(&f->err);
+        free(f->path);
+}
+
+static void say(Fixture *f, const char *text) {
+        container_log_write(f->log, &f->out, text, strlen(text), now);
+}
+
+static char *contents(const char *path) {
+        char *text = NULL;
+
+        if (read_file_at(AT_FDCWD, path, 64 * MIB, &text, NULL) < 0)
+                return strdup("(none)");
+        return text;
+}
+
+static void expect_contents(const Fixture *f, const char *expected) {
+        cleanup_free char *text = contents(f->path);
+
+        EXPECT_STREQ(text, expected);
+}
+
+static size_t count_files(void) {
+        cleanup_closedir DIR *dir = opendir(test_directory());
+        size_t n = 0;
+
+        REQUIRE(dir);
+        for (struct dirent *entry; (entry = readdir(dir));)
+                n += entry->d_name[0] != '.';
+        return n;
+}
+
+TEST(lines_are_in_the_cri_format)
+{
+        struct stat st;
+        Fixture f;
+
+        fixture_init(&f, (LogLimits){ 0 });
+        say(&f, "one\ntwo\n\n");
+        container_log_write(f.log, &f.err, "bad\xff\0byte\r\n", 11, now + 1);
+        REQUIRE(stat(f.path, &st) >= 0);
+        EXPECT_EQ(st.st_mode & 07777, 0640);
+        {
+                cleanup_free char *text = NULL;
+                size_t length = 0;
+                static const char expected[] =
+                        STAMP " stdout F one\n" STAMP " stdout F two\n" STAMP " stdout F \n"
+                              "2023-11-14T22:13:20.000002000Z stderr F bad\xff\0byte\r\n";
+
+                REQUIRE(read_file_at(AT_FDCWD, f.path, MIB, &text, &length) >= 0);
+                EXPECT_EQ(length, sizeof(expected) - 1);
+                EXPECT(memcmp(text, expected, length) == 0);
+        }
+        fixture_done(&f);
+}
+
+TEST(a_line_may_come_in_pieces)
+{
+        Fixture f;
+
+        fixture_init(&f, (LogLimits){ 0 });
+        say(&f, "hel");
+        container_log_write(f.log, &f.err, "other\n", 6, now);
+        expect_contents(&f, STAMP " stderr F other\n");
+        say(&f, "lo\nwor");
+        say(&f, "l");
+        say(&f, "d\n");
+        expect_contents(&f, STAMP " stderr F other\n" STAMP " stdout F hello\n" STAMP
+                                  " stdout F world\n");
+        EXPECT(!f.out.carry);
+        fixture_done(&f);
+}
+
+TEST(an_end_without_a_newline_is_a_part)
+{
+        Fixture f;
+
+        fixture_init(&f, (LogLimits){ 0 });
+        container_log_end_line(f.log, &f.out, now);
+        expect_contents(&f, "");
+        say(&f, "prompt> ");
+        container_log_end_line(f.log, &f.out, now);
+        container_log_end_line(f.log, &f.out, now);
+        expect_contents(&f, STAMP " stdout P prompt> \n");
+        fixture_done(&f);
+}
+
+/* Sizes around the limit, whole and byte by byte: the same lines come of it. */
+TEST(a_long_line_is_cut_at_16_kib)
+{
+        static const size_t sizes[] = {
+                LOG_LINE_MAX - 1, LOG_LINE_MAX,         LOG_LINE_MAX + 1,     2 * LOG_LINE_MAX - 1,
+                2 * LOG_LINE_MAX, 2 * LOG_LINE_MAX + 1, 3 * LOG_LINE_MAX + 5,
+        };
+        static const size_t steps[] = { 1000000, 4096, LOG_LINE_MAX, 777 };
+
+        for (size_t i = 0; i < N_ELEMENTS(sizes) * N_ELEMENTS(steps); i++) {
+                size_t size = sizes[i % N_ELEMENTS(sizes)], step = steps[i / N_ELEMENTS(sizes)];
+                cleanup_free char *line = malloc(size + 2), *text = NULL, *joined = NULL;
+                size_t parts = 0, n = 0;
+                Fixture f;
+
+                REQUIRE(line);
+                for (size_t j = 0; j < size; j++)
+                        line[j] = (char) ('a' + j % 26);
+                line[size] = '\n';
+                line[size + 1] = '\0';
+                fixture_init(&f, (LogLimits){ 0 });
+                for (size_t at = 0; at < size + 1; at += step)
+                        container_log_write(f.log, &f.out, line + at, MIN(step, size + 1 - at),
+                                            now);
+                text = contents(f.path);
+                joined = calloc(1, size + 2);
+                REQUIRE(joined);
+                for (char *p = text; *p;) {
+                        char *end = strchrnul(p, '\n');
+
+                        EXPECT(end - p <= HEAD + LOG_LINE_MAX);
+                        parts += p[HEAD - 2] == 'P';
+                        memcpy(joined + n, p + HEAD, (size_t) (end - p) - HEAD);
+                        n += (size_t) (end - p) - HEAD;
+                        if (p[HEAD - 2] == 'F')
+                                joined[n++] = '\n';
+                        p = end + 1;
+                }
+                EXPECT_EQ(parts, (size - 1) / LOG_LINE_MAX);
+                EXPECT_STREQ(joined, line);
+                REQUIRE(unlink(f.path) >= 0);
+                fixture_done(&f);
+        }
+}
+
+TEST(a_file_is_rotated_before_the_byte_that_is_too_much)
+{
+        cleanup_free char *rotated = NULL, *text = NULL;
+        struct stat st;
+        Fixture f;
+
+        /* Room for three lines of ten bytes, exactly. */
+        fixture_init(&f, (LogLimits){ 3 * (HEAD + 11), 3 });
+        say(&f, "0123456789\n0123456789\n0123456789\n");
+        EXPECT_EQ(count_files(), 1);
+        say(&f, "x\n");
+        EXPECT_EQ(count_files(), 2);
+        expect_contents(&f, STAMP " stdout F x\n");
+        rotated = path_join(test_directory(), "0.log.20231114-221320");
+        text = contents(rotated);
+        EXPECT_EQ(strlen(text), 3 * (HEAD + 11));
+        EXPECT(stat(f.path, &st) >= 0);
+        EXPECT_EQ(st.st_mode & 07777, 0640);
+        fixture_done(&f);
+}
+
+TEST(rotated_files_have_names_of_their_own_and_the_oldest_go)
+{
+        Fixture f;
+
+        fixture_init(&f, (LogLimits){ HEAD + 11, 3 });
+        for (unsigned i = 0; i < 20; i++) {
+                char line[16];
+
+                (void) snprintf(line, sizeof(line), "%010u\n", i);
+                say(&f, line);
+                EXPECT(count_files() <= 3);
+        }
+        expect_contents(&f, STAMP " stdout F 0000000019\n");
+        {
+                cleanup_free char *a = path_join(test_directory(), "0.log.20231114-221320.000018");
+                cleanup_free char *text = contents(a);
+
+                EXPECT_STREQ(text, STAMP " stdout F 0000000018\n");
+        }
+        EXPECT_EQ(count_files(), 3);
+        fixture_done(&f);
+}
+
+TEST(many_lines_at_once_never_exceed_the_limit)
+{
+        enum {
+                LINES = 5000,
+                LIMIT = 10000
+        };
+        cleanup_free char *text = NULL;
+        size_t length = 0;
+        Fixture f;
+        FILE *out = open_memstream(&text, &length);
+
+        REQUIRE(out);
+        for (unsigned i = 0; i < LINES; i++)
+                (void) fprintf(
+                        out, "%.*s\n", (int) (i % 90),
+                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+        REQUIRE(fclose(out) == 0);
+        fixture_init(&f, (LogLimits){ LIMIT, LINES });
+        container_log_write(f.log, &f.out, text, length, now);
+        {
+                cleanup_closedir DIR *dir = opendir(test_directory());
+                uint64_t total = 0;
+                struct stat st;
+
+                REQUIRE(dir);
+                for (struct dirent *entry; (entry = readdir(dir));) {
+                        if (entry->d_name[0] == '.')
+                                continue;
+                        REQUIRE(fstatat(dirfd(dir), entry->d_name, &st, 0) >= 0);
+                        EXPECT(st.st_size <= LIMIT);
+                        total += (uint64_t) st.st_size;
+                }
+                EXPECT_EQ(total, length + (size_t) LINES * HEAD);
+        }
+        fixture_done(&f);
+}
+
+TEST(a_line_larger_than_the_limit_gets_a_file_of_its_own)
+{
+        Fixture f;
+
+        fixture_init(&f, (LogLimits){ 50, 4 });
+        say(&f, "a line that is larger than the limit of fifty bytes\nb\n");
+        expect_contents(&f, STAMP " stdout F b\n");
+        EXPECT_EQ(count_files(), 2);
+        fixture_done(&f);
+}
+
+TEST(a_log_goes_on_where_it_was)
+{
+        Fixture f;
+
+        fixture_init(&f, (LogLimits){ 2 * (HEAD + 4), 3 });
+        say(&f, "one\n");
+        fixture_done(&f);
+        fixture_init(&f, (LogLimits){ 2 * (HEAD + 4), 3 });
+        say(&f, "two\n");
+        expect_contents(&f, STAMP " stdout F one\n" STAMP " stdout F two\n");
+        say(&f, "3\n");
+        expect_contents(&f, STAMP " stdout F 3\n");
+        fixture_done(&f);
+}
+
+TEST(a_log_is_a_file_and_nothing_that_leads_elsewhere)
+{
+        cleanup_free char *path = path_join(test_directory(), "0.log");
+        cleanup_free char *target = path_join(test_directory(), "target");
+        cleanup_error Error error = ERROR_NULL;
+        ContainerLog *log = NULL;
+
+        REQUIRE(symlink(target, path) >= 0);
+        EXPECT_EQ(container_log_open(path, (LogLimits){ 0 }, &log, &error), -ELOOP);
+        EXPECT(strstr(error.message, "cannot open the log '"));
+        REQUIRE(unlink(path) >= 0);
+        REQUIRE(mkfifo(path, 0600) >= 0);
+        EXPECT(container_log_open(path, (LogLimits){ 0 }, &log, NULL) < 0);
+        REQUIRE(unlink(path) >= 0);
+        REQUIRE(mkdir(path, 0700) >= 0);
+        EXPECT_EQ(container_log_open(path, (LogLimits){ 0 }, &log, NULL), -EISDIR);
+        EXPECT_EQ(container_log_open("/no/such/directory/x", (LogLimits){ 0 }, &log, NULL),
+                  -ENOENT);
+        EXPECT_EQ(container_log_open("relative", (LogLimits){ 0 }, &log, NULL), -EINVAL);
+        EXPECT(!log);
+}
