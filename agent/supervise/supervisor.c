@@ -11,18 +11,26 @@
 #include "agent/supervise/record.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
 
+/* A pod that cannot be begun (its record cannot be written) is tried again after this. */
+#define BEGIN_RETRY_USEC (5 * USEC_PER_SEC)
+
 /* One namespace/name: the pod that is there, and the one that is to follow it. */
 typedef struct Slot {
-        char *key; /* "<namespace>/<name>" */
+        Supervisor *supervisor;
+        char *key; /* "<namespace>/<name>/": with the UID behind it, what supervisor_next() orders
+                      by */
+        char *description; /* "<namespace>/<name>" */
         PodLife *life;
         Pod *next;
         char *next_file;
         unsigned generation; /* of the wishes in which it was named last */
         bool is_dirty;
         bool was_told;
+        sd_event_source *retry_timer;
         struct Slot *following;
 } Slot;
 
@@ -112,6 +120,8 @@ static void slot_free(Slot *slot) {
         pod_life_free(slot->life);
         pod_free(slot->next);
         free(slot->next_file);
+        sd_event_source_disable_unref(slot->retry_timer);
+        free(slot->description);
         free(slot->key);
         free(slot);
 }
@@ -156,6 +166,12 @@ static int get_slot(Supervisor *s, const Pod *pod, Slot **ret) {
         slot = calloc(1, sizeof(*slot));
         if (!slot)
                 return -ENOMEM;
+        slot->supervisor = s;
+        slot->description = strndup(key, strlen(key) - 1);
+        if (!slot->description) {
+                free(slot);
+                return -ENOMEM;
+        }
         slot->key = TAKE_PTR(key);
         slot->following = *link;
         *link = slot;
@@ -234,24 +250,6 @@ void supervisor_begin(Supervisor *s) {
         s->generation++;
 }
 
-static int begin_life(Supervisor *s, Slot *slot, const char *file, const Pod *pod, Error *reterr) {
-        cleanup_with(pod_freep) Pod *copy = NULL;
-        int r = record_store(s->context.bundle->state_dir, file, pod, reterr);
-
-        if (r >= 0)
-                r = pod_copy(pod, &copy);
-        if (r >= 0)
-                r = pod_life_new_take(&s->context, copy, /* was_recorded= */ false, &slot->life);
-        if (r < 0)
-                return r;
-        copy = NULL;
-        slot->was_told = false;
-        s->n_pods_started++;
-        log_info("Pod '%s' of %s is wanted", slot->key, file);
-        mark(s, slot);
-        return 0;
-}
-
 static void forget_next(Slot *slot) {
         slot->next = pod_free(slot->next);
         free(slot->next_file);
@@ -286,17 +284,18 @@ int supervisor_want(Supervisor *s, const char *file, const Pod *pod, Error *rete
         if (r < 0)
                 return r;
         slot->generation = s->generation;
-        if (!slot->life)
-                return begin_life(s, slot, file, pod, reterr);
-        if (is_same(slot->life, pod)) {
+        if (slot->life && is_same(slot->life, pod)) {
                 forget_next(slot);
                 r = pod_life_update_metadata(slot->life, pod);
                 return r > 0 ? record_store(s->context.bundle->state_dir, file, pod, reterr) : r;
         }
         r = set_next(slot, file, pod);
-        if (r >= 0)
+        if (r < 0)
+                return r;
+        if (slot->life)
                 pod_life_unwant(slot->life);
-        return r;
+        mark(s, slot);
+        return 0;
 }
 
 /* The weight of all Burstable pods together follows what they ask for. */
@@ -316,18 +315,13 @@ static void update_qos(Supervisor *s) {
 }
 
 void supervisor_sweep(Supervisor *s) {
-        bool has_any = false;
-
         for (Slot *slot = s->slots; slot; slot = slot->following) {
-                has_any |= slot->life != NULL;
                 if (slot->generation == s->generation)
                         continue;
                 forget_next(slot);
                 if (slot->life)
                         pod_life_unwant(slot->life);
         }
-        if (has_any)
-                update_qos(s);
         if (!s->has_swept_orphans)
                 orphans_sweep(s->orphans, is_known_uid, s);
         s->has_swept_orphans = true;
@@ -354,32 +348,71 @@ static void remove_empty_groups(Supervisor *s) {
         (void) cgroup_remove_if_empty(s->context.sandbox->shim_cgroup);
 }
 
-static void finish_slot(Supervisor *s, Slot *slot) {
-        cleanup_error Error error = ERROR_NULL;
-        int r;
+static void finish_life(Supervisor *s, Slot *slot) {
+        bool was_burstable;
 
         s->callbacks->on_pod(pod_life_pod(slot->life), false, /* is_gone= */ true, s->userdata);
-        log_info("Pod '%s' is gone", slot->key);
+        log_info("Pod '%s' is gone", slot->description);
+        was_burstable = pod_qos_class(&pod_life_pod(slot->life)->spec) == QOS_BURSTABLE;
         slot->life = pod_life_free(slot->life);
-        if (!slot->next)
-                return;
-        r = begin_life(s, slot, slot->next_file, slot->next, &error);
-        if (r < 0)
-                log_error("Cannot begin pod '%s': %s", slot->key, error_message(&error, r));
-        else
+        slot->was_told = false;
+        if (was_burstable)
                 update_qos(s);
+}
+
+static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
+        int r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
+
+        if (r >= 0)
+                r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false,
+                                      &slot->life);
+        if (r < 0)
+                return r;
+        slot->next = NULL;
+        log_info("Pod '%s' of %s begins", slot->description, slot->next_file);
         forget_next(slot);
+        s->n_pods_started++;
+        update_qos(s);
+        return 0;
+}
+
+static int on_begin_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        Slot *slot = userdata;
+
+        mark(slot->supervisor, slot);
+        return 0;
+}
+
+static void begin_or_retry(Supervisor *s, Slot *slot) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = begin_life(s, slot, &error);
+
+        slot->retry_timer = sd_event_source_disable_unref(slot->retry_timer);
+        if (r >= 0)
+                return;
+        log_error("Cannot begin pod '%s', trying again in %us: %s", slot->description,
+                  (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), error_message(&error, r));
+        (void) sd_event_add_time_relative(s->context.event, &slot->retry_timer, CLOCK_BOOTTIME,
+                                          BEGIN_RETRY_USEC, 0, on_begin_retry, slot);
 }
 
 static void step_slot(Supervisor *s, Slot *slot) {
         bool is_new = !slot->was_told;
 
         slot->is_dirty = false;
-        pod_step(slot->life);
-        if (pod_life_is_gone(slot->life)) {
-                finish_slot(s, slot);
-                return;
+        if (slot->life) {
+                pod_step(slot->life);
+                if (pod_life_is_gone(slot->life))
+                        finish_life(s, slot);
         }
+        if (!slot->life && slot->next) {
+                begin_or_retry(s, slot);
+                is_new = true;
+                if (slot->life)
+                        pod_step(slot->life);
+        }
+        if (!slot->life)
+                return;
         slot->was_told = true;
         s->callbacks->on_pod(pod_life_pod(slot->life), is_new, false, s->userdata);
 }
@@ -391,7 +424,7 @@ static bool sweep_slots(Supervisor *s) {
         while (*link) {
                 Slot *slot = *link;
 
-                if (slot->life) {
+                if (slot->life || slot->next) {
                         link = &slot->following;
                         continue;
                 }
@@ -405,7 +438,7 @@ static int on_step(sd_event_source *source, void *userdata) {
         Supervisor *s = userdata;
 
         for (Slot *slot = s->slots; slot; slot = slot->following)
-                if (slot->is_dirty && slot->life)
+                if (slot->is_dirty)
                         step_slot(s, slot);
         if (!sweep_slots(s))
                 remove_empty_groups(s);
@@ -414,15 +447,13 @@ static int on_step(sd_event_source *source, void *userdata) {
 
 /* ---- questions ---- */
 
-/* Compares the slot's pod with "<namespace>/<name>/<uid>". */
+/* Compares the slot's "<namespace>/<name>/<uid>" with one that is told. */
 static bool is_after(const Slot *slot, const char *after) {
-        cleanup_free char *key = NULL;
+        size_t length = strlen(slot->key);
+        int order = strncmp(slot->key, after, length);
 
-        if (asprintf(&key, "%s/%s", slot->key, pod_life_pod(slot->life)->metadata.uid) < 0) {
-                key = NULL;
-                return false;
-        }
-        return strcmp(key, after) > 0;
+        return order > 0 ||
+               (order == 0 && strcmp(pod_life_pod(slot->life)->metadata.uid, after + length) > 0);
 }
 
 int supervisor_next(Supervisor *s, const char *after, const Pod **ret_pod, PodStatus *ret_status) {
