@@ -23,7 +23,10 @@ const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_S
         if (!path->key)
                 (void) snprintf(buffer + n, DECODE_PATH_SIZE - n, "[%zu]", path->index);
         else
-                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n, "%s%s", n > 0 ? "." : "",
+                (void) snprintf(buffer + n, DECODE_PATH_SIZE - n,
+                                path->is_map_key ? "[%s]"
+                                : n > 0          ? ".%s"
+                                                 : "%s",
                                 excerpt(key, path->key));
         return buffer;
 }
@@ -220,7 +223,7 @@ static int compare_keys(const void *a, const void *b) {
 
 static int decode_entry(Decoder *d, const Node *key, const Node *value, const DecodePath *path,
                         KeyValue *ret) {
-        DecodePath entry = { .parent = path, .key = key->text };
+        DecodePath entry = { .parent = path, .key = key->text, .is_map_key = true };
         int r = value->kind == NODE_NULL ? 0 : expect_string(d, value);
 
         if (r < 0)

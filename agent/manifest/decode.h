@@ -19,6 +19,7 @@ struct DecodePath {
         const DecodePath *parent; /* NULL: the document */
         const char *key;          /* NULL: an index */
         size_t index;
+        bool is_map_key; /* a key that the user chose: "labels[app]" */
 };
 
 typedef enum DecodeMode {

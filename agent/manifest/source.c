@@ -74,6 +74,13 @@ static void scan_again_in(Scan *scan, uint64_t usec) {
         scan->next_usec = MIN(scan->next_usec, usec);
 }
 
+/* It is not where it was. What is found there next is another one, though it may have got the same
+ * inode number. */
+static void forget_directory(ManifestSource *source) {
+        source->known_inode = 0;
+        source->watched_inode = 0;
+}
+
 static int on_bell(sd_event_source *bell, const struct inotify_event *event, void *userdata);
 
 /* Watches the directory that is open, unless it is watched already. */
@@ -316,6 +323,7 @@ static bool scan_directory(ManifestSource *source) {
                 scan_open_directory(&scan);
         else {
                 set_trouble(&scan, strerror(errno));
+                forget_directory(source);
                 source->bell = sd_event_source_disable_unref(source->bell);
                 scan_again_in(&scan, TROUBLE_RETRY_USEC);
         }
@@ -341,7 +349,7 @@ static int on_bell(sd_event_source *bell, const struct inotify_event *event, voi
         ManifestSource *source = userdata;
 
         if (event->mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT))
-                source->watched_inode = 0;
+                forget_directory(source);
         /* A bell that never rests must not keep us from looking. */
         if (++source->n_rings > RINGS_MAX)
                 return on_scan(bell, source);

@@ -359,6 +359,7 @@ static int decode(const Schema *schema, const char *packet, size_t length, unsig
         Storage *storage;
         int r;
 
+        *ret_type = 0;
         if (length > PROTOCOL_PACKET_MAX)
                 return error_setf(reterr, EBADMSG, "not a message: it is too long");
         storage = calloc(1, sizeof(*storage));
@@ -381,7 +382,7 @@ static int decode(const Schema *schema, const char *packet, size_t length, unsig
 
 int request_decode(const char *packet, size_t length, Request *ret, Error *reterr) {
         Request request = { 0 };
-        unsigned type;
+        unsigned type = 0;
         int r = decode(&request_schema, packet, length, &type, &request, &request.storage, reterr);
 
         *ret = (Request){ 0 };
@@ -394,7 +395,7 @@ int request_decode(const char *packet, size_t length, Request *ret, Error *reter
 
 int event_decode(const char *packet, size_t length, Event *ret, Error *reterr) {
         Event event = { 0 };
-        unsigned type;
+        unsigned type = 0;
         int r = decode(&event_schema, packet, length, &type, &event, &event.storage, reterr);
 
         *ret = (Event){ 0 };

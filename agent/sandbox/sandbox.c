@@ -19,8 +19,6 @@
  * second shim for the same pod fails at bind(2). The end of the connection is the one sign that the
  * shim is gone, whether it is our child or that of an agent before us. */
 
-extern char **environ;
-
 enum {
         QUEUE_BYTES_MAX = 4 * 1024 * 1024,
         PACKETS_PER_TURN = 32,

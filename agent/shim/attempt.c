@@ -38,11 +38,16 @@ static void unlink_and_free(AttemptList *list, Attempt *attempt) {
                 }
 }
 
-static size_t count_living(const AttemptList *list) {
+/* Nothing is left of it but what we know. */
+static bool is_past(const Attempt *attempt) {
+        return !attempt->deleting && (attempt->deleted || attempt->state == ATTEMPT_FAILED);
+}
+
+static size_t count_present(const AttemptList *list) {
         size_t n = 0;
 
         for (const Attempt *attempt = list->first; attempt; attempt = attempt->next)
-                n += !attempt->deleted;
+                n += !is_past(attempt);
         return n;
 }
 
@@ -54,12 +59,12 @@ static void append(AttemptList *list, Attempt *attempt) {
         *end = attempt;
 }
 
-/* Deleted attempts of that name, and the first of them. */
-static size_t count_deleted(const AttemptList *list, const char *name, Attempt **ret_oldest) {
+/* Past attempts of that name, and the first of them. */
+static size_t count_past(const AttemptList *list, const char *name, Attempt **ret_oldest) {
         size_t n = 0;
 
         for (Attempt *attempt = list->first; attempt; attempt = attempt->next)
-                if (attempt->deleted && streq(attempt->name, name) && n++ == 0)
+                if (is_past(attempt) && streq(attempt->name, name) && n++ == 0)
                         *ret_oldest = attempt;
         return n;
 }
@@ -67,7 +72,7 @@ static size_t count_deleted(const AttemptList *list, const char *name, Attempt *
 static void forget_old(AttemptList *list, const char *name) {
         Attempt *oldest;
 
-        while (count_deleted(list, name, &oldest) > ATTEMPTS_REMEMBERED)
+        while (count_past(list, name, &oldest) > ATTEMPTS_REMEMBERED)
                 unlink_and_free(list, oldest);
 }
 
@@ -78,7 +83,7 @@ int attempt_new(AttemptList *list, const Request *request, Attempt **ret) {
                 return -EINVAL;
         if (known && (known->state != ATTEMPT_FAILED || known->deleting))
                 return -EEXIST;
-        if (count_living(list) >= ATTEMPTS_MAX)
+        if (count_present(list) >= ATTEMPTS_MAX)
                 return -ENOBUFS;
         attempt = calloc(1, sizeof(*attempt));
         if (!attempt)

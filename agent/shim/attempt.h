@@ -47,12 +47,12 @@ typedef struct AttemptList {
 } AttemptList;
 
 enum {
-        ATTEMPTS_MAX = 256,     /* that are not deleted */
-        ATTEMPTS_REMEMBERED = 2 /* deleted ones, for each container name */
+        ATTEMPTS_MAX = 256,     /* that have left something: not deleted, nor failed */
+        ATTEMPTS_REMEMBERED = 2 /* others, for each container name */
 };
 
-/* Appends an attempt in ATTEMPT_STARTING, and forgets those of the same container that are deleted
- * and too old to matter. 0; -EEXIST when the ID is known (and has not merely
+/* Appends an attempt in ATTEMPT_STARTING, and forgets those of the same container that have
+ * left nothing and are too old to matter. 0; -EEXIST when the ID is known (and has not merely
  * failed to start, in which case the record is replaced); -ENOBUFS when there are too many; -EINVAL
  * for an ID that is none; -ENOMEM. */
 int attempt_new(AttemptList *list, const Request *request, Attempt **ret);

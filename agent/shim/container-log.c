@@ -106,6 +106,10 @@ void container_log_set_limits(ContainerLog *log, LogLimits limits) {
         log->limits = limits;
 }
 
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(const char *const *) a, *(const char *const *) b);
+}
+
 /* Removes the oldest of the files that were rotated away until only 'keep' are left. Their names
  * sort by age. */
 static void remove_oldest(ContainerLog *log, size_t keep) {
@@ -124,15 +128,11 @@ static void remove_oldest(ContainerLog *log, size_t keep) {
                 if (strncmp(entry->d_name, log->name, prefix) == 0 &&
                     entry->d_name[prefix] == '.' && strv_append(&names, entry->d_name) >= 0)
                         n++;
-        for (; n > keep; n--) {
-                char **oldest = names;
-
-                strv_foreach(name, names)
-                        if (**name && (!**oldest || strcmp(*name, *oldest) < 0))
-                                oldest = name;
-                (void) unlinkat(log->dir_fd, *oldest, 0);
-                (*oldest)[0] = '\0';
-        }
+        if (n == 0)
+                return;
+        qsort(names, n, sizeof(*names), compare_names);
+        for (size_t i = 0; i + keep < n; i++)
+                (void) unlinkat(log->dir_fd, names[i], 0);
 }
 
 /* Puts the file aside under a name that sorts behind all that were given before, though several go

@@ -142,7 +142,7 @@ static void failed_and_undone(const TaskResult *result, void *userdata) {
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
 
         if (!task_succeeded(result))
-                log_warning("Container '%.12s': %s", job->id, result->message);
+                log_warning("Container '%.12s': %s", job->id, task_explanation(result));
         if (!attempt)
                 return;
         attempt->state = ATTEMPT_FAILED;
@@ -300,15 +300,27 @@ static void run_done(const TaskResult *result, void *userdata) {
 
 static const char *reason_to_refuse(int r) {
         switch (r) {
-        case -EEXIST:
-                return "This ID is taken";
         case -EINVAL:
-                return "This is no container ID";
+                return "this is no container ID";
         case -ENOBUFS:
-                return "There are too many containers that are not deleted";
+                return "there are too many containers that are not deleted";
         default:
                 return strerror(-r);
         }
+}
+
+/* Where there is not even a record of the attempt. One whose ID is taken has its own events, so it
+ * is not said to have failed. */
+static void refuse_run(Shim *shim, const Request *request, int r) {
+        if (r == -EEXIST)
+                refuse(shim, request->id, "This ID is taken");
+        else
+                connection_send(&shim->connection, &(Event){ .type = EVENT_START_FAILED,
+                                                             .id = request->id,
+                                                             .name = request->name,
+                                                             .attempt = request->attempt,
+                                                             .note = request->note,
+                                                             .message = reason_to_refuse(r) });
 }
 
 void container_run(Shim *shim, const Request *request) {
@@ -323,7 +335,7 @@ void container_run(Shim *shim, const Request *request) {
         }
         r = attempt_new(&shim->attempts, request, &attempt);
         if (r < 0) {
-                refuse(shim, request->id, reason_to_refuse(r));
+                refuse_run(shim, request, r);
                 return;
         }
         if (!shim->ready) {
@@ -362,7 +374,7 @@ static void group_killed(const TaskResult *result, void *userdata) {
 
         if (!task_succeeded(result))
                 log_warning("Container '%.12s': cannot end all its processes: %s", job->id,
-                            result->message);
+                            task_explanation(result));
 }
 
 /* A container without a PID namespace of its own does not end with its first process. */
@@ -470,7 +482,7 @@ static void delete_done(const TaskResult *result, void *userdata) {
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
 
         if (!task_succeeded(result))
-                log_warning("Container '%.12s': %s", job->id, result->message);
+                log_warning("Container '%.12s': %s", job->id, task_explanation(result));
         if (!attempt) {
                 connection_send(&job->shim->connection,
                                 &(Event){ .type = EVENT_DELETED, .id = job->id, .name = "" });

@@ -5,8 +5,8 @@
 
 #include "agent/shim/shim.h"
 
-/* Mounts, then one runtime call. A refusal (the ID is known, the sandbox is not set up) is an error
- * event; a failure is START_FAILED. */
+/* Mounts, then one runtime call. What cannot be is START_FAILED; only an ID that is taken, whose
+ * own events come or have come, is an error event. */
 void container_run(Shim *shim, const Request *request);
 
 /* A signal now, SIGKILL after the grace. */

@@ -12,6 +12,7 @@
 enum {
         EXIT_USAGE = 2,
         RUNTIME_TIMEOUT_SEC = 120,
+        TIMEOUT_SEC_MAX = 24 * 3600,
 };
 
 enum {
@@ -95,7 +96,7 @@ static int parse_seconds(const char *text, uint64_t *ret_usec) {
 
         errno = 0;
         seconds = strtoul(text, &end, 10);
-        if (errno != 0 || end == text || *end || seconds == 0 || seconds > 24 * 3600)
+        if (errno != 0 || end == text || *end || seconds == 0 || seconds > TIMEOUT_SEC_MAX)
                 return -EINVAL;
         *ret_usec = seconds * USEC_PER_SEC;
         return 0;

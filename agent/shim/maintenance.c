@@ -53,7 +53,7 @@ int prepare(const char *directory, Error *reterr) {
 
 /* Those who were killed need a moment to leave. */
 static int remove_cgroup(const char *cgroup) {
-        static const struct timespec moment = { .tv_nsec = 5 * 1000 * 1000 };
+        static const struct timespec moment = { .tv_nsec = 5000000 };
         int r = cgroup_kill(cgroup);
 
         for (unsigned i = 0; r >= 0 && i < 200; i++) {

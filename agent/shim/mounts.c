@@ -151,12 +151,15 @@ static int shorten_overlay(const char *data, char **ret, Error *reterr) {
         if (!parent || !result)
                 return -ENOMEM;
         out = mempcpy(result, data, (size_t) (lower - data));
-        for (const char *p = lower, *end = lower + length; p < end; p++) {
-                if (p == lower || p[-1] == ':')
-                        p += common + 1;
-                *out++ = *p;
+        for (const char *p = lower; p < lower + length;) {
+                size_t n = strcspn(p, ":,");
+
+                /* The last name brings what follows the list along. */
+                n = p + n < lower + length ? n + 1 : strlen(p);
+                out = mempcpy(out, p + common + 1, n - common - 1);
+                p += n;
         }
-        (void) strcpy(out, lower + length);
+        *out = '\0';
         if (strlen(result) > OPTIONS_MAX)
                 return error_setf(reterr, E2BIG, "there are more layers than %d bytes can name",
                                   OPTIONS_MAX);
@@ -182,6 +185,8 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
         (void) snprintf(target, sizeof(target), "/proc/self/fd/%d", target_fd);
         if (r >= 0 && mount(spec->source, target, spec->type, spec->flags, data) < 0)
                 r = error_setf(reterr, errno, "%s", strerror(errno));
+        if (shorter && chdir("/") < 0)
+                return -errno;
         /* The descriptor names what lies under the mount now, so this goes by the path; it was
          * made without links a moment ago, in a directory that is ours. */
         if (r >= 0 && spec->propagation != 0 &&

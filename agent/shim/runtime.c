@@ -13,8 +13,6 @@
 #include <sys/pidfd.h>
 #include <sys/wait.h>
 
-extern char **environ;
-
 enum {
         LOG_TAIL_MAX = 64 * 1024,
         SENTENCE_MAX = 4 * 1024,
@@ -47,6 +45,9 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
 
         if (!log || !pid_file)
                 return -ENOMEM;
+        /* Of an attempt that failed under this name. */
+        (void) unlink(log);
+        (void) unlink(pid_file);
         if (dup2(stdout_fd, STDOUT_FILENO) < 0 || dup2(stderr_fd, STDERR_FILENO) < 0)
                 return -errno;
         (void) execvp(argv[0], argv);
@@ -101,7 +102,7 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
                 NULL,
         };
         int status = 0, r;
-        pid_t pid;
+        pid_t pid = 0;
 
         if (!state || !log)
                 return -ENOMEM;

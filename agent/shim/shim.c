@@ -51,7 +51,7 @@ static void setup_done(const TaskResult *result, void *userdata) {
         shim->ready = task_succeeded(result);
         connection_send(&shim->connection,
                         &(Event){ .type = shim->ready ? EVENT_READY : EVENT_SETUP_FAILED,
-                                  .message = shim->ready ? NULL : result->message });
+                                  .message = shim->ready ? NULL : task_explanation(result) });
 }
 
 static int begin_setup(Shim *shim, const Request *request) {

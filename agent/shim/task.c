@@ -34,6 +34,12 @@ bool task_succeeded(const TaskResult *result) {
         return WIFEXITED(result->status) && WEXITSTATUS(result->status) == 0 && result->code >= 0;
 }
 
+const char *task_explanation(const TaskResult *result) {
+        if (result->message[0])
+                return result->message;
+        return result->timed_out ? "it took too long and was ended" : "it was ended";
+}
+
 /* A child of ours starts as the shim itself would like to have been started. */
 static void reset_process(pid_t shim) {
         sigset_t none;

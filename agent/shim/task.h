@@ -51,3 +51,6 @@ void tasks_expire(TaskList *tasks, uint64_t now_boottime);
 
 /* Everything went well. */
 bool task_succeeded(const TaskResult *result);
+
+/* Why not, for a person; as long as the result is. */
+const char *task_explanation(const TaskResult *result);

@@ -4,17 +4,15 @@
 
 #include "agent/supervise/supervisor.h"
 
-#include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
+#include "agent/supervise/orphans.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/record.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
-
-#include <fcntl.h>
 
 /* One namespace/name: the pod that is there, and the one that is to follow it. */
 typedef struct Slot {
@@ -36,6 +34,7 @@ struct Supervisor {
         unsigned generation;
         sd_event_source *step_source;
         uint64_t n_pods_started;
+        Orphans *orphans;
         bool has_swept_orphans;
 };
 
@@ -92,7 +91,10 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
         turns_init(&s->context.turns, config->creating_max);
         s->callbacks = callbacks;
         s->userdata = userdata;
-        r = sd_event_add_defer(config->event, &s->step_source, on_step, s);
+        s->orphans = orphans_new(&s->context);
+        r = s->orphans ? 0 : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_add_defer(config->event, &s->step_source, on_step, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
         /* After all news of a turn, so that ten events cost one step. */
@@ -125,6 +127,7 @@ Supervisor *supervisor_free(Supervisor *s) {
                 s->slots = slot->following;
                 slot_free(slot);
         }
+        orphans_free(s->orphans);
         sd_event_source_disable_unref(s->step_source);
         free(s);
         return NULL;
@@ -176,7 +179,7 @@ static int load_one(Supervisor *s, const char *uid,
                 return record_set_aside(s->context.bundle->state_dir, uid, NULL);
         }
         if (r < 0)
-                return r == -ENOENT ? 0 : r; /* an orphan, see sweep_orphans() */
+                return r == -ENOENT ? 0 : r; /* an orphan, see orphans.h */
         r = get_slot(s, pod, &slot);
         if (r < 0)
                 return r;
@@ -192,53 +195,32 @@ static int load_one(Supervisor *s, const char *uid,
         return 0;
 }
 
-/* Calls 'each' for the names in <parent>/pods. */
-static int for_each_pod_directory(Supervisor *s, const char *parent,
-                                  int (*visit)(Supervisor *s, const char *uid, void *userdata),
-                                  void *userdata) {
-        cleanup_free char *path = path_join(parent, "pods");
+int supervisor_load(Supervisor *s, void (*each)(const char *file, const Pod *pod, void *userdata),
+                    Error *reterr) {
+        cleanup_free char *path = path_join(s->context.bundle->state_dir, "pods");
         cleanup_closedir DIR *dir = NULL;
         struct dirent *entry;
 
         if (!path)
                 return -ENOMEM;
         dir = opendir(path);
-        if (!dir)
-                return errno == ENOENT ? 0 : -errno;
-        while ((entry = readdir(dir))) {
-                int r = entry->d_name[0] == '.' ? 0 : visit(s, entry->d_name, userdata);
+        if (!dir && errno != ENOENT)
+                return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
+        while (dir && (entry = readdir(dir))) {
+                int r = entry->d_name[0] == '.' ? 0 : load_one(s, entry->d_name, each);
 
-                if (r < 0)
+                if (r == -ENOMEM)
                         return r;
+                if (r < 0)
+                        (void) log_error_errno(r, "Cannot take up pod %s, ignoring it",
+                                               entry->d_name);
         }
         return 0;
 }
 
-typedef struct LoadVisit {
-        void (*each)(const char *file, const Pod *pod, void *userdata);
-} LoadVisit;
+static bool is_known_uid(const char *uid, void *userdata) {
+        const Supervisor *s = userdata;
 
-static int visit_record(Supervisor *s, const char *uid, void *userdata) {
-        const LoadVisit *load = userdata;
-        int r = load_one(s, uid, load->each);
-
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot take up pod %s, ignoring it", uid);
-        return r == -ENOMEM ? r : 0;
-}
-
-int supervisor_load(Supervisor *s, void (*each)(const char *file, const Pod *pod, void *userdata),
-                    Error *reterr) {
-        LoadVisit load = { each };
-        int r = for_each_pod_directory(s, s->context.bundle->state_dir, visit_record, &load);
-
-        if (r < 0)
-                return error_setf(reterr, -r, "cannot read %s/pods: %s",
-                                  s->context.bundle->state_dir, strerror(-r));
-        return 0;
-}
-
-static bool is_known_uid(const Supervisor *s, const char *uid) {
         for (const Slot *slot = s->slots; slot; slot = slot->following)
                 if ((slot->life && streq(pod_life_pod(slot->life)->metadata.uid, uid)) ||
                     (slot->next && streq(slot->next->metadata.uid, uid)))
@@ -333,18 +315,6 @@ static void update_qos(Supervisor *s) {
                             error_message(&error, r));
 }
 
-/* Directories of pods that have no record and that nobody wants: the agent died between two steps.
- */
-static int visit_orphan(Supervisor *s, const char *uid, void *userdata);
-
-static void sweep_orphans(Supervisor *s) {
-        if (s->has_swept_orphans)
-                return;
-        s->has_swept_orphans = true;
-        (void) for_each_pod_directory(s, s->context.bundle->run_dir, visit_orphan, NULL);
-        (void) for_each_pod_directory(s, s->context.bundle->state_dir, visit_orphan, NULL);
-}
-
 void supervisor_sweep(Supervisor *s) {
         bool has_any = false;
 
@@ -358,63 +328,15 @@ void supervisor_sweep(Supervisor *s) {
         }
         if (has_any)
                 update_qos(s);
-        sweep_orphans(s);
+        if (!s->has_swept_orphans)
+                orphans_sweep(s->orphans, is_known_uid, s);
+        s->has_swept_orphans = true;
 }
 
 void supervisor_images_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following)
                 if (slot->life)
                         pod_life_images_changed(slot->life);
-}
-
-/* ---- orphans ---- */
-
-static void on_orphan_cleaned(const ChildResult *result, void *userdata) {
-        cleanup_free char *uid = userdata;
-        cleanup_error Error error = ERROR_NULL;
-        int r = child_explain(result, "Cleaning up", &error);
-
-        if (r < 0)
-                log_warning("Cannot clean up what is left of pod %s: %s", uid,
-                            error_message(&error, r));
-}
-
-/* The group that bundle_prepare_pod() noted, or the root's own "none". */
-static char *orphan_cgroup(const BundleConfig *config, const char *run_dir) {
-        cleanup_free char *file = path_join(run_dir, "cgroup");
-        char *text = NULL;
-
-        if (file && read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && text[0] == '/' &&
-            text[1])
-                return text;
-        free(text);
-        return pod_cgroup_path(config->cgroup_root, QOS_BEST_EFFORT, strrchr(run_dir, '/') + 1);
-}
-
-static int visit_orphan(Supervisor *s, const char *uid, void *userdata) {
-        const BundleConfig *config = s->context.bundle;
-        cleanup_free char *run_dir = pod_run_dir(config, uid),
-                          *state_dir = pod_state_dir(config, uid);
-        cleanup_free char *cgroup = run_dir ? orphan_cgroup(config, run_dir) : NULL;
-        cleanup_free char *copy = NULL;
-        const char *directories[] = { run_dir, state_dir };
-        int r;
-
-        if (is_known_uid(s, uid))
-                return 0;
-        copy = strdup(uid);
-        if (!state_dir || !cgroup || !copy)
-                return -ENOMEM;
-        log_info("Cleaning up what is left of pod %s, which nobody wants", uid);
-        r = sandbox_cleanup(s->context.sandbox,
-                            &(SandboxCleanup){ .cgroup = cgroup,
-                                               .directories = directories,
-                                               .n_directories = N_ELEMENTS(directories) },
-                            on_orphan_cleaned, copy, NULL, NULL);
-        if (r < 0)
-                return log_warning_errno(r, "Cannot clean up pod %s", uid);
-        copy = NULL;
-        return 0;
 }
 
 /* ---- the step ---- */

@@ -23,8 +23,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#define maybe_unused __attribute__((unused))
-
 enum {
         RECORDS_MAX = 512,
         DEADLINE_SEC = 60,
@@ -313,6 +311,26 @@ static inline void pod_down(TestPod *pod) {
         pod_done(pod);
 }
 
+/* What is mounted where the shim is. The caller frees it. */
+static inline char *shim_mounts(const TestPod *pod) {
+        cleanup_free char *path = print_text("/proc/%d/mountinfo", sandbox_pid(pod->sandbox));
+
+        return read_text(path);
+}
+
+/* Asks for the setup and waits: "ready", or why not. */
+static inline const char *pod_set_up(TestPod *pod, const char *fstab) {
+        size_t before = pod->n_records;
+
+        pod_ask_setup(pod, fstab, 0);
+        while (pod->n_records == before)
+                (void) sd_event_run(pod->world->event, USEC_PER_SEC / 10);
+        EXPECT_EQ(pod->n_records, before + 1);
+        pod->cursor = pod->n_records;
+        return pod->records[before].event.type == SANDBOX_READY ? "ready"
+                                                                : pod->records[before].message;
+}
+
 /* --- containers --------------------------------------------------------------------------- */
 
 static inline char *container_path(const TestPod *pod, const ContainerSpec *spec,
@@ -430,14 +448,24 @@ static inline char *pod_log(const TestPod *pod, const ContainerSpec *spec) {
         return text;
 }
 
-/* Waits until it is so. */
-static inline bool eventually(World *world, bool (*condition)(void *userdata), void *userdata) {
-        uint64_t deadline = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+/* --- what is left ------------------------------------------------------------------------- */
 
-        while (!condition(userdata)) {
-                if (now_boottime_usec() >= deadline)
-                        return false;
-                (void) sd_event_run(world->event, USEC_PER_SEC / 100);
-        }
-        return true;
+static inline void on_cleaned(const ChildResult *result, void *userdata) {
+        cleanup_error Error error = ERROR_NULL;
+        int *done = userdata;
+
+        *done = child_succeeded(result) ? 1 : -1;
+        if (child_explain(result, "cleanup", &error) < 0)
+                printf("%s\n", error.message);
+}
+
+static inline int clean_up(World *world, const char *cgroup, const char *const *directories,
+                           size_t n) {
+        SandboxCleanup cleanup = { cgroup, directories, n };
+        int done = 0;
+
+        EXPECT_EQ(sandbox_cleanup(&world->config, &cleanup, on_cleaned, &done, NULL, NULL), 0);
+        while (done == 0)
+                (void) sd_event_run(world->event, USEC_PER_SEC / 10);
+        return done;
 }

@@ -359,10 +359,10 @@ TEST(a_container_in_the_hosts_pid_namespace_ends_as_a_whole)
 TEST(what_the_kernel_killed_for_memory_is_told_so)
 {
         ContainerSpec spec = { .name = "hungry",
-                               .memory_bytes = 16 * 1024 * 1024,
+                               .memory_bytes = 16L * 1024 * 1024,
                                .script = "x=$(yes | head -c 60000000); exit 1" };
         ContainerSpec modest = { .name = "modest",
-                                 .memory_bytes = 64 * 1024 * 1024,
+                                 .memory_bytes = 64L * 1024 * 1024,
                                  .script = "kill -9 $$; exit 1" };
         cleanup_free char *id = NULL, *modest_id = NULL;
         const SandboxEvent *event;

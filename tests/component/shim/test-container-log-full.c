@@ -57,7 +57,7 @@ TEST(a_full_disk_costs_lines_and_says_how_many)
         {
                 cleanup_close int fd = open(ballast, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
-                REQUIRE(fd >= 0 && fallocate(fd, 0, 0, 32 * 1024) >= 0);
+                REQUIRE(fd >= 0 && fallocate(fd, 0, 0, 32768) >= 0);
         }
         REQUIRE(container_log_open(path, (LogLimits){ 0 }, &log, NULL) == 0);
         for (size_t i = 0; i < sent; i++)
@@ -122,7 +122,7 @@ TEST(rotation_on_a_full_disk_frees_the_oldest)
 
         memset(line, 'y', sizeof(line));
         line[sizeof(line) - 1] = '\n';
-        REQUIRE(container_log_open(path, (LogLimits){ 16 * 1024, 3 }, &log, NULL) == 0);
+        REQUIRE(container_log_open(path, (LogLimits){ 16384, 3 }, &log, NULL) == 0);
         for (unsigned i = 0; i < 1000; i++)
                 container_log_write(log, &stream, line, sizeof(line), now);
         container_log_write(log, &stream, "last\n", 5, now);
@@ -130,7 +130,7 @@ TEST(rotation_on_a_full_disk_frees_the_oldest)
         expect_whole_lines(text);
         EXPECT(strstr(text, " stdout F last\n"));
         EXPECT(!strstr(text, "lost"));
-        EXPECT(stat(path, &st) >= 0 && st.st_size <= 16 * 1024);
+        EXPECT(stat(path, &st) >= 0 && st.st_size <= 16384);
         container_log_free(log);
         log_stream_done(&stream);
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);

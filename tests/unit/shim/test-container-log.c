@@ -90,13 +90,13 @@ TEST(a_line_may_come_in_pieces)
         Fixture f;
 
         fixture_init(&f, (LogLimits){ 0 });
-        say(&f, "hel");
+        say(&f, "good");
         container_log_write(f.log, &f.err, "other\n", 6, now);
         expect_contents(&f, STAMP " stderr F other\n");
-        say(&f, "lo\nwor");
+        say(&f, " bye\nwor");
         say(&f, "l");
         say(&f, "d\n");
-        expect_contents(&f, STAMP " stderr F other\n" STAMP " stdout F hello\n" STAMP
+        expect_contents(&f, STAMP " stderr F other\n" STAMP " stdout F good bye\n" STAMP
                                   " stdout F world\n");
         EXPECT(!f.out.carry);
         fixture_done(&f);
@@ -120,8 +120,9 @@ TEST(an_end_without_a_newline_is_a_part)
 TEST(a_long_line_is_cut_at_16_kib)
 {
         static const size_t sizes[] = {
-                LOG_LINE_MAX - 1, LOG_LINE_MAX,         LOG_LINE_MAX + 1,     2 * LOG_LINE_MAX - 1,
-                2 * LOG_LINE_MAX, 2 * LOG_LINE_MAX + 1, 3 * LOG_LINE_MAX + 5,
+                LOG_LINE_MAX - 1,       LOG_LINE_MAX,       LOG_LINE_MAX + 1,
+                2UL * LOG_LINE_MAX - 1, 2UL * LOG_LINE_MAX, 2UL * LOG_LINE_MAX + 1,
+                3UL * LOG_LINE_MAX + 5,
         };
         static const size_t steps[] = { 1000000, 4096, LOG_LINE_MAX, 777 };
 
@@ -168,7 +169,7 @@ TEST(a_file_is_rotated_before_the_byte_that_is_too_much)
         Fixture f;
 
         /* Room for three lines of ten bytes, exactly. */
-        fixture_init(&f, (LogLimits){ 3 * (HEAD + 11), 3 });
+        fixture_init(&f, (LogLimits){ 3UL * (HEAD + 11), 3 });
         say(&f, "0123456789\n0123456789\n0123456789\n");
         EXPECT_EQ(count_files(), 1);
         say(&f, "x\n");
@@ -176,7 +177,7 @@ TEST(a_file_is_rotated_before_the_byte_that_is_too_much)
         expect_contents(&f, STAMP " stdout F x\n");
         rotated = path_join(test_directory(), "0.log.20231114-221320");
         text = contents(rotated);
-        EXPECT_EQ(strlen(text), 3 * (HEAD + 11));
+        EXPECT_EQ(strlen(text), 3UL * (HEAD + 11));
         EXPECT(stat(f.path, &st) >= 0);
         EXPECT_EQ(st.st_mode & 07777, 0640);
         fixture_done(&f);
@@ -258,10 +259,10 @@ TEST(a_log_goes_on_where_it_was)
 {
         Fixture f;
 
-        fixture_init(&f, (LogLimits){ 2 * (HEAD + 4), 3 });
+        fixture_init(&f, (LogLimits){ 2UL * (HEAD + 4), 3 });
         say(&f, "one\n");
         fixture_done(&f);
-        fixture_init(&f, (LogLimits){ 2 * (HEAD + 4), 3 });
+        fixture_init(&f, (LogLimits){ 2UL * (HEAD + 4), 3 });
         say(&f, "two\n");
         expect_contents(&f, STAMP " stdout F one\n" STAMP " stdout F two\n");
         say(&f, "3\n");

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who may speak to a shim, and what it makes of nonsense. */
+#include "tests/component/pod-world.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static int connect_raw(const TestPod *pod) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%.60s/shim.sock",
+                        pod->directory);
+        REQUIRE(connect(fd, (const struct sockaddr *) &address, sizeof(address)) >= 0);
+        return fd;
+}
+
+TEST(a_connection_that_ends_is_made_again_while_the_shim_lives)
+{
+        ContainerSpec spec = { .name = "c", .script = "sleep 3600" };
+        cleanup_free char *id = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_up(&pod, &world, "again");
+        id = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_STARTED, id);
+        close_fd(connect_raw(&pod)); /* takes our place, as a second agent would */
+        EXPECT(pod_expect(&pod, SANDBOX_STARTED, id)->replayed);
+        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        EXPECT(sandbox_pid(pod.sandbox) > 0);
+        for (size_t i = 0; i < pod.n_records; i++)
+                EXPECT(pod.records[i].event.type != SANDBOX_LOST);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+/* Receives until a packet has that in it. False at the end of the connection. */
+static bool receive_until(int fd, const char *word) {
+        char packet[70000];
+        ssize_t n;
+
+        while ((n = recv(fd, packet, sizeof(packet) - 1, 0)) > 0) {
+                packet[n] = '\0';
+                if (strstr(packet, word))
+                        return true;
+        }
+        return false;
+}
+
+TEST(nonsense_on_the_socket_is_dropped)
+{
+        static const char *const nonsense[] = {
+                "x",
+                "{",
+                "[]",
+                "null",
+                "{\"type\":5}",
+                "{\"type\":\"run\"}",
+                "{\"type\":\"run\",\"id\":\"../x\",\"name\":\"\",\"bundle\":\"\",\"log\":\"\"}",
+                "{\"type\":\"stop\",\"id\":\"x\",\"signal\":99999999999}",
+                "{\"type\":\"stop\",\"id\":\"x\",\"grace_usec\":-1}",
+                "{\"type\":\"delete\",\"id\":\"x\",\"directories\":[1]}",
+        };
+        cleanup_free char *large = malloc(200000);
+        World world;
+        TestPod pod;
+        int fd;
+
+        world_init(&world);
+        pod_up(&pod, &world, "socket");
+        pod_disconnect(&pod);
+        fd = connect_raw(&pod);
+        EXPECT(receive_until(fd, "\"synced\""));
+        for (size_t i = 0; i < N_ELEMENTS(nonsense); i++)
+                EXPECT(send(fd, nonsense[i], strlen(nonsense[i]), 0) >= 0);
+        REQUIRE(large);
+        memset(large, '[', 200000);
+        EXPECT(send(fd, large, 65536, 0) >= 0);
+        EXPECT(send(fd, large, 150000, 0) >= 0);
+        EXPECT(send(fd, "{\"type\":\"dance\"}", 16, 0) >= 0);
+        EXPECT(receive_until(fd, "unknown message 'dance'"));
+        /* Words of a newer agent are no nonsense. */
+        EXPECT(send(fd, "{\"type\":\"hello\",\"version\":7,\"new\":{}}", 38, 0) >= 0);
+        close_fd(fd);
+        pod_reconnect(&pod);
+        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(an_agent_that_does_not_read_is_let_go)
+{
+        ContainerSpec spec = { .name = "c", .script = "echo alive" };
+        cleanup_free char *id = NULL;
+        bool hung_up = false;
+        World world;
+        TestPod pod;
+        int fd;
+
+        world_init(&world);
+        pod_up(&pod, &world, "deaf");
+        pod_disconnect(&pod);
+        fd = connect_raw(&pod);
+        for (unsigned i = 0; i < 100000 && !hung_up; i++)
+                hung_up = send(fd, "{\"type\":\"dance\"}", 16, MSG_NOSIGNAL) < 0;
+        EXPECT(hung_up);
+        close_fd(fd);
+        pod_reconnect(&pod);
+        EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
+        id = pod_run(&pod, &spec);
+        (void) pod_expect(&pod, SANDBOX_EXITED, id);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(only_root_may_connect)
+{
+        cleanup_free char *socket_path = NULL, *pods = NULL;
+        struct stat st;
+        World world;
+        TestPod pod;
+        int status;
+        pid_t child;
+
+        world_init(&world);
+        pod_up(&pod, &world, "root");
+        socket_path = path_join(pod.directory, "shim.sock");
+        EXPECT(stat(socket_path, &st) >= 0);
+        EXPECT_EQ(st.st_mode & 07777, 0600);
+        /* Even where somebody has opened every door to it. */
+        pod_disconnect(&pod);
+        REQUIRE(chmod(socket_path, 0666) >= 0 && chmod(pod.directory, 0755) >= 0);
+        REQUIRE(chmod(world.run_dir, 0755) >= 0 && chmod(world.directory, 0755) >= 0);
+        pods = path_join(world.run_dir, "pods");
+        REQUIRE(chmod(pods, 0755) >= 0);
+        child = fork();
+        if (child == 0) {
+                int fd;
+
+                if (setuid(65534) < 0)
+                        _exit(2);
+                fd = connect_raw(&pod);
+                _exit(receive_until(fd, "hello"));
+        }
+        REQUIRE(waitpid(child, &status, 0) == child);
+        EXPECT_EQ(status, 0);
+        pod_reconnect(&pod);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_run_directory_may_have_a_long_name)
+{
+        cleanup_free char *deep = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        (void) umount2(world.run_dir, MNT_DETACH);
+        deep = print_text("%s/%0150d", world.run_dir, 0);
+        free(world.run_dir);
+        world.run_dir = TAKE_PTR(deep);
+        world.config.run_dir = world.run_dir;
+        REQUIRE(sandbox_prepare(&world.config, NULL) >= 0);
+        free(world.mounts_before);
+        world.mounts_before = mounts_in(world.directory);
+        pod_up(&pod, &world, "long");
+        pod_down(&pod);
+        world_done(&world);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/manifest.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+static const char *config_path(void) {
+        static char path[128];
+
+        (void) snprintf(path, sizeof(path), "%s/config.yaml", test_directory());
+        return path;
+}
+
+static void write_config(const char *yaml) {
+        REQUIRE(write_file_atomic_at(AT_FDCWD, config_path(), yaml, strlen(yaml), 0644) == 0);
+}
+
+/* The sentence behind the path, or "". */
+static const char *load(const char *yaml, Config *config, char ***warnings) {
+        static char text[512];
+        cleanup_error Error error = ERROR_NULL;
+        const char *sentence;
+
+        write_config(yaml);
+        if (config_load(config_path(), config, warnings, &error) >= 0)
+                return "";
+        sentence = error.message ? error.message : "no sentence";
+        if (strncmp(sentence, config_path(), strlen(config_path())) == 0)
+                sentence += strlen(config_path());
+        (void) snprintf(text, sizeof(text), "%s", sentence);
+        return text;
+}
+
+static void expect_defaults(const Config *config) {
+        EXPECT(config->static_pod_path == NULL);
+        EXPECT_STREQ(config->cgroup_root, "/");
+        EXPECT_STREQ(config->cgroup_driver, "cgroupfs");
+        EXPECT_STREQ(config->mainstay.runtime, "runc");
+        EXPECT_EQ(config->log_max_size_bytes, 10 * MIB);
+        EXPECT_EQ(config->container_log_max_files.value, 5);
+        EXPECT_EQ(config->pod_pids_limit.value, -1);
+        EXPECT_EQ(config->back_off_initial_usec, 10 * USEC_PER_SEC);
+        EXPECT_EQ(config->back_off_max_usec, 300 * USEC_PER_SEC);
+}
+
+TEST(no_configuration_at_all_is_a_working_one)
+{
+        cleanup_error Error error = ERROR_NULL;
+        char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_EQ(config_load(config_path(), &config, &warnings, &error), 0);
+        EXPECT(warnings == NULL);
+        expect_defaults(&config);
+        config_done(&config);
+}
+
+TEST(an_empty_file_is_the_defaults)
+{
+        static const char *const empty[] = { "", "# nothing\n", "---\n", "{}" };
+
+        for (size_t i = 0; i < N_ELEMENTS(empty); i++) {
+                char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(empty[i], &config, &warnings), "");
+                EXPECT(warnings == NULL);
+                expect_defaults(&config);
+                config_done(&config);
+        }
+}
+
+TEST(settings_are_read_under_their_own_names)
+{
+        char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(load("apiVersion: kubelet.config.k8s.io/v1beta1\n"
+                          "kind: KubeletConfiguration\n"
+                          "staticPodPath: /srv/pods\n"
+                          "cgroupRoot: /pods\n"
+                          "cgroupDriver: cgroupfs\n"
+                          "containerLogMaxSize: 1Mi\n"
+                          "containerLogMaxFiles: 3\n"
+                          "podPidsLimit: 100\n"
+                          "crashLoopBackOff: {maxContainerRestartPeriod: 1m}\n"
+                          "mainstay: {runtime: /usr/bin/crun}\n",
+                          &config, &warnings),
+                     "");
+        EXPECT(warnings == NULL);
+        EXPECT_STREQ(config.static_pod_path, "/srv/pods");
+        EXPECT_STREQ(config.cgroup_root, "/pods");
+        EXPECT_EQ(config.log_max_size_bytes, MIB);
+        EXPECT_EQ(config.container_log_max_files.value, 3);
+        EXPECT_EQ(config.pod_pids_limit.value, 100);
+        EXPECT_EQ(config.back_off_max_usec, 60 * USEC_PER_SEC);
+        EXPECT_EQ(config.back_off_initial_usec, 10 * USEC_PER_SEC);
+        EXPECT_STREQ(config.mainstay.runtime, "/usr/bin/crun");
+        config_done(&config);
+}
+
+TEST(a_short_maximum_shortens_the_first_back_off)
+{
+        char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(load("crashLoopBackOff: {maxContainerRestartPeriod: 2s}", &config, &warnings),
+                     "");
+        EXPECT_EQ(config.back_off_max_usec, 2 * USEC_PER_SEC);
+        EXPECT_EQ(config.back_off_initial_usec, 2 * USEC_PER_SEC);
+        config_done(&config);
+}
+
+TEST(settings_without_effect_get_a_warning_each)
+{
+        cleanup_strv char **warnings = NULL;
+        Config config = { 0 };
+        const char *path = config_path();
+        size_t n = strlen(path);
+
+        EXPECT_STREQ(load("maxPods: 10\nevictionHard: {memory.available: 5%}\nstaticPodPaht: /x\n"
+                          "mainstay: {runtim: x}\nfoo: 1\n",
+                          &config, &warnings),
+                     "");
+        EXPECT_EQ(strv_length(warnings), 5);
+        REQUIRE(strv_length(warnings) == 5);
+        EXPECT_STREQ(warnings[0] + n, ":1:1: maxPods: has no effect here");
+        EXPECT_STREQ(warnings[1] + n, ":2:1: evictionHard: has no effect here");
+        EXPECT_STREQ(warnings[2] + n,
+                     ":3:1: staticPodPaht: is not a field of KubeletConfiguration; "
+                     "did you mean 'staticPodPath'?");
+        EXPECT_STREQ(warnings[3] + n, ":4:12: mainstay.runtim: is not a field of MainstayConfig; "
+                                      "did you mean 'runtime'?");
+        EXPECT_STREQ(warnings[4] + n, ":5:1: foo: is not a field of KubeletConfiguration");
+        config_done(&config);
+}
+
+TEST(wrong_settings_are_refused_with_their_place)
+{
+        static const struct {
+                const char *yaml;
+                const char *sentence;
+        } cases[] = {
+                { "[]", ":1:1: must be a mapping, not a list" },
+                { "a: b\n---\nc: d\n", ": must hold one document, not 2" },
+                { "kind: Pod", ":1:7: kind: must be KubeletConfiguration, not the string 'Pod'" },
+                { "apiVersion: v1",
+                  ":1:13: apiVersion: must be kubelet.config.k8s.io/v1beta1, not the string 'v1'" },
+                { "staticPodPath: pods",
+                  ":1:16: staticPodPath: must be an absolute path, not 'pods'" },
+                { "cgroupDriver: systemd",
+                  ":1:15: cgroupDriver: is known to the kubelet but not supported here yet; only "
+                  "cgroupfs is" },
+                { "cgroupDriver: x", ":1:15: cgroupDriver: must be cgroupfs, not 'x'" },
+                { "containerLogMaxSize: 10",
+                  ":1:22: containerLogMaxSize: must be a string, not the number 10; quote it" },
+                { "containerLogMaxSize: ten",
+                  ":1:22: containerLogMaxSize: must be a quantity such as 500m, 2 or 1.5Gi, not "
+                  "'ten'" },
+                { "containerLogMaxSize: '0'", ":1:22: containerLogMaxSize: must be more than 0" },
+                { "containerLogMaxFiles: 1",
+                  ":1:23: containerLogMaxFiles: must be between 2 and 1000, not 1" },
+                { "podPidsLimit: -2",
+                  ":1:15: podPidsLimit: must be between -1 and 4194304, not -2" },
+                { "crashLoopBackOff: {maxContainerRestartPeriod: 10}",
+                  ":1:47: crashLoopBackOff.maxContainerRestartPeriod: must be a string, not the "
+                  "number 10; quote it" },
+                { "crashLoopBackOff: {maxContainerRestartPeriod: soon}",
+                  ":1:47: crashLoopBackOff.maxContainerRestartPeriod: must be a duration such as "
+                  "300s or 1m, not 'soon'" },
+                { "crashLoopBackOff: {maxContainerRestartPeriod: 0s}",
+                  ":1:47: crashLoopBackOff.maxContainerRestartPeriod: must be between 1s and 300s, "
+                  "not '0s'" },
+                { "crashLoopBackOff: {maxContainerRestartPeriod: 301s}",
+                  ":1:47: crashLoopBackOff.maxContainerRestartPeriod: must be between 1s and 300s, "
+                  "not '301s'" },
+                { "mainstay: runc", ":1:11: mainstay: must be a mapping, not the string 'runc'" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].sentence);
+        }
+}
+
+TEST(a_configuration_that_cannot_be_read_is_an_error)
+{
+        cleanup_error Error error = ERROR_NULL;
+        char **warnings = NULL;
+        Config config = { 0 };
+        char expected[256];
+
+        EXPECT_EQ(config_load(test_directory(), &config, &warnings, &error), -EISDIR);
+        (void) snprintf(expected, sizeof(expected), "%s: Is a directory", test_directory());
+        EXPECT_STREQ(error.message, expected);
+}

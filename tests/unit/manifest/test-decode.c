@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/decode.h"
+#include "agent/manifest/manifest.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+#include <errno.h>
+
+/* The sentence that a file gets, or its warnings, or "". */
+static const char *verdict(const char *yaml) {
+        static char text[4096];
+        ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = manifest_parse("web.yaml", yaml, strlen(yaml), "node1", &objects, &error);
+        size_t n = 0;
+
+        text[0] = '\0';
+        if (r < 0)
+                (void) snprintf(text, sizeof(text), "%s", error_message(&error, r));
+        strv_foreach(warning, objects.warnings)
+                n += (size_t) snprintf(text + n, sizeof(text) - n, "%s%s",
+                                       n > 0 ? "\n" : "warning: ", *warning);
+        manifest_objects_done(&objects);
+        return text;
+}
+
+/* What stands in a container: line 6, after "  - ". */
+static const char *in_container(const char *fields) {
+        char yaml[2048];
+
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers:\n"
+                        "  - %s\n  volumes: [{name: v, emptyDir: {}}]\n",
+                        fields);
+        return verdict(yaml);
+}
+
+/* What stands in the spec beside a container: line 6. */
+static const char *in_spec(const char *fields) {
+        char yaml[2048];
+
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
+                        "  containers: [{name: c, image: i}]\n  %s\n",
+                        fields);
+        return verdict(yaml);
+}
+
+static const char *in_metadata(const char *fields) {
+        char yaml[2048];
+
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Pod\nspec: {containers: [{name: c, image: i}]}\n"
+                        "metadata:\n  %s\n",
+                        fields);
+        return verdict(yaml);
+}
+
+typedef struct Case {
+        const char *yaml;
+        const char *verdict;
+} Case;
+
+static void expect_all(const char *(*in)(const char *), const Case *cases, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                printf("%s\n", cases[i].yaml);
+                EXPECT_STREQ(in(cases[i].yaml), cases[i].verdict);
+        }
+}
+
+TEST(the_sentence_of_the_design_is_said_to_the_letter)
+{
+        EXPECT_STREQ(verdict("apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n"
+                             "  containers:\n  - name: Web_1\n    image: i\n"),
+                     "web.yaml:7:11: spec.containers[0].name: must be a DNS label, not 'Web_1'");
+}
+
+TEST(containers_are_checked)
+{
+        static const Case cases[] = {
+                { "{name: c, image: i}", "" },
+                { "{image: i}", "web.yaml:6:5: spec.containers[0].name: is required" },
+                { "{name: c}", "web.yaml:6:5: spec.containers[0].image: is required" },
+                { "{name: c, image: ''}", "web.yaml:6:22: spec.containers[0].image: is required" },
+                { "{name: c, image: ~}", "web.yaml:6:22: spec.containers[0].image: is required" },
+                { "", "web.yaml:6:4: spec.containers[0].name: is required" },
+                { "x", "web.yaml:6:5: spec.containers[0]: must be a mapping, not the string 'x'" },
+                { "{name: yes, image: i}",
+                  "web.yaml:6:12: spec.containers[0].name: must be a string, not the boolean yes; "
+                  "quote it" },
+                { "{name: 1, image: i}",
+                  "web.yaml:6:12: spec.containers[0].name: must be a string, not the number 1; "
+                  "quote it" },
+                { "{name: [c], image: i}",
+                  "web.yaml:6:12: spec.containers[0].name: must be a string, not a list" },
+                { "{name: c, image: ' i'}",
+                  "web.yaml:6:22: spec.containers[0].image: must not have white space around it, "
+                  "not ' i'" },
+                { "{name: c, image: i, imagePullPolicy: always}",
+                  "web.yaml:6:42: spec.containers[0].imagePullPolicy: must be Always, IfNotPresent "
+                  "or Never, not 'always'" },
+                { "{name: c, image: i, imagePullPolicy: ''}", "" },
+                { "{name: c, image: i, command: sh}", "web.yaml:6:34: spec.containers[0].command: "
+                                                      "must be a list, not the string 'sh'" },
+                { "{name: c, image: i, command: [sh, 1]}",
+                  "web.yaml:6:39: spec.containers[0].command[1]: must be a string, not the number "
+                  "1; quote it" },
+                { "{name: c, image: i, args: [on]}",
+                  "web.yaml:6:32: spec.containers[0].args[0]: must be a string, not the boolean "
+                  "on; quote it" },
+                { "{name: c, image: i}\n  - {name: c, image: i}",
+                  "web.yaml:7:12: spec.containers[1].name: must be unique; 'c' is also "
+                  "containers[0]" },
+                { "{name: c, image: i, tty: false, stdin: false}", "" },
+                { "{name: c, image: i, tty: true}",
+                  "web.yaml:6:25: spec.containers[0].tty: is known to Kubernetes but not supported "
+                  "here yet" },
+                { "{name: c, image: i, securityContext: {}, envFrom: [], lifecycle: ~}", "" },
+                { "{name: c, image: i, securityContext: {capabilities: {add: []}}}", "" },
+                { "{name: c, image: i, securityContext: {privileged: true}}",
+                  "web.yaml:6:25: spec.containers[0].securityContext: is known to Kubernetes but "
+                  "not supported here yet" },
+                { "{name: c, image: i, terminationMessagePath: /dev/termination-log, "
+                  "terminationMessagePolicy: File}",
+                  "" },
+                { "{name: c, image: i, Image: j}",
+                  "warning: web.yaml:6:25: spec.containers[0].Image: is not a field of Container; "
+                  "did you mean 'image'?" },
+                { "{name: c, image: i, imagePulPolicy: Never}",
+                  "warning: web.yaml:6:25: spec.containers[0].imagePulPolicy: is not a field of "
+                  "Container; did you mean 'imagePullPolicy'?" },
+                { "{name: c, image: i, foo: 1, bar: {a: b}}",
+                  "warning: web.yaml:6:25: spec.containers[0].foo: is not a field of Container\n"
+                  "web.yaml:6:33: spec.containers[0].bar: is not a field of Container" },
+        };
+
+        expect_all(in_container, cases, N_ELEMENTS(cases));
+}
+
+TEST(environments_are_checked)
+{
+        static const Case cases[] = {
+                { "{name: c, image: i, env: [{name: A, value: b}, {name: A, value: c}]}", "" },
+                { "{name: c, image: i, env: [{name: 'a.b c'}]}", "" },
+                { "{name: c, image: i, env: [{value: b}]}",
+                  "web.yaml:6:31: spec.containers[0].env[0].name: is required" },
+                { "{name: c, image: i, env: [{name: A, value: 8080}]}",
+                  "web.yaml:6:48: spec.containers[0].env[0].value: must be a string, not the "
+                  "number 8080; quote it" },
+                { "{name: c, image: i, env: [{name: 'A=B'}]}",
+                  "web.yaml:6:38: spec.containers[0].env[0].name: must be printable ASCII without "
+                  "'=', not 'A=B'" },
+                { "{name: c, image: i, env: [{name: A, valueFrom: {fieldRef: {fieldPath: x}}}]}",
+                  "web.yaml:6:41: spec.containers[0].env[0].valueFrom: is known to Kubernetes but "
+                  "not supported here yet" },
+                { "{name: c, image: i, env: {A: b}}",
+                  "web.yaml:6:30: spec.containers[0].env: must be a list, not a mapping" },
+        };
+
+        expect_all(in_container, cases, N_ELEMENTS(cases));
+}
+
+TEST(ports_are_checked)
+{
+        static const Case cases[] = {
+                { "{name: c, image: i, ports: [{containerPort: 80, name: http, hostPort: 8080}]}",
+                  "" },
+                { "{name: c, image: i, ports: [{containerPort: 8e1}]}", "" },
+                { "{name: c, image: i, ports: [{}]}",
+                  "web.yaml:6:33: spec.containers[0].ports[0].containerPort: is required" },
+                { "{name: c, image: i, ports: [{containerPort: 0}]}",
+                  "web.yaml:6:49: spec.containers[0].ports[0].containerPort: must be between 1 and "
+                  "65535, not 0" },
+                { "{name: c, image: i, ports: [{containerPort: 65536}]}",
+                  "web.yaml:6:49: spec.containers[0].ports[0].containerPort: must be between 1 and "
+                  "65535, not 65536" },
+                { "{name: c, image: i, ports: [{containerPort: '80'}]}",
+                  "web.yaml:6:49: spec.containers[0].ports[0].containerPort: must be a number, not "
+                  "the string '80'; remove the quotes" },
+                { "{name: c, image: i, ports: [{containerPort: http}]}",
+                  "web.yaml:6:49: spec.containers[0].ports[0].containerPort: must be a number, not "
+                  "the string 'http'" },
+                { "{name: c, image: i, ports: [{containerPort: 80.5}]}",
+                  "web.yaml:6:49: spec.containers[0].ports[0].containerPort: must be a whole "
+                  "number of 64 bits, not the number 80.5" },
+                { "{name: c, image: i, ports: [{containerPort: 80, protocol: tcp}]}",
+                  "web.yaml:6:63: spec.containers[0].ports[0].protocol: must be TCP, UDP or SCTP, "
+                  "not 'tcp'" },
+                { "{name: c, image: i, ports: [{containerPort: 80, name: HTTP}]}",
+                  "web.yaml:6:59: spec.containers[0].ports[0].name: must be lower-case letters, "
+                  "digits and single '-' between them, not 'HTTP'" },
+                { "{name: c, image: i, ports: [{containerPort: 80, name: a}, {containerPort: 81, "
+                  "name: a}]}",
+                  "web.yaml:6:89: spec.containers[0].ports[1].name: must be unique; 'a' is also "
+                  "ports[0]" },
+                { "{name: c, image: i, ports: [{containerPort: 80, hostPort: 1}, {containerPort: "
+                  "81, hostPort: 1}]}",
+                  "web.yaml:6:97: spec.containers[0].ports[1].hostPort: must be unique; port 1 of "
+                  "the host is taken by another port of this pod" },
+                { "{name: c, image: i, ports: [{containerPort: 80, hostPort: 1}, {containerPort: "
+                  "81, hostPort: 1, protocol: UDP}]}",
+                  "" },
+                { "{name: c, image: i, ports: [{containerPort: 80, hostPort: 1}]}\n"
+                  "  hostNetwork: true",
+                  "web.yaml:6:63: spec.containers[0].ports[0].hostPort: must equal containerPort, "
+                  "80, in a pod with hostNetwork" },
+                { "{name: c, image: i, ports: [{containerPort: 80}]}\n"
+                  "  - {name: d, image: i, ports: [{containerPort: 80}]}\n  hostNetwork: true",
+                  "web.yaml:7:33: spec.containers[1].ports[0].hostPort: must be unique; port 80 of "
+                  "the host is taken by another port of this pod" },
+        };
+
+        expect_all(in_container, cases, N_ELEMENTS(cases));
+}
+
+TEST(resources_are_checked)
+{
+        static const Case cases[] = {
+                { "{name: c, image: i, resources: {limits: {cpu: 1.5, memory: 1e9}}}", "" },
+                { "{name: c, image: i, resources: {limits: {cpu: x}}}",
+                  "web.yaml:6:51: spec.containers[0].resources.limits.cpu: must be a quantity such "
+                  "as 500m, 2 or 1.5Gi, not 'x'" },
+                { "{name: c, image: i, resources: {limits: {cpu: yes}}}",
+                  "web.yaml:6:51: spec.containers[0].resources.limits.cpu: must be a quantity such "
+                  "as 500m, 2 or 1.5Gi, not the boolean yes" },
+                { "{name: c, image: i, resources: {requests: {memory: -1}}}",
+                  "web.yaml:6:56: spec.containers[0].resources.requests.memory: must not be "
+                  "negative" },
+                { "{name: c, image: i, resources: {limits: {cpu: 1}, requests: {cpu: 1001m}}}",
+                  "web.yaml:6:71: spec.containers[0].resources.requests.cpu: must be at most the "
+                  "limit, 1, not 1001m" },
+                { "{name: c, image: i, resources: {limits: {ephemeral-storage: 1Gi}}}",
+                  "web.yaml:6:46: spec.containers[0].resources.limits.ephemeral-storage: is known "
+                  "to Kubernetes but not supported here yet" },
+                { "{name: c, image: i, resources: {limits: {hugepages-2Mi: 2Mi}}}",
+                  "web.yaml:6:46: spec.containers[0].resources.limits.hugepages-2Mi: is known to "
+                  "Kubernetes but not supported here yet" },
+                { "{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}",
+                  "web.yaml:6:46: spec.containers[0].resources.limits.nvidia.com/gpu: is not a "
+                  "resource of this node; it has cpu and memory" },
+                { "{name: c, image: i, resources: {claims: [{name: x}]}}",
+                  "web.yaml:6:37: spec.containers[0].resources.claims: is known to Kubernetes but "
+                  "not supported here yet" },
+        };
+
+        expect_all(in_container, cases, N_ELEMENTS(cases));
+}
+
+TEST(mounts_are_checked)
+{
+        static const Case cases[] = {
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}]}", "" },
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: v}]}", "" },
+                { "{name: c, image: i, volumeMounts: [{name: w, mountPath: /v}]}",
+                  "web.yaml:6:47: spec.containers[0].volumeMounts[0].name: names no volume of this "
+                  "pod: 'w'" },
+                { "{name: c, image: i, volumeMounts: [{name: v}]}",
+                  "web.yaml:6:40: spec.containers[0].volumeMounts[0].mountPath: is required" },
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: '/a:b'}]}",
+                  "web.yaml:6:61: spec.containers[0].volumeMounts[0].mountPath: must not contain "
+                  "':', not '/a:b'" },
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v}, {name: v, "
+                  "mountPath: /v}]}",
+                  "web.yaml:6:87: spec.containers[0].volumeMounts[1].mountPath: must be unique; "
+                  "volumeMounts[0] is there" },
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, readOnly: 'true'}]}",
+                  "web.yaml:6:75: spec.containers[0].volumeMounts[0].readOnly: must be true or "
+                  "false, not the string 'true'; remove the quotes" },
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, readOnly: yes}]}",
+                  "" },
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, subPath: x}]}",
+                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].subPath: is known to "
+                  "Kubernetes but not supported here yet" },
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, mountPropagation: "
+                  "None}]}",
+                  "" },
+        };
+
+        expect_all(in_container, cases, N_ELEMENTS(cases));
+}
+
+TEST(specs_are_checked)
+{
+        static const Case cases[] = {
+                { "restartPolicy: Always", "" },
+                { "restartPolicy: always",
+                  "web.yaml:6:18: spec.restartPolicy: must be Always, OnFailure or Never, not "
+                  "'always'" },
+                { "restartPolicy: no",
+                  "web.yaml:6:18: spec.restartPolicy: must be a string, not the boolean no; quote "
+                  "it" },
+                { "terminationGracePeriodSeconds: 0", "" },
+                { "terminationGracePeriodSeconds: 010", "" },
+                { "terminationGracePeriodSeconds: -1",
+                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between 0 and "
+                  "2147483647, not -1" },
+                { "terminationGracePeriodSeconds: 2147483648",
+                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between 0 and "
+                  "2147483647, not 2147483648" },
+                { "nodeName: node1", "" },
+                { "nodeName: other", "web.yaml:6:13: spec.nodeName: names another node, 'other'; "
+                                     "this one is 'node1'" },
+                { "hostNetwork: 1",
+                  "web.yaml:6:16: spec.hostNetwork: must be true or false, not the number 1" },
+                { "dnsPolicy: ClusterFirst", "" },
+                { "dnsPolicy: None", "web.yaml:6:3: spec.dnsPolicy: is known to Kubernetes but not "
+                                     "supported here yet" },
+                { "schedulerName: default-scheduler\n  hostPID: false\n  enableServiceLinks: true\n"
+                  "  automountServiceAccountToken: true\n  securityContext: {}\n  priority: 0\n"
+                  "  nodeSelector: {}\n  tolerations: []",
+                  "" },
+                { "hostPID: true",
+                  "web.yaml:6:3: spec.hostPID: is known to Kubernetes but not supported here yet" },
+                { "priority: 2000001000", "web.yaml:6:3: spec.priority: is known to Kubernetes but "
+                                          "not supported here yet" },
+                { "initContainers: [{name: a, image: i}]",
+                  "web.yaml:6:3: spec.initContainers: is known to Kubernetes but not supported "
+                  "here "
+                  "yet" },
+                { "hostnetwork: true", "warning: web.yaml:6:3: spec.hostnetwork: is not a field of "
+                                       "PodSpec; did you mean "
+                                       "'hostNetwork'?" },
+        };
+
+        expect_all(in_spec, cases, N_ELEMENTS(cases));
+        EXPECT_STREQ(
+                verdict("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: []}"),
+                "web.yaml:4:20: spec.containers: is required");
+}
+
+TEST(volumes_are_checked)
+{
+        static const Case cases[] = {
+                { "volumes: [{name: v, emptyDir: {}}, {name: w, hostPath: {path: /x}}]", "" },
+                { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: 1Mi}}]", "" },
+                { "volumes: [{name: v}]", "web.yaml:6:13: spec.volumes[0]: must have a source, "
+                                          "such as hostPath or emptyDir" },
+                { "volumes: [{name: v, emptyDir: }]", "web.yaml:6:13: spec.volumes[0]: must have a "
+                                                      "source, such as hostPath or emptyDir" },
+                { "volumes: [{name: v, emptyDir: {}, hostPath: {path: /x}}]",
+                  "web.yaml:6:13: spec.volumes[0]: must have one source, not several" },
+                { "volumes: [{name: V, emptyDir: {}}]",
+                  "web.yaml:6:20: spec.volumes[0].name: must be a DNS label, not 'V'" },
+                { "volumes: [{name: v, emptyDir: {}}, {name: v, emptyDir: {}}]",
+                  "web.yaml:6:45: spec.volumes[1].name: must be unique; 'v' is also volumes[0]" },
+                { "volumes: [{name: v, hostPath: {}}]",
+                  "web.yaml:6:33: spec.volumes[0].hostPath.path: is required" },
+                { "volumes: [{name: v, hostPath: {path: x}}]",
+                  "web.yaml:6:40: spec.volumes[0].hostPath.path: must be an absolute path, not "
+                  "'x'" },
+                { "volumes: [{name: v, hostPath: {path: /a/../b}}]",
+                  "web.yaml:6:40: spec.volumes[0].hostPath.path: must not contain '..', not "
+                  "'/a/../b'" },
+                { "volumes: [{name: v, hostPath: {path: /a, type: Dir}}]",
+                  "web.yaml:6:50: spec.volumes[0].hostPath.type: must be DirectoryOrCreate, "
+                  "Directory, FileOrCreate, File, Socket, CharDevice or BlockDevice, not 'Dir'" },
+                { "volumes: [{name: v, hostPath: {path: /a, type: ''}}]", "" },
+                { "volumes: [{name: v, emptyDir: {medium: HugePages}}]",
+                  "web.yaml:6:42: spec.volumes[0].emptyDir.medium: must be Memory, not "
+                  "'HugePages'" },
+                { "volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]",
+                  "web.yaml:6:45: spec.volumes[0].emptyDir.sizeLimit: is supported only with "
+                  "medium Memory here yet" },
+                { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
+                  "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
+                { "volumes: [{name: v, configMap: {name: x}}]",
+                  "web.yaml:6:23: spec.volumes[0].configMap: is known to Kubernetes but not "
+                  "supported here yet" },
+                { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
+                                                        "a source, such as hostPath or emptyDir" },
+        };
+
+        expect_all(in_spec, cases, N_ELEMENTS(cases));
+}
+
+TEST(metadata_is_checked)
+{
+        static const Case cases[] = {
+                { "name: web\n  creationTimestamp: null\n  resourceVersion: '1'\n  managedFields: "
+                  "[1]",
+                  "" },
+                { "name: ../web",
+                  "web.yaml:5:9: metadata.name: must be a DNS subdomain, not '../web'" },
+                { "name: web\n  namespace: Kube",
+                  "web.yaml:6:14: metadata.namespace: must be a DNS label, not 'Kube'" },
+                { "name: web\n  namespace: a.b",
+                  "web.yaml:6:14: metadata.namespace: must be a DNS label, not 'a.b'" },
+                { "name: web\n  uid: 0123456789abcdef0123456789abcdef",
+                  "web.yaml:6:8: metadata.uid: cannot be chosen; it is computed from the pod" },
+                { "name: web\n  labels: {a: yes}", "web.yaml:6:15: metadata.labels[a]: must be a "
+                                                   "string, not the boolean yes; quote it" },
+                { "name: web\n  labels: {a: '-'}",
+                  "web.yaml:6:15: metadata.labels[a]: must be letters, digits, '-', '_' or '.' "
+                  "between alphanumerics, not '-'" },
+                { "name: web\n  labels: {example.com/a: '-'}",
+                  "web.yaml:6:27: metadata.labels[example.com/a]: must be letters, digits, '-', "
+                  "'_' or '.' between alphanumerics, not '-'" },
+                { "name: web\n  labels: {'a b': c}",
+                  "web.yaml:6:11: metadata.labels: must be a qualified name such as "
+                  "example.com/my-name, not 'a b'" },
+                { "name: web\n  labels: [a]",
+                  "web.yaml:6:11: metadata.labels: must be a mapping, not a list" },
+                { "name: web\n  labels: {a: ~}", "" },
+                { "name: web\n  annotations: {'a b': c}",
+                  "web.yaml:6:16: metadata.annotations: must be a qualified name such as "
+                  "example.com/my-name, not 'a b'" },
+                { "name: web\n  finalizers: [a]",
+                  "web.yaml:6:3: metadata.finalizers: is known to Kubernetes but not supported "
+                  "here yet" },
+                { "generateName: web-",
+                  "web.yaml:5:3: metadata.generateName: is known to Kubernetes but not supported "
+                  "here yet" },
+        };
+
+        expect_all(in_metadata, cases, N_ELEMENTS(cases));
+}
+
+TEST(warnings_end_somewhere)
+{
+        cleanup_free char *yaml = NULL;
+        ManifestObjects objects = { 0 };
+        size_t length;
+        FILE *stream = open_memstream(&yaml, &length);
+
+        REQUIRE(stream);
+        fputs("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
+              "spec:\n  containers: [{name: c, image: i}]\n",
+              stream);
+        for (unsigned i = 0; i < 100; i++)
+                fprintf(stream, "  unknown%u: 1\n", i);
+        fclose(stream);
+        REQUIRE(manifest_parse("f", yaml, length, "n", &objects, NULL) == 0);
+        EXPECT_EQ(strv_length(objects.warnings), DECODE_WARNINGS_MAX + 1);
+        EXPECT_STREQ(objects.warnings[DECODE_WARNINGS_MAX], "f: and 68 more");
+        manifest_objects_done(&objects);
+}
+
+TEST(strangers_strings_are_cut_and_cleaned_in_sentences)
+{
+        char yaml[1024], value[513];
+        const char *sentence;
+
+        memset(value, 'X', sizeof(value) - 1);
+        value[sizeof(value) - 1] = '\0';
+        (void) snprintf(yaml, sizeof(yaml), "name: \"%s\"", value);
+        sentence = in_metadata(yaml);
+        EXPECT_STREQ(sentence,
+                     "web.yaml:5:9: metadata.name: must be at most 253 characters, not 512");
+        EXPECT_STREQ(in_metadata("name: \"a\\nb\\e\""),
+                     "web.yaml:5:9: metadata.name: must be a DNS subdomain, not 'a?b?'");
+        (void) snprintf(yaml, sizeof(yaml), "name: web\n  %s: 1", value);
+        sentence = in_metadata(yaml);
+        EXPECT(strlen(sentence) < 300);
+}

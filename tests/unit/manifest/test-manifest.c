@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/manifest.h"
+#include "agent/model/json.h"
+#include "agent/model/schema.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+
+#define EVERYTHING SOURCE_DIR "/tests/unit/manifest/everything.yaml"
+
+/* The rest of a pod that is good so far; line 5 is the first of the test's. */
+#define HEAD      "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
+#define CONTAINER "  containers: [{name: c, image: busybox}]\n"
+
+static ManifestObjects parse_ok(const char *yaml) {
+        ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error);
+
+        if (r < 0)
+                test_fail(__FILE__, __LINE__, yaml, "is refused: %s", error_message(&error, r));
+        REQUIRE(r == 0);
+        return objects;
+}
+
+static void expect_refused(const char *yaml, const char *sentence) {
+        ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error), -EINVAL);
+        EXPECT_STREQ(error.message, sentence);
+        manifest_objects_done(&objects);
+}
+
+static ManifestObjects parse_everything(void) {
+        cleanup_free char *yaml = NULL;
+
+        REQUIRE(read_file_at(AT_FDCWD, EVERYTHING, MIB, &yaml, NULL) == 0);
+        return parse_ok(yaml);
+}
+
+/* Rows that are set somewhere in an object, as "Schema.key". */
+static void note_rows(const Schema *schema, const void *object, char ***notes);
+
+static void note_row(const Schema *schema, const Field *field, const void *object, char ***notes) {
+        static const char zeros[256] = { 0 };
+        const void *at = field_at_const(field, object);
+        size_t size = field->type == FIELD_BOOL ? sizeof(bool) : sizeof(void *);
+        void *pointer;
+
+        if (field->type == FIELD_OBJECT) {
+                note_rows(field->schema, at, notes);
+                size = MIN(field->schema->size, sizeof(zeros));
+        }
+        if (field->type == FIELD_ENUM)
+                size = sizeof(int);
+        if (memcmp(at, zeros, size) == 0)
+                return;
+        REQUIRE(strv_appendf(notes, "%s.%s", schema->name, field->key) == 0);
+        if (field->type == FIELD_OPTIONAL) {
+                memcpy(&pointer, at, sizeof(pointer));
+                note_rows(field->schema, pointer, notes);
+        }
+        if (field->type == FIELD_LIST) {
+                List list = field_list(field, object);
+
+                for (size_t i = 0; i < list.n; i++)
+                        note_rows(field->schema,
+                                  (const char *) list.items + i * field->schema->size, notes);
+        }
+}
+
+static bool is_honoured(const Field *field) {
+        return field->type != FIELD_REFUSED && field->type != FIELD_IGNORED;
+}
+
+static void note_rows(const Schema *schema, const void *object, char ***notes) {
+        for (size_t i = 0; i < schema->n_fields; i++)
+                if (is_honoured(&schema->fields[i]))
+                        note_row(schema, &schema->fields[i], object, notes);
+}
+
+static void expect_rows(const Schema *schema, char **notes) {
+        for (size_t i = 0; i < schema->n_fields; i++) {
+                const Field *field = &schema->fields[i];
+                char row[128];
+                bool found = false;
+
+                if (!is_honoured(field))
+                        continue;
+                (void) snprintf(row, sizeof(row), "%s.%s", schema->name, field->key);
+                strv_foreach(note, notes)
+                        found = found || streq(*note, row);
+                if (!found)
+                        test_fail(__FILE__, __LINE__, row, "is honoured but in no fixture");
+                if (field->schema)
+                        expect_rows(field->schema, notes);
+        }
+}
+
+TEST(every_honoured_row_is_in_the_fixture_and_reaches_the_pod)
+{
+        ManifestObjects objects = parse_everything();
+        cleanup_strv char **notes = NULL;
+
+        REQUIRE(objects.pods.n == 1);
+        note_rows(&pod_schema, objects.pods.items[0], &notes);
+        expect_rows(&pod_schema, notes);
+        EXPECT(objects.warnings == NULL);
+        manifest_objects_done(&objects);
+}
+
+TEST(a_pod_survives_being_written_and_read)
+{
+        ManifestObjects objects = parse_everything();
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        cleanup_free char *json = NULL, *again = NULL;
+
+        REQUIRE(objects.pods.n == 1);
+        json = pod_to_json(objects.pods.items[0], NULL);
+        REQUIRE(json);
+        REQUIRE(manifest_parse_record(json, strlen(json), &pod, NULL) == 0);
+        EXPECT(schema_equal(&pod_schema, pod, objects.pods.items[0]));
+        EXPECT(pod_spec_equal(&pod->spec, &objects.pods.items[0]->spec));
+        again = pod_to_json(pod, NULL);
+        EXPECT_STREQ(again, json);
+        manifest_objects_done(&objects);
+}
+
+TEST(a_copy_is_equal_and_independent)
+{
+        ManifestObjects objects = parse_everything();
+        Pod *pod, *copy = calloc(1, sizeof(*copy));
+
+        REQUIRE(copy && objects.pods.n == 1);
+        pod = objects.pods.items[0];
+        REQUIRE(schema_copy(&pod_schema, copy, pod) == 0);
+        EXPECT(schema_equal(&pod_schema, copy, pod));
+        copy->spec.containers.items[0].command[0][0] = 'x';
+        EXPECT(!pod_spec_equal(&copy->spec, &pod->spec));
+        pod_free(copy);
+        manifest_objects_done(&objects);
+}
+
+/* Setting one row of a copy back must be seen by the comparison, for every row. */
+static void expect_differences(const Schema *schema, void *object, const Pod *whole,
+                               const Pod *original) {
+        for (size_t i = 0; i < schema->n_fields; i++) {
+                const Field *field = &schema->fields[i];
+                /* The whole of it is set aside, so that its memory is not lost. */
+                cleanup_free char *saved = malloc(schema->size);
+
+                REQUIRE(saved);
+                if (!is_honoured(field) || field->type == FIELD_OBJECT)
+                        continue;
+                memcpy(saved, object, schema->size);
+                memset(field_at(field, object), 0,
+                       field->type == FIELD_BOOL   ? sizeof(bool)
+                       : field->type == FIELD_ENUM ? sizeof(int)
+                       : field->type == FIELD_STRING || field->type == FIELD_STRINGS ||
+                                       field->type == FIELD_OPTIONAL
+                               ? sizeof(void *)
+                               : sizeof(List));
+                if (schema_equal(&pod_schema, whole, original))
+                        test_fail(__FILE__, __LINE__, field->key, "is not compared in %s",
+                                  schema->name);
+                memcpy(object, saved, schema->size);
+        }
+}
+
+TEST(every_row_takes_part_in_the_comparison)
+{
+        ManifestObjects objects = parse_everything();
+        Pod *pod, *copy = calloc(1, sizeof(*copy));
+
+        REQUIRE(copy && objects.pods.n == 1);
+        pod = objects.pods.items[0];
+        REQUIRE(schema_copy(&pod_schema, copy, pod) == 0);
+        expect_differences(&object_meta_schema, &copy->metadata, copy, pod);
+        expect_differences(&pod_spec_schema, &copy->spec, copy, pod);
+        expect_differences(&container_schema, &copy->spec.containers.items[0], copy, pod);
+        EXPECT(schema_equal(&pod_schema, copy, pod));
+        pod_free(copy);
+        manifest_objects_done(&objects);
+}
+
+TEST(defaults_are_those_of_kubernetes)
+{
+        ManifestObjects objects = parse_ok(
+                HEAD "  hostNetwork: true\n"
+                     "  containers:\n"
+                     "  - {name: a, image: x, ports: [{containerPort: 80}],\n"
+                     "     resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 0.5}}}\n");
+        const PodSpec *spec = &objects.pods.items[0]->spec;
+        const Container *container = &spec->containers.items[0];
+
+        EXPECT_STREQ(objects.pods.items[0]->metadata.namespace, "default");
+        EXPECT_EQ(spec->restart_policy, RESTART_POLICY_ALWAYS);
+        EXPECT_EQ(spec->termination_grace_period_seconds.value, 30);
+        EXPECT_EQ(container->ports.items[0].protocol, PROTOCOL_TCP);
+        EXPECT_EQ(container->ports.items[0].host_port.value, 80);
+        EXPECT_STREQ(container->resources.requests.cpu.text, "500m");
+        EXPECT_STREQ(container->resources.requests.memory.text, "1Gi");
+        manifest_objects_done(&objects);
+}
+
+TEST(without_the_hosts_network_a_port_needs_none_of_the_host)
+{
+        ManifestObjects objects =
+                parse_ok(HEAD "  containers: [{name: a, image: x, ports: [{containerPort: 80, "
+                              "hostPort: 0}, {containerPort: 80}]}]\n");
+
+        EXPECT(!objects.pods.items[0]->spec.containers.items[0].ports.items[0].host_port.is_set);
+        EXPECT(!objects.pods.items[0]->spec.containers.items[0].ports.items[1].host_port.is_set);
+        manifest_objects_done(&objects);
+}
+
+TEST(the_pull_policy_follows_from_the_tag)
+{
+        static const struct {
+                const char *image;
+                PullPolicy policy;
+        } cases[] = {
+                { "busybox", PULL_POLICY_ALWAYS },
+                { "busybox:latest", PULL_POLICY_ALWAYS },
+                { "localhost:5000/busybox", PULL_POLICY_ALWAYS },
+                { "localhost:5000/busybox:latest", PULL_POLICY_ALWAYS },
+                { "busybox:1.36", PULL_POLICY_IF_NOT_PRESENT },
+                { "busybox:latest-glibc", PULL_POLICY_IF_NOT_PRESENT },
+                { "localhost:5000/busybox:1.36", PULL_POLICY_IF_NOT_PRESENT },
+                { "busybox@sha256:aaaa", PULL_POLICY_IF_NOT_PRESENT },
+                { "busybox:1.36@sha256:aaaa", PULL_POLICY_IF_NOT_PRESENT },
+                { "busybox:latest@sha256:aaaa", PULL_POLICY_ALWAYS },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                ManifestObjects objects;
+                char yaml[256];
+
+                (void) snprintf(yaml, sizeof(yaml), HEAD "  containers: [{name: c, image: '%s'}]\n",
+                                cases[i].image);
+                objects = parse_ok(yaml);
+                EXPECT_STREQ(
+                        pull_policy_names
+                                [objects.pods.items[0]->spec.containers.items[0].image_pull_policy],
+                        pull_policy_names[cases[i].policy]);
+                manifest_objects_done(&objects);
+        }
+}
+
+static const char *uid_of(const char *file, const char *yaml, const char *node, char uid[40]) {
+        ManifestObjects objects = { 0 };
+
+        REQUIRE(manifest_parse(file, yaml, strlen(yaml), node, &objects, NULL) == 0);
+        (void) snprintf(uid, 40, "%s", objects.pods.items[0]->metadata.uid);
+        manifest_objects_done(&objects);
+        return uid;
+}
+
+TEST(a_file_pod_has_the_identity_of_a_static_pod)
+{
+        ManifestObjects objects = { 0 };
+        const ObjectMeta *metadata;
+
+        REQUIRE(manifest_parse("f", HEAD CONTAINER, strlen(HEAD CONTAINER), "Node.Example",
+                               &objects, NULL) == 0);
+        metadata = &objects.pods.items[0]->metadata;
+        EXPECT_STREQ(metadata->name, "web-node.example");
+        EXPECT_STREQ(objects.pods.items[0]->spec.node_name, "Node.Example");
+        EXPECT_EQ(strlen(metadata->uid), 32);
+        EXPECT_EQ(strspn(metadata->uid, "0123456789abcdef"), 32);
+        EXPECT_STREQ(string_map_get(&metadata->annotations, "kubernetes.io/config.hash"),
+                     metadata->uid);
+        EXPECT_STREQ(string_map_get(&metadata->annotations, "kubernetes.io/config.source"), "file");
+        EXPECT(string_map_get(&metadata->annotations, "kubernetes.io/config.seen") != NULL);
+        manifest_objects_done(&objects);
+}
+
+TEST(the_uid_changes_with_what_the_pod_is_and_with_nothing_else)
+{
+        static const char base[] = HEAD CONTAINER;
+        static const char *const same[] = {
+                "# a comment\n" HEAD CONTAINER,
+                "kind: Pod\nmetadata: {labels: {a: b}, name: web, annotations: {c: d}}\n"
+                "apiVersion: v1\nspec:\n  restartPolicy: Always\n" CONTAINER,
+                "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\"},"
+                "\"spec\":{\"containers\":[{\"image\":\"busybox\",\"name\":\"c\"}]}}",
+        };
+        static const char *const other[] = {
+                HEAD CONTAINER "  hostNetwork: true\n",
+                HEAD "  containers: [{name: c, image: busybox:2}]\n",
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: web, namespace: x}\nspec:\n" CONTAINER,
+                "apiVersion: v1\nkind: Pod\nmetadata: {name: web2}\nspec:\n" CONTAINER,
+        };
+        char expected[40], uid[40];
+
+        uid_of("f", base, "node1", expected);
+        EXPECT_STREQ(uid_of("another.json", base, "node1", uid), expected);
+        for (size_t i = 0; i < N_ELEMENTS(same); i++)
+                EXPECT_STREQ(uid_of("f", same[i], "node1", uid), expected);
+        for (size_t i = 0; i < N_ELEMENTS(other); i++)
+                EXPECT(!streq(uid_of("f", other[i], "node1", uid), expected));
+        EXPECT(!streq(uid_of("f", base, "node2", uid), expected));
+}
+
+#define POD(name)                                                  \
+        "{apiVersion: v1, kind: Pod, metadata: {name: " name "}, " \
+        "spec: {containers: [{name: c, image: i}]}}"
+
+TEST(several_documents_and_lists_are_unpacked)
+{
+        ManifestObjects objects = parse_ok("---\n# nothing\n---\n" POD(
+                "a") "\n---\n"
+                     "apiVersion: v1\nkind: List\nitems:\n- " POD(
+                             "b") "\n- {apiVersion: v1, kind: List, items: [" POD("c") "]}\n");
+
+        EXPECT_EQ(objects.pods.n, 3);
+        EXPECT_STREQ(objects.pods.items[0]->metadata.name, "a-node1");
+        EXPECT_STREQ(objects.pods.items[2]->metadata.name, "c-node1");
+        manifest_objects_done(&objects);
+}
+
+TEST(a_file_is_good_as_a_whole_or_not_at_all)
+{
+        expect_refused(POD("a") "\n---\n" POD("B"),
+                       "f:3:46: metadata.name: must be a DNS subdomain, not 'B'");
+        expect_refused("apiVersion: v1\nkind: List\nitems: [" POD("a") ",\n" POD("B") "]",
+                       "f:4:46: items[1].metadata.name: must be a DNS subdomain, not 'B'");
+        expect_refused(POD("a") "\n---\n" POD("a"),
+                       "f:3:46: metadata.name: pod default/a-node1 is twice in this file");
+        expect_refused("", "f: holds no object");
+        expect_refused("# only a comment\n", "f: holds no object");
+        expect_refused("---\n---\n", "f: holds no object");
+        expect_refused("apiVersion: v1\nkind: List\nitems: []\n", "f: holds no object");
+}
+
+TEST(what_is_no_pod_is_refused_by_its_kind)
+{
+        static const struct {
+                const char *yaml;
+                const char *sentence;
+        } cases[] = {
+                { "hello",
+                  "f:1:1: must be an object with kind and apiVersion, not the string 'hello'" },
+                { "- a", "f:1:1: must be an object with kind and apiVersion, not a list" },
+                { "a: b", "f:1:1: apiVersion: is required" },
+                { "apiVersion: v1", "f:1:1: kind: is required" },
+                { "apiVersion: 1\nkind: Pod",
+                  "f:1:13: apiVersion: must be a string, not the number 1" },
+                { "apiVersion: v2\nkind: Pod",
+                  "f:1:13: apiVersion: must be v1 for a Pod, not 'v2'" },
+                { "apiVersion: apps/v1\nkind: Deployment",
+                  "f:2:7: kind: is Deployment, which a node does not run; it runs a Pod" },
+                { "apiVersion: apps/v1\nkind: DaemonSet",
+                  "f:2:7: kind: is DaemonSet, which is not supported yet" },
+                { "apiVersion: v1\nkind: ConfigMap",
+                  "f:2:7: kind: is ConfigMap, which is not supported yet" },
+                { "apiVersion: v1\nkind: pod",
+                  "f:2:7: kind: is pod, which a node does not run; it runs a Pod" },
+                { "apiVersion: v1\nkind: List\nitems: x",
+                  "f:3:8: items: must be a list, not the string 'x'" },
+                { "apiVersion: v1\nkind: Pod", "f:1:1: metadata: is required" },
+                { "apiVersion: v1\nkind: Pod\nmetadata: {}", "f:3:11: metadata.name: is required" },
+                { "apiVersion: v1\nkind: Pod\nmetadata: {name: a}", "f:1:1: spec: is required" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                expect_refused(cases[i].yaml, cases[i].sentence);
+}
+
+TEST(a_record_needs_what_paths_are_made_of)
+{
+        static const struct {
+                const char *json;
+                const char *sentence;
+        } cases[] = {
+                { "", "is no record of a pod" },
+                { "[]", "record:1:1: must be a mapping, not a list" },
+                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\","
+                  "\"image\":\"i\"}]}}",
+                  "is no record of a pod: it has no UID" },
+                { "{\"metadata\":{\"name\":\"a\",\"uid\":\"../../x\"}}",
+                  "record:1:31: metadata.uid: must be a UID, not '../../x'" },
+                { "{\"metadata\":{\"name\":\"../x\"}}",
+                  "record:1:21: metadata.name: must be a DNS subdomain, not '../x'" },
+                { "{\"metadata\":{\"name\":\"a\"},\"later\":1}",
+                  "record:1:26: later: is not known to this version" },
+                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"hostPID\":true}}",
+                  "record:1:34: spec.hostPID: is known to Kubernetes but not supported here yet" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_error Error error = ERROR_NULL;
+                Pod *pod = NULL;
+
+                EXPECT_EQ(manifest_parse_record(cases[i].json, strlen(cases[i].json), &pod, &error),
+                          -EINVAL);
+                EXPECT_STREQ(error.message, cases[i].sentence);
+                EXPECT(pod == NULL);
+        }
+}
+
+TEST(names_leave_room_for_the_nodes)
+{
+        char name[254], yaml[512];
+
+        memset(name, 'a', sizeof(name));
+        name[247] = '\0';
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec:\n" CONTAINER, name);
+        {
+                ManifestObjects objects = parse_ok(yaml);
+
+                EXPECT_EQ(strlen(objects.pods.items[0]->metadata.name), 253);
+                manifest_objects_done(&objects);
+        }
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Pod\nmetadata: {name: a%s}\nspec:\n" CONTAINER,
+                        name);
+        expect_refused(yaml, "f:3:18: metadata.name: must be at most 247 characters, so that "
+                             "'-node1' can follow");
+}
