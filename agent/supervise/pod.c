@@ -157,7 +157,6 @@ static bool string_maps_differ(const StringMap *a, const StringMap *b) {
 int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         ObjectMeta *mine = &life->pod->metadata;
         const ObjectMeta *theirs = &pod->metadata;
-        cleanup_free char *seen = NULL;
         ObjectMeta copy = { 0 };
         int r;
 
