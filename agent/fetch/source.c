@@ -163,7 +163,8 @@ static int read_table(Source *source, Error *reterr) {
         }
         if (r < 0)
                 return r;
-        qsort(source->members, source->n_members, sizeof(Member), compare_members);
+        if (source->n_members > 0)
+                qsort(source->members, source->n_members, sizeof(Member), compare_members);
         return 0;
 }
 
