@@ -85,12 +85,15 @@ static void world_done(World *world) {
 }
 
 /* Runs the loop until the condition holds. */
-#define LOOP_UNTIL(world, condition)                                                     \
-        do {                                                                             \
-                uint64_t deadline_ = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;  \
-                while (!(condition) && now_boottime_usec() < deadline_)                  \
-                        REQUIRE(sd_event_run((world)->event, 100 * USEC_PER_MSEC) >= 0); \
-                REQUIRE(condition);                                                      \
+#define LOOP_UNTIL(world, condition)                                                       \
+        do {                                                                               \
+                uint64_t deadline_ = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;    \
+                bool holds_;                                                               \
+                while (!(holds_ = (condition)) && now_boottime_usec() < deadline_)         \
+                        REQUIRE(sd_event_run((world)->event, 100 * USEC_PER_MSEC) >= 0);   \
+                if (!holds_)                                                               \
+                        test_fail(__FILE__, __LINE__, #condition, "did not come to hold"); \
+                REQUIRE(holds_);                                                           \
         } while (0)
 
 static int request(World *world, const char *reference, Answer *answer) {
@@ -419,7 +422,8 @@ TEST(a_helper_that_is_not_there_fails_requests_and_nothing_else)
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
-        LOOP_UNTIL(&world, world.n_changes > 0);
+        /* Seen, and read. */
+        LOOP_UNTIL(&world, world.n_changes > 1);
         close_store(&world);
         open_store(&world, "/does/not/exist");
         EXPECT_EQ(request(&world, "app:1", &answer), 0);
