@@ -32,8 +32,8 @@ enum {
         SPARE_IMAGES_MAX = 4
 };
 
-#define INDEX_TIMEOUT_USEC  (30 * 60 * USEC_PER_SEC)
-#define UNPACK_TIMEOUT_USEC (2 * 60 * 60 * USEC_PER_SEC)
+#define INDEX_TIMEOUT_USEC  (30 * (60 * USEC_PER_SEC))
+#define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
 
 #define PRELOAD_EVENTS                                                                           \
         (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_DELETE_SELF | \

@@ -236,9 +236,9 @@ TEST(a_damaged_archive_is_refused_and_leaves_nothing)
                         size_t place = length / 8 * at;
                         int status;
 
-                        bytes[place] ^= 0x10;
+                        bytes[place] = (char) (bytes[place] ^ 0x10);
                         write_file(archive, bytes, length);
-                        bytes[place] ^= 0x10;
+                        bytes[place] = (char) (bytes[place] ^ 0x10);
                         status = unpack_archive(archive, digest, "x");
                         EXPECT_EQ(status, 1);
                         if (status == 1)
@@ -262,7 +262,7 @@ TEST(a_small_archive_is_refused_wherever_it_is_damaged)
 
         write_docker_archive(archive, &(TestImage){ "app", &layer, 1, NULL, NULL }, digest);
         REQUIRE(read_file_at(AT_FDCWD, archive, MIB, &bytes, &length) >= 0);
-        used = length - 2 * TAR_BLOCK;
+        used = length - (size_t) TAR_BLOCK * 2;
         for (size_t place = 0; place < used; place += TAR_BLOCK) {
                 write_file(archive, bytes, place);
                 EXPECT_EQ(unpack_archive(archive, digest, "x"), 1);
