@@ -194,8 +194,12 @@ static int unpack_link(Layer *layer, struct archive_entry *entry, const char *ba
         return r < 0 ? r : spend(layer, copied, reterr);
 }
 
-static int unpack_ordinary(Layer *layer, struct archive_entry *entry, const char *base,
-                           Error *reterr) {
+static int unpack_ordinary(Layer *layer, struct archive_entry *entry, const char *parent,
+                           const char *base, Error *reterr) {
+        int r = tree_enter(layer->tree, parent, reterr);
+
+        if (r < 0)
+                return r;
         if (archive_entry_hardlink(entry))
                 return unpack_link(layer, entry, base, reterr);
         switch (archive_entry_filetype(entry)) {
@@ -228,6 +232,17 @@ static int unpack_top(Layer *layer, struct archive_entry *entry, Error *reterr) 
         return r;
 }
 
+/* Hides one name of the layers below, or all of them for NULL. Where there is no directory there is
+ * nothing to hide, and none is made for it. */
+static int hide(Layer *layer, const char *parent, const char *hidden, Error *reterr) {
+        int r = tree_enter_to_hide(layer->tree, parent, reterr);
+
+        if (r <= 0)
+                return r;
+        return hidden ? tree_whiteout(layer->tree, hidden, reterr)
+                      : tree_opaque(layer->tree, reterr);
+}
+
 static int unpack_clean(Layer *layer, struct archive_entry *entry, const char *name,
                         Error *reterr) {
         cleanup_free char *parent = NULL;
@@ -246,17 +261,9 @@ static int unpack_clean(Layer *layer, struct archive_entry *entry, const char *n
                 return 0;
         if (name_is_below_whiteout(parent))
                 return error_setf(reterr, EINVAL, "lies below a whiteout");
-        r = tree_enter(layer->tree, parent, reterr);
-        if (r < 0)
-                return r;
-        switch (kind) {
-        case NAME_WHITEOUT:
-                return tree_whiteout(layer->tree, hidden, reterr);
-        case NAME_OPAQUE:
-                return tree_opaque(layer->tree, reterr);
-        default:
-                return unpack_ordinary(layer, entry, base, reterr);
-        }
+        if (kind == NAME_ORDINARY)
+                return unpack_ordinary(layer, entry, parent, base, reterr);
+        return hide(layer, parent, hidden, reterr);
 }
 
 static int unpack_entry(Layer *layer, struct archive_entry *entry, Error *reterr) {

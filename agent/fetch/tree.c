@@ -9,7 +9,7 @@
  * takes the place of anything else of this layer (a whiteout, a file) is made opaque: whatever
  * stood there had already hidden the directory below. */
 
-#include "agent/fetch/tree.h"
+#include "agent/fetch/tree-internal.h"
 
 #include "agent/fetch/copy.h"
 #include "agent/fetch/metadata.h"
@@ -20,17 +20,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/xattr.h>
-
-struct Tree {
-        int *layers; /* this one, then those below */
-        View all;
-        View below;
-        char *key;  /* the name that was entered, NULL: none */
-        char *path; /* what it resolved to */
-        int fd;     /* of it */
-        struct timespec times[2];
-};
 
 int tree_fd(const Tree *tree) {
         return tree->fd;
@@ -85,15 +74,8 @@ int tree_new(int fd, const View *below, Tree **ret, Error *reterr) {
         return 0;
 }
 
-static int mark_opaque(const Tree *tree, int fd) {
-        if (tree->below.n_layers == 0)
-                return 0;
-        return fsetxattr(fd, XATTR_OPAQUE, "y", 1, 0) < 0 ? -errno : 0;
-}
-
-/* Owner, mode and times as the directory of that path has them below. */
-static int inherit(const Tree *tree, const char *path, int fd) {
-        cleanup_close int from = view_open(&tree->below, path, O_RDONLY | O_DIRECTORY);
+/* Owner, mode and times as the directory has them below; -errno in 'from': as root's, with 0755. */
+static int inherit(int from, int fd) {
         Metadata metadata = { .mode = 0755 };
         struct stat st;
         int r;
@@ -109,21 +91,19 @@ static int inherit(const Tree *tree, const char *path, int fd) {
         return r < 0 ? r : metadata_apply_times(fd, &metadata);
 }
 
-/* What is under a name in a directory of this layer. False where there is nothing. */
-static bool look(int dir_fd, const char *base, struct stat *ret) {
-        return fstatat(dir_fd, base, ret, AT_SYMLINK_NOFOLLOW) >= 0;
-}
-
 /* Makes one directory and puts its parent's times back. A descriptor. */
 static int make_directory(const Tree *tree, int parent_fd, const char *base, const char *path) {
-        cleanup_close int fd = -EBADF;
+        cleanup_close int fd = -EBADF, from = -EBADF;
         struct stat parent, there;
-        bool replaces = look(parent_fd, base, &there);
+        bool replaces = tree_look(parent_fd, base, &there);
         struct timespec times[2];
         int r;
 
         if (fstat(parent_fd, &parent) < 0)
                 return -errno;
+        /* As the container sees it until now: what this layer hides lends nothing. */
+        if (!replaces)
+                from = view_open(&tree->all, path, O_RDONLY | O_DIRECTORY);
         if (replaces && unlinkat(parent_fd, base, 0) < 0)
                 return -errno;
         if (mkdirat(parent_fd, base, 0700) < 0)
@@ -131,13 +111,9 @@ static int make_directory(const Tree *tree, int parent_fd, const char *base, con
         fd = open_plainly(parent_fd, base, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd;
-        if (replaces) {
-                r = metadata_apply(fd, &(Metadata){ .mode = 0755 });
-                if (r >= 0)
-                        r = mark_opaque(tree, fd);
-        } else {
-                r = inherit(tree, path, fd);
-        }
+        r = inherit(from, fd);
+        if (r >= 0 && replaces)
+                r = tree_mark_opaque(tree, fd);
         if (r < 0)
                 return r;
         times[0] = parent.st_atim;
@@ -146,7 +122,7 @@ static int make_directory(const Tree *tree, int parent_fd, const char *base, con
 }
 
 /* Opens a resolved path of this layer, making what is missing. A descriptor or -errno. */
-static int open_or_make(const Tree *tree, const char *path) {
+static int open_or_make(Tree *tree, const char *path, bool implied) {
         cleanup_close int fd = open_plainly(own_fd(tree), "", O_RDONLY | O_DIRECTORY);
         char prefix[PATH_MAX], component[NAME_MAX + 1];
         size_t length = 0;
@@ -155,6 +131,7 @@ static int open_or_make(const Tree *tree, const char *path) {
                 return fd;
         while (path[length]) {
                 size_t start = length + (path[length] == '/'), n = strcspn(path + start, "/");
+                bool is_there;
                 struct stat st;
                 int next;
 
@@ -163,12 +140,15 @@ static int open_or_make(const Tree *tree, const char *path) {
                 length = start + n;
                 (void) snprintf(component, sizeof(component), "%.*s", (int) n, path + start);
                 (void) snprintf(prefix, sizeof(prefix), "%.*s", (int) length, path);
-                if (look(fd, component, &st) && S_ISDIR(st.st_mode))
+                is_there = tree_look(fd, component, &st) && S_ISDIR(st.st_mode);
+                if (is_there)
                         next = open_plainly(fd, component, O_RDONLY | O_DIRECTORY);
                 else
                         next = make_directory(tree, fd, component, prefix);
                 if (next < 0)
                         return next;
+                if (implied && !is_there)
+                        tree_note_implied(tree, prefix);
                 close_fd(fd);
                 fd = next;
         }
@@ -202,7 +182,7 @@ static int enter_resolved(Tree *tree, const char *parent, const char *path, int 
         return 0;
 }
 
-int tree_enter(Tree *tree, const char *parent, Error *reterr) {
+static int enter(Tree *tree, const char *parent, bool implied, Error *reterr) {
         cleanup_close int fd = -EBADF;
         char path[PATH_MAX];
         int r;
@@ -220,12 +200,39 @@ int tree_enter(Tree *tree, const char *parent, Error *reterr) {
                 r = view_resolve(&tree->all, parent, path, reterr);
                 if (r < 0)
                         return r;
-                fd = open_or_make(tree, path);
+                fd = open_or_make(tree, path, implied);
                 r = fd < 0 ? fd : enter_resolved(tree, parent, path, fd);
         }
         if (r >= 0)
                 fd = -EBADF;
         return r;
+}
+
+/* Whether the container would see a directory there, through links. 1, 0, or -errno. */
+static int has_directory(const Tree *tree, const char *path, Error *reterr) {
+        char resolved[PATH_MAX];
+        struct stat st;
+        int r;
+
+        r = view_resolve(&tree->all, path, resolved, NULL);
+        if (r >= 0)
+                r = view_find(&tree->all, resolved, &st);
+        if (r == -ENOENT || r == -ENOTDIR)
+                return 0;
+        return r < 0 ? error_prefixf(reterr, r, "its directory") : S_ISDIR(st.st_mode);
+}
+
+int tree_enter(Tree *tree, const char *parent, Error *reterr) {
+        return enter(tree, parent, false, reterr);
+}
+
+int tree_enter_to_hide(Tree *tree, const char *parent, Error *reterr) {
+        int r = has_directory(tree, parent, reterr);
+
+        if (r <= 0)
+                return r;
+        r = enter(tree, parent, true, reterr);
+        return r < 0 ? r : 1;
 }
 
 void tree_leave(Tree *tree) {
@@ -243,215 +250,108 @@ int tree_clear(Tree *tree, const char *base, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "what it replaces") : 0;
 }
 
-/* "<path of the entered directory>/<base>" */
-static int child_path(const Tree *tree, const char *base, char ret[static PATH_MAX]) {
-        int n = snprintf(ret, PATH_MAX, "%s%s%s", tree->path, tree->path[0] ? "/" : "", base);
-
-        return n < 0 || n >= PATH_MAX ? -ENAMETOOLONG : 0;
-}
-
 int tree_make_directory(Tree *tree, const char *base, Error *reterr) {
         char path[PATH_MAX];
         struct stat st;
         int r;
 
-        if (look(tree->fd, base, &st) && S_ISDIR(st.st_mode))
+        r = tree_child_path(tree, base, path);
+        if (r < 0)
+                return r;
+        tree_forget_implied(tree, path);
+        if (tree_look(tree->fd, base, &st) && S_ISDIR(st.st_mode))
                 return open_plainly(tree->fd, base, O_RDONLY | O_DIRECTORY);
-        r = child_path(tree, base, path);
-        return r < 0 ? r : make_directory(tree, tree->fd, base, path);
+        return make_directory(tree, tree->fd, base, path);
 }
 
-/* Whiteouts have a meaning only where directories are merged; elsewhere they would be seen. */
-static int drop_whiteouts(int dir_fd, unsigned depth) {
-        cleanup_closedir DIR *dir = NULL;
-        int copy = open_plainly(dir_fd, "", O_RDONLY | O_DIRECTORY);
-        struct dirent *entry;
-
-        if (copy < 0)
-                return copy;
-        dir = fdopendir(copy);
-        if (!dir) {
-                close_fd(copy);
-                return -ENOMEM;
-        }
-        while ((entry = readdir(dir))) {
-                cleanup_close int fd = -EBADF;
-                struct stat st;
-                int r = 0;
-
-                if (streq(entry->d_name, ".") || streq(entry->d_name, "..") ||
-                    !look(dir_fd, entry->d_name, &st))
-                        continue;
-                if (stat_is_whiteout(&st)) {
-                        r = unlinkat(dir_fd, entry->d_name, 0) < 0 ? -errno : 0;
-                } else if (S_ISDIR(st.st_mode) && depth < NAME_DEPTH_MAX) {
-                        fd = open_plainly(dir_fd, entry->d_name, O_RDONLY | O_DIRECTORY);
-                        r = fd < 0 ? fd : drop_whiteouts(fd, depth + 1);
-                        (void) futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim });
-                }
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int make_opaque(const Tree *tree, int dir_fd) {
-        int r = mark_opaque(tree, dir_fd);
-
-        return r < 0 ? r : drop_whiteouts(dir_fd, 0);
-}
-
-int tree_whiteout(Tree *tree, const char *base, Error *reterr) {
-        cleanup_close int fd = -EBADF;
-        char path[PATH_MAX];
+static int copy_up(const Tree *tree, const char *path, const char *base, uint64_t *ret_copied,
+                   Error *reterr) {
         struct stat st;
-        int r;
-
-        if (look(tree->fd, base, &st)) {
-                if (!S_ISDIR(st.st_mode))
-                        return 0;
-                fd = open_plainly(tree->fd, base, O_RDONLY | O_DIRECTORY);
-                return fd < 0 ? fd : make_opaque(tree, fd);
-        }
-        r = child_path(tree, base, path);
-        if (r < 0)
-                return r;
-        r = view_find(&tree->all, path, &st);
-        if (r == -ENOENT || r == -ENOTDIR)
-                return 0;
-        if (r < 0)
-                return r;
-        if (mknodat(tree->fd, base, S_IFCHR, 0) < 0)
-                return error_setf(reterr, errno, "the whiteout cannot be made: %s",
-                                  strerror(errno));
-        return 0;
-}
-
-static int list_names(int fd, char ***names) {
-        int copy = open_plainly(fd, "", O_RDONLY | O_DIRECTORY), r = 0;
-        cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-        struct dirent *entry;
-
-        if (!dir) {
-                close_fd(copy);
-                return -ENOMEM;
-        }
-        while (r >= 0 && (entry = readdir(dir)))
-                if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-                        r = strv_append(names, entry->d_name);
-        return r;
-}
-
-/* Overlayfs does not look whether the top of a layer is opaque; so each name is hidden by itself.
- */
-static int hide_all_at_top(Tree *tree, Error *reterr) {
-        cleanup_strv char **names = NULL;
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < tree->below.n_layers; i++)
-                r = list_names(tree->below.layers[i], &names);
-        strv_foreach(name, names) {
-                if (r >= 0)
-                        r = tree_whiteout(tree, *name, reterr);
-        }
-        return r;
-}
-
-int tree_opaque(Tree *tree, Error *reterr) {
-        int r;
-
-        if (tree->path[0] == '\0')
-                return hide_all_at_top(tree, reterr);
-        r = make_opaque(tree, tree->fd);
-        return r < 0 ? error_prefixf(reterr, r, "the directory cannot be made opaque") : 0;
-}
-
-static int copy_up(const Tree *tree, const char *path, int dir_fd, const char *base,
-                   uint64_t *ret_copied, Error *reterr) {
-        struct stat st, parent;
         int k, r;
 
         /* The whole view is asked, for what this layer hides is not there. */
         k = view_find(&tree->all, path, &st);
-        if (k == -ENOENT || k == -ENOTDIR)
+        if (k == -ENOENT)
                 return error_setf(reterr, ENOENT, "is a hard link to '%s', which is not there",
                                   path);
         if (k < 0)
                 return k;
-        if (fstat(dir_fd, &parent) < 0)
-                return -errno;
         if (S_ISREG(st.st_mode))
-                r = copy_up_file(&tree->all, k, path, dir_fd, base, ret_copied);
+                r = copy_up_file(&tree->all, k, path, tree->fd, base, ret_copied);
         else if (S_ISLNK(st.st_mode))
-                r = copy_up_symlink(&tree->all, k, path, dir_fd, base, &st);
+                r = copy_up_symlink(&tree->all, k, path, tree->fd, base, &st);
         else
                 return error_setf(reterr, EINVAL, "is a hard link to '%s', which is no file", path);
-        if (r < 0)
-                return error_prefixf(reterr, r, "'%s' cannot be copied up", path);
-        (void) futimens(dir_fd, (struct timespec[]){ parent.st_atim, parent.st_mtim });
-        return 0;
+        return r < 0 ? error_prefixf(reterr, r, "'%s' cannot be copied up", path) : 0;
 }
 
-/* Opens the directory that a link's target is in and says what it is called without links. */
-static int open_target(const Tree *tree, const char *target, char path[static PATH_MAX],
-                       char **ret_parent, const char **ret_base, Error *reterr) {
+/* What a link's target is called without links. */
+static int resolve_target(const Tree *tree, const char *target, char path[static PATH_MAX],
+                          Error *reterr) {
         cleanup_free char *parent = NULL;
         const char *base;
         size_t length;
-        int r;
+        int n, r;
 
         r = name_split(target, &parent, &base);
         if (r >= 0)
                 r = view_resolve(&tree->all, parent, path, reterr);
         if (r < 0)
                 return r;
-        r = open_or_make(tree, path);
+        length = strlen(path);
+        n = snprintf(path + length, PATH_MAX - length, "%s%s", length > 0 ? "/" : "", base);
+        return n < 0 || (size_t) n >= PATH_MAX - length ? -ENAMETOOLONG : 0;
+}
+
+/* Without AT_SYMLINK_FOLLOW a symbolic link gets a second name, not what it points to. */
+static int link_own(const Tree *tree, const char *path, const char *base, Error *reterr) {
+        cleanup_free char *parent = NULL;
+        cleanup_close int fd = -EBADF;
+        const char *target;
+        int r;
+
+        r = name_split(path, &parent, &target);
         if (r < 0)
                 return r;
-        length = strlen(path);
-        (void) snprintf(path + length, PATH_MAX - length, "%s%s", length > 0 ? "/" : "", base);
-        *ret_parent = TAKE_PTR(parent);
-        *ret_base = base;
-        return r;
+        fd = open_plainly(own_fd(tree), parent, O_RDONLY | O_DIRECTORY);
+        if (fd < 0 || linkat(fd, target, tree->fd, base, 0) < 0)
+                return error_setf(reterr, errno, "cannot be linked to '%s': %s", path,
+                                  strerror(errno));
+        return 0;
 }
 
 int tree_link(Tree *tree, const char *base, const char *target, uint64_t *ret_copied,
               Error *reterr) {
-        cleanup_free char *parent = NULL;
-        cleanup_close int fd = -EBADF;
-        char path[PATH_MAX], own[PATH_MAX];
-        const char *target_base;
+        View own = { tree->layers, 1 };
+        char path[PATH_MAX], link[PATH_MAX];
         struct stat st;
-        int r;
+        int k, r;
 
         *ret_copied = 0;
-        fd = open_target(tree, target, path, &parent, &target_base, reterr);
-        if (fd < 0)
-                return fd;
-        r = child_path(tree, base, own);
-        if (r < 0)
-                return r;
-        if (streq(own, path))
-                return error_setf(reterr, EINVAL, "is a hard link to itself");
-        if (!look(fd, target_base, &st) || stat_is_whiteout(&st))
-                r = copy_up(tree, path, fd, target_base, ret_copied, reterr);
-        else if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISFIFO(st.st_mode))
-                r = error_setf(reterr, EINVAL, "is a hard link to '%s', which is no file", path);
+        r = resolve_target(tree, target, path, reterr);
         if (r >= 0)
-                r = tree_clear(tree, base, reterr);
+                r = tree_child_path(tree, base, link);
         if (r < 0)
                 return r;
-        /* Without AT_SYMLINK_FOLLOW a symbolic link gets a second name, not what it points to. */
-        if (linkat(fd, target_base, tree->fd, base, 0) < 0)
-                return error_setf(reterr, errno, "cannot be linked to '%s': %s", path,
-                                  strerror(errno));
-        return 0;
+        if (streq(link, path))
+                return error_setf(reterr, EINVAL, "is a hard link to itself");
+        if (strncmp(path, link, strlen(link)) == 0 && path[strlen(link)] == '/')
+                return error_setf(reterr, EINVAL, "is a hard link to what it takes the place of");
+        k = view_find(&own, path, &st);
+        if (k >= 0 && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode) && !S_ISFIFO(st.st_mode))
+                return error_setf(reterr, EINVAL, "is a hard link to '%s', which is no file", path);
+        r = tree_clear(tree, base, reterr);
+        if (r < 0)
+                return r;
+        return k >= 0 ? link_own(tree, path, base, reterr)
+                      : copy_up(tree, path, base, ret_copied, reterr);
 }
 
 Tree *tree_free(Tree *tree) {
         if (!tree)
                 return NULL;
         tree_leave(tree);
+        strv_free(tree->implied);
         free(tree->layers);
         free(tree);
         return NULL;

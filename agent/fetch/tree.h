@@ -20,6 +20,10 @@ int tree_new(int fd, const View *below, Tree **ret, Error *reterr);
  * follow it, and what is opened in the end has none on its way. 0 or -errno. */
 int tree_enter(Tree *tree, const char *parent, Error *reterr);
 
+/* The same, to hide something there. 1; 0 where the container sees no such directory, so that there
+ * is nothing to hide; or -errno. */
+int tree_enter_to_hide(Tree *tree, const char *parent, Error *reterr);
+
 /* The directory that was entered, and what it is called without links. */
 int tree_fd(const Tree *tree);
 const char *tree_path(const Tree *tree);
@@ -39,7 +43,8 @@ int tree_whiteout(Tree *tree, const char *base, Error *reterr);
 int tree_opaque(Tree *tree, Error *reterr);
 
 /* Makes 'base' in the entered directory another name of 'target'. What only a layer below has is
- * copied up first; *ret_copied is its size. 0 or -errno. */
+ * copied instead, and *ret_copied is its size: overlayfs would part the two at the first write
+ * anyway. 0 or -errno. */
 int tree_link(Tree *tree, const char *base, const char *target, uint64_t *ret_copied,
               Error *reterr);
 

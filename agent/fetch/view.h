@@ -17,8 +17,7 @@ typedef struct View {
 } View;
 
 /* Looks a relative path up that has no symbolic links on its way (what it names may be one); "" is
- * the top. The number of the layer that it is in, -ENOENT, -ENOTDIR where it leads through
- * something that is no directory, or another -errno. */
+ * the top. The number of the layer that it is in, -ENOENT, or another -errno. */
 int view_find(const View *view, const char *path, struct stat *ret);
 
 /* Opens what view_find() finds, with O_NOFOLLOW. A descriptor or -errno. */

@@ -176,13 +176,18 @@ static int push(Builder *b, const Node *node) {
         return 0;
 }
 
+/* Room doubles whenever it is full, at each power of two: a file may hold very many documents. */
 static int document_add(Builder *b, const Node *root) {
-        const Node **longer =
-                reallocarray(b->tree.documents, b->tree.n_documents + 1, sizeof(*longer));
+        size_t n = b->tree.n_documents;
 
-        if (!longer)
-                return -ENOMEM;
-        b->tree.documents = longer;
+        if ((n & (n - 1)) == 0) {
+                const Node **larger =
+                        reallocarray(b->tree.documents, MAX(n * 2, (size_t) 1), sizeof(*larger));
+
+                if (!larger)
+                        return -ENOMEM;
+                b->tree.documents = larger;
+        }
         b->tree.documents[b->tree.n_documents++] = root;
         return 0;
 }

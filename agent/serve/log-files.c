@@ -61,36 +61,29 @@ static int add_file(int dir_fd, const char *name, LogFiles *files) {
         return 0;
 }
 
-static int open_copy(int dir_fd, DIR **ret) {
-        /* A descriptor of its own, because the position of a duplicate is shared. */
+/* With a descriptor of its own, because the position of a duplicate is shared. NULL and errno. */
+static DIR *open_copy(int dir_fd) {
         int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        DIR *dir;
+        DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
-        if (fd < 0)
-                return -errno;
-        dir = fdopendir(fd);
-        if (!dir) {
-                int r = -errno;
+        if (!dir)
                 close_fd(fd);
-                return r;
-        }
-        *ret = dir;
-        return 0;
+        return dir;
 }
 
 int log_files_list(int dir_fd, unsigned attempt, LogFiles *ret) {
-        cleanup_closedir DIR *dir = NULL;
+        cleanup_closedir DIR *dir = open_copy(dir_fd);
         cleanup_with(log_files_done) LogFiles files = { 0 };
         char current[LOG_FILE_NAME_MAX];
         struct dirent *entry;
-        int r;
 
-        r = open_copy(dir_fd, &dir);
-        if (r < 0)
-                return r;
+        if (!dir)
+                return -errno;
         current_name(attempt, current);
         for (errno = 0; (entry = readdir(dir)); errno = 0) {
-                r = belongs(entry->d_name, current) ? add_file(dir_fd, entry->d_name, &files) : 0;
+                int r = belongs(entry->d_name, current) ? add_file(dir_fd, entry->d_name, &files)
+                                                        : 0;
+
                 if (r < 0)
                         return r;
         }
@@ -149,7 +142,7 @@ static size_t place_before(const LogFiles *files, const struct stat *from) {
 /* The neighbour of 'from_fd' as things stand: 1, 0 or -errno. */
 static int choose(int dir_fd, unsigned attempt, int from_fd, bool forward, LogFile *ret) {
         cleanup_with(log_files_done) LogFiles files = { 0 };
-        struct stat from;
+        struct stat from = { 0 };
         size_t i;
         int r;
 
@@ -175,7 +168,7 @@ static int choose(int dir_fd, unsigned attempt, int from_fd, bool forward, LogFi
 static int open_neighbour(int dir_fd, unsigned attempt, int from_fd, bool forward, int *ret_fd) {
         for (unsigned i = 0; i < TRIES_MAX; i++) {
                 cleanup_close int fd = -EBADF;
-                LogFile file, again;
+                LogFile file = { 0 }, again = { 0 };
                 int r;
 
                 r = choose(dir_fd, attempt, from_fd, forward, &file);

@@ -11,7 +11,7 @@
 
 enum {
         LOG_FILE_NAME_MAX = 64,
-        LOG_FILES_MAX = 256, /* more rotated files than this are not ours */
+        LOG_FILES_MAX = 1024, /* more files than can be configured are not ours */
 };
 
 typedef struct LogFile {

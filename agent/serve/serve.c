@@ -290,7 +290,7 @@ static int add_sources(Serve *serve, int listen_fd_consume) {
 
 int serve_new(const ServeConfig *config, Serve **ret, Error *reterr) {
         cleanup_with(serve_freep) Serve *serve = calloc(1, sizeof(*serve));
-        int fd, r;
+        int fd = -EBADF, r;
 
         if (!serve)
                 return -ENOMEM;

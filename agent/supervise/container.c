@@ -322,6 +322,8 @@ void container_on_turn(ContainerLife *c) {
 void container_on_started(ContainerLife *c, unsigned attempt, uint64_t started_at) {
         if (attempt != c->attempt)
                 return;
+        if (c->state == LIFE_CREATING)
+                log_info("Container '%s' runs, attempt %u", c->description, attempt);
         c->attempt_is_used = true;
         c->started_at = started_at;
         handle(c, EVENT_STARTED);

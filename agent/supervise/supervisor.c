@@ -4,27 +4,33 @@
 
 #include "agent/supervise/supervisor.h"
 
-#include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
+#include "agent/supervise/orphans.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/record.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
 
-#include <fcntl.h>
+/* A pod that cannot be begun (its record cannot be written) is tried again after this. */
+#define BEGIN_RETRY_USEC (5 * USEC_PER_SEC)
 
 /* One namespace/name: the pod that is there, and the one that is to follow it. */
 typedef struct Slot {
-        char *key; /* "<namespace>/<name>" */
+        Supervisor *supervisor;
+        char *key; /* "<namespace>/<name>/": with the UID behind it, what supervisor_next() orders
+                      by */
+        char *description; /* "<namespace>/<name>" */
         PodLife *life;
         Pod *next;
         char *next_file;
         unsigned generation; /* of the wishes in which it was named last */
         bool is_dirty;
         bool was_told;
+        sd_event_source *retry_timer;
         struct Slot *following;
 } Slot;
 
@@ -36,6 +42,7 @@ struct Supervisor {
         unsigned generation;
         sd_event_source *step_source;
         uint64_t n_pods_started;
+        Orphans *orphans;
         bool has_swept_orphans;
 };
 
@@ -92,7 +99,10 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
         turns_init(&s->context.turns, config->creating_max);
         s->callbacks = callbacks;
         s->userdata = userdata;
-        r = sd_event_add_defer(config->event, &s->step_source, on_step, s);
+        s->orphans = orphans_new(&s->context);
+        r = s->orphans ? 0 : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_add_defer(config->event, &s->step_source, on_step, s);
         if (r >= 0)
                 r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
         /* After all news of a turn, so that ten events cost one step. */
@@ -110,6 +120,8 @@ static void slot_free(Slot *slot) {
         pod_life_free(slot->life);
         pod_free(slot->next);
         free(slot->next_file);
+        sd_event_source_disable_unref(slot->retry_timer);
+        free(slot->description);
         free(slot->key);
         free(slot);
 }
@@ -125,6 +137,7 @@ Supervisor *supervisor_free(Supervisor *s) {
                 s->slots = slot->following;
                 slot_free(slot);
         }
+        orphans_free(s->orphans);
         sd_event_source_disable_unref(s->step_source);
         free(s);
         return NULL;
@@ -153,6 +166,12 @@ static int get_slot(Supervisor *s, const Pod *pod, Slot **ret) {
         slot = calloc(1, sizeof(*slot));
         if (!slot)
                 return -ENOMEM;
+        slot->supervisor = s;
+        slot->description = strndup(key, strlen(key) - 1);
+        if (!slot->description) {
+                free(slot);
+                return -ENOMEM;
+        }
         slot->key = TAKE_PTR(key);
         slot->following = *link;
         *link = slot;
@@ -176,7 +195,7 @@ static int load_one(Supervisor *s, const char *uid,
                 return record_set_aside(s->context.bundle->state_dir, uid, NULL);
         }
         if (r < 0)
-                return r == -ENOENT ? 0 : r; /* an orphan, see sweep_orphans() */
+                return r == -ENOENT ? 0 : r; /* an orphan, see orphans.h */
         r = get_slot(s, pod, &slot);
         if (r < 0)
                 return r;
@@ -192,53 +211,32 @@ static int load_one(Supervisor *s, const char *uid,
         return 0;
 }
 
-/* Calls 'each' for the names in <parent>/pods. */
-static int for_each_pod_directory(Supervisor *s, const char *parent,
-                                  int (*visit)(Supervisor *s, const char *uid, void *userdata),
-                                  void *userdata) {
-        cleanup_free char *path = path_join(parent, "pods");
+int supervisor_load(Supervisor *s, void (*each)(const char *file, const Pod *pod, void *userdata),
+                    Error *reterr) {
+        cleanup_free char *path = path_join(s->context.bundle->state_dir, "pods");
         cleanup_closedir DIR *dir = NULL;
         struct dirent *entry;
 
         if (!path)
                 return -ENOMEM;
         dir = opendir(path);
-        if (!dir)
-                return errno == ENOENT ? 0 : -errno;
-        while ((entry = readdir(dir))) {
-                int r = entry->d_name[0] == '.' ? 0 : visit(s, entry->d_name, userdata);
+        if (!dir && errno != ENOENT)
+                return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
+        while (dir && (entry = readdir(dir))) {
+                int r = entry->d_name[0] == '.' ? 0 : load_one(s, entry->d_name, each);
 
-                if (r < 0)
+                if (r == -ENOMEM)
                         return r;
+                if (r < 0)
+                        (void) log_error_errno(r, "Cannot take up pod %s, ignoring it",
+                                               entry->d_name);
         }
         return 0;
 }
 
-typedef struct LoadVisit {
-        void (*each)(const char *file, const Pod *pod, void *userdata);
-} LoadVisit;
+static bool is_known_uid(const char *uid, void *userdata) {
+        const Supervisor *s = userdata;
 
-static int visit_record(Supervisor *s, const char *uid, void *userdata) {
-        const LoadVisit *load = userdata;
-        int r = load_one(s, uid, load->each);
-
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot take up pod %s, ignoring it", uid);
-        return r == -ENOMEM ? r : 0;
-}
-
-int supervisor_load(Supervisor *s, void (*each)(const char *file, const Pod *pod, void *userdata),
-                    Error *reterr) {
-        LoadVisit load = { each };
-        int r = for_each_pod_directory(s, s->context.bundle->state_dir, visit_record, &load);
-
-        if (r < 0)
-                return error_setf(reterr, -r, "cannot read %s/pods: %s",
-                                  s->context.bundle->state_dir, strerror(-r));
-        return 0;
-}
-
-static bool is_known_uid(const Supervisor *s, const char *uid) {
         for (const Slot *slot = s->slots; slot; slot = slot->following)
                 if ((slot->life && streq(pod_life_pod(slot->life)->metadata.uid, uid)) ||
                     (slot->next && streq(slot->next->metadata.uid, uid)))
@@ -250,24 +248,6 @@ static bool is_known_uid(const Supervisor *s, const char *uid) {
 
 void supervisor_begin(Supervisor *s) {
         s->generation++;
-}
-
-static int begin_life(Supervisor *s, Slot *slot, const char *file, const Pod *pod, Error *reterr) {
-        cleanup_with(pod_freep) Pod *copy = NULL;
-        int r = record_store(s->context.bundle->state_dir, file, pod, reterr);
-
-        if (r >= 0)
-                r = pod_copy(pod, &copy);
-        if (r >= 0)
-                r = pod_life_new_take(&s->context, copy, /* was_recorded= */ false, &slot->life);
-        if (r < 0)
-                return r;
-        copy = NULL;
-        slot->was_told = false;
-        s->n_pods_started++;
-        log_info("Pod '%s' of %s is wanted", slot->key, file);
-        mark(s, slot);
-        return 0;
 }
 
 static void forget_next(Slot *slot) {
@@ -304,17 +284,18 @@ int supervisor_want(Supervisor *s, const char *file, const Pod *pod, Error *rete
         if (r < 0)
                 return r;
         slot->generation = s->generation;
-        if (!slot->life)
-                return begin_life(s, slot, file, pod, reterr);
-        if (is_same(slot->life, pod)) {
+        if (slot->life && is_same(slot->life, pod)) {
                 forget_next(slot);
                 r = pod_life_update_metadata(slot->life, pod);
                 return r > 0 ? record_store(s->context.bundle->state_dir, file, pod, reterr) : r;
         }
         r = set_next(slot, file, pod);
-        if (r >= 0)
+        if (r < 0)
+                return r;
+        if (slot->life)
                 pod_life_unwant(slot->life);
-        return r;
+        mark(s, slot);
+        return 0;
 }
 
 /* The weight of all Burstable pods together follows what they ask for. */
@@ -333,88 +314,23 @@ static void update_qos(Supervisor *s) {
                             error_message(&error, r));
 }
 
-/* Directories of pods that have no record and that nobody wants: the agent died between two steps.
- */
-static int visit_orphan(Supervisor *s, const char *uid, void *userdata);
-
-static void sweep_orphans(Supervisor *s) {
-        if (s->has_swept_orphans)
-                return;
-        s->has_swept_orphans = true;
-        (void) for_each_pod_directory(s, s->context.bundle->run_dir, visit_orphan, NULL);
-        (void) for_each_pod_directory(s, s->context.bundle->state_dir, visit_orphan, NULL);
-}
-
 void supervisor_sweep(Supervisor *s) {
-        bool has_any = false;
-
         for (Slot *slot = s->slots; slot; slot = slot->following) {
-                has_any |= slot->life != NULL;
                 if (slot->generation == s->generation)
                         continue;
                 forget_next(slot);
                 if (slot->life)
                         pod_life_unwant(slot->life);
         }
-        if (has_any)
-                update_qos(s);
-        sweep_orphans(s);
+        if (!s->has_swept_orphans)
+                orphans_sweep(s->orphans, is_known_uid, s);
+        s->has_swept_orphans = true;
 }
 
 void supervisor_images_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following)
                 if (slot->life)
                         pod_life_images_changed(slot->life);
-}
-
-/* ---- orphans ---- */
-
-static void on_orphan_cleaned(const ChildResult *result, void *userdata) {
-        cleanup_free char *uid = userdata;
-        cleanup_error Error error = ERROR_NULL;
-        int r = child_explain(result, "Cleaning up", &error);
-
-        if (r < 0)
-                log_warning("Cannot clean up what is left of pod %s: %s", uid,
-                            error_message(&error, r));
-}
-
-/* The group that bundle_prepare_pod() noted, or the root's own "none". */
-static char *orphan_cgroup(const BundleConfig *config, const char *run_dir) {
-        cleanup_free char *file = path_join(run_dir, "cgroup");
-        char *text = NULL;
-
-        if (file && read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && text[0] == '/' &&
-            text[1])
-                return text;
-        free(text);
-        return pod_cgroup_path(config->cgroup_root, QOS_BEST_EFFORT, strrchr(run_dir, '/') + 1);
-}
-
-static int visit_orphan(Supervisor *s, const char *uid, void *userdata) {
-        const BundleConfig *config = s->context.bundle;
-        cleanup_free char *run_dir = pod_run_dir(config, uid),
-                          *state_dir = pod_state_dir(config, uid);
-        cleanup_free char *cgroup = run_dir ? orphan_cgroup(config, run_dir) : NULL;
-        cleanup_free char *copy = NULL;
-        const char *directories[] = { run_dir, state_dir };
-        int r;
-
-        if (is_known_uid(s, uid))
-                return 0;
-        copy = strdup(uid);
-        if (!state_dir || !cgroup || !copy)
-                return -ENOMEM;
-        log_info("Cleaning up what is left of pod %s, which nobody wants", uid);
-        r = sandbox_cleanup(s->context.sandbox,
-                            &(SandboxCleanup){ .cgroup = cgroup,
-                                               .directories = directories,
-                                               .n_directories = N_ELEMENTS(directories) },
-                            on_orphan_cleaned, copy, NULL, NULL);
-        if (r < 0)
-                return log_warning_errno(r, "Cannot clean up pod %s", uid);
-        copy = NULL;
-        return 0;
 }
 
 /* ---- the step ---- */
@@ -432,32 +348,71 @@ static void remove_empty_groups(Supervisor *s) {
         (void) cgroup_remove_if_empty(s->context.sandbox->shim_cgroup);
 }
 
-static void finish_slot(Supervisor *s, Slot *slot) {
-        cleanup_error Error error = ERROR_NULL;
-        int r;
+static void finish_life(Supervisor *s, Slot *slot) {
+        bool was_burstable;
 
         s->callbacks->on_pod(pod_life_pod(slot->life), false, /* is_gone= */ true, s->userdata);
-        log_info("Pod '%s' is gone", slot->key);
+        log_info("Pod '%s' is gone", slot->description);
+        was_burstable = pod_qos_class(&pod_life_pod(slot->life)->spec) == QOS_BURSTABLE;
         slot->life = pod_life_free(slot->life);
-        if (!slot->next)
-                return;
-        r = begin_life(s, slot, slot->next_file, slot->next, &error);
-        if (r < 0)
-                log_error("Cannot begin pod '%s': %s", slot->key, error_message(&error, r));
-        else
+        slot->was_told = false;
+        if (was_burstable)
                 update_qos(s);
+}
+
+static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
+        int r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
+
+        if (r >= 0)
+                r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false,
+                                      &slot->life);
+        if (r < 0)
+                return r;
+        slot->next = NULL;
+        log_info("Pod '%s' of %s begins", slot->description, slot->next_file);
         forget_next(slot);
+        s->n_pods_started++;
+        update_qos(s);
+        return 0;
+}
+
+static int on_begin_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        Slot *slot = userdata;
+
+        mark(slot->supervisor, slot);
+        return 0;
+}
+
+static void begin_or_retry(Supervisor *s, Slot *slot) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = begin_life(s, slot, &error);
+
+        slot->retry_timer = sd_event_source_disable_unref(slot->retry_timer);
+        if (r >= 0)
+                return;
+        log_error("Cannot begin pod '%s', trying again in %us: %s", slot->description,
+                  (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), error_message(&error, r));
+        (void) sd_event_add_time_relative(s->context.event, &slot->retry_timer, CLOCK_BOOTTIME,
+                                          BEGIN_RETRY_USEC, 0, on_begin_retry, slot);
 }
 
 static void step_slot(Supervisor *s, Slot *slot) {
         bool is_new = !slot->was_told;
 
         slot->is_dirty = false;
-        pod_step(slot->life);
-        if (pod_life_is_gone(slot->life)) {
-                finish_slot(s, slot);
-                return;
+        if (slot->life) {
+                pod_step(slot->life);
+                if (pod_life_is_gone(slot->life))
+                        finish_life(s, slot);
         }
+        if (!slot->life && slot->next) {
+                begin_or_retry(s, slot);
+                is_new = true;
+                if (slot->life)
+                        pod_step(slot->life);
+        }
+        if (!slot->life)
+                return;
         slot->was_told = true;
         s->callbacks->on_pod(pod_life_pod(slot->life), is_new, false, s->userdata);
 }
@@ -469,7 +424,7 @@ static bool sweep_slots(Supervisor *s) {
         while (*link) {
                 Slot *slot = *link;
 
-                if (slot->life) {
+                if (slot->life || slot->next) {
                         link = &slot->following;
                         continue;
                 }
@@ -483,7 +438,7 @@ static int on_step(sd_event_source *source, void *userdata) {
         Supervisor *s = userdata;
 
         for (Slot *slot = s->slots; slot; slot = slot->following)
-                if (slot->is_dirty && slot->life)
+                if (slot->is_dirty)
                         step_slot(s, slot);
         if (!sweep_slots(s))
                 remove_empty_groups(s);
@@ -492,15 +447,13 @@ static int on_step(sd_event_source *source, void *userdata) {
 
 /* ---- questions ---- */
 
-/* Compares the slot's pod with "<namespace>/<name>/<uid>". */
+/* Compares the slot's "<namespace>/<name>/<uid>" with one that is told. */
 static bool is_after(const Slot *slot, const char *after) {
-        cleanup_free char *key = NULL;
+        size_t length = strlen(slot->key);
+        int order = strncmp(slot->key, after, length);
 
-        if (asprintf(&key, "%s/%s", slot->key, pod_life_pod(slot->life)->metadata.uid) < 0) {
-                key = NULL;
-                return false;
-        }
-        return strcmp(key, after) > 0;
+        return order > 0 ||
+               (order == 0 && strcmp(pod_life_pod(slot->life)->metadata.uid, after + length) > 0);
 }
 
 int supervisor_next(Supervisor *s, const char *after, const Pod **ret_pod, PodStatus *ret_status) {

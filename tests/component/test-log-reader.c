@@ -405,7 +405,7 @@ TEST(no_line_is_lost_or_doubled_while_a_writer_rotates)
         char buffer[4096], line[32];
         unsigned expected = 0;
         size_t length = 0;
-        int status;
+        int status = -1;
         pid_t pid;
 
         make_directory();

@@ -98,14 +98,11 @@ TEST(the_pods_come_one_after_the_other)
         stop();
 }
 
-TEST(a_long_list_reaches_a_reader_that_takes_its_time)
-{
-        Client client;
-        cleanup_free char *json = NULL;
+/* A thousand pods of four thousand bytes. */
+static void add_many_pods(void) {
+        cleanup_free char *json = malloc(4001);
         char key[32];
 
-        start();
-        json = malloc(4001);
         REQUIRE(json);
         memset(json, ' ', 4000);
         memcpy(json, "{\"pod\":1", 8);
@@ -115,6 +112,14 @@ TEST(a_long_list_reaches_a_reader_that_takes_its_time)
                 (void) snprintf(key, sizeof(key), "default/%04u", i);
                 agent_add(key, json);
         }
+}
+
+TEST(a_long_list_reaches_a_reader_that_takes_its_time)
+{
+        Client client;
+
+        start();
+        add_many_pods();
         client = client_open();
         client_ask(&client, "/pods");
         for (unsigned i = 0; i < 20; i++)
@@ -122,6 +127,29 @@ TEST(a_long_list_reaches_a_reader_that_takes_its_time)
         EXPECT(client_wait(&client, NULL));
         EXPECT(client.length > 1000 * (size_t) 4000);
         EXPECT(strstr(client_body(&client), "}]}\n"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(a_reader_that_takes_nothing_at_all_is_cut_off)
+{
+        struct pollfd hangup = { .events = POLLRDHUP };
+        Client client;
+
+        request_timeout_usec = USEC_PER_SEC / 2;
+        start();
+        request_timeout_usec = 0;
+        add_many_pods();
+        client = client_open();
+        client_ask(&client, "/pods");
+        hangup.fd = client.fd;
+        for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+             now_boottime_usec() < end && poll(&hangup, 1, 0) == 0;)
+                turn();
+        EXPECT(hangup.revents & POLLRDHUP);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(!strstr(client.data, "}]}\n"));
         client_close(&client);
         expect_idle();
         stop();

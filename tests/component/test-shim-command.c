@@ -100,12 +100,12 @@ TEST(a_sandbox_inherits_nothing_but_its_socket)
 {
         cleanup_free char *fds = NULL, *cgroups = NULL, *path = NULL, *group = NULL;
         cleanup_closedir DIR *dir = NULL;
-        cleanup_close int leak = open("/dev/null", O_RDONLY); /* not O_CLOEXEC: NOLINT */
+        cleanup_close int leak = open("/dev/null", O_RDONLY | O_CLOEXEC);
         int highest = 0;
         World world;
         TestPod pod;
 
-        REQUIRE(leak >= 0 && dup2(leak, 50) == 50);
+        REQUIRE(leak >= 0 && dup2(leak, 50) == 50); /* which survives execve() */
         world_init(&world);
         pod_up(&pod, &world, "alone");
         fds = print_text("/proc/%d/fd", sandbox_pid(pod.sandbox));

@@ -7,6 +7,7 @@ import time
 
 import specs
 import world
+from harness import is_running
 
 
 def identity(node, name, container="main"):
@@ -149,8 +150,9 @@ def test_of_two_files_with_one_pod_the_running_one_keeps_the_name(node):
     assert identity(node, "web") == before
     assert len(node.pods()) == 1
     node.remove("b.yaml")
-    world.wait(lambda: node.pod("web") and world.cmdline(node.find_init("web") or 0) == ["/bin/sleep", "1000"],
-               "the other takes its place")
+    node.wait_pod("web", lambda pod: pod["spec"]["containers"][0]["command"] == ["/bin/sleep", "1000"] and
+                  is_running(pod), "is the other file's")
+    assert world.cmdline(node.init("web")) == ["/bin/sleep", "1000"]
 
 
 def test_the_directory_may_go_and_come_back(node):

@@ -120,8 +120,8 @@ TEST(an_end_without_a_newline_is_a_part)
 TEST(a_long_line_is_cut_at_16_kib)
 {
         static const size_t sizes[] = {
-                LOG_LINE_MAX - 1,       LOG_LINE_MAX,     LOG_LINE_MAX + 1,
-                2 * LOG_LINE_MAX - 1,   2 * LOG_LINE_MAX, 2 * LOG_LINE_MAX + 1,
+                LOG_LINE_MAX - 1,       LOG_LINE_MAX,       LOG_LINE_MAX + 1,
+                2UL * LOG_LINE_MAX - 1, 2UL * LOG_LINE_MAX, 2UL * LOG_LINE_MAX + 1,
                 3UL * LOG_LINE_MAX + 5,
         };
         static const size_t steps[] = { 1000000, 4096, LOG_LINE_MAX, 777 };

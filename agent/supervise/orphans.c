@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/supervise/orphans.h"
+
+#include "agent/bundle/paths.h"
+#include "agent/bundle/resources.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+
+typedef struct Orphan {
+        Orphans *orphans;
+        char *uid;
+        Sandbox *sandbox; /* while a shim of it lives */
+        Child *cleanup;
+        struct Orphan *next;
+} Orphan;
+
+struct Orphans {
+        const PodContext *context;
+        Orphan *first;
+};
+
+Orphans *orphans_new(const PodContext *context) {
+        Orphans *orphans = calloc(1, sizeof(*orphans));
+
+        if (orphans)
+                orphans->context = context;
+        return orphans;
+}
+
+Orphans *orphans_free(Orphans *orphans) {
+        while (orphans && orphans->first) {
+                Orphan *orphan = orphans->first;
+
+                orphans->first = orphan->next;
+                sandbox_free(orphan->sandbox);
+                child_free(orphan->cleanup);
+                free(orphan->uid);
+                free(orphan);
+        }
+        free(orphans);
+        return NULL;
+}
+
+/* The group that bundle_prepare_pod() noted; else one that is most likely not there. */
+static char *orphan_cgroup(const BundleConfig *config, const char *run_dir, const char *uid) {
+        cleanup_free char *file = path_join(run_dir, "cgroup");
+        char *text = NULL;
+
+        if (file && read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && text[0] == '/' &&
+            text[1])
+                return text;
+        free(text);
+        return pod_cgroup_path(config->cgroup_root, QOS_BEST_EFFORT, uid);
+}
+
+static void on_cleaned(const ChildResult *result, void *userdata) {
+        Orphan *orphan = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = child_explain(result, "Cleaning up", &error);
+
+        orphan->cleanup = NULL;
+        if (r < 0)
+                log_warning("Cannot clean up what is left of pod %s: %s", orphan->uid,
+                            error_message(&error, r));
+}
+
+static int clean_up(Orphan *orphan) {
+        const PodContext *context = orphan->orphans->context;
+        cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
+        cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
+        cleanup_free char *cgroup =
+                run_dir ? orphan_cgroup(context->bundle, run_dir, orphan->uid) : NULL;
+        const char *directories[] = { run_dir, state_dir };
+
+        if (!state_dir || !cgroup)
+                return -ENOMEM;
+        return sandbox_cleanup(context->sandbox,
+                               &(SandboxCleanup){ .cgroup = cgroup,
+                                                  .directories = directories,
+                                                  .n_directories = N_ELEMENTS(directories) },
+                               on_cleaned, orphan, &orphan->cleanup, NULL);
+}
+
+static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
+        Orphan *orphan = userdata;
+        int r;
+
+        if (event->type == SANDBOX_SYNCED)
+                (void) sandbox_teardown(sandbox);
+        if (event->type != SANDBOX_LOST)
+                return;
+        r = clean_up(orphan);
+        if (r < 0)
+                (void) log_warning_errno(r, "Cannot clean up what is left of pod %s", orphan->uid);
+}
+
+/* Asks a shim that lives to end, and cleans up behind it; or cleans up at once. */
+static int end_orphan(Orphan *orphan) {
+        const PodContext *context = orphan->orphans->context;
+        int r = sandbox_new(context->sandbox, orphan->uid, on_sandbox_event, orphan,
+                            &orphan->sandbox);
+
+        if (r >= 0)
+                r = sandbox_connect(orphan->sandbox, NULL);
+        if (r > 0)
+                return 0;
+        orphan->sandbox = sandbox_free(orphan->sandbox);
+        return clean_up(orphan);
+}
+
+static int add_orphan(Orphans *orphans, const char *uid) {
+        Orphan *orphan = calloc(1, sizeof(*orphan));
+
+        if (!orphan)
+                return -ENOMEM;
+        *orphan = (Orphan){ .orphans = orphans, .uid = strdup(uid), .next = orphans->first };
+        orphans->first = orphan;
+        if (!orphan->uid)
+                return -ENOMEM;
+        log_info("Cleaning up what is left of pod %s, which nobody wants", uid);
+        return end_orphan(orphan);
+}
+
+static bool is_being_ended(const Orphans *orphans, const char *uid) {
+        for (const Orphan *orphan = orphans->first; orphan; orphan = orphan->next)
+                if (streq_ptr(orphan->uid, uid))
+                        return true;
+        return false;
+}
+
+static void sweep_directory(Orphans *orphans, const char *parent,
+                            bool (*is_known)(const char *uid, void *userdata), void *userdata) {
+        cleanup_free char *path = path_join(parent, "pods");
+        cleanup_closedir DIR *dir = path ? opendir(path) : NULL;
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                int r;
+
+                if (entry->d_name[0] == '.' || is_known(entry->d_name, userdata) ||
+                    is_being_ended(orphans, entry->d_name))
+                        continue;
+                r = add_orphan(orphans, entry->d_name);
+                if (r < 0)
+                        (void) log_warning_errno(r, "Cannot clean up what is left of pod %s",
+                                                 entry->d_name);
+        }
+}
+
+void orphans_sweep(Orphans *orphans, bool (*is_known)(const char *uid, void *userdata),
+                   void *userdata) {
+        sweep_directory(orphans, orphans->context->bundle->run_dir, is_known, userdata);
+        sweep_directory(orphans, orphans->context->bundle->state_dir, is_known, userdata);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What is left of pods that nobody knows by more than their directory: an agent died between two
+ * steps, or a record was damaged and its manifest is gone. Looked for once, after the first wishes.
+ */
+
+#include "agent/supervise/pod.h"
+
+typedef struct Orphans Orphans;
+
+/* The context is borrowed. NULL where memory ends. */
+Orphans *orphans_new(const PodContext *context);
+
+/* Ends the shims of all pods in the run and state directories of which 'is_known' says no, and
+ * removes what they left, each in a child. Failures are logged; the next agent tries again. */
+void orphans_sweep(Orphans *orphans, bool (*is_known)(const char *uid, void *userdata),
+                   void *userdata);
+
+Orphans *orphans_free(Orphans *orphans);

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Completion of mainstay(1) for bash. Installed as share/bash-completion/completions/mainstay.
+
+# Asks the agent; says nothing where there is none.
+_mainstay_ask() {
+    mainstay "${socket[@]}" "$@" 2>/dev/null
+}
+
+# Pods, without "pod/".
+_mainstay_pods() {
+    _mainstay_ask get pods "${namespace[@]}" -o name | sed 's,^pod/,,'
+}
+
+_mainstay_namespaces() {
+    _mainstay_ask get pods -A --no-headers | awk '{ print $1 }' | sort -u
+}
+
+_mainstay_containers() { # POD
+    # Of the pod's description: what is between "Containers:" and the next heading, two columns in.
+    _mainstay_ask describe pod "$1" "${namespace[@]}" |
+        sed -n '/^Containers:/,/^[^ C]/s/^  \([^ ].*\):$/\1/p'
+}
+
+_mainstay() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
+    local command='' words=() socket=() namespace=() options='' choices='' i
+
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        case "${COMP_WORDS[i]}" in
+        --socket) socket=(--socket "${COMP_WORDS[++i]}") ;;
+        -n | --namespace) namespace=(-n "${COMP_WORDS[++i]}") ;;
+        -A | --all-namespaces) namespace=(-A) ;;
+        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes)
+            ((++i))
+            ;;
+        -*) ;;
+        *) if [ -z "$command" ]; then command=${COMP_WORDS[i]}; else words+=("${COMP_WORDS[i]}"); fi ;;
+        esac
+    done
+
+    case "$command" in
+    get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
+    describe) options='--namespace --all-namespaces --selector' ;;
+    logs)
+        options='--namespace --container --all-containers --follow --previous --tail --since --since-time
+            --limit-bytes --timestamps'
+        ;;
+    esac
+
+    case "$previous" in
+    --socket)
+        mapfile -t COMPREPLY < <(compgen -f -- "$current")
+        return
+        ;;
+    -n | --namespace) choices=$(_mainstay_namespaces) ;;
+    -o | --output) choices='wide json yaml name' ;;
+    -c | --container) choices=$(_mainstay_containers "${words[0]}") ;;
+    -l | --selector | --tail | --since | --since-time | --limit-bytes) return ;;
+    *)
+        case "$current:$command:${#words[@]}" in
+        -*) choices="$options --socket --help" ;;
+        *::0) choices='get describe logs validate version help' ;;
+        *:get:0 | *:describe:0) choices='pods' ;;
+        *:get:* | *:describe:* | *:logs:0) choices=$(_mainstay_pods) ;;
+        *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
+        *:help:0) choices='get describe logs validate version' ;;
+        *:validate:*)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            return
+            ;;
+        esac
+        ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$current")
+}
+
+complete -F _mainstay mainstay
