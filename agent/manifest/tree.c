@@ -451,7 +451,7 @@ static int end_mapping(Builder *b, Node *node, const Node **children, size_t n_c
 static int on_end(Builder *b) {
         Frame *frame = &b->frames[b->depth - 1];
         size_t n_children = b->n_stack - frame->first;
-        const Node **children = b->stack + frame->first;
+        const Node **children = n_children > 0 ? b->stack + frame->first : NULL;
         int r;
 
         if (frame->node->kind == NODE_MAPPING)
