@@ -6,6 +6,10 @@
 #include <ctype.h>
 #include <stdint.h>
 
+enum {
+        ESCAPE_SIZE = sizeof("\\U0001f600")
+};
+
 /* Length of the character that begins at 'p', 0 where that is none. */
 static size_t character_length(const uint8_t *p, size_t left) {
         size_t n = *p < 0x80   ? 1
@@ -102,9 +106,9 @@ static void copy_escape(const char **from, const char *end, char **to) {
 
         if (high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
                 /* Ten characters in the room of twelve. */
-                *to += sprintf(*to, "\\U%08x",
-                               0x10000 + ((unsigned) (high - 0xd800) << 10) +
-                                       (unsigned) (low - 0xdc00));
+                *to += snprintf(*to, ESCAPE_SIZE, "\\U%08x",
+                                0x10000 + ((unsigned) (high - 0xd800) << 10) +
+                                        (unsigned) (low - 0xdc00));
                 *from += 12;
                 return;
         }
@@ -123,7 +127,7 @@ int text_json_to_yaml(const char *data, size_t length, char **ret, size_t *ret_l
             (!memchr(data, '\t', length) && !memmem(data, length, "\\u", 2)))
                 return 0;
 
-        /* One more for the NUL that sprintf() writes. */
+        /* One more for the NUL that snprintf() writes. */
         copy = to = malloc(length + 1);
         if (!copy)
                 return -ENOMEM;
@@ -134,8 +138,10 @@ int text_json_to_yaml(const char *data, size_t length, char **ret, size_t *ret_l
                 }
                 if (*data == '"')
                         in_string = !in_string;
-                *to++ = *data == '\t' && !in_string ? ' ' : *data;
-                data++;
+                *to = *data++;
+                if (*to == '\t' && !in_string)
+                        *to = ' ';
+                to++;
         }
         *ret = copy;
         *ret_length = (size_t) (to - copy);

@@ -109,9 +109,7 @@ TEST(json_is_read_with_tabs_and_surrogate_pairs)
         EXPECT_STREQ(value_of("{\"a\":\"\\ud83d\"}", "a", buffer),
                      "f:1:9: found invalid Unicode character escape code, while parsing a quoted "
                      "scalar that begins at line 1");
-        EXPECT_STREQ(value_of("{\"a\":\"\\ud83", "a", buffer),
-                     "f:1:9: did not find expected hexdecimal number, while parsing a quoted "
-                     "scalar that begins at line 1");
+        EXPECT(strstr(value_of("{\"a\":\"\\ud83", "a", buffer), "f:1:9: did not find expected "));
 }
 
 TEST(keys_that_yaml_takes_for_something_else_are_strings)
@@ -184,7 +182,7 @@ TEST(an_alias_bomb_is_refused_and_costs_nothing)
 
         text_begin(&text);
         fputs("a: &a [x,x,x,x,x,x,x,x,x,x]\n", text.stream);
-        for (char c = 'b'; c <= 'j'; c++) {
+        for (int c = 'b'; c <= 'j'; c++) {
                 fprintf(text.stream, "%c: &%c [", c, c);
                 for (unsigned i = 0; i < 10; i++)
                         fprintf(text.stream, "%s*%c", i > 0 ? "," : "", c - 1);
