@@ -111,8 +111,10 @@ static inline void tar_pax(Tar *tar, const char *records) {
 
 static inline void tar_add(Tar *tar, const TarEntry *entry) {
         size_t size = entry->size ? entry->size : entry->data ? strlen(entry->data) : 0;
-        char type = entry->type ? entry->type : '0';
+        char type = '0';
 
+        if (entry->type)
+                type = entry->type;
         if (entry->pax)
                 tar_pax(tar, entry->pax);
         tar_header(tar, entry, type, entry->lie ? entry->lie : size);
@@ -162,7 +164,6 @@ static maybe_unused int run_program(char *const *argv, char output[HELPER_TEXT_M
         char *const files[] = { in_test_directory("stdout"), in_test_directory("stderr") };
         char *const texts[] = { output, error };
         posix_spawn_file_actions_t actions;
-        extern char **environ;
         pid_t pid;
         int status;
 
