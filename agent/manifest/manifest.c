@@ -12,10 +12,6 @@
 #include "common/strv.h"
 
 #include <assert.h>
-#include <malloc.h>
-
-/* Beyond this many bytes parsing leaves enough behind to be given back to the kernel. */
-#define LARGE_FILE_BYTES (64 * KIB)
 
 typedef struct Parser {
         Decoder decoder;
@@ -226,8 +222,6 @@ int manifest_parse(const char *file, const char *data, size_t length, const char
                 manifest_objects_done(&parser.objects);
         else
                 *ret = parser.objects;
-        if (length > LARGE_FILE_BYTES)
-                malloc_trim(0);
         return r;
 }
 

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 enum {
-        ESCAPE_SIZE = sizeof("\\U0001f600")
+        ESCAPE_SIZE = sizeof("\\U0001f600"),
+        TAG_DIRECTIVES_MAX = 1000,
 };
 
 /* Length of the character that begins at 'p', 0 where that is none. */
@@ -56,6 +57,22 @@ static int refuse(const char *file, const char *data, size_t offset, Error *rete
                           column, (uint8_t) data[offset]);
 }
 
+/* libyaml compares each with all before it, so that they must be few. Counted wherever they stand:
+ * there are more ways to begin a line than one. */
+static int check_directives(const char *file, const char *data, size_t length, Error *reterr) {
+        static const char directive[] = "%TAG";
+        const char *p = data, *end = data + length;
+
+        for (unsigned n = 0; n <= TAG_DIRECTIVES_MAX; n++) {
+                p = memmem(p, (size_t) (end - p), directive, strlen(directive));
+                if (!p)
+                        return 0;
+                p += strlen(directive);
+        }
+        return error_setf(reterr, EINVAL, "%s: holds more than %d %s directives", file,
+                          TAG_DIRECTIVES_MAX, directive);
+}
+
 int text_check(const char *file, const char *data, size_t length, Error *reterr) {
         const uint8_t *bytes = (const uint8_t *) data;
 
@@ -70,7 +87,7 @@ int text_check(const char *file, const char *data, size_t length, Error *reterr)
                         return refuse(file, data, i, reterr);
                 i += n;
         }
-        return 0;
+        return check_directives(file, data, length, reterr);
 }
 
 static bool is_json(const char *data, size_t length) {

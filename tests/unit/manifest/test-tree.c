@@ -256,6 +256,27 @@ TEST(anchors_without_end_are_refused)
         EXPECT_STREQ(text_sentence(&text), "f:257:3: holds more than 256 anchors");
 }
 
+TEST(directives_without_end_are_refused)
+{
+        Text text;
+
+        text_begin(&text);
+        for (unsigned i = 0; i < 500000; i++)
+                fprintf(text.stream, "%%TAG !a%u! b\n", i);
+        EXPECT_STREQ(text_sentence(&text), "f: holds more than 1000 %TAG directives");
+}
+
+TEST(a_text_without_end_is_refused)
+{
+        Text text;
+
+        text_begin(&text);
+        fputs("a: b\nc: ", text.stream);
+        for (unsigned i = 0; i < 200000; i++)
+                fputs("xxxxxxxx", text.stream);
+        EXPECT_STREQ(text_sentence(&text), "f:2:4: holds a text of more than 1 MiB");
+}
+
 TEST(what_is_no_text_is_refused_with_its_place)
 {
         static const struct {
