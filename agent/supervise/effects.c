@@ -90,7 +90,9 @@ static int parse_signal(const char *text) {
                 return number > 0 && number < NSIG ? (int) number : 0;
         if (strncasecmp(name, "RTMIN+", 6) == 0) {
                 number = strtol(name + 6, &end, 10);
-                return number >= 0 && number <= SIGRTMAX - SIGRTMIN ? SIGRTMIN + (int) number : 0;
+                return *end == '\0' && number >= 0 && number <= SIGRTMAX - SIGRTMIN
+                               ? SIGRTMIN + (int) number
+                               : 0;
         }
         for (int signal = 1; signal < NSIG; signal++) {
                 const char *known = sigabbrev_np(signal);

@@ -629,7 +629,7 @@ int pod_life_find_log(PodLife *life, const char *container, bool previous, char 
                       unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
         const PodContainer *c = find_container(life, container);
         cleanup_free char *log_dir = pod_log_dir(life->context->bundle, life->pod);
-        unsigned attempt;
+        unsigned attempt = 0;
         char *directory;
         int r;
 
