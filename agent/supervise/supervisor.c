@@ -144,7 +144,7 @@ Supervisor *supervisor_free(Supervisor *s) {
 }
 
 static int slot_key(const Pod *pod, char **ret) {
-        return asprintf(ret, "%s/%s", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
+        return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
                                                                                        : 0;
 }
 
