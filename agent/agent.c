@@ -103,10 +103,18 @@ static void on_manifests_changed(void *userdata) {
         if (trouble)
                 tell(agent, &standing, trouble, /* is_error= */ true);
         supervisor_sweep(agent->supervisor);
+        supervisor_objects_changed(agent->supervisor);
         strv_free(agent->told);
         agent->told = TAKE_PTR(standing);
         agent->has_scanned = true;
         schedule_publish(agent);
+}
+
+static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
+                                     void *userdata) {
+        Agent *agent = userdata;
+
+        return manifest_source_find(agent->manifests, kind, namespace, name);
 }
 
 static void on_record(const char *file, const Pod *pod, void *userdata) {
@@ -461,6 +469,9 @@ static void fill_shared_configs(Agent *agent) {
                                       ? agent->config.pod_pids_limit.value
                                       : -1,
                 .oom_score_adj_min = agent->node.oom_score_adj_min,
+                .cpu_capacity_milli = (int64_t) agent->node.n_cpus * 1000,
+                .host_ip = agent->node.address,
+                .objects = { .find = find_object, .userdata = agent },
         };
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,

@@ -227,7 +227,7 @@ static bool is_gone(Scan *scan, Entry *entry, bool is_first) {
 
         if (entry->generation == scan->source->generation)
                 return false;
-        if (is_first || entry->pods.n == 0)
+        if (is_first || entry->pods.n + entry->data.n == 0)
                 return true;
         if (entry->missing_since == 0)
                 entry->missing_since = now;
@@ -436,6 +436,22 @@ const char *manifest_source_trouble(const ManifestSource *source) {
 size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret) {
         *ret = source->table.manifests;
         return source->table.n;
+}
+
+const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind kind,
+                                       const char *namespace, const char *name) {
+        for (size_t i = 0; i < source->table.n; i++) {
+                const Manifest *manifest = source->table.manifests[i];
+
+                for (size_t j = 0; j < manifest->data.n; j++) {
+                        const DataObject *object = manifest->data.items[j];
+
+                        if (object->kind == kind && streq(object->metadata.name, name) &&
+                            streq(object->metadata.namespace, namespace))
+                                return object;
+                }
+        }
+        return NULL;
 }
 
 ManifestSource *manifest_source_free(ManifestSource *source) {

@@ -59,6 +59,7 @@ struct ContainerLife {
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* of the crash back-off */
         uint64_t image_delay_usec; /* of the image back-off */
+        bool waits_for_reference;  /* for an object that its variables name */
         char *waiting_reason;      /* overrides the state's */
         char *waiting_message;
         ContainerState ended;      /* the present attempt, once it ended */
@@ -103,6 +104,7 @@ static const char *const event_names[N_EVENTS] = {
 /* clang-format on */
 
 static void handle(ContainerLife *c, Event event);
+static void set_waiting(ContainerLife *c, const char *reason, const char *message);
 
 static void enter_idle(ContainerLife *c) {
 }
@@ -123,6 +125,14 @@ static void enter_queued(ContainerLife *c) {
         c->driver->ask_turn(c->userdata);
 }
 
+/* It can only come with a manifest, and then container_retry_references() is called. */
+static void wait_for_reference(ContainerLife *c, const char *message) {
+        set_waiting(c, "CreateContainerConfigError", message);
+        c->retry_delay_usec = c->back_off->max_usec;
+        handle(c, EVENT_START_FAILED);
+        c->waits_for_reference = true;
+}
+
 static void enter_creating(ContainerLife *c) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -133,7 +143,11 @@ static void enter_creating(ContainerLife *c) {
                 c->attempt_is_used = true;
                 return;
         }
-        container_on_start_failed(c, c->attempt, /* by_runtime= */ false, error_message(&error, r));
+        if (r == -ENODATA)
+                wait_for_reference(c, error_message(&error, r));
+        else
+                container_on_start_failed(c, c->attempt, /* by_runtime= */ false,
+                                          error_message(&error, r));
 }
 
 /* Removes what earlier attempts left; with 'and_present' the present one has ended too. */
@@ -238,8 +252,10 @@ static void set_state(ContainerLife *c, LifeState state) {
                 c->driver->leave_turn(c->userdata);
         if (states[old].uses_retry && !states[state].uses_retry)
                 c->driver->disarm_retry(c->userdata);
+        /* Who looks again for what was missing says so until it is found. */
         if (state != LIFE_BACK_OFF && state != LIFE_PULLING)
                 set_waiting(c, NULL, NULL);
+        c->waits_for_reference = false;
         c->state = state;
         log_debug("'%s': %s -> %s", c->description, states[old].name, states[state].name);
         c->driver->changed(c->userdata);
@@ -299,6 +315,11 @@ void container_stop(ContainerLife *c) {
 
 void container_retry_now(ContainerLife *c) {
         if (container_waits_for_image(c))
+                handle(c, EVENT_RETRY);
+}
+
+void container_retry_references(ContainerLife *c) {
+        if (c->state == LIFE_BACK_OFF && c->waits_for_reference)
                 handle(c, EVENT_RETRY);
 }
 
@@ -413,7 +434,7 @@ void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit
                 return;
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
-        record_end(c, end, reason, NULL);
+        record_end(c, end, reason, end->message);
         decide_after_end(c, end, EVENT_RESTART);
 }
 
@@ -459,7 +480,7 @@ void container_adopt_last(ContainerLife *c, unsigned attempt, const ContainerExi
         const char *reason = end->is_unknown ? "ContainerStatusUnknown"
                                              : exit_reason(end->exit_code, end->oom_killed);
 
-        record_end(c, end, reason, NULL);
+        record_end(c, end, reason, end->message);
         container_state_done(&c->ended_last);
         c->ended_last = c->ended;
         c->ended = (ContainerState){ 0 };

@@ -22,7 +22,8 @@ typedef struct ContainerDriver {
         void (*ask_turn)(void *userdata);   /* → container_on_turn */
         void (*leave_turn)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
-                   Error *reterr);                              /* → container_on_started / … */
+                   Error *reterr); /* → container_on_started / …; -ENODATA: what it refers to is not
+                                    * there */
         void (*stop)(void *userdata, unsigned attempt);         /* → container_on_exited */
         void (*remove)(void *userdata, unsigned attempt);       /* its remains, in its own time */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_on_retry */
@@ -37,6 +38,7 @@ typedef struct ContainerExit {
         bool is_unknown;     /* nobody saw it: reported as such, and a failure */
         uint64_t started_at; /* realtime, microseconds */
         uint64_t finished_at;
+        const char *message; /* its last words, or NULL; copied */
 } ContainerExit;
 
 int container_new(const char *pod_description, const Container *spec, RestartPolicy policy,
@@ -49,6 +51,9 @@ DEFINE_CLEANUP(ContainerLife *, container_free)
 void container_start(ContainerLife *container);     /* the sandbox is ready; from waiting only */
 void container_stop(ContainerLife *container);      /* for good */
 void container_retry_now(ContainerLife *container); /* no need to sit out a wait for an image */
+
+/* What its variables refer to may be there now: whoever waits for that tries again. */
+void container_retry_references(ContainerLife *container);
 
 /* News. Those about another attempt than the present one are ignored. */
 void container_on_image_ready(ContainerLife *container);

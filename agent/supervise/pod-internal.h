@@ -60,6 +60,7 @@ struct PodLife {
         sd_event_source *retry_timer;
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
+        char *stale;   /* why a volume is not what it should be, as it was logged */
         char *trouble; /* why the sandbox is not ready, for a person */
         PodContainer *containers;
         size_t n_containers;
@@ -74,6 +75,12 @@ void replayed_done(Replayed *replayed);
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
+/* The wait for another try is over. */
+void pod_life_retry_now(PodLife *life);
+
+/* Volumes that are made of objects and of the pod's own fields. */
+void pod_life_update_volumes(PodLife *life);
+
 /* What the agent must know of an attempt that a successor of its finds running travels with it, as
  * the note of sandbox_run(). */
 enum {
@@ -81,6 +88,9 @@ enum {
 };
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
+
+/* The end of an attempt, with its last words. */
+void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end);
 
 /* Removes an attempt's remains through the shim, and the log of the attempt before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);

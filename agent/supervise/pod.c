@@ -112,6 +112,7 @@ PodLife *pod_life_free(PodLife *life) {
         child_free(life->cleanup);
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->retry_timer);
+        free(life->stale);
         free(life->trouble);
         free(life->description);
         pod_free(life->pod);
@@ -244,7 +245,7 @@ static void adopt_container(PodContainer *c) {
         if (!c->pod->is_wanted)
                 container_stop(c->life);
         if (latest->type == SANDBOX_EXITED)
-                container_on_exited(c->life, latest->attempt, &latest->exit);
+                pod_container_on_exited(c, latest->attempt, &latest->exit);
         replayed_done(&c->latest);
         replayed_done(&c->previous);
 }
@@ -296,6 +297,8 @@ static void on_synced(PodLife *life, bool is_ready) {
         life->retry_timer = sd_event_source_disable_unref(life->retry_timer);
         if (is_new)
                 life->phase = PHASE_READY;
+        /* They may have changed while nobody looked. */
+        pod_life_update_volumes(life);
         if (!is_ready && life->is_wanted && life->phase != PHASE_ENDING)
                 ask_for_setup(life);
         for (size_t i = 0; is_ready && i < life->n_containers; i++)
@@ -330,7 +333,7 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                 break;
         case SANDBOX_EXITED:
                 log_ended(c, event->attempt);
-                container_on_exited(c->life, event->attempt, &end);
+                pod_container_on_exited(c, event->attempt, &end);
                 break;
         case SANDBOX_STARTING:
         case SANDBOX_DELETED:
@@ -394,6 +397,12 @@ static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *
 static void stop_retry(PodLife *life) {
         life->retry_timer = sd_event_source_disable_unref(life->retry_timer);
         life->retry_delay_usec = 0;
+}
+
+void pod_life_retry_now(PodLife *life) {
+        stop_retry(life);
+        life->phase = life->retry_phase;
+        pod_life_mark(life);
 }
 
 static void step_lost(PodLife *life) {
@@ -585,11 +594,8 @@ void pod_step(PodLife *life) {
                         step_unwanted_with_shim(life);
                 break;
         case PHASE_RETRY:
-                if (!life->is_wanted) {
-                        stop_retry(life);
-                        life->phase = life->retry_phase;
-                        pod_life_mark(life);
-                }
+                if (!life->is_wanted)
+                        pod_life_retry_now(life);
                 break;
         case PHASE_SYNCING:
         case PHASE_ENDING:

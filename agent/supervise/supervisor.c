@@ -145,7 +145,7 @@ Supervisor *supervisor_free(Supervisor *s) {
 
 static int slot_key(const Pod *pod, char **ret) {
         return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
-                                                                                       : 0;
+                                                                                        : 0;
 }
 
 /* Finds the slot of a name, or makes it at its place. */
@@ -325,6 +325,12 @@ void supervisor_sweep(Supervisor *s) {
         if (!s->has_swept_orphans)
                 orphans_sweep(s->orphans, is_known_uid, s);
         s->has_swept_orphans = true;
+}
+
+void supervisor_objects_changed(Supervisor *s) {
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life)
+                        pod_life_objects_changed(slot->life);
 }
 
 void supervisor_images_changed(Supervisor *s) {

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ConfigMaps and Secrets came, went or changed, or the pod's own labels did: what waits for them
+ * goes on, and volumes follow. */
+
+#include "agent/supervise/pod-internal.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+static bool has_data_volume(const Pod *pod) {
+        for (size_t i = 0; i < pod->spec.volumes.n; i++)
+                if (volume_is_data(&pod->spec.volumes.items[i]))
+                        return true;
+        return false;
+}
+
+/* Said once for each sentence: the next change of any manifest asks again. */
+static void tell_stale(PodLife *life, const char *message) {
+        if (streq_ptr(life->stale, message))
+                return;
+        free(life->stale);
+        life->stale = message ? strdup(message) : NULL;
+        if (message)
+                log_warning("Pod '%s': %s; the volume stays as it was", life->description, message);
+}
+
+void pod_life_update_volumes(PodLife *life) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (!life->is_wanted || !has_data_volume(life->pod))
+                return;
+        r = bundle_update_volumes(life->context->bundle, life->pod, &error);
+        tell_stale(life, r < 0 ? error_message(&error, r) : NULL);
+}
+
+void pod_life_objects_changed(PodLife *life) {
+        switch (life->phase) {
+        case PHASE_SETTING_UP:
+        case PHASE_READY:
+                pod_life_update_volumes(life);
+                break;
+        case PHASE_RETRY:
+                if (life->retry_phase == PHASE_NONE && has_data_volume(life->pod))
+                        pod_life_retry_now(life);
+                break;
+        case PHASE_NONE:
+        case PHASE_SYNCING:
+        case PHASE_ENDING:
+        case PHASE_LOST:
+        case PHASE_CLEANING:
+        case PHASE_GONE:
+                break;
+        }
+        for (size_t i = 0; i < life->n_containers; i++)
+                container_retry_references(life->containers[i].life);
+}
