@@ -13,6 +13,48 @@ typedef struct Claim {
         size_t order; /* of the files */
 } Claim;
 
+static bool names_match(const ObjectMeta *a, const ObjectMeta *b) {
+        return streq(a->name, b->name) && streq(a->namespace, b->namespace);
+}
+
+static bool values_equal(const DataObject *a, const DataObject *b) {
+        if (a->values.n != b->values.n)
+                return false;
+        for (size_t i = 0; i < a->values.n; i++) {
+                const ObjectValue *x = &a->values.items[i], *y = &b->values.items[i];
+
+                if (!streq(x->key, y->key) || x->length != y->length ||
+                    x->is_binary != y->is_binary || memcmp(x->bytes, y->bytes, x->length) != 0)
+                        return false;
+        }
+        return true;
+}
+
+/* The entry's object of the same kind and name, or NULL. */
+static const DataObject *find_twin(const Entry *entry, const DataObject *object) {
+        for (size_t i = 0; i < entry->data.n; i++)
+                if (entry->data.items[i]->kind == object->kind &&
+                    names_match(&entry->data.items[i]->metadata, &object->metadata))
+                        return entry->data.items[i];
+        return NULL;
+}
+
+int entry_check_immutable(const Entry *entry, const ManifestObjects *objects, Error *reterr) {
+        for (size_t i = 0; i < objects->data.n; i++) {
+                const DataObject *object = objects->data.items[i];
+                const DataObject *known = find_twin(entry, object);
+
+                if (known && known->immutable &&
+                    !(object->immutable && values_equal(known, object)))
+                        return error_setf(reterr, EINVAL,
+                                          "%s: %s %s/%s: is immutable; it can be removed, not "
+                                          "changed",
+                                          entry->manifest.file, object_kind_words[object->kind],
+                                          object->metadata.namespace, object->metadata.name);
+        }
+        return 0;
+}
+
 static void free_objects(Entry *entry) {
         for (size_t i = 0; i < entry->pods.n; i++)
                 pod_free(entry->pods.items[i]);
@@ -112,10 +154,6 @@ void entry_table_done(EntryTable *table) {
         free(table->entries);
         free(table->manifests);
         *table = (EntryTable){ 0 };
-}
-
-static bool names_match(const ObjectMeta *a, const ObjectMeta *b) {
-        return streq(a->name, b->name) && streq(a->namespace, b->namespace);
 }
 
 static bool holds_name(const Entry *entry, const Pod *pod) {

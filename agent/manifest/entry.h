@@ -31,6 +31,10 @@ Entry *entry_table_find(const EntryTable *table, const char *file);
 void entry_table_remove(EntryTable *table, size_t i);
 void entry_table_done(EntryTable *table);
 
+/* An object that is immutable stays as it is as long as its file has it. 0, or -EINVAL where one of
+ * the new objects is another than the one of its name. */
+int entry_check_immutable(const Entry *entry, const ManifestObjects *objects, Error *reterr);
+
 /* Takes new objects and warnings in place of the old; a name that was held before is held still. 0
  * or -ENOMEM, and then all is as it was. */
 int entry_set_objects(Entry *entry, ManifestObjects *objects);

@@ -145,6 +145,8 @@ static int take_bytes(Scan *scan, Entry *entry, const char *data, size_t length,
         r = manifest_parse(entry->manifest.file, data, length, scan->source->node_name, &objects,
                            reterr);
         if (r >= 0)
+                r = entry_check_immutable(entry, &objects, reterr);
+        if (r >= 0)
                 r = entry_set_objects(entry, &objects);
         manifest_objects_done(&objects);
         /* Where memory ended it is worth another try. */

@@ -25,6 +25,8 @@ static const BundleConfig config = {
         .memory_capacity = INT64_C(8) << 30,
         .pids_limit = -1,
         .oom_score_adj_min = -1000,
+        .cpu_capacity_milli = 4000,
+        .host_ip = "10.0.0.1",
 };
 
 static char *image_layers[] = { (char[]){ "/layers/top" }, (char[]){ "/layers/base" }, NULL };
@@ -146,7 +148,7 @@ TEST(blanks_in_a_host_path_are_escaped_as_fstab_wants_them)
         EXPECT_STREQ(
                 fstab,
                 "shm /run/mainstay/pods/u/shm tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n"
-                "/a\\040b\\011c\\134\\043d /run/mainstay/pods/u/volumes/v none "
+                "/a\\040b\\011c\\134#d /run/mainstay/pods/u/volumes/v none "
                 "rbind,x-mainstay.volume=v,x-mainstay.hostpath=Directory 0 0\n"
                 "m /run/mainstay/pods/u/volumes/m tmpfs "
                 "mode=0777,x-mainstay.volume=m,size=1048576 0 0\n");
