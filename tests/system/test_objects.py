@@ -110,7 +110,7 @@ def test_no_value_of_a_secret_is_said_anywhere(node):
     node.launch(specs.pod("user", specs.container(envFrom=[{"secretRef": {"name": "secret"}}])))
     said = node.complaints() + node.cli("describe", "pod", "user").stdout + str(node.pods())
     assert "number.yaml:4:19: stringData[pin]: must be a string; quote it" in said
-    assert "text.yaml:4:14: data[pin]: must be base64; text belongs into stringData" in said
+    assert "text.yaml:4:13: data[pin]: must be base64; text belongs into stringData" in said
     assert "hunter" not in said and "40711" not in said
     assert environ(node, "user")["password"] == "hunter2"
 
@@ -136,10 +136,10 @@ def test_items_choose_names_and_modes_and_a_secret_stays_off_the_disk(node):
     node.drop(secret("secret", {"a": "1", "b": "2", "c": "3"}))
     node.launch(volume_pod("reader", {"secret": {
         "secretName": "secret", "defaultMode": 0o400,
-        "items": [{"key": "a", "path": "dir/sub/x"}, {"key": "b", "path": "y", "mode": 0o640}]}}))
+        "items": [{"key": "a", "path": "dir/sub/x"}, {"key": "b", "path": "file", "mode": 0o640}]}}))
     at = seen(node, "reader")
     assert world.read(f"{at}/dir/sub/x") == "1" and mode(f"{at}/dir/sub/x") == 0o400
-    assert world.read(f"{at}/y") == "2" and mode(f"{at}/y") == 0o640
+    assert world.read(f"{at}/file") == "2" and mode(f"{at}/file") == 0o640
     assert not os.path.exists(f"{at}/c")
     uid = node.pod("reader")["metadata"]["uid"]
     assert os.path.isdir(f"{node.run}/pods/{uid}/volumes/kubernetes.io~secret/v")
@@ -147,16 +147,16 @@ def test_items_choose_names_and_modes_and_a_secret_stays_off_the_disk(node):
 
 
 def test_a_volume_follows_its_object_without_a_restart(node):
-    node.drop(config_map("map", {"kept": "1", "gone": "x", "dir": "y"}))
+    node.drop(config_map("map", {"kept": "1", "gone": "g", "dir": "d"}))
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
     at, pid = seen(node, "reader"), node.init("reader")
     with open(f"{at}/kept", encoding="utf-8") as before:
-        node.drop(config_map("map", {"kept": "2", "new": "n"}))
+        node.drop(config_map("map", {"kept": "2", "new": "word"}))
         world.wait(lambda: world.read(f"{at}/kept") == "2", "the new value is seen")
         assert before.read() == "1"
     world.wait(lambda: not os.path.lexists(f"{at}/gone"), "the old key is gone")
-    assert world.read(f"{at}/new") == "n"
-    assert len([name for name in os.listdir(at) if name.startswith("..2")]) == 1
+    assert world.read(f"{at}/new") == "word"
+    world.wait(lambda: len([name for name in os.listdir(at) if name.startswith("..2")]) == 1, "the old files are gone")
     assert node.init("reader") == pid and node.status("reader")["restartCount"] == 0
     data = os.readlink(f"{at}/..data")
     node.drop(specs.pod("other"))
