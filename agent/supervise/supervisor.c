@@ -145,7 +145,7 @@ Supervisor *supervisor_free(Supervisor *s) {
 
 static int slot_key(const Pod *pod, char **ret) {
         return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
-                                                                                       : 0;
+                                                                                        : 0;
 }
 
 /* Finds the slot of a name, or makes it at its place. */

@@ -113,12 +113,13 @@ TEST(groups_have_the_kubelets_names_with_both_drivers)
 }
 
 static void expect_values(const PodSpec *spec, int version, const char *const *expected) {
-        CgroupValue values[CGROUP_VALUES_MAX];
+        CgroupValue values[CGROUP_VALUES_MAX] = { 0 };
         size_t n = pod_cgroup_values(spec, version, 100, values);
 
         for (size_t i = 0; i < n; i++) {
-                char text[128];
+                char text[128] = "";
 
+                REQUIRE(expected[i] && values[i].file);
                 (void) snprintf(text, sizeof(text), "%s %s", values[i].file, values[i].value);
                 EXPECT_STREQ(text, expected[i]);
         }
