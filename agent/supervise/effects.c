@@ -88,8 +88,12 @@ static int parse_signal(const char *text) {
 
         if (end != text && *end == '\0')
                 return number > 0 && number < NSIG ? (int) number : 0;
-        if (strncasecmp(name, "RTMIN+", 6) == 0)
-                return SIGRTMIN + atoi(name + 6) <= SIGRTMAX ? SIGRTMIN + atoi(name + 6) : 0;
+        if (strncasecmp(name, "RTMIN+", 6) == 0) {
+                number = strtol(name + 6, &end, 10);
+                return *end == '\0' && number >= 0 && number <= SIGRTMAX - SIGRTMIN
+                               ? SIGRTMIN + (int) number
+                               : 0;
+        }
         for (int signal = 1; signal < NSIG; signal++) {
                 const char *known = sigabbrev_np(signal);
 
@@ -167,10 +171,9 @@ void pod_container_remove(PodContainer *c, unsigned attempt) {
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         const char *remains[2];
 
-        /* The log of the attempt that ended is kept for "logs --previous"; the one before it is
+        /* The log of the attempt that ended is kept for "logs --previous"; those before it are
          * not. */
-        if (attempt > 0)
-                bundle_remove_log(pod->context->bundle, pod->pod, c->spec->name, attempt - 1);
+        bundle_remove_logs_before(pod->context->bundle, pod->pod, c->spec->name, attempt);
         if (!pod->sandbox ||
             bundle_of_attempt(pod->context->bundle, pod->pod, c->spec->name, attempt, &bundle) < 0)
                 return;

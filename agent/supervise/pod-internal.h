@@ -77,10 +77,10 @@ void pod_life_set_trouble(PodLife *life, const char *message);
 /* What the agent must know of an attempt that a successor of its finds running travels with it, as
  * the note of sandbox_run(). */
 enum {
-        NOTE_MAX = 160
+        NOTE_MAX = 256
 };
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
 
-/* Removes an attempt's remains through the shim, and the log of the attempt before it. */
+/* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);
