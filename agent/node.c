@@ -55,7 +55,7 @@ static int least_oom_score_adj(void) {
         if (has_sys_resource())
                 return -1000;
         if (read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", 64, &text, NULL) >= 0)
-                own = atoi(text);
+                own = (int) strtol(text, NULL, 10);
         if (own > -997)
                 log_warning("No CAP_SYS_RESOURCE: oom_score_adj cannot go below %d, so Guaranteed "
                             "pods get that "

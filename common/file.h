@@ -42,10 +42,10 @@ int write_value_at(int dir_fd, const char *path, const char *value);
 /* All of it, through EINTR and short writes. 0 or -errno. */
 int write_all(int fd, const void *data, size_t length);
 
-/* Removes 'path' (absolute, or below 'dir_fd') with all that is in it. Follows no link from its last
- * component on, and never leaves the file system of its directory: a mount that someone left inside
- * stops it with -EXDEV. What is not there is removed. 0 or the first -errno, after having removed
- * what could be. */
+/* Removes 'path' (absolute, or below 'dir_fd') with all that is in it. Follows no link from its
+ * last component on, and never leaves the file system of its directory: a mount that someone left
+ * inside stops it with -EXDEV. What is not there is removed. 0 or the first -errno, after having
+ * removed what could be. */
 int remove_tree_at(int dir_fd, const char *path);
 
 /* "<a>/<b>" in memory that the caller frees, or NULL. */

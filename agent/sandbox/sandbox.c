@@ -216,13 +216,14 @@ static int receive(Sandbox *sandbox) {
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (length == 0)
                 return -ECONNRESET;
-        data = malloc((size_t) length);
-        if (!data)
-                return -ENOMEM;
-        n = recv(sandbox->fd, data, (size_t) length, MSG_DONTWAIT);
+        data = length <= PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
+        n = recv(sandbox->fd, data, data ? (size_t) length : 0, MSG_DONTWAIT);
         if (n < 0)
                 return -errno;
-        handle_packet(sandbox, data, (size_t) n);
+        if (data)
+                handle_packet(sandbox, data, (size_t) n);
+        else
+                log_warning("Pod %s: dropped an event of %zd bytes", sandbox->uid, length);
         return 1;
 }
 

@@ -13,6 +13,9 @@ enum {
 
 static void drop_peer(Connection *connection) {
         source_remove(connection->epoll_fd, &connection->peer);
+        /* A task may hold a copy of the descriptor; the agent shall see the end now. */
+        if (connection->peer.fd >= 0)
+                (void) shutdown(connection->peer.fd, SHUT_RDWR);
         connection->peer.fd = close_fd(connection->peer.fd);
         packet_queue_clear(&connection->queue);
 }

@@ -262,16 +262,47 @@ static void ask_for_setup(PodLife *life) {
                                             });
 }
 
+static void on_container_event(PodContainer *c, const SandboxEvent *event);
+
+/* The connection broke and is there again: news may have been lost in between, and requests too. */
+static void reconcile_container(PodContainer *c) {
+        Replayed *latest = &c->latest;
+        unsigned attempt = container_attempt(c->life);
+
+        if (!container_has_process(c->life))
+                ;
+        else if (!latest->is_known || latest->attempt != attempt)
+                container_on_start_failed(c->life, attempt, /* by_runtime= */ false,
+                                          "the connection to the shim broke");
+        else
+                on_container_event(c, &(SandboxEvent){
+                                              .type = latest->type,
+                                              .attempt = attempt,
+                                              .message = latest->message,
+                                              .runtime_failed = latest->runtime_failed,
+                                              .exit_code = latest->exit.exit_code,
+                                              .oom_killed = latest->exit.oom_killed,
+                                              .started_at = latest->exit.started_at,
+                                              .finished_at = latest->exit.finished_at,
+                                      });
+        replayed_done(latest);
+        replayed_done(&c->previous);
+}
+
 static void on_synced(PodLife *life, bool is_ready) {
+        bool is_new = life->phase == PHASE_SYNCING;
+
         life->must_clean = false;
-        life->phase = PHASE_READY;
-        if (!is_ready) {
-                if (life->is_wanted)
-                        ask_for_setup(life);
-                return;
-        }
-        for (size_t i = 0; i < life->n_containers; i++)
-                adopt_container(&life->containers[i]);
+        life->retry_timer = sd_event_source_disable_unref(life->retry_timer);
+        if (is_new)
+                life->phase = PHASE_READY;
+        if (!is_ready && life->is_wanted && life->phase != PHASE_ENDING)
+                ask_for_setup(life);
+        for (size_t i = 0; is_ready && i < life->n_containers; i++)
+                if (is_new)
+                        adopt_container(&life->containers[i]);
+                else
+                        reconcile_container(&life->containers[i]);
 }
 
 static void log_ended(const PodContainer *c, unsigned attempt) {
@@ -351,7 +382,7 @@ static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *
                 retry_later(life, PHASE_READY); /* its shim is there; see step_ready() */
         } else if (event->type == SANDBOX_LOST)
                 life->sandbox_is_lost = true;
-        else if (c && life->phase == PHASE_SYNCING)
+        else if (c && event->replayed)
                 remember(c, event);
         else if (c)
                 on_container_event(c, event);

@@ -293,6 +293,24 @@ TEST(what_is_not_there_is_removed)
         EXPECT(!is_there(dir, "file"));
 }
 
+TEST(a_tree_may_be_named_by_its_whole_path)
+{
+        cleanup_close int dir = test_directory_fd();
+        cleanup_free char *path = path_join(test_directory(), "a/tree");
+        cleanup_free char *link = path_join(test_directory(), "a/link");
+
+        REQUIRE(mkdir_parents_at(dir, "a/tree/b", 0755) == 0);
+        REQUIRE(symlinkat("tree", dir, "a/link") >= 0);
+        put(dir, "a/tree/b/file", "x");
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, link), 0);
+        EXPECT(is_there(dir, "a/tree/b/file"));
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+        EXPECT(!is_there(dir, "a/tree"));
+        EXPECT(is_there(dir, "a"));
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, "/no/such/tree"), 0);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, "/"), -EINVAL);
+}
+
 TEST(a_tree_without_end_stops_at_the_limit_and_can_be_removed_in_turns)
 {
         cleanup_close int dir = test_directory_fd();
