@@ -144,8 +144,8 @@ Supervisor *supervisor_free(Supervisor *s) {
 }
 
 static int slot_key(const Pod *pod, char **ret) {
-        return asprintf(ret, "%s/%s", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
-                                                                                       : 0;
+        return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
+                                                                                        : 0;
 }
 
 /* Finds the slot of a name, or makes it at its place. */
