@@ -65,22 +65,43 @@ void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const
         }
 }
 
-void bundle_remove_log_links(const BundleConfig *config, const Pod *pod) {
+/* A pod's links begin with its name, which is the second of the three parts of its directory's. */
+static bool may_be_link_to(const char *link, const char *log_dir) {
+        const char *name = strchr(strrchr(log_dir, '/'), '_'),
+                   *end = name ? strchr(name + 1, '_') : NULL;
+
+        return end && strncmp(link, name + 1, (size_t) (end - name)) == 0;
+}
+
+void bundle_remove_log_links(const BundleConfig *config, const char *log_dir) {
         cleanup_free char *directory = path_join(config->log_dir, "containers");
-        cleanup_free char *log_dir = pod_log_dir(config, pod);
         cleanup_closedir DIR *dir = directory ? opendir(directory) : NULL;
-        size_t length = log_dir ? strlen(log_dir) : 0;
+        size_t length = strlen(log_dir);
         struct dirent *entry;
 
-        while (dir && log_dir && (entry = readdir(dir))) {
+        while (dir && (entry = readdir(dir))) {
                 char target[PATH_MAX];
                 ssize_t n;
 
-                if (strncmp(entry->d_name, pod->metadata.name, strlen(pod->metadata.name)) != 0)
+                if (!may_be_link_to(entry->d_name, log_dir))
                         continue;
                 n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
                 if (n > (ssize_t) length && strncmp(target, log_dir, length) == 0 &&
                     target[length] == '/')
                         (void) unlinkat(dirfd(dir), entry->d_name, 0);
         }
+}
+
+char *bundle_find_log_dir(const BundleConfig *config, const char *uid) {
+        cleanup_free char *parent = path_join(config->log_dir, "pods");
+        cleanup_closedir DIR *dir = parent ? opendir(parent) : NULL;
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                const char *last = strrchr(entry->d_name, '_');
+
+                if (last && streq(last + 1, uid))
+                        return path_join(parent, entry->d_name);
+        }
+        return NULL;
 }
