@@ -232,9 +232,11 @@ static void send_queued(Sandbox *sandbox) {
                 const Packet *packet = sandbox->queue.first;
 
                 if (send(sandbox->fd, packet->data, packet->length, MSG_DONTWAIT | MSG_NOSIGNAL) <
-                            0 &&
-                    errno != EINTR)
+                    0) {
+                        if (errno == EINTR)
+                                continue;
                         break;
+                }
                 packet_queue_pop(&sandbox->queue);
         }
         (void) sd_event_source_set_io_events(sandbox->io,
