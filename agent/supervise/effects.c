@@ -171,10 +171,9 @@ void pod_container_remove(PodContainer *c, unsigned attempt) {
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         const char *remains[2];
 
-        /* The log of the attempt that ended is kept for "logs --previous"; the one before it is
+        /* The log of the attempt that ended is kept for "logs --previous"; those before it are
          * not. */
-        if (attempt > 0)
-                bundle_remove_log(pod->context->bundle, pod->pod, c->spec->name, attempt - 1);
+        bundle_remove_logs_before(pod->context->bundle, pod->pod, c->spec->name, attempt);
         if (!pod->sandbox ||
             bundle_of_attempt(pod->context->bundle, pod->pod, c->spec->name, attempt, &bundle) < 0)
                 return;

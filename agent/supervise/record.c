@@ -89,7 +89,8 @@ static int parse_record(const char *text, size_t length, const char *uid, char *
 
         if (!body)
                 return -EBADMSG;
-        json = strchr(body, '\n');
+        /* The pod is one line; a file's name may be several. */
+        json = length >= HEADER_LENGTH + 1 ? memrchr(body, '\n', length - HEADER_LENGTH - 1) : NULL;
         if (!json)
                 return error_setf(reterr, EBADMSG, "is cut short");
         file = strndup(body, (size_t) (json - body));
