@@ -161,7 +161,7 @@ static int choose_manifest(const json_t *manifests, Descriptor *ret, Error *rete
 static int parse_index(const Source *source, CatalogImage *image, const Descriptor *descriptor,
                        Error *reterr) {
         cleanup_json json_t *index = NULL;
-        Descriptor chosen;
+        Descriptor chosen = { 0 };
         int r;
 
         memcpy(image->index_digest, descriptor->digest, DIGEST_SIZE);

@@ -113,7 +113,7 @@ TEST(groups_have_the_kubelets_names_with_both_drivers)
 }
 
 static void expect_values(const PodSpec *spec, int version, const char *const *expected) {
-        CgroupValue values[CGROUP_VALUES_MAX];
+        CgroupValue values[CGROUP_VALUES_MAX] = { 0 };
         size_t n = pod_cgroup_values(spec, version, 100, values);
 
         for (size_t i = 0; i < n; i++) {
