@@ -154,8 +154,9 @@ static int choose_manifest(const json_t *manifests, Descriptor *ret, Error *rete
         }
         if (best > 0)
                 return 0;
-        return platform_refuse(document_string(other, "os"), document_string(other, "architecture"),
+        (void) platform_refuse(document_string(other, "os"), document_string(other, "architecture"),
                                document_string(other, "variant"), reterr);
+        return -ENOEXEC;
 }
 
 static int parse_index(const Source *source, CatalogImage *image, const Descriptor *descriptor,

@@ -334,7 +334,7 @@ static int resolve(ImageStore *store, const char *reference, Image **ret_image, 
                 return 1;
         if (r != -ENOENT)
                 return r;
-        if (!found)
+        if (!found || !digest)
                 return error_setf(reterr, ENOENT, "no archive in '%s' has '%s'",
                                   store->preload_path, reference);
         *ret_job = find_job(store, found->digest);
