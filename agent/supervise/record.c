@@ -40,7 +40,7 @@ int record_store(const char *state_dir, const char *file, const Pod *pod, Error 
 
         if (!json)
                 return -ENOMEM;
-        if (asprintf(&text, "%s%s\n%s\n", version_line, file, json) < 0) {
+        if (asprintf(&text, "%s%s\n%s\n", version_line, json, file) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }
@@ -56,19 +56,20 @@ static int parse_record(const char *text, const char *uid, char **ret_file, Pod 
                         Error *reterr) {
         cleanup_with(pod_freep) Pod *pod = NULL;
         cleanup_free char *file = NULL;
-        const char *json;
+        const char *name;
         int r;
 
         if (strncmp(text, version_line, strlen(version_line)) != 0)
                 return error_setf(reterr, EBADMSG, "is no record of this version");
         text += strlen(version_line);
-        json = strchr(text, '\n');
-        if (!json)
+        name = strchr(text, '\n');
+        if (!name || name[1] == '\0')
                 return error_setf(reterr, EBADMSG, "is cut short");
-        file = strndup(text, (size_t) (json - text));
+        name++;
+        file = strndup(name, strlen(name) - 1);
         if (!file)
                 return -ENOMEM;
-        r = manifest_parse_record(json + 1, strlen(json + 1), &pod, reterr);
+        r = manifest_parse_record(text, (size_t) (name - text), &pod, reterr);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
         if (!streq_ptr(pod->metadata.uid, uid))
