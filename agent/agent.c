@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 typedef struct Agent {
@@ -408,14 +407,17 @@ static int make_directories(Agent *agent, const AgentOptions *options, Error *re
 /* One agent a run directory: the lock goes with its holder, however that dies. */
 static int take_lock(Agent *agent, Error *reterr) {
         cleanup_free char *path = path_join(agent->run_dir, "lock");
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
         if (!path)
                 return -ENOMEM;
         agent->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (agent->lock_fd < 0)
                 return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
-        if (flock(agent->lock_fd, LOCK_EX | LOCK_NB) < 0)
-                return error_setf(reterr, errno == EWOULDBLOCK ? EBUSY : errno,
+        /* A lock of the process, not of the open file: a child that is between fork() and exec()
+         * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
+        if (fcntl(agent->lock_fd, F_SETLK, &lock) < 0)
+                return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
                                   "another mainstayd runs with the run directory %s",
                                   agent->run_dir);
         return 0;
