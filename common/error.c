@@ -5,6 +5,9 @@
 
 #include <stdarg.h>
 
+#undef error_setf
+#undef error_prefixf
+
 int error_setf(Error *reterr, int code, const char *format, ...) {
         if (reterr && !reterr->message) {
                 va_list ap;

@@ -24,6 +24,20 @@ int error_setf(Error *reterr, int code, const char *format, ...) printf_like(3, 
  * r. */
 int error_prefixf(Error *reterr, int r, const char *format, ...) printf_like(3, 4);
 
+#ifdef __clang_analyzer__
+/* The analyzer looks into one file at a time: here it learns that a failure stays one. */
+#define error_setf(reterr, code, ...)                           \
+        ({                                                      \
+                int code_ = (code);                             \
+                error_setf(reterr, code_, __VA_ARGS__), -code_; \
+        })
+#define error_prefixf(reterr, r, ...)                       \
+        ({                                                  \
+                int r_ = (r);                               \
+                error_prefixf(reterr, r_, __VA_ARGS__), r_; \
+        })
+#endif
+
 /* The sentence for 'r', or strerror(-r). Valid as long as the Error is. */
 const char *error_message(const Error *error, int r);
 

@@ -71,7 +71,7 @@ static int resolve_step(const View *view, char done[static PATH_MAX], char rest[
         return k < 0 ? k : 1;
 }
 
-int view_resolve(const View *view, const char *path, char done[static PATH_MAX], Error *reterr) {
+int view_resolve(const View *view, const char *path, char ret[static PATH_MAX], Error *reterr) {
         char rest[PATH_MAX];
         unsigned links = 0;
         int r;
@@ -79,9 +79,9 @@ int view_resolve(const View *view, const char *path, char done[static PATH_MAX],
         if (strlen(path) >= sizeof(rest))
                 return -ENAMETOOLONG;
         memcpy(rest, path, strlen(path) + 1);
-        done[0] = '\0';
+        ret[0] = '\0';
         do
-                r = resolve_step(view, done, rest, &links, reterr);
+                r = resolve_step(view, ret, rest, &links, reterr);
         while (r > 0);
         return r;
 }

@@ -153,9 +153,9 @@ static int read_table(Source *source, Error *reterr) {
 
         r = stream_new_file(source->fd, 0, &file);
         if (r >= 0)
-                r = stream_open_tar(file, &archive, reterr);
+                r = stream_open_tar(file, &archive, NULL);
         if (r < 0)
-                return r;
+                return error_setf(reterr, -r, "is no tar archive, and no gzip or zstd of one");
         while ((r = next_header(archive, &entry, reterr)) > 0) {
                 r = add_member(source, archive, entry, reterr);
                 if (r < 0)
@@ -163,7 +163,8 @@ static int read_table(Source *source, Error *reterr) {
         }
         if (r < 0)
                 return r;
-        qsort(source->members, source->n_members, sizeof(Member), compare_members);
+        if (source->n_members > 0)
+                qsort(source->members, source->n_members, sizeof(Member), compare_members);
         return 0;
 }
 

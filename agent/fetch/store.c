@@ -10,7 +10,6 @@
 #include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define ANNOTATION_NAME  "org.opencontainers.image.ref.name"
 #define ANNOTATION_IMAGE "mainstay.image.digest"
@@ -63,43 +62,50 @@ int store_tmp_fd(Store *store) {
         return store->tmp_fd;
 }
 
-int store_work_fd(Store *store, Error *reterr) {
+static int make_work_directory(Store *store) {
         uint64_t number;
         int fd;
 
-        if (store->work_fd >= 0)
-                return store->work_fd;
         if (getrandom(&number, sizeof(number), 0) != sizeof(number))
                 return -EIO;
         (void) snprintf(store->work_name, sizeof(store->work_name), "%016llx",
                         (unsigned long long) number);
         if (mkdirat(store->tmp_fd, store->work_name, 0700) < 0) {
-                int r = -errno;
-
                 store->work_name[0] = '\0';
-                return error_prefixf(reterr, r, "image store: tmp");
+                return -errno;
         }
         fd = openat(store->tmp_fd, store->work_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-                int r = -errno;
-
-                close_fd(fd);
-                return error_prefixf(reterr, r, "image store: tmp");
-        }
-        return store->work_fd = fd;
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) >= 0)
+                return fd;
+        close_fd(fd);
+        return -errno;
 }
 
-/* A lock that can be had is nobody's. One that is being made is a moment without: the next sweep is
- * early enough for what is younger than a minute. */
-static bool is_abandoned(int tmp_fd, const char *name) {
-        cleanup_close int fd = openat(tmp_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-        struct timespec now;
-        struct stat st;
+/* The lock on tmp/ keeps a sweeper from the moment between making and locking. */
+int store_work_fd(Store *store, Error *reterr) {
+        int r;
 
-        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, &st) < 0)
-                return false;
-        (void) clock_gettime(CLOCK_REALTIME, &now);
-        return now.tv_sec - st.st_ctim.tv_sec > 60 || now.tv_sec < st.st_ctim.tv_sec;
+        if (store->work_fd >= 0)
+                return store->work_fd;
+        r = flock(store->tmp_fd, LOCK_SH) < 0 ? -errno : make_work_directory(store);
+        (void) flock(store->tmp_fd, LOCK_UN);
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store: tmp");
+        return store->work_fd = r;
+}
+
+/* Locks what nobody has locked. A descriptor or -errno. */
+static int claim(int tmp_fd, const char *name) {
+        cleanup_close int fd = -EBADF;
+        int r = 0;
+
+        if (flock(tmp_fd, LOCK_EX) < 0)
+                return -errno;
+        fd = openat(tmp_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+                r = -errno;
+        (void) flock(tmp_fd, LOCK_UN);
+        return r < 0 ? r : TAKE_FD(fd);
 }
 
 void store_sweep(Store *store) {
@@ -111,10 +117,15 @@ void store_sweep(Store *store) {
                 close_fd(copy);
                 return;
         }
-        while ((entry = readdir(dir)))
-                if (!streq(entry->d_name, ".") && !streq(entry->d_name, "..") &&
-                    is_abandoned(store->tmp_fd, entry->d_name))
+        while ((entry = readdir(dir))) {
+                cleanup_close int fd = -EBADF;
+
+                if (streq(entry->d_name, ".") || streq(entry->d_name, ".."))
+                        continue;
+                fd = claim(store->tmp_fd, entry->d_name);
+                if (fd >= 0)
                         (void) remove_tree_at(store->tmp_fd, entry->d_name);
+        }
 }
 
 int store_open_layer(const Store *store, const char *chain_id) {

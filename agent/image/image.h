@@ -21,12 +21,14 @@ typedef struct ImageStoreConfig {
         const char *state_dir;   /* <state-dir>: images/ and preload/ are made below it */
 } ImageStoreConfig;
 
-/* Called from the loop when the set of images that can be had grew or an archive's trouble changed.
- */
+/* Called from the loop when the set of images that can be had grew, or may have, or an archive's
+ * trouble changed: whoever was refused an image may ask again. */
 typedef void (*image_store_changed_t)(void *userdata);
 
 int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_changed,
                     void *userdata, ImageStore **ret, Error *reterr);
+
+/* Ends what the store does; nobody is called any more, and requests that are under way are gone. */
 ImageStore *image_store_free(ImageStore *store);
 DEFINE_CLEANUP(ImageStore *, image_store_free)
 
@@ -38,7 +40,8 @@ typedef struct ImageRequest ImageRequest;
 /* Asks for an image. 1: it is here, and *ret_image is a new reference; nothing is called. 0:
  * *ret_request is under way, and 'ready' is called once, from the loop, after which the request is
  * gone. -ENOENT: no archive that is there has it. Other -errno: the reference or the store is at
- * fault. Requests for one image share the work. */
+ * fault: -EINVAL for a reference that is none, -ENOEXEC for an image that cannot run here, be it
+ * for another machine or because its user is unknown. Requests for one image share the work. */
 int image_store_request(ImageStore *store, const char *reference, image_ready_t ready,
                         void *userdata, Image **ret_image, ImageRequest **ret_request,
                         Error *reterr);
@@ -47,7 +50,8 @@ int image_store_request(ImageStore *store, const char *reference, image_ready_t 
 ImageRequest *image_request_cancel(ImageRequest *request);
 DEFINE_CLEANUP(ImageRequest *, image_request_cancel)
 
-/* An archive that cannot be used, for status: file name and sentence. Calls 'each' for all. */
+/* An archive that cannot be used, or an image of it, for status: file name and sentence. Calls
+ * 'each' for all. */
 void image_store_foreach_trouble(ImageStore *store,
                                  void (*each)(const char *archive, const char *message,
                                               void *userdata),

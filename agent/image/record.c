@@ -24,7 +24,7 @@ static bool is_hex(const char *text) {
         return strspn(text, "0123456789abcdef") == HEX_LENGTH && text[HEX_LENGTH] == '\0';
 }
 
-bool record_digest_is_valid(const char *digest) {
+bool image_digest_is_valid(const char *digest) {
         return strncmp(digest, DIGEST_PREFIX, strlen(DIGEST_PREFIX)) == 0 &&
                is_hex(digest + strlen(DIGEST_PREFIX));
 }
@@ -158,7 +158,7 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
         const char *user_error;
         int r;
 
-        if (!record_digest_is_valid(digest))
+        if (!image_digest_is_valid(digest))
                 return -ENOENT;
         if (asprintf(&path, "records/%s.json", digest + strlen(DIGEST_PREFIX)) < 0) {
                 path = NULL;

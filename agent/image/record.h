@@ -14,4 +14,4 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
                       const char *digest, Image **ret, Error *reterr);
 
 /* "sha256:" and 64 lower-case hex digits: what may become part of a file name. */
-bool record_digest_is_valid(const char *digest);
+bool image_digest_is_valid(const char *digest);

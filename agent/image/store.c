@@ -32,8 +32,8 @@ enum {
         SPARE_IMAGES_MAX = 4
 };
 
-#define INDEX_TIMEOUT_USEC  (30 * 60 * USEC_PER_SEC)
-#define UNPACK_TIMEOUT_USEC (2 * 60 * 60 * USEC_PER_SEC)
+#define INDEX_TIMEOUT_USEC  (30 * (60 * USEC_PER_SEC))
+#define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
 
 #define PRELOAD_EVENTS                                                                           \
         (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_DELETE_SELF | \
@@ -68,7 +68,6 @@ struct ImageStore {
         char *images_path;
         char *preload_path;
         int images_fd;
-        int preload_fd;
         ArchiveSet archives;
         KeptNames kept;
         Image **images; /* in use, and a few that were */
@@ -280,7 +279,8 @@ static void fail_jobs(ImageStore *store) {
                 }
                 failed = job;
                 unlink_job(job);
-                answer_requests_of(store, job, job->failed, &job->error);
+                /* Not -ENOENT, which is an image that nobody has. */
+                answer_requests_of(store, job, -EIO, &job->error);
                 job = store->jobs;
         }
 }
@@ -318,7 +318,7 @@ static int resolve(ImageStore *store, const char *reference, Image **ret_image, 
                    Error *reterr) {
         const Archive *archive = NULL;
         const ArchiveImage *found = archive_set_find(&store->archives, reference, &archive);
-        const char *digest = found ? found->digest : kept_find(&store->kept, reference);
+        const char *digest;
         int r;
 
         *ret_job = NULL;
@@ -326,17 +326,18 @@ static int resolve(ImageStore *store, const char *reference, Image **ret_image, 
                 return 0;
         if (found && found->refusal)
                 return error_setf(reterr, ENOEXEC, "%s: %s", archive->file, found->refusal);
-        if (!digest)
+        digest = found ? found->digest : kept_find(&store->kept, reference);
+        if (!found && !digest)
                 digest = reference_digest(reference);
-        r = digest ? load_image(store, reference, digest, ret_image, reterr) : -ENOENT;
+        r = found || digest ? load_image(store, reference, digest, ret_image, reterr) : -ENOENT;
         if (r >= 0)
                 return 1;
         if (r != -ENOENT)
                 return r;
-        if (!found)
+        if (!found || !digest)
                 return error_setf(reterr, ENOENT, "no archive in '%s' has '%s'",
                                   store->preload_path, reference);
-        *ret_job = find_job(store, digest);
+        *ret_job = find_job(store, found->digest);
         return *ret_job ? 0 : make_job(store, archive, found, reference, ret_job);
 }
 
@@ -462,10 +463,10 @@ static void start_indexers(ImageStore *store) {
 
 /* A file that begins is not looked at before it is closed; a link is whole from the start. */
 static bool is_link(const ImageStore *store, const char *name) {
+        cleanup_free char *path = path_join(store->preload_path, name);
         struct stat st;
 
-        return fstatat(store->preload_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0 &&
-               (S_ISLNK(st.st_mode) || st.st_nlink > 1);
+        return path && lstat(path, &st) >= 0 && (S_ISLNK(st.st_mode) || st.st_nlink > 1);
 }
 
 static int on_doorbell(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -476,32 +477,28 @@ static int on_doorbell(sd_event_source *source, const struct inotify_event *even
         if (event->len > 0)
                 archive_set_touch(&store->archives, event->name);
         if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
-                store->preload_fd = close_fd(store->preload_fd);
+                store->doorbell = sd_event_source_disable_unref(store->doorbell);
         return schedule_work(store);
 }
 
-/* Opens the directory and hangs the doorbell up, again where somebody took them away. */
+/* Hangs the doorbell up, again where somebody took the directory away. */
 static int watch_preload(ImageStore *store) {
         int r;
 
-        if (store->preload_fd >= 0)
+        if (store->doorbell)
                 return 0;
-        store->doorbell = sd_event_source_disable_unref(store->doorbell);
-        store->preload_fd = open_directory_at(AT_FDCWD, store->preload_path, 0700);
-        if (store->preload_fd < 0)
-                return store->preload_fd;
         r = sd_event_add_inotify(store->event, &store->doorbell, store->preload_path,
                                  PRELOAD_EVENTS, on_doorbell, store);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_description(store->doorbell, "preload-doorbell");
+        return r < 0 ? r : sd_event_source_set_description(store->doorbell, "preload-doorbell");
 }
 
+/* The directory is not held open: one that is never tells that it was removed. */
 static int scan_preload(ImageStore *store) {
-        int r = watch_preload(store);
+        cleanup_close int fd = open_directory_at(AT_FDCWD, store->preload_path, 0700);
+        int r = fd < 0 ? fd : watch_preload(store);
 
         if (r >= 0)
-                r = archive_set_scan(&store->archives, store->preload_fd);
+                r = archive_set_scan(&store->archives, fd);
         if (r < 0)
                 return log_warning_errno(r, "Cannot read '%s', keeping what is known of it",
                                          store->preload_path);
@@ -562,7 +559,7 @@ static int open_directories(ImageStore *store, const char *state_dir, Error *ret
         store->images_fd = open_directory_at(AT_FDCWD, store->images_path, 0700);
         if (store->images_fd < 0)
                 return error_prefixf(reterr, store->images_fd, "%s", store->images_path);
-        r = watch_preload(store);
+        r = mkdir_parents_at(AT_FDCWD, store->preload_path, 0700);
         return r < 0 ? error_prefixf(reterr, r, "%s", store->preload_path) : 0;
 }
 
@@ -585,7 +582,7 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
 
         if (!store)
                 return -ENOMEM;
-        store->images_fd = store->preload_fd = -EBADF;
+        store->images_fd = -EBADF;
         store->event = sd_event_ref(config->event);
         store->on_changed = on_changed;
         store->userdata = userdata;
@@ -640,7 +637,6 @@ ImageStore *image_store_free(ImageStore *store) {
         free(store->images);
         sd_event_source_disable_unref(store->doorbell);
         sd_event_source_disable_unref(store->work);
-        close_fd(store->preload_fd);
         close_fd(store->images_fd);
         free(store->helper_path);
         free(store->images_path);

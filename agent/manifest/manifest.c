@@ -11,11 +11,7 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
-#include <inttypes.h>
-#include <malloc.h>
-
-/* Beyond this many bytes parsing leaves enough behind to be given back to the kernel. */
-#define LARGE_FILE_BYTES (64 * KIB)
+#include <assert.h>
 
 typedef struct Parser {
         Decoder decoder;
@@ -31,24 +27,23 @@ void manifest_objects_done(ManifestObjects *objects) {
         *objects = (ManifestObjects){ 0 };
 }
 
-/* "kind" or "apiVersion": there, and a string. */
-static int read_word(const Decoder *d, const Node *node, const DecodePath *parent, const char *key,
-                     const char **ret) {
+/* "kind" or "apiVersion": there, and a string. NULL where it is not; that was said. */
+static const char *read_word(const Decoder *d, const Node *node, const DecodePath *parent,
+                             const char *key) {
         const DecodePath path = { .parent = parent, .key = key };
         const Node *value = node_get(node, key);
         char text[DESCRIPTION_SIZE];
         int r;
 
+        if (value && value->kind == NODE_STRING && value->text[0])
+                return value->text;
         if (!value || node_is_empty(value))
                 r = error_setf(d->reterr, EINVAL, "is required");
-        else if (value->kind != NODE_STRING)
+        else
                 r = error_setf(d->reterr, EINVAL, "must be a string, not %s",
                                node_describe(value, text));
-        else {
-                *ret = value->text;
-                return 0;
-        }
-        return decode_error_at(d, value ? value : node, &path, r);
+        (void) decode_error_at(d, value ? value : node, &path, r);
+        return NULL;
 }
 
 static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *parent,
@@ -176,7 +171,6 @@ static int parse_object(Parser *parser, const Node *node, const DecodePath *path
         const Decoder *d = &parser->decoder;
         const char *version, *kind;
         char text[DESCRIPTION_SIZE];
-        int r;
 
         if (node->kind != NODE_MAPPING)
                 return decode_error_at(d, node, path,
@@ -184,11 +178,10 @@ static int parse_object(Parser *parser, const Node *node, const DecodePath *path
                                                   "must be an object with kind and apiVersion, not "
                                                   "%s",
                                                   node_describe(node, text)));
-        r = read_word(d, node, path, "apiVersion", &version);
-        if (r >= 0)
-                r = read_word(d, node, path, "kind", &kind);
-        if (r < 0)
-                return r;
+        version = read_word(d, node, path, "apiVersion");
+        kind = version ? read_word(d, node, path, "kind") : NULL;
+        if (!kind)
+                return -EINVAL;
         if (!streq(kind, "Pod") && !streq(kind, "List"))
                 return refuse_kind(d, node, path, kind);
         if (!streq(version, "v1"))
@@ -229,13 +222,12 @@ int manifest_parse(const char *file, const char *data, size_t length, const char
                 manifest_objects_done(&parser.objects);
         else
                 *ret = parser.objects;
-        if (length > LARGE_FILE_BYTES)
-                malloc_trim(0);
         return r;
 }
 
 /* Paths and cgroups are named by these; a record without them is none of ours. */
 static int check_record(const Pod *pod, Error *reterr) {
+        assert(pod);
         if (!pod->metadata.namespace || !pod->metadata.uid)
                 return error_setf(reterr, EINVAL, "is no record of a pod: it has no %s",
                                   pod->metadata.uid ? "namespace" : "UID");

@@ -264,10 +264,9 @@ const char *node_describe(const Node *node, char buffer[DESCRIPTION_SIZE]) {
         char text[EXCERPT_SIZE];
         const char *form = forms[node->kind], *hole = strstr(form, "%s");
         const char *quote = node->kind == NODE_STRING ? "'" : "";
+        int n_form = hole ? (int) (hole - form) : (int) strlen(form);
 
-        if (!hole)
-                return strcpy(buffer, form);
-        (void) snprintf(buffer, DESCRIPTION_SIZE, "%.*s%s%s%s", (int) (hole - form), form, quote,
-                        excerpt(text, node->text), quote);
+        (void) snprintf(buffer, DESCRIPTION_SIZE, "%.*s%s%s%s", n_form, form, quote,
+                        hole ? excerpt(text, node->text) : "", quote);
         return buffer;
 }

@@ -21,6 +21,7 @@
 #include "common/strv.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
@@ -28,6 +29,9 @@
 #define MISSING_USEC       (250 * USEC_PER_MSEC)
 #define TROUBLE_RETRY_USEC (1 * USEC_PER_SEC)
 #define POLL_USEC          (5 * USEC_PER_SEC)
+
+/* Reading and parsing a file larger than this leaves memory behind that is worth giving back. */
+#define LARGE_FILE_BYTES (64 * KIB)
 
 /* After the exits of processes and after timers: those are about pods that run. */
 enum {
@@ -67,6 +71,7 @@ typedef struct Scan {
         ManifestSource *source;
         int dir_fd;
         bool has_changed;
+        bool has_read_much;
         uint64_t next_usec; /* when to look again, from now; USEC_INFINITY: when the bell rings */
 } Scan;
 
@@ -171,6 +176,7 @@ static int on_bytes(Scan *scan, Entry *entry, const FileStamp *stamp, const char
         cleanup_error Error error = ERROR_NULL;
         int r = take_bytes(scan, entry, data, length, &error);
 
+        scan->has_read_much = scan->has_read_much || length > LARGE_FILE_BYTES;
         if (r == -ENOMEM)
                 return r;
         entry->stamp = *stamp;
@@ -334,6 +340,8 @@ static bool scan_directory(ManifestSource *source) {
         source->is_unresolved = r < 0;
         source->n_rings = 0;
         arm_timer(source, scan.next_usec);
+        if (scan.has_read_much)
+                malloc_trim(0);
         return has_changed && !source->is_unresolved;
 }
 

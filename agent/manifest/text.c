@@ -6,6 +6,11 @@
 #include <ctype.h>
 #include <stdint.h>
 
+enum {
+        ESCAPE_SIZE = sizeof("\\U0001f600"),
+        TAG_DIRECTIVES_MAX = 1000,
+};
+
 /* Length of the character that begins at 'p', 0 where that is none. */
 static size_t character_length(const uint8_t *p, size_t left) {
         size_t n = *p < 0x80   ? 1
@@ -52,6 +57,22 @@ static int refuse(const char *file, const char *data, size_t offset, Error *rete
                           column, (uint8_t) data[offset]);
 }
 
+/* libyaml compares each with all before it, so that they must be few. Counted wherever they stand:
+ * there are more ways to begin a line than one. */
+static int check_directives(const char *file, const char *data, size_t length, Error *reterr) {
+        static const char directive[] = "%TAG";
+        const char *p = data, *end = data + length;
+
+        for (unsigned n = 0; n <= TAG_DIRECTIVES_MAX; n++) {
+                p = memmem(p, (size_t) (end - p), directive, strlen(directive));
+                if (!p)
+                        return 0;
+                p += strlen(directive);
+        }
+        return error_setf(reterr, EINVAL, "%s: holds more than %d %s directives", file,
+                          TAG_DIRECTIVES_MAX, directive);
+}
+
 int text_check(const char *file, const char *data, size_t length, Error *reterr) {
         const uint8_t *bytes = (const uint8_t *) data;
 
@@ -66,7 +87,7 @@ int text_check(const char *file, const char *data, size_t length, Error *reterr)
                         return refuse(file, data, i, reterr);
                 i += n;
         }
-        return 0;
+        return check_directives(file, data, length, reterr);
 }
 
 static bool is_json(const char *data, size_t length) {
@@ -102,9 +123,9 @@ static void copy_escape(const char **from, const char *end, char **to) {
 
         if (high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
                 /* Ten characters in the room of twelve. */
-                *to += sprintf(*to, "\\U%08x",
-                               0x10000 + ((unsigned) (high - 0xd800) << 10) +
-                                       (unsigned) (low - 0xdc00));
+                *to += snprintf(*to, ESCAPE_SIZE, "\\U%08x",
+                                0x10000 + ((unsigned) (high - 0xd800) << 10) +
+                                        (unsigned) (low - 0xdc00));
                 *from += 12;
                 return;
         }
@@ -123,7 +144,7 @@ int text_json_to_yaml(const char *data, size_t length, char **ret, size_t *ret_l
             (!memchr(data, '\t', length) && !memmem(data, length, "\\u", 2)))
                 return 0;
 
-        /* One more for the NUL that sprintf() writes. */
+        /* One more for the NUL that snprintf() writes. */
         copy = to = malloc(length + 1);
         if (!copy)
                 return -ENOMEM;
@@ -134,8 +155,10 @@ int text_json_to_yaml(const char *data, size_t length, char **ret, size_t *ret_l
                 }
                 if (*data == '"')
                         in_string = !in_string;
-                *to++ = *data == '\t' && !in_string ? ' ' : *data;
-                data++;
+                *to = *data++;
+                if (*to == '\t' && !in_string)
+                        *to = ' ';
+                to++;
         }
         *ret = copy;
         *ret_length = (size_t) (to - copy);

@@ -6,7 +6,8 @@
 
 #include "common/error.h"
 
-/* Refuses NUL, invalid UTF-8 and UTF-16 with the place: "web.yaml:3:7: …". 0 or -EINVAL. */
+/* Refuses NUL, invalid UTF-8 and UTF-16 with the place, "web.yaml:3:7: …", and %TAG directives
+ * without end. 0 or -EINVAL. */
 int text_check(const char *file, const char *data, size_t length, Error *reterr);
 
 /* Line and column, from 1, of a byte. Columns count characters. */

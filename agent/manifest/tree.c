@@ -215,6 +215,9 @@ static int on_scalar(Builder *b, const yaml_event_t *event) {
         r = node_new(b, NODE_STRING, event, &node);
         if (r < 0)
                 return r;
+        if (length > TREE_TEXT_MAX)
+                return refuse_at(b, node->line, node->column, "holds a text of more than %d MiB",
+                                 TREE_TEXT_MAX / (int) MIB);
         if (memchr(value, '\0', length))
                 return refuse_at(b, node->line, node->column, "holds a NUL character");
         node->text = arena_text(b->tree.arena, value, length);
@@ -448,7 +451,7 @@ static int end_mapping(Builder *b, Node *node, const Node **children, size_t n_c
 static int on_end(Builder *b) {
         Frame *frame = &b->frames[b->depth - 1];
         size_t n_children = b->n_stack - frame->first;
-        const Node **children = b->stack + frame->first;
+        const Node **children = n_children > 0 ? b->stack + frame->first : NULL;
         int r;
 
         if (frame->node->kind == NODE_MAPPING)

@@ -12,7 +12,8 @@
 enum {
         TREE_NODES_MAX = 100000, /* in a file, aliases expanded */
         TREE_DEPTH_MAX = 64,
-        TREE_ANCHORS_MAX = 256, /* in a document */
+        TREE_ANCHORS_MAX = 256,      /* in a document */
+        TREE_TEXT_MAX = 1024 * 1024, /* bytes of a scalar */
 };
 
 typedef enum NodeKind {

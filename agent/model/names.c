@@ -22,8 +22,11 @@ const char *excerpt(char buffer[EXCERPT_SIZE], const char *text) {
         static const char more[] = "…";
         size_t room = EXCERPT_SIZE - sizeof(more), n = 0;
 
-        for (; text[n] && n < room; n++)
-                buffer[n] = (unsigned char) text[n] < ' ' || text[n] == 0x7f ? '?' : text[n];
+        for (; text[n] && n < room; n++) {
+                buffer[n] = text[n];
+                if ((unsigned char) text[n] < ' ' || text[n] == 0x7f)
+                        buffer[n] = '?';
+        }
         if (text[n]) {
                 /* Not in the middle of a character. */
                 while (n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80)

@@ -112,10 +112,10 @@ static bool parse_parts(const char *text, Parsed *parsed) {
 
 /* The i-th digit behind the first one that is not 0, over both parts. */
 static unsigned digit_at(const Parsed *parsed, size_t i) {
-        char c = i < parsed->n_integer ? parsed->integer[i]
-                                       : parsed->fraction[i - parsed->n_integer];
+        const char *digit = i < parsed->n_integer ? parsed->integer + i
+                                                  : parsed->fraction + (i - parsed->n_integer);
 
-        return (unsigned) (c - '0');
+        return (unsigned) (*digit - '0');
 }
 
 /* Whole nano-units of digits × 10^exponent; rounds up. */

@@ -59,7 +59,7 @@ void container_on_turn(ContainerLife *container);
 void container_on_started(ContainerLife *container, unsigned attempt, uint64_t started_at);
 void container_on_start_failed(ContainerLife *container, unsigned attempt, bool by_runtime,
                                const char *message);
-void container_on_exited(ContainerLife *container, unsigned attempt, const ContainerExit *exit);
+void container_on_exited(ContainerLife *container, unsigned attempt, const ContainerExit *end);
 void container_on_retry(ContainerLife *container, bool sandbox_is_ready);
 void container_on_sandbox_lost(ContainerLife *container, uint64_t now);
 
@@ -75,7 +75,7 @@ void container_recover(ContainerLife *container, unsigned attempt, uint64_t now)
 void container_adopt_creating(ContainerLife *container);
 
 /* After a restart of the agent: how the attempt before the present one ended. */
-void container_adopt_last(ContainerLife *container, unsigned attempt, const ContainerExit *exit);
+void container_adopt_last(ContainerLife *container, unsigned attempt, const ContainerExit *end);
 
 /* Questions. */
 unsigned container_attempt(const ContainerLife *container);

@@ -24,16 +24,15 @@ static unsigned pick(unsigned n) {
 }
 
 /* A path of one to three components, in memory that lives as long as the test. */
-static char *pick_path(const char *prefix) {
+static char *pick_path(const char *prefix, const char *base) {
         static char paths[LAYERS * ENTRIES * 4][64];
         static size_t at;
         char *path = paths[at++ % N_ELEMENTS(paths)];
-        size_t n = 0;
+        const char letters[] = { (char) ('a' + pick(4)), '/', (char) ('a' + pick(4)), '/', '\0' };
+        char own[2] = { (char) ('a' + pick(4)), '\0' };
 
-        path[0] = '\0';
-        for (unsigned i = pick(3); i > 0; i--)
-                n += (size_t) sprintf(path + n, "%c/", 'a' + (char) pick(4));
-        (void) sprintf(path + n, "%s%c", prefix, 'a' + (char) pick(4));
+        (void) snprintf(path, sizeof(paths[0]), "%s%s%s", &letters[2 * (size_t) pick(3)], prefix,
+                        base ? base : own);
         return path;
 }
 
@@ -42,7 +41,7 @@ static const char *files[LAYERS * ENTRIES];
 static size_t n_files;
 
 static const char *pick_file(void) {
-        return n_files > 0 && pick(8) > 0 ? files[pick((unsigned) n_files)] : pick_path("");
+        return n_files > 0 && pick(8) > 0 ? files[pick((unsigned) n_files)] : pick_path("", NULL);
 }
 
 static TarEntry pick_entry(void) {
@@ -53,37 +52,33 @@ static TarEntry pick_entry(void) {
         case 0:
         case 1:
         case 2:
-                entry.name = files[n_files++] = pick_path("");
+                entry.name = files[n_files++] = pick_path("", NULL);
                 entry.data = (const char *[]){ "one", "two", "three" }[pick(3)];
                 break;
         case 3:
         case 4:
         case 9:
-                entry.name = pick_path("");
+                entry.name = pick_path("", NULL);
                 entry.type = '5';
                 entry.mode |= 0100;
                 break;
         case 5:
-                entry.name = pick_path("");
+                entry.name = pick_path("", NULL);
                 entry.type = '2';
                 entry.link = targets[pick(N_ELEMENTS(targets))];
                 break;
         case 6:
-                entry.name = pick_path("");
+                entry.name = pick_path("", NULL);
                 entry.type = '1';
                 entry.link = pick_file();
                 break;
         case 7:
         case 10:
-                entry.name = pick_path(".wh.");
+                entry.name = pick_path(".wh.", NULL);
                 break;
-        default: {
-                char *path = pick_path("");
-
-                *(strrchr(path, '/') ? strrchr(path, '/') + 1 : path) = '\0';
-                entry.name = strcat(path, ".wh..wh..opq");
+        default:
+                entry.name = pick_path("", ".wh..wh..opq");
                 break;
-        }
         }
         return entry;
 }

@@ -10,10 +10,12 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 enum {
         DEADLINE_SEC = 10
@@ -650,4 +652,46 @@ TEST(idle_the_source_does_not_wake)
         /* Nothing is pending, and nothing comes. */
         EXPECT_EQ(sd_event_run(f.event, 1500 * USEC_PER_MSEC), 0);
         fixture_end(&f);
+}
+
+/* In a user namespace of its own, a process may have no inotify at all. */
+static bool forbid_inotify(void) {
+        cleanup_close int fd = -EBADF;
+
+        if (unshare(CLONE_NEWUSER) < 0)
+                return false;
+        fd = open("/proc/sys/user/max_inotify_instances", O_WRONLY | O_CLOEXEC);
+        return fd >= 0 && write(fd, "0", 1) == 1;
+}
+
+static void see_a_file_without_inotify(void) {
+        Fixture f;
+
+        fixture_begin(&f);
+        fixture_start(&f);
+        put_pod(&f, "a.yaml", "a");
+        EXPECT_STATE(&f, "a.yaml: a-n1");
+        EXPECT(manifest_source_trouble(f.source) == NULL);
+        fixture_end(&f);
+}
+
+TEST(without_inotify_the_directory_is_looked_at_now_and_then)
+{
+        int status;
+        pid_t pid;
+
+        (void) test_directory();
+        pid = fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0) {
+                if (forbid_inotify())
+                        see_a_file_without_inotify();
+                else
+                        printf("there is no user namespace to be had\n");
+                fflush(stdout);
+                /* Leaves the directory to the parent. */
+                _exit(test_failures > 0);
+        }
+        REQUIRE(waitpid(pid, &status, 0) == pid);
+        EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }

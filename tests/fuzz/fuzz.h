@@ -9,4 +9,5 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The name is libFuzzer's: NOLINTNEXTLINE(readability-identifier-naming) */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -56,8 +56,8 @@ def check_lengths(root):
         lines = text.count("\n")
         if lines > FILE_LINES_MAX:
             problems.append(f"{path}:{FILE_LINES_MAX}: has {lines} lines, more than {FILE_LINES_MAX}")
-        if path.endswith(".py"):
-            continue
+        if path.endswith(".py") or path.startswith("tests/"):
+            continue  # tables of cases may be as long as there are cases
         for name, start, length in functions(tree.without_comments(text)):
             if length > FUNCTION_LINES_MAX:
                 problems.append(f"{path}:{start}: {name}() has {length} lines, more than "

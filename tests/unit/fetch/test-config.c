@@ -88,14 +88,18 @@ TEST(configurations_that_cannot_be_meant_are_refused)
 
 TEST(commands_and_environments_have_an_end)
 {
+        static const char start[] = "{\"Cmd\":[\"a\"", item[] = ",\"a\"";
         cleanup_error Error error = ERROR_NULL;
-        cleanup_free char *process = calloc(1, MIB);
-        char *p = process;
+        cleanup_free char *process = NULL;
+        size_t length = 0;
+        FILE *file = open_memstream(&process, &length);
 
-        p = stpcpy(p, "{\"Cmd\":[\"a\"");
+        REQUIRE(file);
+        (void) fputs(start, file);
         for (unsigned i = 0; i < 5000; i++)
-                p = stpcpy(p, ",\"a\"");
-        (void) stpcpy(p, "]}");
+                (void) fputs(item, file);
+        (void) fputs("]}", file);
+        REQUIRE(fclose(file) == 0);
         EXPECT(!parse(process, &error));
         EXPECT_STREQ(error.message, "'Cmd' is too long");
 }
@@ -110,7 +114,7 @@ TEST(documents_without_sound_layers_are_refused)
                 "{\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[]}}",
                 "{\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"sha256:../../x\"]}}",
                 "{\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[7]}}",
-                "{\"rootfs\":{\"type\":\"other\",\"diff_ids\":[\"" DIFF_ID "\"]}}",
+                "{\"rootfs\":{\"type\":\"other\",\"diff_ids\":[]}}",
         };
 
         for (size_t i = 0; i < N_ELEMENTS(texts); i++) {

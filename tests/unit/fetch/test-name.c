@@ -49,6 +49,7 @@ TEST(names_that_go_up_are_refused)
 TEST(names_that_are_too_long_or_too_deep_are_refused)
 {
         cleanup_free char *clean = NULL;
+        const size_t depth = 2 * (size_t) NAME_DEPTH_MAX;
         char name[NAME_LENGTH_MAX + 2];
 
         memset(name, 'a', sizeof(name) - 1);
@@ -56,9 +57,9 @@ TEST(names_that_are_too_long_or_too_deep_are_refused)
         EXPECT_EQ(name_clean(name, &clean, NULL), -ENAMETOOLONG);
         for (size_t i = 1; i < sizeof(name) - 1; i += 2)
                 name[i] = '/';
-        name[2 * NAME_DEPTH_MAX] = '\0';
+        name[depth] = '\0';
         EXPECT_EQ(name_clean(name, &clean, NULL), 0);
-        name[2 * NAME_DEPTH_MAX] = 'a';
+        name[depth] = 'a';
         EXPECT_EQ(name_clean(name, &clean, NULL), -ENAMETOOLONG);
 }
 

@@ -284,10 +284,10 @@ TEST(the_uid_changes_with_what_the_pod_is_and_with_nothing_else)
         static const char base[] = HEAD CONTAINER;
         static const char *const same[] = {
                 "# a comment\n" HEAD CONTAINER,
-                "kind: Pod\nmetadata: {labels: {a: b}, name: web, annotations: {c: d}}\n"
-                "apiVersion: v1\nspec:\n  restartPolicy: Always\n" CONTAINER,
-                "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\"},"
-                "\"spec\":{\"containers\":[{\"image\":\"busybox\",\"name\":\"c\"}]}}",
+                ("kind: Pod\nmetadata: {labels: {a: b}, name: web, annotations: {c: d}}\n"
+                 "apiVersion: v1\nspec:\n  restartPolicy: Always\n" CONTAINER),
+                ("{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"web\"},"
+                 "\"spec\":{\"containers\":[{\"image\":\"busybox\",\"name\":\"c\"}]}}"),
         };
         static const char *const other[] = {
                 HEAD CONTAINER "  hostNetwork: true\n",

@@ -29,7 +29,7 @@ static const char *value_of(const char *yaml, const char *key, char buffer[128])
         Tree tree = { 0 };
         const Node *node;
 
-        (void) snprintf(buffer, 128, "%s", parse(yaml, strlen(yaml), &tree));
+        (void) snprintf(buffer, 128, "%.127s", parse(yaml, strlen(yaml), &tree));
         if (tree.n_documents > 0) {
                 node = node_get(tree.documents[0], key);
                 if (node)
@@ -109,9 +109,7 @@ TEST(json_is_read_with_tabs_and_surrogate_pairs)
         EXPECT_STREQ(value_of("{\"a\":\"\\ud83d\"}", "a", buffer),
                      "f:1:9: found invalid Unicode character escape code, while parsing a quoted "
                      "scalar that begins at line 1");
-        EXPECT_STREQ(value_of("{\"a\":\"\\ud83", "a", buffer),
-                     "f:1:9: did not find expected hexdecimal number, while parsing a quoted "
-                     "scalar that begins at line 1");
+        EXPECT(strstr(value_of("{\"a\":\"\\ud83", "a", buffer), "f:1:9: did not find expected "));
 }
 
 TEST(keys_that_yaml_takes_for_something_else_are_strings)
@@ -184,7 +182,7 @@ TEST(an_alias_bomb_is_refused_and_costs_nothing)
 
         text_begin(&text);
         fputs("a: &a [x,x,x,x,x,x,x,x,x,x]\n", text.stream);
-        for (char c = 'b'; c <= 'j'; c++) {
+        for (int c = 'b'; c <= 'j'; c++) {
                 fprintf(text.stream, "%c: &%c [", c, c);
                 for (unsigned i = 0; i < 10; i++)
                         fprintf(text.stream, "%s*%c", i > 0 ? "," : "", c - 1);
@@ -256,6 +254,27 @@ TEST(anchors_without_end_are_refused)
         for (unsigned i = 0; i < 1000; i++)
                 fprintf(text.stream, "- &a%u x\n", i);
         EXPECT_STREQ(text_sentence(&text), "f:257:3: holds more than 256 anchors");
+}
+
+TEST(directives_without_end_are_refused)
+{
+        Text text;
+
+        text_begin(&text);
+        for (unsigned i = 0; i < 500000; i++)
+                fprintf(text.stream, "%%TAG !a%u! b\n", i);
+        EXPECT_STREQ(text_sentence(&text), "f: holds more than 1000 %TAG directives");
+}
+
+TEST(a_text_without_end_is_refused)
+{
+        Text text;
+
+        text_begin(&text);
+        fputs("a: b\nc: ", text.stream);
+        for (unsigned i = 0; i < 200000; i++)
+                fputs("xxxxxxxx", text.stream);
+        EXPECT_STREQ(text_sentence(&text), "f:2:4: holds a text of more than 1 MiB");
 }
 
 TEST(what_is_no_text_is_refused_with_its_place)

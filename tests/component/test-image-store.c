@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The store in a real loop, with the real mainstay-image and archives that come and go. */
+
+#include "agent/image/image.h"
+#include "common/clock.h"
+#include "tests/component/image-world.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <signal.h>
+
+enum {
+        DEADLINE_SEC = 60
+};
+
+typedef struct World {
+        sd_event *event;
+        ImageStore *store;
+        char *state_dir;
+        char *preload;
+        unsigned n_changes;
+} World;
+
+/* What became of one request. */
+typedef struct Answer {
+        unsigned n_calls;
+        int r;
+        Image *image;
+        char message[512];
+        ImageRequest *request;
+} Answer;
+
+static void on_changed(void *userdata) {
+        World *world = userdata;
+
+        world->n_changes++;
+}
+
+static void on_ready(int r, Image *image, const Error *error, void *userdata) {
+        Answer *answer = userdata;
+
+        answer->n_calls++;
+        answer->r = r;
+        answer->image = image ? image_ref(image) : NULL;
+        answer->request = NULL;
+        if (r < 0)
+                (void) snprintf(answer->message, sizeof(answer->message), "%s",
+                                error_message(error, r));
+}
+
+static void answer_done(Answer *answer) {
+        image_request_cancel(answer->request);
+        image_unref(answer->image);
+        *answer = (Answer){ 0 };
+}
+
+static void open_store(World *world, const char *helper) {
+        cleanup_error Error error = ERROR_NULL;
+        sigset_t mask;
+
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGCHLD);
+        REQUIRE(sigprocmask(SIG_BLOCK, &mask, NULL) >= 0);
+        if (!world->state_dir) {
+                world->state_dir = in_test_directory("state");
+                world->preload = in_test_directory("state/preload");
+        }
+        REQUIRE(sd_event_new(&world->event) >= 0);
+        REQUIRE(image_store_new(&(ImageStoreConfig){ .event = world->event,
+                                                     .helper_path = helper,
+                                                     .state_dir = world->state_dir },
+                                on_changed, world, &world->store, &error) >= 0);
+}
+
+static void close_store(World *world) {
+        world->store = image_store_free(world->store);
+        world->event = sd_event_unref(world->event);
+}
+
+static void world_done(World *world) {
+        close_store(world);
+        free(world->state_dir);
+        free(world->preload);
+}
+
+/* Runs the loop until the condition holds. */
+#define LOOP_UNTIL(world, condition)                                                       \
+        do {                                                                               \
+                uint64_t deadline_ = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;    \
+                bool holds_;                                                               \
+                while (!(holds_ = (condition)) && now_boottime_usec() < deadline_)         \
+                        REQUIRE(sd_event_run((world)->event, 100 * USEC_PER_MSEC) >= 0);   \
+                if (!holds_)                                                               \
+                        test_fail(__FILE__, __LINE__, #condition, "did not come to hold"); \
+                REQUIRE(holds_);                                                           \
+        } while (0)
+
+static int request(World *world, const char *reference, Answer *answer) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = image_store_request(world->store, reference, on_ready, answer, &answer->image,
+                                    &answer->request, &error);
+
+        if (r < 0)
+                (void) snprintf(answer->message, sizeof(answer->message), "%s",
+                                error_message(&error, r));
+        return r;
+}
+
+/* Puts an archive of one image there, as a rename would. */
+static void drop_archive(World *world, const char *file, const char *name, const char *content,
+                         const char *process) {
+        cleanup_free char *temporary = in_test_directory("new.tar");
+        cleanup_free char *path = path_join(world->preload, file);
+        Tar layer = tar_of((TarEntry[]){ { .name = "content", .data = content }, { 0 } });
+        char digest[80];
+
+        REQUIRE(mkdir_parents_at(AT_FDCWD, world->preload, 0700) >= 0);
+        write_oci_archive(temporary, &(TestImage){ name, &layer, 1, process, NULL }, digest);
+        REQUIRE(rename(temporary, path) >= 0);
+        tar_done(&layer);
+}
+
+static void remove_archive(World *world, const char *file) {
+        cleanup_free char *path = path_join(world->preload, file);
+
+        REQUIRE(unlink(path) >= 0);
+}
+
+static char *content_of(const Image *image) {
+        cleanup_free char *path = path_join(image->layers[0], "content");
+        char *text = NULL;
+
+        REQUIRE(read_file_at(AT_FDCWD, path, KIB, &text, NULL) >= 0);
+        return text;
+}
+
+static void expect_content(const Image *image, const char *expected) {
+        cleanup_free char *content = image ? content_of(image) : NULL;
+
+        EXPECT_STREQ(content, expected);
+}
+
+/* Asks and waits; the image must come. */
+static void fetch(World *world, const char *reference, Answer *answer) {
+        int r = request(world, reference, answer);
+
+        REQUIRE(r >= 0);
+        if (r == 0)
+                LOOP_UNTIL(world, answer->n_calls > 0);
+        REQUIRE(answer->image);
+}
+
+typedef struct Trouble {
+        unsigned n;
+        char archive[64];
+        char message[256];
+} Trouble;
+
+static void on_trouble(const char *archive, const char *message, void *userdata) {
+        Trouble *trouble = userdata;
+
+        trouble->n++;
+        (void) snprintf(trouble->archive, sizeof(trouble->archive), "%s", archive);
+        (void) snprintf(trouble->message, sizeof(trouble->message), "%s", message);
+}
+
+static Trouble troubles(World *world) {
+        Trouble trouble = { 0 };
+
+        image_store_foreach_trouble(world->store, on_trouble, &trouble);
+        return trouble;
+}
+
+TEST(an_image_that_is_there_at_the_start_is_unpacked_and_then_at_hand)
+{
+        World world = { .state_dir = in_test_directory("state"),
+                        .preload = in_test_directory("state/preload") };
+        Answer first = { 0 }, second = { 0 };
+
+        drop_archive(&world, "app.tar", "app:1", "one",
+                     "{\"Cmd\":[\"run\"],\"User\":\"7:8\",\"Env\":[\"A=b\"]}");
+        open_store(&world, helper_path());
+        EXPECT_EQ(request(&world, "app:1", &first), 0);
+        LOOP_UNTIL(&world, first.n_calls > 0);
+        EXPECT_EQ(first.r, 0);
+        REQUIRE(first.image);
+        expect_content(first.image, "one");
+        EXPECT_STREQ(first.image->reference, "docker.io/library/app:1");
+        EXPECT_STREQ(first.image->command[0], "run");
+        EXPECT_STREQ(first.image->env[0], "A=b");
+        EXPECT_EQ(first.image->uid, 7);
+        EXPECT_EQ(first.image->gid, 8);
+        EXPECT_EQ(request(&world, "docker.io/library/app:1", &second), 1);
+        /* One description for all who run it. */
+        EXPECT(second.image == first.image);
+        EXPECT_EQ(second.n_calls, 0);
+        answer_done(&first);
+        answer_done(&second);
+        world_done(&world);
+}
+
+TEST(an_image_comes_when_its_archive_comes)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+        char reference[200];
+
+        open_store(&world, helper_path());
+        EXPECT_EQ(request(&world, "app:1", &answer), -ENOENT);
+        EXPECT(strstr(answer.message, "no archive in '"));
+        EXPECT(strstr(answer.message, "has 'docker.io/library/app:1'"));
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0 && request(&world, "app:1", &answer) >= 0);
+        LOOP_UNTIL(&world, answer.image);
+        expect_content(answer.image, "one");
+        /* By digest, too, under whatever name. */
+        (void) snprintf(reference, sizeof(reference), "example.com/other@%s", answer.image->digest);
+        answer_done(&answer);
+        EXPECT_EQ(request(&world, reference, &answer), 1);
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(requests_for_one_image_share_the_work_and_a_cancelled_one_hears_nothing)
+{
+        World world = { 0 };
+        Answer answers[5] = { 0 };
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        for (size_t i = 0; i < N_ELEMENTS(answers); i++)
+                EXPECT_EQ(request(&world, i % 2 ? "app:1" : "docker.io/app:1", &answers[i]), 0);
+        answers[0].request = image_request_cancel(answers[0].request);
+        answers[3].request = image_request_cancel(answers[3].request);
+        LOOP_UNTIL(&world, answers[1].n_calls && answers[2].n_calls && answers[4].n_calls);
+        EXPECT_EQ(answers[0].n_calls, 0);
+        EXPECT_EQ(answers[3].n_calls, 0);
+        EXPECT(answers[1].image && answers[1].image == answers[2].image);
+        for (size_t i = 0; i < N_ELEMENTS(answers); i++)
+                answer_done(&answers[i]);
+        world_done(&world);
+}
+
+TEST(a_request_waits_for_archives_that_nobody_has_read_yet)
+{
+        World world = { .state_dir = in_test_directory("state"),
+                        .preload = in_test_directory("state/preload") };
+        Answer there = { 0 }, not_there = { 0 };
+
+        for (unsigned i = 0; i < 6; i++) {
+                char file[32], name[32];
+
+                (void) snprintf(file, sizeof(file), "app%u.tar", i);
+                (void) snprintf(name, sizeof(name), "app%u:1", i);
+                drop_archive(&world, file, name, name, NULL);
+        }
+        open_store(&world, helper_path());
+        EXPECT_EQ(request(&world, "app5:1", &there), 0);
+        EXPECT_EQ(request(&world, "none:1", &not_there), 0);
+        LOOP_UNTIL(&world, there.n_calls && not_there.n_calls);
+        EXPECT_EQ(there.r, 0);
+        EXPECT_EQ(not_there.r, -ENOENT);
+        answer_done(&there);
+        answer_done(&not_there);
+        world_done(&world);
+}
+
+TEST(what_was_indexed_before_is_known_at_once_the_next_time)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        fetch(&world, "app:1", &answer);
+        answer_done(&answer);
+        close_store(&world);
+        /* A helper that cannot run shows that none is needed. */
+        open_store(&world, "/bin/false");
+        EXPECT_EQ(request(&world, "app:1", &answer), 1);
+        expect_content(answer.image, "one");
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(an_image_outlives_its_archive)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        fetch(&world, "app:1", &answer);
+        answer_done(&answer);
+        remove_archive(&world, "app.tar");
+        LOOP_UNTIL(&world, world.n_changes > 1);
+        EXPECT_EQ(request(&world, "app:1", &answer), 1);
+        answer_done(&answer);
+        close_store(&world);
+        open_store(&world, helper_path());
+        EXPECT_EQ(request(&world, "app:1", &answer), 1);
+        expect_content(answer.image, "one");
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(an_archive_that_is_replaced_gives_the_new_image_and_who_has_the_old_keeps_it)
+{
+        World world = { 0 };
+        Answer old = { 0 }, new = { 0 };
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "old", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        fetch(&world, "app:1", &old);
+        drop_archive(&world, "app.tar", "app:1", "new", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 2);
+        fetch(&world, "app:1", &new);
+        expect_content(old.image, "old");
+        expect_content(new.image, "new");
+        answer_done(&old);
+        answer_done(&new);
+        world_done(&world);
+}
+
+TEST(a_broken_archive_is_trouble_until_it_is_whole)
+{
+        World world = { 0 };
+        cleanup_free char *path = NULL;
+        Answer answer = { 0 };
+        Trouble trouble;
+
+        open_store(&world, helper_path());
+        path = path_join(world.preload, "app.tar");
+        write_file(path, "half an archive", 15);
+        LOOP_UNTIL(&world, troubles(&world).n > 0);
+        trouble = troubles(&world);
+        EXPECT_EQ(trouble.n, 1);
+        EXPECT_STREQ(trouble.archive, "app.tar");
+        EXPECT(trouble.message[0]);
+        EXPECT_EQ(request(&world, "app:1", &answer), -ENOENT);
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, troubles(&world).n == 0);
+        LOOP_UNTIL(&world, request(&world, "app:1", &answer) >= 0);
+        LOOP_UNTIL(&world, answer.image);
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(files_that_are_still_arriving_are_no_archives)
+{
+        static const char *const files[] = { ".app.tar", "app.tar.tmp", "app.tar.part",
+                                             "app.tar~" };
+        World world = { 0 };
+
+        open_store(&world, helper_path());
+        for (size_t i = 0; i < N_ELEMENTS(files); i++) {
+                cleanup_free char *path = path_join(world.preload, files[i]);
+
+                write_file(path, "x", 1);
+        }
+        {
+                cleanup_free char *fifo = path_join(world.preload, "fifo.tar");
+
+                REQUIRE(mkfifo(fifo, 0600) >= 0);
+        }
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        EXPECT_EQ(troubles(&world).n, 0);
+        world_done(&world);
+}
+
+TEST(a_preload_directory_that_is_taken_away_comes_back)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        open_store(&world, helper_path());
+        REQUIRE(remove_tree_at(AT_FDCWD, world.preload) >= 0);
+        LOOP_UNTIL(&world, faccessat(AT_FDCWD, world.preload, F_OK, 0) >= 0);
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0 && request(&world, "app:1", &answer) >= 0);
+        LOOP_UNTIL(&world, answer.image);
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(a_helper_that_dies_fails_the_request_and_the_next_one_is_tried_again)
+{
+        cleanup_free char *script = in_test_directory("helper"), *text = NULL;
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        /* Indexes as it should; killed when it unpacks. */
+        append_text(&text, "#!/bin/sh\n[ \"$1\" = unpack ] && kill -9 $$\nexec %s \"$@\"\n",
+                    helper_path());
+        write_file(script, text, strlen(text));
+        REQUIRE(chmod(script, 0755) >= 0);
+        open_store(&world, script);
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        for (unsigned i = 0; i < 2; i++) {
+                EXPECT_EQ(request(&world, "app:1", &answer), 0);
+                LOOP_UNTIL(&world, answer.n_calls > 0);
+                EXPECT(answer.r < 0 && answer.r != -ENOENT && answer.r != -EINVAL);
+                EXPECT(!answer.image);
+                EXPECT(strstr(answer.message,
+                              "app.tar: mainstay-image was ended by signal 9 (Killed)"));
+                answer_done(&answer);
+        }
+        world_done(&world);
+}
+
+TEST(a_helper_that_is_not_there_fails_requests_and_nothing_else)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        /* Seen, and read. */
+        LOOP_UNTIL(&world, world.n_changes > 1);
+        close_store(&world);
+        open_store(&world, "/does/not/exist");
+        EXPECT_EQ(request(&world, "app:1", &answer), 0);
+        LOOP_UNTIL(&world, answer.n_calls > 0);
+        EXPECT(answer.r < 0);
+        EXPECT(strstr(answer.message, "/does/not/exist"));
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(an_image_that_cannot_be_run_here_says_why)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "one", "{\"User\":\"nobody\"}");
+        drop_archive(&world, "proc.tar", "proc:1", "one", "{\"WorkingDir\":\"/proc/1\"}");
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        LOOP_UNTIL(&world, troubles(&world).n == 1);
+        EXPECT_EQ(request(&world, "proc:1", &answer), -ENOEXEC);
+        EXPECT(strstr(answer.message, "proc.tar: its configuration: its working directory"));
+        LOOP_UNTIL(&world, request(&world, "app:1", &answer) == 0);
+        LOOP_UNTIL(&world, answer.n_calls > 0);
+        EXPECT_EQ(answer.r, -ENOEXEC);
+        EXPECT(strstr(answer.message, "the image's user 'nobody' is not in its /etc/passwd"));
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(damaged_records_are_set_aside_and_made_anew)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+        cleanup_free char *record = NULL, *archives = NULL, *digest = NULL;
+        cleanup_free char *aside = NULL;
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        fetch(&world, "app:1", &answer);
+        digest = strdup(answer.image->digest);
+        answer_done(&answer);
+        close_store(&world);
+        REQUIRE(asprintf(&record, "%s/images/records/%s.json", world.state_dir, digest + 7) > 0);
+        REQUIRE(asprintf(&archives, "%s/images/archives.json", world.state_dir) > 0);
+        REQUIRE(asprintf(&aside, "%s.damaged", record) > 0);
+        write_file(record, "{}", 2);
+        write_file(archives, "{}", 2);
+        open_store(&world, helper_path());
+        fetch(&world, "app:1", &answer);
+        expect_content(answer.image, "one");
+        EXPECT_EQ(faccessat(AT_FDCWD, aside, F_OK, 0), 0);
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(a_layer_that_is_gone_is_unpacked_again)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+        cleanup_free char *layer = NULL;
+
+        open_store(&world, helper_path());
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        fetch(&world, "app:1", &answer);
+        layer = strdup(answer.image->layers[0]);
+        answer_done(&answer);
+        close_store(&world);
+        REQUIRE(remove_tree_at(AT_FDCWD, layer) >= 0);
+        open_store(&world, helper_path());
+        fetch(&world, "app:1", &answer);
+        expect_content(answer.image, "one");
+        answer_done(&answer);
+        world_done(&world);
+}
+
+TEST(a_wrong_reference_is_refused_at_once)
+{
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        open_store(&world, helper_path());
+        EXPECT_EQ(request(&world, "Not A Reference", &answer), -EINVAL);
+        EXPECT(strstr(answer.message, "couldn't parse image name 'Not A Reference'"));
+        world_done(&world);
+}
