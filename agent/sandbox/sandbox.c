@@ -434,6 +434,7 @@ static void reap_later(sd_event *event, pid_t pid) {
         int r = sd_event_add_child(event, &source, pid, WEXITED, on_reaped, NULL);
 
         if (r >= 0) {
+                (void) child_watch_for_good(source);
                 (void) sd_event_source_set_description(source, "shim");
                 (void) sd_event_source_set_floating(source, true);
                 sd_event_source_unref(source);

@@ -6,6 +6,7 @@
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 
 static void replayed_done(Replayed *replayed) {
@@ -180,6 +181,25 @@ static void on_setup_failed(PodLife *life, const char *message) {
                 pod_life_set_phase(life, PHASE_READY);
 }
 
+void pod_life_end_containers(PodLife *life) {
+        uint64_t now = now_realtime_usec();
+
+        for (size_t i = 0; i < life->n_containers; i++) {
+                PodContainer *c = &life->containers[i];
+
+                pod_container_forget_replay(c);
+                if (container_has_process(c->life))
+                        log_ended(c, container_attempt(c->life));
+                container_on_sandbox_lost(c->life, now);
+        }
+}
+
+/* The containers hear of it at once, so that none asks it for anything any more. */
+static void on_lost(PodLife *life) {
+        life->sandbox_is_lost = true;
+        pod_life_end_containers(life);
+}
+
 void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
         PodLife *life = userdata;
         PodContainer *c = pod_life_find_container(life, event->name);
@@ -195,7 +215,7 @@ void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userda
                 on_setup_failed(life, event->message);
                 break;
         case SANDBOX_LOST:
-                life->sandbox_is_lost = true;
+                on_lost(life);
                 break;
         case SANDBOX_STARTING:
         case SANDBOX_STARTED:
@@ -210,10 +230,4 @@ void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userda
                 break;
         }
         pod_life_mark(life);
-}
-
-void pod_container_lose_sandbox(PodContainer *c, uint64_t now) {
-        pod_container_forget_replay(c);
-        log_ended(c, container_attempt(c->life));
-        container_on_sandbox_lost(c->life, now);
 }

@@ -42,6 +42,7 @@ typedef struct PodContainer {
         ImageRequest *image_request;
         sd_event_source *retry_timer;
         Turn turn;
+        sd_event_source *turn_timer;
         Replayed latest;
         Replayed previous;
 } PodContainer;
@@ -77,8 +78,14 @@ extern const ContainerDriver pod_container_driver;
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
+/* Whether containers may be run now. */
+bool pod_life_is_ready(const PodLife *life);
+
 /* The one writer of the phase. What a timer was to do in the old one is forgotten. */
 void pod_life_set_phase(PodLife *life, PodLifePhase phase);
+
+/* Its shim is given up: it is ended, and the pod starts anew, or is gone. */
+void pod_life_lose_sandbox(PodLife *life, const char *why);
 
 /* Goes to the phase after a while, each time a longer one until the pod is set up. */
 void pod_life_retry_later(PodLife *life, PodLifePhase phase);
@@ -86,7 +93,7 @@ void pod_life_retry_later(PodLife *life, PodLifePhase phase);
 /* pod-events.c: a sandbox_event_t, and what of it is used elsewhere. */
 void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata);
 void pod_life_ask_for_setup(PodLife *life);
-void pod_container_lose_sandbox(PodContainer *c, uint64_t now);
+void pod_life_end_containers(PodLife *life); /* their shim is gone; may be said twice */
 void pod_container_forget_replay(PodContainer *c);
 PodContainer *pod_life_find_container(PodLife *life, const char *name);
 

@@ -39,12 +39,16 @@ void pod_life_set_trouble(PodLife *life, const char *message) {
         pod_life_mark(life);
 }
 
+bool pod_life_is_ready(const PodLife *life) {
+        return life->phase == PHASE_READY && !life->sandbox_is_lost;
+}
+
 void pod_life_set_phase(PodLife *life, PodLifePhase phase) {
         life->timer = sd_event_source_disable_unref(life->timer);
         life->phase = phase;
 }
 
-static void lose_sandbox(PodLife *life, const char *why) {
+void pod_life_lose_sandbox(PodLife *life, const char *why) {
         pod_life_set_trouble(life, why);
         life->sandbox_is_lost = true;
         pod_life_mark(life);
@@ -59,7 +63,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
                 life->is_mute = true;
                 pod_life_set_trouble(life, "its shim does not answer");
         } else
-                lose_sandbox(life, "its shim does not answer and is ended");
+                pod_life_lose_sandbox(life, "its shim does not answer and is ended");
         pod_life_mark(life);
         return 0;
 }
@@ -141,6 +145,7 @@ static void free_container(PodContainer *c) {
         image_unref(c->image);
         free(c->image_id);
         sd_event_source_disable_unref(c->retry_timer);
+        sd_event_source_disable_unref(c->turn_timer);
         pod_container_forget_replay(c);
         container_free(c->life);
 }
@@ -170,7 +175,7 @@ static int on_overdue(sd_event_source *source, uint64_t usec, void *userdata) {
         PodLife *life = userdata;
 
         if (life->sandbox)
-                lose_sandbox(life, "its shim did not end it in time and is ended");
+                pod_life_lose_sandbox(life, "its shim did not end it in time and is ended");
         return 0;
 }
 
@@ -258,8 +263,7 @@ static void step_lost(PodLife *life) {
         else if (life->phase != PHASE_ENDING)
                 log_warning("The shim of pod '%s' ended, ending its containers", life->description);
         pod_life_set_phase(life, PHASE_LOST);
-        for (size_t i = 0; i < life->n_containers; i++)
-                pod_container_lose_sandbox(&life->containers[i], now_realtime_usec());
+        pod_life_end_containers(life);
 }
 
 static void after_cleanup(PodLife *life) {
@@ -461,5 +465,5 @@ void pod_step(PodLife *life) {
 
 void pod_life_images_changed(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                container_retry_now(life->containers[i].life, life->phase == PHASE_READY);
+                container_retry_now(life->containers[i].life, pod_life_is_ready(life));
 }
