@@ -40,8 +40,10 @@ void pod_life_objects_changed(PodLife *life) {
                 pod_life_update_volumes(life);
                 break;
         case PHASE_RETRY:
-                if (life->retry_phase == PHASE_NONE && has_data_volume(life->pod))
-                        pod_life_retry_now(life);
+                if (life->retry_phase == PHASE_NONE && has_data_volume(life->pod)) {
+                        pod_life_set_phase(life, PHASE_NONE);
+                        pod_life_mark(life);
+                }
                 break;
         case PHASE_NONE:
         case PHASE_SYNCING:
@@ -52,5 +54,5 @@ void pod_life_objects_changed(PodLife *life) {
                 break;
         }
         for (size_t i = 0; i < life->n_containers; i++)
-                container_retry_references(life->containers[i].life);
+                container_retry_references(life->containers[i].life, pod_life_is_ready(life));
 }
