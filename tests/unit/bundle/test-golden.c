@@ -16,6 +16,18 @@
 static const char manifests[] = SOURCE_DIR "/manifests";
 static const char golden[] = SOURCE_DIR "/tests/unit/bundle/golden";
 
+/* The objects of the example that is looked at. */
+static const ManifestObjects *shown;
+
+static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
+                                     void *userdata) {
+        for (size_t i = 0; shown && i < shown->data.n; i++)
+                if (shown->data.items[i]->kind == kind &&
+                    streq(shown->data.items[i]->metadata.name, name))
+                        return shown->data.items[i];
+        return NULL;
+}
+
 static const BundleConfig config = {
         .run_dir = "/run/mainstay",
         .state_dir = "/var/lib/mainstay",
@@ -27,6 +39,7 @@ static const BundleConfig config = {
         .oom_score_adj_min = -1000,
         .cpu_capacity_milli = 4000,
         .host_ip = "10.0.0.1",
+        .objects.find = find_object,
 };
 
 static char *image_layers[] = { (char[]){ "/layers/top" }, (char[]){ "/layers/base" }, NULL };
@@ -80,6 +93,7 @@ static char *translate(const char *file) {
         r = manifest_parse(file, data, length, "node1", &objects, &error);
         if (r < 0)
                 test_fail(__FILE__, __LINE__, file, "%s", error_message(&error, r));
+        shown = &objects;
         for (size_t i = 0; i < objects.pods.n; i++) {
                 const Pod *pod = objects.pods.items[i];
                 cleanup_free char *fstab = pod_fstab(&config, pod);
@@ -89,6 +103,7 @@ static char *translate(const char *file) {
                         for (int version = 1; version <= 2; version++)
                                 put_container(out, pod, &pod->spec.containers.items[c], version);
         }
+        shown = NULL;
         fclose(out);
         return text;
 }
