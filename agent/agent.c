@@ -45,6 +45,7 @@ typedef struct Agent {
         Serve *serve;
         Publish *publish;
 
+        unsigned data_generation; /* of the objects that the supervisor was told of last */
         bool has_scanned;
         bool is_ready;
         char **told; /* sentences about manifests that stand, so that each is logged once */
@@ -89,6 +90,14 @@ static void schedule_publish(Agent *agent) {
         (void) sd_event_source_set_enabled(agent->publish_source, SD_EVENT_ONESHOT);
 }
 
+static void tell_objects(Agent *agent) {
+        unsigned generation = manifest_source_data_generation(agent->manifests);
+
+        if (generation != agent->data_generation)
+                supervisor_objects_changed(agent->supervisor);
+        agent->data_generation = generation;
+}
+
 static void on_manifests_changed(void *userdata) {
         Agent *agent = userdata;
         const Manifest *const *manifests;
@@ -109,7 +118,7 @@ static void on_manifests_changed(void *userdata) {
                 tell(agent, &standing, trouble, /* is_error= */ true);
         if (heard) /* who could not be named must not be taken for one who was not */
                 supervisor_sweep(agent->supervisor);
-        supervisor_objects_changed(agent->supervisor);
+        tell_objects(agent);
         strv_free(agent->told);
         agent->told = TAKE_PTR(standing);
         agent->has_scanned = true;

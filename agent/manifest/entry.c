@@ -141,6 +141,7 @@ Entry *entry_table_get(EntryTable *table, const char *file) {
 }
 
 void entry_table_remove(EntryTable *table, size_t i) {
+        table->data_generation += table->entries[i]->data.n > 0;
         entry_free(table->entries[i]);
         table->n--;
         memmove(&table->entries[i], &table->entries[i + 1], (table->n - i) * sizeof(Entry *));
@@ -171,7 +172,7 @@ static bool holds_data_name(const Entry *entry, const DataObject *object) {
         return false;
 }
 
-int entry_set_objects(Entry *entry, ManifestObjects *objects) {
+int entry_set_objects(EntryTable *table, Entry *entry, ManifestObjects *objects) {
         cleanup_free bool *holds = calloc(objects->pods.n + 1, sizeof(*holds));
         cleanup_free bool *data_holds = calloc(objects->data.n + 1, sizeof(*data_holds));
 
@@ -182,6 +183,7 @@ int entry_set_objects(Entry *entry, ManifestObjects *objects) {
         for (size_t i = 0; i < objects->data.n; i++)
                 data_holds[i] = holds_data_name(entry, objects->data.items[i]);
 
+        table->data_generation += entry->data.n + objects->data.n > 0;
         free_objects(entry);
         entry->pods.items = TAKE_PTR(objects->pods.items);
         entry->pods.n = objects->pods.n;
@@ -333,19 +335,20 @@ static bool pointers_differ(const void *a, size_t n_a, const void *b, size_t n_b
 }
 
 /* Fills in what the world sees of an entry. 1 where it differs from before. */
-static int show(Entry *entry, char **error, uint64_t now_realtime_usec) {
+static int show(EntryTable *table, Entry *entry, char **error, uint64_t now_realtime_usec) {
         Manifest *manifest = &entry->manifest;
         size_t n_pods, n_data;
         cleanup_free void *pods = choose(entry->pods.items, entry->holds, entry->pods.n, &n_pods);
         cleanup_free void *data =
                 choose(entry->data.items, entry->data_holds, entry->data.n, &n_data);
-        bool has_new_error = !streq_ptr(manifest->error, *error), has_changed;
+        bool has_new_error = !streq_ptr(manifest->error, *error), has_new_data, has_changed;
 
         if (!pods || !data)
                 return -ENOMEM;
-        has_changed = has_new_error ||
-                      pointers_differ(pods, n_pods, manifest->pods.items, manifest->pods.n) ||
-                      pointers_differ(data, n_data, manifest->data.items, manifest->data.n);
+        has_new_data = pointers_differ(data, n_data, manifest->data.items, manifest->data.n);
+        has_changed = has_new_error || has_new_data ||
+                      pointers_differ(pods, n_pods, manifest->pods.items, manifest->pods.n);
+        table->data_generation += has_new_data;
         if (*error && has_new_error)
                 manifest->error_since = now_realtime_usec;
         if (!*error)
@@ -376,7 +379,7 @@ static int resolve(EntryTable *table, char **errors, uint64_t now_realtime_usec)
         if (r >= 0)
                 r = judge(claims, n, errors);
         for (size_t i = 0; i < table->n && r >= 0; i++) {
-                r = show(table->entries[i], &errors[i], now_realtime_usec);
+                r = show(table, table->entries[i], &errors[i], now_realtime_usec);
                 has_changed = has_changed || r > 0;
         }
         return r < 0 ? r : has_changed;

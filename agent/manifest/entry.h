@@ -23,6 +23,7 @@ typedef struct EntryTable {
         Entry **entries;
         const Manifest **manifests; /* of the entries, in their order */
         size_t n;
+        unsigned data_generation; /* another one when any ConfigMap or Secret is */
 } EntryTable;
 
 /* The entry of a file, made where there is none; NULL where memory ends. */
@@ -37,7 +38,7 @@ int entry_check_immutable(const Entry *entry, const ManifestObjects *objects, Er
 
 /* Takes new objects and warnings in place of the old; a name that was held before is held still. 0
  * or -ENOMEM, and then all is as it was. */
-int entry_set_objects(Entry *entry, ManifestObjects *objects);
+int entry_set_objects(EntryTable *table, Entry *entry, ManifestObjects *objects);
 
 /* Adds a pod that ran before there was a file; it holds its name. Takes the pod, on failure too. */
 int entry_seed_take(Entry *entry, Pod *pod);

@@ -75,5 +75,8 @@ size_t manifest_source_list(const ManifestSource *source, const Manifest *const 
 const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind kind,
                                        const char *namespace, const char *name);
 
+/* Another number when any of them may be another; 0: there never was one. */
+unsigned manifest_source_data_generation(const ManifestSource *source);
+
 ManifestSource *manifest_source_free(ManifestSource *source);
 DEFINE_CLEANUP(ManifestSource *, manifest_source_free)

@@ -147,7 +147,7 @@ static int take_bytes(Scan *scan, Entry *entry, const char *data, size_t length,
         if (r >= 0)
                 r = entry_check_immutable(entry, &objects, reterr);
         if (r >= 0)
-                r = entry_set_objects(entry, &objects);
+                r = entry_set_objects(&scan->source->table, entry, &objects);
         manifest_objects_done(&objects);
         /* Where memory ended it is worth another try. */
         if (r != -ENOMEM)
@@ -454,6 +454,10 @@ const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind 
                 }
         }
         return NULL;
+}
+
+unsigned manifest_source_data_generation(const ManifestSource *source) {
+        return source->table.data_generation;
 }
 
 ManifestSource *manifest_source_free(ManifestSource *source) {

@@ -243,6 +243,7 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         schema_done(&object_meta_schema, mine);
         *mine = copy;
         pod_life_mark(life);
+        pod_life_update_volumes(life);
         return 1;
 }
 
