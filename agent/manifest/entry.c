@@ -319,12 +319,12 @@ static int judge(Claim *claims, size_t n, char **errors) {
 
 /* Those of an array of pointers that hold their names, in a new one. */
 static void *choose(const void *items, const bool *holds, size_t n_items, size_t *ret_n) {
-        char *chosen = calloc(n_items + 1, sizeof(void *));
+        void *chosen = calloc(n_items + 1, sizeof(void *));
         size_t n = 0;
 
         for (size_t i = 0; chosen && i < n_items; i++)
                 if (holds[i])
-                        memcpy(chosen + n++ * sizeof(void *),
+                        memcpy((char *) chosen + n++ * sizeof(void *),
                                (const char *) items + i * sizeof(void *), sizeof(void *));
         *ret_n = n;
         return chosen;

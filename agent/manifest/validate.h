@@ -21,7 +21,7 @@ int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
 
 /* env and envFrom: sources, references, what is spelled in their paths. */
-int check_environment(const Rules *rules, size_t container);
+int check_environment(const Rules *rules, size_t i);
 
 /* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
  * path that is printed. One of both is not NULL. */
@@ -33,7 +33,7 @@ typedef struct FieldReference {
 int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path);
 
 /* Volumes that are made of objects and of the pod's own fields. */
-int check_data_volume(const Rules *rules, size_t volume);
+int check_data_volume(const Rules *rules, size_t i);
 
-/* What a mount says beside its name and path. */
-int check_mount_options(const Rules *rules, size_t container, size_t mount);
+/* What the j-th mount of the i-th container says beside its name and path. */
+int check_mount_options(const Rules *rules, size_t i, size_t j);

@@ -210,7 +210,8 @@ TEST(what_a_pod_refers_to_is_checked)
                   "f:6:85: spec.containers[0].volumeMounts[0].subPath: must not contain '..', not "
                   "'a/../../b'" },
                 { MOUNT("subPath: a, subPathExpr: b"),
-                  "f:6:101: spec.containers[0].volumeMounts[0].subPathExpr: subPathExpr and subPath "
+                  "f:6:101: spec.containers[0].volumeMounts[0].subPathExpr: subPathExpr and "
+                  "subPath "
                   "are mutually exclusive" },
                 { MOUNT("recursiveReadOnly: Enabled"),
                   "f:6:95: spec.containers[0].volumeMounts[0].recursiveReadOnly: may only be "
