@@ -7,6 +7,7 @@
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/security.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -70,6 +71,16 @@ static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char
         return 0;
 }
 
+/* As the kubelet does for a pod with fsGroup: the group may write, and what is made in there is the
+ * group's. An emptyDir starts empty, so its top is all there is to change. */
+static int give_to_group(const char *path, const OptionalInt *fs_group) {
+        if (!fs_group->is_set)
+                return chmod(path, 0777);
+        if (chown(path, (uid_t) -1, (gid_t) fs_group->value) < 0)
+                return -1;
+        return chmod(path, 02777);
+}
+
 static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
@@ -82,7 +93,7 @@ static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *re
                 r = make_directory(path, 0711, reterr);
                 if (r < 0)
                         return r;
-                if (chmod(path, 0777) < 0)
+                if (give_to_group(path, &pod->spec.security_context.fs_group) < 0)
                         return error_setf(reterr, errno, "cannot open %s to all: %s", path,
                                           strerror(errno));
         }
@@ -128,12 +139,14 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
         cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
         cleanup_free char *log_dir = pod_log_dir(config, pod);
-        cleanup_free char *fstab = pod_fstab(config, pod);
+        cleanup_free char *fstab = pod_fstab(config, pod), *sysctls = pod_sysctls(&pod->spec);
         int r;
 
-        if (!fstab)
+        if (!fstab || !sysctls)
                 return -ENOMEM;
-        r = make_directory(run_dir, 0700, reterr);
+        r = pod_check_sysctls(config, &pod->spec, reterr);
+        if (r >= 0)
+                r = make_directory(run_dir, 0700, reterr);
         if (r >= 0)
                 r = make_directory(state_dir, 0711, reterr);
         if (r >= 0)
@@ -146,6 +159,8 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
                 r = prepare_files(config, pod, reterr);
         if (r >= 0)
                 r = write_file(run_dir, "fstab", fstab, 0600, reterr);
+        if (r >= 0 && sysctls[0])
+                r = write_file(run_dir, "sysctls", sysctls, 0600, reterr);
         return r;
 }
 

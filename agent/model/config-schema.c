@@ -9,6 +9,7 @@
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
+#include "agent/model/sysctl.h"
 #include "common/clock.h"
 
 #include <errno.h>
@@ -63,6 +64,7 @@ static const Schema crash_loop_back_off_schema =
 
 static const Field mainstay_fields[] = {
         FIELD("runtime", STRING, MainstayConfig, runtime),
+        FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile, .check = check_host_path),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
 
@@ -171,7 +173,8 @@ static const Field config_fields[] = {
         REFUSED("systemReservedCgroup"),
         REFUSED("kubeReservedCgroup"),
         REFUSED("enforceNodeAllocatable"),
-        REFUSED("allowedUnsafeSysctls"),
+        FIELD("allowedUnsafeSysctls", STRINGS, Config, allowed_unsafe_sysctls,
+              .check = check_sysctl_pattern),
         REFUSED("defaultPodSysctls"),
         REFUSED("volumePluginDir"),
         REFUSED("providerID"),

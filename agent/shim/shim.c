@@ -4,6 +4,7 @@
 #include "agent/shim/container.h"
 #include "agent/shim/environment.h"
 #include "agent/shim/mounts.h"
+#include "agent/shim/sysctls.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -39,6 +40,8 @@ static int setup_main(void *userdata, Error *reterr) {
                 r = mounts_undo(job->shim->pod_dir);
         if (r >= 0)
                 r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
+        if (r >= 0)
+                r = sysctls_apply(job->shim->pod_dir, reterr);
         return r;
 }
 

@@ -492,7 +492,7 @@ static int start_sandbox(PodLife *life, Error *reterr) {
         if (r < 0)
                 return r;
         recover_attempts(life);
-        return sandbox_start(life->sandbox, life->pod->spec.host_network, /* host_ipc= */ false,
+        return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,
                              reterr);
 }
 

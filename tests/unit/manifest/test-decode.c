@@ -118,8 +118,8 @@ TEST(containers_are_checked)
                   "here yet" },
                 { "{name: c, image: i, securityContext: {}, envFrom: [], lifecycle: ~}", "" },
                 { "{name: c, image: i, securityContext: {capabilities: {add: []}}}", "" },
-                { "{name: c, image: i, securityContext: {privileged: true}}",
-                  "web.yaml:6:25: spec.containers[0].securityContext: is known to Kubernetes but "
+                { "{name: c, image: i, securityContext: {seLinuxOptions: {level: s0}}}",
+                  "web.yaml:6:43: spec.containers[0].securityContext.seLinuxOptions: is known to Kubernetes but "
                   "not supported here yet" },
                 { "{name: c, image: i, terminationMessagePath: /dev/termination-log, "
                   "terminationMessagePolicy: File}",
@@ -306,12 +306,12 @@ TEST(specs_are_checked)
                 { "dnsPolicy: ClusterFirst", "" },
                 { "dnsPolicy: None", "web.yaml:6:3: spec.dnsPolicy: is known to Kubernetes but not "
                                      "supported here yet" },
-                { "schedulerName: default-scheduler\n  hostPID: false\n  enableServiceLinks: true\n"
+                { "schedulerName: default-scheduler\n  hostUsers: true\n  enableServiceLinks: true\n"
                   "  automountServiceAccountToken: true\n  securityContext: {}\n  priority: 0\n"
                   "  nodeSelector: {}\n  tolerations: []",
                   "" },
-                { "hostPID: true",
-                  "web.yaml:6:3: spec.hostPID: is known to Kubernetes but not supported here yet" },
+                { "hostUsers: false",
+                  "web.yaml:6:3: spec.hostUsers: is known to Kubernetes but not supported here yet" },
                 { "priority: 2000001000", "web.yaml:6:3: spec.priority: is known to Kubernetes but "
                                           "not supported here yet" },
                 { "initContainers: [{name: a, image: i}]",
