@@ -458,6 +458,8 @@ static int load_seccomp(Agent *agent, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
+        if (path && streq(path, "builtin"))
+                return seccomp_profile_builtin(&agent->seccomp);
         if (path)
                 return seccomp_profile_load(AT_FDCWD, path, &agent->seccomp, reterr);
         r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", &agent->seccomp,

@@ -54,6 +54,10 @@ static int check_restart_period(const char *value, Error *reterr) {
         return 0;
 }
 
+static int check_seccomp_profile(const char *value, Error *reterr) {
+        return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
+}
+
 /* clang-format off */
 static const Field crash_loop_back_off_fields[] = {
         FIELD("maxContainerRestartPeriod", STRING, CrashLoopBackOffConfig,
@@ -64,7 +68,8 @@ static const Schema crash_loop_back_off_schema =
 
 static const Field mainstay_fields[] = {
         FIELD("runtime", STRING, MainstayConfig, runtime),
-        FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile, .check = check_host_path),
+        FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
+              .check = check_seccomp_profile),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
 

@@ -14,7 +14,8 @@ typedef struct CrashLoopBackOffConfig {
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
-        char *seccomp_profile; /* what RuntimeDefault means; NULL: the distribution's, or our own */
+        char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
+                                  ours */
 } MainstayConfig;
 
 typedef struct Config {
