@@ -45,6 +45,19 @@ static int write_file(const char *directory, const char *name, const char *text,
         return 0;
 }
 
+/* Empty, for a mount to lie on; one that is there may have its mount already. */
+static int make_file(const char *directory, const char *name, Error *reterr) {
+        cleanup_free char *path = path_join(directory, name);
+        cleanup_close int fd = -EBADF;
+
+        if (!path)
+                return -ENOMEM;
+        fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return error_setf(reterr, errno, "cannot make %s: %s", path, strerror(errno));
+        return 0;
+}
+
 static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
                           Error *reterr) {
         CgroupValue values[CGROUP_VALUES_MAX];
@@ -161,6 +174,8 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
                 r = write_file(run_dir, "fstab", fstab, 0600, reterr);
         if (r >= 0 && sysctls[0])
                 r = write_file(run_dir, "sysctls", sysctls, 0600, reterr);
+        if (r >= 0 && pod->spec.share_process_namespace)
+                r = make_file(run_dir, "pid-namespace", reterr);
         return r;
 }
 

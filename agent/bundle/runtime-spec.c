@@ -184,12 +184,24 @@ static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security
         return mounts;
 }
 
+/* The container's own, the pod's, which the shim holds, or the node's, for which nothing is said.
+ */
+static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
+        const PodSpec *spec = &input->pod->spec;
+        cleanup_free char *path =
+                pod_file_path(input->config, input->pod->metadata.uid, "/pid-namespace");
+
+        if (spec->share_process_namespace && path)
+                json_array_append_new(list, json_pack("{s:s, s:s}", "type", "pid", "path", path));
+        else if (!spec->host_pid)
+                json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
+}
+
 static json_t *namespaces(const RuntimeSpecInput *input) {
         cleanup_free char *ipc = NULL;
         json_t *list = json_pack("[{s:s}]", "type", "mount");
 
-        if (!input->pod->spec.host_pid)
-                json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
+        add_pid_namespace(input, list);
 
         if (asprintf(&ipc, "/proc/%d/ns/ipc", (int) input->sandbox_pid) < 0)
                 ipc = NULL;

@@ -299,3 +299,49 @@ def test_the_systems_classes_give_their_priority(shared_node):
     own = int(world.read("/proc/self/oom_score_adj"))
     adjust = int(world.read(f"/proc/{shared_node.init('critical')}/oom_score_adj"))
     assert adjust == (-997 if own_capabilities() & SYS_RESOURCE else max(own, -997))
+
+
+# One PID namespace for the pod
+
+def test_containers_that_share_a_pid_namespace_see_one_another(shared_node):
+    shared_node.launch(specs.pod(
+        "shared-pids", specs.container("one", f"sleep 98765 & {specs.IDLE}"),
+        specs.container("two", f"sleep 1; cat /proc/1/comm; ps; echo done; {specs.IDLE}"), shareProcessNamespace=True))
+    world.wait(lambda: "done" in shared_node.logged("shared-pids", "two"), "two is done")
+    said = shared_node.logged("shared-pids", "two")
+    assert said[0] == "mainstay-pause"
+    assert any("sleep 98765" in line for line in said)
+    one, two = (container_process(shared_node, "shared-pids", name) for name in ("one", "two"))
+    assert namespace(one, "pid") == namespace(two, "pid") != namespace("self", "pid")
+    assert namespace(one, "mnt") != namespace(two, "mnt")
+
+
+def test_a_container_that_ends_takes_its_children_along_in_a_shared_namespace_too(shared_node):
+    def children():
+        return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "87654"]]
+
+    shared_node.launch(specs.pod("orphans", specs.container("main", "sleep 87654 & sleep 0.5; exit 3"),
+                                 specs.container("other"), shareProcessNamespace=True, restartPolicy="Never"))
+    assert world.wait(children, "it has a child")
+    shared_node.wait_pod("orphans", lambda pod: any("terminated" in status["state"]
+                                                    for status in pod["status"]["containerStatuses"]), "has ended")
+    assert shared_node.status("orphans")["state"]["terminated"]["exitCode"] == 3
+    world.wait(lambda: not children(), "the child has gone with it")
+    assert "running" in shared_node.status("orphans", "other")["state"]
+
+
+def test_a_shared_namespace_survives_the_agent_and_goes_with_its_pod(make_node):
+    node = make_node()
+    node.launch(specs.pod("shared", shareProcessNamespace=True))
+    shim = str(node.shim("shared"))
+    pause = [pid for pid in world.pids()
+             if world.status(pid, "PPid") == shim and world.status(pid, "Name") == "mainstay-pause"]
+    assert len(pause) == 1
+    node.restart()
+    node.wait_running("shared")
+    assert world.is_alive(pause[0])
+    os.kill(pause[0], 9)
+    world.wait(lambda: node.status("shared").get("restartCount", 0) >= 1, "the pod has a new sandbox")
+    node.wait_running("shared")
+    node.remove("shared")
+    node.wait_gone("shared")
