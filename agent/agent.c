@@ -19,7 +19,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 typedef struct Agent {
@@ -72,7 +71,10 @@ static void tell(Agent *agent, char ***standing, const char *sentence, bool is_e
         (void) strv_append(standing, sentence);
 }
 
-static void want_pods(Agent *agent, const Manifest *manifest) {
+/* False where a wish may not have been heard. */
+static bool want_pods(Agent *agent, const Manifest *manifest) {
+        bool heard = true;
+
         for (size_t i = 0; i < manifest->pods.n; i++) {
                 cleanup_error Error error = ERROR_NULL;
                 int r = supervisor_want(agent->supervisor, manifest->file, manifest->pods.items[i],
@@ -80,7 +82,9 @@ static void want_pods(Agent *agent, const Manifest *manifest) {
 
                 if (r < 0)
                         log_error("%s: %s", manifest->file, error_message(&error, r));
+                heard = heard && r != -ENOMEM;
         }
+        return heard;
 }
 
 static void schedule_publish(Agent *agent) {
@@ -93,6 +97,7 @@ static void on_manifests_changed(void *userdata) {
         size_t n = manifest_source_list(agent->manifests, &manifests);
         const char *trouble = manifest_source_trouble(agent->manifests);
         cleanup_strv char **standing = NULL;
+        bool heard = true;
 
         supervisor_begin(agent->supervisor);
         for (size_t i = 0; i < n; i++) {
@@ -100,11 +105,12 @@ static void on_manifests_changed(void *userdata) {
                         tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
                 strv_foreach(warning, manifests[i]->warnings)
                         tell(agent, &standing, *warning, /* is_error= */ false);
-                want_pods(agent, manifests[i]);
+                heard = want_pods(agent, manifests[i]) && heard;
         }
         if (trouble)
                 tell(agent, &standing, trouble, /* is_error= */ true);
-        supervisor_sweep(agent->supervisor);
+        if (heard) /* who could not be named must not be taken for one who was not */
+                supervisor_sweep(agent->supervisor);
         strv_free(agent->told);
         agent->told = TAKE_PTR(standing);
         agent->has_scanned = true;
@@ -371,8 +377,22 @@ static int make_below(const char *parent, const char *name, Error *reterr) {
         return 0;
 }
 
+/* Its mode, where it is there already, such as /var/log, is its owner's. The path is absolute:
+ * shims and links know it too. */
+static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
+        int r = make_below(path, "pods", reterr);
+
+        if (r >= 0)
+                r = make_below(path, "containers", reterr);
+        if (r < 0)
+                return r;
+        agent->log_dir = realpath(path, NULL);
+        return agent->log_dir ? 0
+                              : error_setf(reterr, errno, "cannot use the directory %s: %s", path,
+                                           strerror(errno));
+}
+
 static int make_directories(Agent *agent, const AgentOptions *options, Error *reterr) {
-        struct stat st;
         int r;
 
         r = make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay", 0700,
@@ -382,29 +402,24 @@ static int make_directories(Agent *agent, const AgentOptions *options, Error *re
                                    &agent->run_dir, reterr);
         if (r < 0)
                 return r;
-        /* The mode of a log directory that is there, such as /var/log, is its owner's. */
-        agent->log_dir = strdup(options->log_dir ? options->log_dir : "/var/log");
-        if (!agent->log_dir)
-                return -ENOMEM;
-        r = make_below(agent->log_dir, "pods", reterr);
-        if (r >= 0)
-                r = make_below(agent->log_dir, "containers", reterr);
-        if (r >= 0 && stat(agent->log_dir, &st) < 0)
-                r = -errno;
-        return r;
+        return make_log_directories(agent, options->log_dir ? options->log_dir : "/var/log",
+                                    reterr);
 }
 
 /* One agent a run directory: the lock goes with its holder, however that dies. */
 static int take_lock(Agent *agent, Error *reterr) {
         cleanup_free char *path = path_join(agent->run_dir, "lock");
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
         if (!path)
                 return -ENOMEM;
         agent->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (agent->lock_fd < 0)
                 return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
-        if (flock(agent->lock_fd, LOCK_EX | LOCK_NB) < 0)
-                return error_setf(reterr, errno == EWOULDBLOCK ? EBUSY : errno,
+        /* A lock of the process, not of the open file: a child that is between fork() and exec()
+         * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
+        if (fcntl(agent->lock_fd, F_SETLK, &lock) < 0)
+                return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
                                   "another mainstayd runs with the run directory %s",
                                   agent->run_dir);
         return 0;

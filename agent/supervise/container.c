@@ -303,9 +303,9 @@ void container_stop(ContainerLife *c) {
                 handle(c, EVENT_STOP);
 }
 
-void container_retry_now(ContainerLife *c) {
+void container_retry_now(ContainerLife *c, bool sandbox_is_ready) {
         if (container_waits_for_image(c))
-                handle(c, EVENT_RETRY);
+                container_on_retry(c, sandbox_is_ready);
 }
 
 void container_on_image_ready(ContainerLife *c) {
@@ -453,12 +453,25 @@ void container_on_sandbox_lost(ContainerLife *c, uint64_t now) {
         decide_after_end(c, &end, EVENT_SANDBOX_GONE);
 }
 
-void container_adopt(ContainerLife *c, unsigned attempt, bool is_used, uint64_t next_delay_usec) {
+void container_adopt(ContainerLife *c, unsigned attempt, uint64_t next_delay_usec) {
         assert(c->state == LIFE_IDLE);
         c->attempt = attempt;
-        c->attempt_is_used = is_used;
+        c->attempt_is_used = true;
         c->oldest_remains = attempt;
         c->next_delay_usec = next_delay_usec;
+}
+
+void container_recover(ContainerLife *c, unsigned attempt, uint64_t now) {
+        ContainerExit end = {
+                .exit_code = 137, .is_unknown = true, .started_at = now, .finished_at = now
+        };
+
+        if (c->state != LIFE_IDLE || c->attempt_is_used || c->attempt > 0)
+                return;
+        container_adopt(c, attempt, 0);
+        record_end(c, &end, "ContainerStatusUnknown",
+                   "The container ran, and its end was not seen");
+        decide_after_end(c, &end, EVENT_SANDBOX_GONE);
 }
 
 void container_adopt_creating(ContainerLife *c) {
@@ -467,10 +480,7 @@ void container_adopt_creating(ContainerLife *c) {
 }
 
 void container_adopt_last(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
-        const char *reason = end->is_unknown ? "ContainerStatusUnknown"
-                                             : exit_reason(end->exit_code, end->oom_killed);
-
-        record_end(c, end, reason, NULL);
+        record_end(c, end, exit_reason(end->exit_code, end->oom_killed), NULL);
         container_state_done(&c->ended_last);
         c->ended_last = c->ended;
         c->ended = (ContainerState){ 0 };

@@ -51,9 +51,11 @@ ContainerLife *container_free(ContainerLife *container);
 DEFINE_CLEANUP(ContainerLife *, container_free)
 
 /* Wishes of the pod. */
-void container_start(ContainerLife *container);     /* the sandbox is ready; from waiting only */
-void container_stop(ContainerLife *container);      /* for good */
-void container_retry_now(ContainerLife *container); /* no need to sit out a wait for an image */
+void container_start(ContainerLife *container); /* the sandbox is ready; from waiting only */
+void container_stop(ContainerLife *container);  /* for good */
+
+/* No need to sit out a wait for an image. */
+void container_retry_now(ContainerLife *container, bool sandbox_is_ready);
 
 /* News. Those about another attempt than the present one are ignored. */
 void container_on_image_ready(ContainerLife *container);
@@ -66,10 +68,13 @@ void container_on_exited(ContainerLife *container, unsigned attempt, const Conta
 void container_on_retry(ContainerLife *container, bool sandbox_is_ready);
 void container_on_sandbox_lost(ContainerLife *container, uint64_t now);
 
-/* After a restart of the agent: the present attempt, and whether it was run already. What came of
- * it follows as news. Attempts before it have left nothing. */
-void container_adopt(ContainerLife *container, unsigned attempt, bool is_used,
-                     uint64_t next_delay_usec);
+/* After a restart of the agent: the present attempt. What came of it follows as news. Attempts
+ * before it have left nothing. */
+void container_adopt(ContainerLife *container, unsigned attempt, uint64_t next_delay_usec);
+
+/* After a restart of the agent: no shim knows of it, but it has run up to 'attempt'. That is an end
+ * that nobody saw, and the policy says what follows. Nothing to who knows of an attempt already. */
+void container_recover(ContainerLife *container, unsigned attempt, uint64_t now);
 
 /* After a restart of the agent: the shim is creating the present attempt right now. */
 void container_adopt_creating(ContainerLife *container);

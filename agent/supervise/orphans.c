@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/supervise/orphans.h"
 
+#include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "common/cleanup.h"
@@ -30,18 +31,31 @@ Orphans *orphans_new(const PodContext *context) {
         return orphans;
 }
 
+static void orphan_free(Orphan *orphan) {
+        sandbox_free(orphan->sandbox);
+        child_free(orphan->cleanup);
+        free(orphan->uid);
+        free(orphan);
+}
+
 Orphans *orphans_free(Orphans *orphans) {
         while (orphans && orphans->first) {
                 Orphan *orphan = orphans->first;
 
                 orphans->first = orphan->next;
-                sandbox_free(orphan->sandbox);
-                child_free(orphan->cleanup);
-                free(orphan->uid);
-                free(orphan);
+                orphan_free(orphan);
         }
         free(orphans);
         return NULL;
+}
+
+static void forget(Orphan *orphan) {
+        Orphan **link = &orphan->orphans->first;
+
+        while (*link != orphan)
+                link = &(*link)->next;
+        *link = orphan->next;
+        orphan_free(orphan);
 }
 
 /* The group that bundle_prepare_pod() noted; else one that is most likely not there. */
@@ -65,6 +79,7 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
         if (r < 0)
                 log_warning("Cannot clean up what is left of pod %s: %s", orphan->uid,
                             error_message(&error, r));
+        forget(orphan);
 }
 
 static int clean_up(Orphan *orphan) {
@@ -73,14 +88,18 @@ static int clean_up(Orphan *orphan) {
         cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
         cleanup_free char *cgroup =
                 run_dir ? orphan_cgroup(context->bundle, run_dir, orphan->uid) : NULL;
-        const char *directories[] = { run_dir, state_dir };
+        cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
+        const char *directories[] = { run_dir, state_dir, log_dir };
 
         if (!state_dir || !cgroup)
                 return -ENOMEM;
+        if (log_dir)
+                bundle_remove_log_links(context->bundle, log_dir);
         return sandbox_cleanup(context->sandbox,
-                               &(SandboxCleanup){ .cgroup = cgroup,
+                               &(SandboxCleanup){ .uid = orphan->uid,
+                                                  .cgroup = cgroup,
                                                   .directories = directories,
-                                                  .n_directories = N_ELEMENTS(directories) },
+                                                  .n_directories = log_dir ? 3 : 2 },
                                on_cleaned, orphan, &orphan->cleanup, NULL);
 }
 
@@ -93,8 +112,10 @@ static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *
         if (event->type != SANDBOX_LOST)
                 return;
         r = clean_up(orphan);
-        if (r < 0)
-                (void) log_warning_errno(r, "Cannot clean up what is left of pod %s", orphan->uid);
+        if (r >= 0)
+                return;
+        (void) log_warning_errno(r, "Cannot clean up what is left of pod %s", orphan->uid);
+        forget(orphan);
 }
 
 /* Asks a shim that lives to end, and cleans up behind it; or cleans up at once. */
@@ -113,22 +134,30 @@ static int end_orphan(Orphan *orphan) {
 
 static int add_orphan(Orphans *orphans, const char *uid) {
         Orphan *orphan = calloc(1, sizeof(*orphan));
+        int r = -ENOMEM;
 
         if (!orphan)
                 return -ENOMEM;
         *orphan = (Orphan){ .orphans = orphans, .uid = strdup(uid), .next = orphans->first };
         orphans->first = orphan;
-        if (!orphan->uid)
-                return -ENOMEM;
         log_info("Cleaning up what is left of pod %s, which nobody wants", uid);
-        return end_orphan(orphan);
+        if (orphan->uid)
+                r = end_orphan(orphan);
+        if (r < 0)
+                forget(orphan);
+        return r;
 }
 
-static bool is_being_ended(const Orphans *orphans, const char *uid) {
+bool orphans_have(const Orphans *orphans, const char *uid) {
         for (const Orphan *orphan = orphans->first; orphan; orphan = orphan->next)
-                if (streq_ptr(orphan->uid, uid))
+                if (streq(orphan->uid, uid))
                         return true;
         return false;
+}
+
+/* As our own UIDs are written. What else lies there is not ours to remove. */
+static bool may_be_uid(const char *name) {
+        return name[strspn(name, "0123456789abcdef-")] == '\0';
 }
 
 static void sweep_directory(Orphans *orphans, const char *parent,
@@ -140,8 +169,8 @@ static void sweep_directory(Orphans *orphans, const char *parent,
         while (dir && (entry = readdir(dir))) {
                 int r;
 
-                if (entry->d_name[0] == '.' || is_known(entry->d_name, userdata) ||
-                    is_being_ended(orphans, entry->d_name))
+                if (!may_be_uid(entry->d_name) || is_known(entry->d_name, userdata) ||
+                    orphans_have(orphans, entry->d_name))
                         continue;
                 r = add_orphan(orphans, entry->d_name);
                 if (r < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of a pod's life share: pod.c steps it, effects.c acts for its containers,
- * pod-status.c tells. Nobody else includes this. */
+/* What the files of a pod's life share: pod.c steps it, pod-events.c hears its shim, effects.c acts
+ * for its containers, pod-status.c tells, pod-logs.c finds logs. Nobody else includes this. */
 
 #include "agent/image/image.h"
 #include "agent/supervise/container.h"
@@ -42,22 +42,27 @@ typedef struct PodContainer {
         ImageRequest *image_request;
         sd_event_source *retry_timer;
         Turn turn;
+        sd_event_source *turn_timer;
         Replayed latest;
         Replayed previous;
 } PodContainer;
 
 struct PodLife {
         PodContext *context;
+        void *owner; /* what on_dirty() is told */
         Pod *pod;
         char *description; /* "default/web-node1" */
         PodLifePhase phase;
         bool is_wanted;
         bool sandbox_is_lost;  /* the Sandbox is freed by the next step, not under its own feet */
         bool cleanup_is_whole; /* the cleanup under way spares nothing */
+        bool was_lost_early;   /* by now its shim should have set it up */
+        bool is_mute;          /* its shim does not tell what it knows */
         bool must_clean;       /* before anything starts: an earlier agent left this pod */
         Sandbox *sandbox;
         Child *cleanup;
-        sd_event_source *retry_timer;
+        sd_event_source *timer;     /* of the phase; goes with it */
+        sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
         char *trouble; /* why the sandbox is not ready, for a person */
@@ -70,17 +75,38 @@ struct PodLife {
 
 extern const ContainerDriver pod_container_driver;
 
-void replayed_done(Replayed *replayed);
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
+
+/* Whether containers may be run now. */
+bool pod_life_is_ready(const PodLife *life);
+
+/* The one writer of the phase. What a timer was to do in the old one is forgotten. */
+void pod_life_set_phase(PodLife *life, PodLifePhase phase);
+
+/* Its shim is given up: it is ended, and the pod starts anew, or is gone. */
+void pod_life_lose_sandbox(PodLife *life, const char *why);
+
+/* Goes to the phase after a while, each time a longer one until the pod is set up. */
+void pod_life_retry_later(PodLife *life, PodLifePhase phase);
+
+/* pod-events.c: a sandbox_event_t, and what of it is used elsewhere. */
+void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata);
+void pod_life_ask_for_setup(PodLife *life);
+void pod_life_end_containers(PodLife *life); /* their shim is gone; may be said twice */
+void pod_container_forget_replay(PodContainer *c);
+PodContainer *pod_life_find_container(PodLife *life, const char *name);
+
+/* Of a container that no shim knows of but that has logs: it ran, and nobody saw its end. */
+void pod_container_recover(PodContainer *c);
 
 /* What the agent must know of an attempt that a successor of its finds running travels with it, as
  * the note of sandbox_run(). */
 enum {
-        NOTE_MAX = 160
+        NOTE_MAX = 256
 };
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
 
-/* Removes an attempt's remains through the shim, and the log of the attempt before it. */
+/* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);

@@ -26,7 +26,7 @@ typedef struct PodContext {
         unsigned log_max_files;
         const char *host_ip;
         /* The pod wants pod_step() soon; its status may be another. */
-        void (*on_dirty)(PodLife *life, void *userdata);
+        void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
         void *userdata;
@@ -35,8 +35,9 @@ typedef struct PodContext {
         uint64_t n_start_errors;
 } PodContext;
 
-/* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. */
-int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, PodLife **ret);
+/* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. 'owner'
+ * is what on_dirty() is told. */
+int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner, PodLife **ret);
 
 /* Forgets the pod; its shim and containers go on. */
 PodLife *pod_life_free(PodLife *life);

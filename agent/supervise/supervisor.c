@@ -18,6 +18,9 @@
 /* A pod that cannot be begun (its record cannot be written) is tried again after this. */
 #define BEGIN_RETRY_USEC (5 * USEC_PER_SEC)
 
+/* So long the pods are stepped before whoever else waits in the loop is heard. */
+#define STEP_USEC (5 * USEC_PER_MSEC)
+
 /* One namespace/name: the pod that is there, and the one that is to follow it. */
 typedef struct Slot {
         Supervisor *supervisor;
@@ -60,14 +63,8 @@ static void mark(Supervisor *s, Slot *slot) {
         schedule(s);
 }
 
-static void on_dirty(PodLife *life, void *userdata) {
-        Supervisor *s = userdata;
-
-        for (Slot *slot = s->slots; slot; slot = slot->following)
-                if (slot->life == life) {
-                        mark(s, slot);
-                        return;
-                }
+static void on_dirty(void *slot, void *userdata) {
+        mark(userdata, slot);
 }
 
 static void on_log_ended(const char *directory, unsigned attempt, void *userdata) {
@@ -145,7 +142,7 @@ Supervisor *supervisor_free(Supervisor *s) {
 
 static int slot_key(const Pod *pod, char **ret) {
         return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
-                                                                                       : 0;
+                                                                                        : 0;
 }
 
 /* Finds the slot of a name, or makes it at its place. */
@@ -203,7 +200,7 @@ static int load_one(Supervisor *s, const char *uid,
         if (slot->life)
                 return 0; /* the successor was recorded too; it comes again with the wishes */
         slot->generation = s->generation;
-        r = pod_life_new_take(&s->context, pod, /* was_recorded= */ true, &slot->life);
+        r = pod_life_new_take(&s->context, pod, /* was_recorded= */ true, slot, &slot->life);
         if (r < 0)
                 return r;
         pod = NULL;
@@ -322,6 +319,7 @@ void supervisor_sweep(Supervisor *s) {
                 if (slot->life)
                         pod_life_unwant(slot->life);
         }
+        schedule(s);
         if (!s->has_swept_orphans)
                 orphans_sweep(s->orphans, is_known_uid, s);
         s->has_swept_orphans = true;
@@ -361,10 +359,13 @@ static void finish_life(Supervisor *s, Slot *slot) {
 }
 
 static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
-        int r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
+        int r;
 
+        if (orphans_have(s->orphans, slot->next->metadata.uid))
+                return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
+        r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
         if (r >= 0)
-                r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false,
+                r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false, slot,
                                       &slot->life);
         if (r < 0)
                 return r;
@@ -436,10 +437,17 @@ static bool sweep_slots(Supervisor *s) {
 
 static int on_step(sd_event_source *source, void *userdata) {
         Supervisor *s = userdata;
+        uint64_t end = now_boottime_usec() + STEP_USEC;
 
-        for (Slot *slot = s->slots; slot; slot = slot->following)
-                if (slot->is_dirty)
-                        step_slot(s, slot);
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                if (!slot->is_dirty)
+                        continue;
+                if (now_boottime_usec() > end) { /* five hundred that begin at once take a while */
+                        schedule(s);
+                        break;
+                }
+                step_slot(s, slot);
+        }
         if (!sweep_slots(s))
                 remove_empty_groups(s);
         return 0;
