@@ -499,6 +499,7 @@ static void fill_shared_configs(Agent *agent) {
                 .seccomp = agent->seccomp,
                 .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
                 .missing_capabilities = agent->node.missing_capabilities,
+                .has_x32 = agent->node.has_x32,
                 .has_app_armor = agent->node.has_app_armor,
         };
         agent->sandbox_config = (SandboxConfig){

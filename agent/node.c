@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char *first_address(void) {
         struct ifaddrs *addresses, *a;
@@ -51,6 +53,22 @@ static uint64_t missing_capabilities(void) {
                     prctl(PR_CAPBSET_READ, i) != 1)
                         missing |= CAPABILITY_BIT(i);
         return missing;
+}
+
+/* Asked by a child, for a filter of ours may end who asks. */
+static bool has_x32(void) {
+#if defined(__x86_64__) && defined(__X32_SYSCALL_BIT)
+        pid_t pid = fork();
+        int status = -1;
+
+        if (pid == 0)
+                _exit(syscall(__X32_SYSCALL_BIT | SYS_getppid) > 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return status == 0;
+#else
+        return false;
+#endif
 }
 
 static bool has_app_armor(void) {
@@ -111,6 +129,7 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
         node.address = first_address();
         node.memory_capacity = (int64_t) info.totalram * info.mem_unit;
         node.missing_capabilities = missing_capabilities();
+        node.has_x32 = has_x32();
         node.has_app_armor = has_app_armor();
         node.oom_score_adj_min = least_oom_score_adj(node.missing_capabilities);
         node.n_cpus = (unsigned) MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);

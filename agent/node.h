@@ -14,6 +14,7 @@ typedef struct Node {
         int64_t memory_capacity; /* bytes */
         int oom_score_adj_min;   /* the least that we may set */
         uint64_t missing_capabilities; /* those that we do not have, as a mask */
+        bool has_x32;                  /* the kernel runs programs of that ABI */
         bool has_app_armor;            /* the kernel enforces it */
         unsigned n_cpus;
 } Node;

@@ -31,6 +31,7 @@ typedef struct BundleConfig {
         const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
         char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */
         uint64_t missing_capabilities; /* those that we do not have ourselves, as a mask */
+        bool has_x32;                  /* the kernel runs programs of that ABI */
         bool has_app_armor;            /* the kernel enforces it */
 } BundleConfig;
 

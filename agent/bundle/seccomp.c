@@ -179,27 +179,34 @@ static json_t *resolve_rules(const json_t *rules, uint64_t capabilities) {
 }
 
 /* Ours and those whose programs run beside it, as a 64 bit machine runs programs of 32. */
-static json_t *resolve_architectures(const json_t *root) {
-        json_t *listed = json_object_get(root, "architectures"), *entry;
-        size_t i;
+static json_t *our_architectures(const json_t *arch_map, bool x32) {
+        json_t *entry, *other, *result = NULL;
+        size_t i, j;
 
-        if (json_array_size(listed) > 0)
-                return json_incref(listed);
-        json_array_foreach(json_object_get(root, "archMap"), i, entry) {
-                json_t *name = json_object_get(entry, "architecture"), *result;
+        json_array_foreach(arch_map, i, entry) {
+                json_t *name = json_object_get(entry, "architecture");
 
-                if (!streq(strna(json_string_value(name)), SCMP_ARCHITECTURE))
+                if (result || !streq(strna(json_string_value(name)), SCMP_ARCHITECTURE))
                         continue;
                 result = json_pack("[O]", name);
-                json_array_extend(result, json_object_get(entry, "subArchitectures"));
-                return result;
+                json_array_foreach(json_object_get(entry, "subArchitectures"), j, other)
+                        if (x32 || !streq(strna(json_string_value(other)), "SCMP_ARCH_X32"))
+                                json_array_append(result, other);
         }
-        return NULL;
+        return result;
 }
 
-json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities) {
+static json_t *resolve_architectures(const json_t *root, bool x32) {
+        json_t *listed = json_object_get(root, "architectures");
+
+        return json_array_size(listed) > 0
+                       ? json_incref(listed)
+                       : our_architectures(json_object_get(root, "archMap"), x32);
+}
+
+json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32) {
         static const char *const keys[] = { "defaultAction", "defaultErrnoRet", "flags" };
-        json_t *result = json_object(), *architectures = resolve_architectures(profile->root);
+        json_t *result = json_object(), *architectures = resolve_architectures(profile->root, x32);
 
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
                 json_t *value = json_object_get(profile->root, keys[i]);

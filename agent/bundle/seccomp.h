@@ -23,9 +23,11 @@ int seccomp_profile_builtin(SeccompProfile **ret);
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile);
 DEFINE_CLEANUP(SeccompProfile *, seccomp_profile_free)
 
-/* What it means for a process that can never have other capabilities than these. The result shares
- * parts with the profile. NULL where memory ends. */
-json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities);
+/* What it means for a process that can never have other capabilities than these. Without 'x32' the
+ * rules are not made for that architecture, too: they would take a runtime some 10 ms on each
+ * start, for programs that the kernel does not run. The result shares parts with the profile. NULL
+ * where memory ends. */
+json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32);
 
 /* Our own profile, in the same format. NULL where memory ends. */
 json_t *seccomp_builtin(void);

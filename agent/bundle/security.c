@@ -219,8 +219,8 @@ static int resolve_seccomp(const RuntimeSpecInput *input, Security *security, Er
                 r = seccomp_profile_builtin(&own);
         if (r < 0)
                 return r;
-        security->seccomp =
-                seccomp_profile_resolve(own ? own : input->config->seccomp, security->capabilities);
+        security->seccomp = seccomp_profile_resolve(own ? own : input->config->seccomp,
+                                                    security->capabilities, input->config->has_x32);
         return security->seccomp ? 0 : -ENOMEM;
 }
 

@@ -34,7 +34,7 @@ static char *names(const char *rules, uint64_t capabilities) {
         REQUIRE(asprintf(&json, "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":[%s]}", rules) >
                 0);
         profile = profile_of(json);
-        resolved = seccomp_profile_resolve(profile, capabilities);
+        resolved = seccomp_profile_resolve(profile, capabilities, false);
         json_array_foreach(json_object_get(resolved, "syscalls"), i, rule) {
                 fprintf(out, "%s", i > 0 ? "," : "");
                 json_array_foreach(json_object_get(rule, "names"), j, name)
@@ -86,7 +86,7 @@ TEST(what_the_runtime_knows_is_handed_on_and_nothing_else)
                 "\"defaultErrno\":\"ENOSYS\",\"architectures\":[\"SCMP_ARCH_X86\"],\"syscalls\":[{"
                 "\"names\":[\"a\"],\"action\":\"SCMP_ACT_ALLOW\",\"args\":[],\"comment\":\"\","
                 "\"errnoRet\":1,\"errno\":\"EPERM\"}]}");
-        json_t *resolved = seccomp_profile_resolve(profile, 0);
+        json_t *resolved = seccomp_profile_resolve(profile, 0, false);
         cleanup_free char *text = json_dumps(resolved, JSON_COMPACT);
 
         EXPECT_STREQ(text, "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":38,"
@@ -94,6 +94,27 @@ TEST(what_the_runtime_knows_is_handed_on_and_nothing_else)
                            "\"action\":\"SCMP_ACT_ALLOW\",\"errnoRet\":1}]}");
         json_decref(resolved);
 }
+
+#ifdef __x86_64__
+TEST(an_architecture_that_the_kernel_does_not_run_gets_no_rules)
+{
+        cleanup_with(seccomp_profile_freep) SeccompProfile *profile = profile_of(
+                "{\"defaultAction\":\"x\",\"archMap\":[{\"architecture\":\"SCMP_ARCH_NONE\"},"
+                "{\"architecture\":\"SCMP_ARCH_X86_64\","
+                "\"subArchitectures\":[\"SCMP_ARCH_X86\",\"SCMP_ARCH_X32\"]}]}");
+
+        for (int x32 = 0; x32 <= 1; x32++) {
+                json_t *resolved = seccomp_profile_resolve(profile, 0, x32);
+                cleanup_free char *text =
+                        json_dumps(json_object_get(resolved, "architectures"), JSON_COMPACT);
+
+                EXPECT_STREQ(text,
+                             x32 ? "[\"SCMP_ARCH_X86_64\",\"SCMP_ARCH_X86\",\"SCMP_ARCH_X32\"]"
+                                 : "[\"SCMP_ARCH_X86_64\",\"SCMP_ARCH_X86\"]");
+                json_decref(resolved);
+        }
+}
+#endif
 
 /* The action of the last rule without arguments that names the call; NULL: none does. */
 static const char *action_for(const json_t *resolved, const char *call) {
@@ -130,10 +151,10 @@ TEST(our_own_profile_opens_with_capabilities_and_never_contradicts_itself)
         json_t *none, *all;
 
         REQUIRE(seccomp_profile_builtin(&profile) == 0);
-        none = seccomp_profile_resolve(profile, 0);
-        all = seccomp_profile_resolve(profile, CAPABILITIES_ALL);
+        none = seccomp_profile_resolve(profile, 0, false);
+        all = seccomp_profile_resolve(profile, CAPABILITIES_ALL, false);
         for (size_t i = 0; i < N_ELEMENTS(gated); i++) {
-                json_t *some = seccomp_profile_resolve(profile, gated[i].with);
+                json_t *some = seccomp_profile_resolve(profile, gated[i].with, false);
 
                 EXPECT_STREQ(action_for(none, gated[i].call), "SCMP_ACT_ERRNO");
                 EXPECT_STREQ(action_for(some, gated[i].call), "SCMP_ACT_ALLOW");
