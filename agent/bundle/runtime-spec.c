@@ -127,9 +127,11 @@ static bool is_mounted_by_user(const Container *container, const char *path) {
         return false;
 }
 
-/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. */
+/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. The
+ * kubelet's file can be written in any case, those of container engines not on a read-only root. */
 static void add_pod_files(const RuntimeSpecInput *input, json_t *mounts) {
         static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
+        bool read_only = input->container->security_context.read_only_root_filesystem;
 
         for (size_t i = 0; i < N_ELEMENTS(files); i++) {
                 cleanup_free char *source =
@@ -137,7 +139,8 @@ static void add_pod_files(const RuntimeSpecInput *input, json_t *mounts) {
 
                 if (source && access(source, F_OK) >= 0 &&
                     !is_mounted_by_user(input->container, files[i]))
-                        add_mount(mounts, files[i], "bind", source, "rbind,rprivate,rw");
+                        add_mount(mounts, files[i], "bind", source,
+                                  read_only && i > 0 ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
         }
 }
 

@@ -11,28 +11,33 @@ enum {
 };
 
 /* "net.ipv4.tcp_syncookies" and "net/ipv4/tcp_syncookies" are one: which of the two separates is
- * said by the first. In place. */
-static void name_to_path(char *name) {
+ * said by the first. NULL where memory ends. */
+static char *name_to_path(const char *name) {
         bool swap = name[strcspn(name, "./")] == '.';
+        char *path = strdup(name);
 
-        for (char *c = name; swap && *c; c++)
+        for (char *c = path; swap && c && *c; c++)
                 if (*c == '.')
                         *c = '/';
                 else if (*c == '/')
                         *c = '.';
+        return path;
 }
 
 static int apply_line(int sys_fd, char *line, Error *reterr) {
         char *value = strstr(line, " = ");
         cleanup_close int fd = -EBADF;
+        cleanup_free char *path = NULL;
         int r;
 
         if (!value)
                 return error_setf(reterr, EINVAL, "'%s' is no sysctl", line);
         *value = '\0';
         value += 3;
-        name_to_path(line);
-        fd = open_beneath(sys_fd, line, O_WRONLY, 0);
+        path = name_to_path(line);
+        if (!path)
+                return -ENOMEM;
+        fd = open_beneath(sys_fd, path, O_WRONLY, 0);
         r = fd < 0 ? fd : write_all(fd, value, strlen(value));
         if (r < 0)
                 return error_setf(reterr, -r, "cannot set the sysctl %s to '%s': %s", line, value,

@@ -145,9 +145,9 @@ def test_an_unprivileged_container_can_use_no_device_of_the_nodes(shared_node):
 
 
 def test_a_root_that_is_read_only_cannot_be_written(shared_node):
-    said = try_out(shared_node, "read-only", "echo x > /file && echo written; echo x > /dev/shm/file && echo shared",
-                   {"readOnlyRootFilesystem": True})
-    assert "written" not in said and "shared" in said
+    said = try_out(shared_node, "read-only", "echo x > /file && echo written; echo x > /dev/shm/file && echo shared; "
+                   "echo x > /etc/resolv.conf && echo resolved", {"readOnlyRootFilesystem": True})
+    assert "written" not in said and "resolved" not in said and "shared" in said
     assert "ro" in world.mount_at(shared_node.init("read-only"), "/")["options"]
 
 
@@ -296,6 +296,8 @@ def test_the_systems_classes_give_their_priority(shared_node):
     pod = shared_node.pod("critical")
     assert pod["spec"]["priority"] == 2000001000
     assert pod["spec"]["priorityClassName"] == "system-node-critical"
+    described = shared_node.cli("describe", "pod", "critical").stdout
+    assert "2000001000" in described and "system-node-critical" in described
     own = int(world.read("/proc/self/oom_score_adj"))
     adjust = int(world.read(f"/proc/{shared_node.init('critical')}/oom_score_adj"))
     assert adjust == (-997 if own_capabilities() & SYS_RESOURCE else max(own, -997))
