@@ -3,23 +3,14 @@
 /* Kubernetes' rules for the fields that we honour, as far as the tables do not hold them. A rule
  * names its field by its path; the place in the file is found by walking the tree along it. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 
 #define ANNOTATIONS_BYTES_MAX (256 * KIB)
-
-typedef struct Rules {
-        const Decoder *decoder;
-        const Node *root;
-        const DecodePath *path;
-        const Pod *pod;
-        Error *reterr;
-} Rules;
 
 /* One step of a path: "name", ".name", "[3]", "[key]". Moves the text on. */
 static const Node *step(const Node *node, const char **path) {
@@ -52,21 +43,26 @@ static const Node *locate(const Node *root, const char *path) {
         return node;
 }
 
-/* Adds place and path to the sentence that was said. Returns r. */
-static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
-static int at(const Rules *rules, int r, const char *format, ...) {
+int rules_vat(const Rules *rules, int r, const char *format, va_list ap) {
         char prefix[DECODE_PATH_SIZE], path[DECODE_PATH_SIZE];
         const Node *node;
-        va_list ap;
 
-        va_start(ap, format);
         (void) vsnprintf(path, sizeof(path), format, ap);
-        va_end(ap);
         node = locate(rules->root, path);
         decode_path_format(rules->path, prefix);
         return error_prefixf(rules->reterr, r, "%s:%" PRIu32 ":%" PRIu32 ": %s%s%s",
                              rules->decoder->file, node->line, node->column, prefix,
                              prefix[0] ? "." : "", path);
+}
+
+static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
+static int at(const Rules *rules, int r, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
 }
 
 static int check_labels(const Rules *rules) {
@@ -340,5 +336,7 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
                 r = check_volumes(&rules);
         for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
                 r = check_container(&rules, i);
+        if (r >= 0)
+                r = check_security(&rules);
         return r;
 }

@@ -5,6 +5,7 @@
  * states and its moves; what it does to the world goes through a ContainerDriver, which pod.c is in
  * production and a recorder in tests. */
 
+#include "agent/bundle/bundle.h"
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
 #include "agent/supervise/decide.h"
@@ -14,6 +15,10 @@
 #include <sys/types.h>
 
 typedef struct ContainerLife ContainerLife;
+
+/* run() says by it that what the pod asks for contradicts what is there: the reason is
+ * CreateContainerConfigError, where it is CreateContainerError else. */
+#define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
 
 /* What the machine asks of the world. Each may answer at once, by one of the functions below. */
 typedef struct ContainerDriver {
