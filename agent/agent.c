@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 
 #include "agent/bundle/bundle.h"
+#include "agent/bundle/seccomp.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
@@ -34,6 +35,7 @@ typedef struct Agent {
 
         Config config;
         Node node;
+        SeccompProfile *seccomp;
         BundleConfig bundle_config;
         SandboxConfig sandbox_config;
 
@@ -481,6 +483,24 @@ static int read_config(Agent *agent, const AgentOptions *options, Error *reterr)
         return 0;
 }
 
+/* What RuntimeDefault means: the profile that the configuration names, else the distribution's,
+ * else our own. */
+static int load_seccomp(Agent *agent, Error *reterr) {
+        const char *path = agent->config.mainstay.seccomp_profile;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (path && streq(path, "builtin"))
+                return seccomp_profile_builtin(&agent->seccomp);
+        if (path)
+                return seccomp_profile_load(AT_FDCWD, path, &agent->seccomp, reterr);
+        r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", &agent->seccomp,
+                                 &error);
+        if (r < 0 && r != -ENOENT)
+                log_warning("%s, using our own", error_message(&error, r));
+        return r < 0 ? seccomp_profile_builtin(&agent->seccomp) : 0;
+}
+
 static void fill_shared_configs(Agent *agent) {
         agent->bundle_config = (BundleConfig){
                 .run_dir = agent->run_dir,
@@ -496,6 +516,11 @@ static void fill_shared_configs(Agent *agent) {
                 .cpu_capacity_milli = (int64_t) agent->node.n_cpus * 1000,
                 .host_ip = agent->node.address,
                 .objects = { .find = find_object, .userdata = agent },
+                .seccomp = agent->seccomp,
+                .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
+                .missing_capabilities = agent->node.missing_capabilities,
+                .has_x32 = agent->node.has_x32,
+                .has_app_armor = agent->node.has_app_armor,
         };
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
@@ -594,6 +619,8 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
                 r = find_program("mainstay-image", &agent->image_helper_path);
         if (r >= 0)
                 r = build_loop(agent);
+        if (r >= 0)
+                r = load_seccomp(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
@@ -624,6 +651,7 @@ static void agent_done(Agent *agent) {
         sd_event_unref(agent->event);
         config_done(&agent->config);
         node_done(&agent->node);
+        seccomp_profile_free(agent->seccomp);
         strv_free(agent->told);
         close_fd(agent->lock_fd);
         free(agent->manifest_dir);

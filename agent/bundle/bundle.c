@@ -8,6 +8,7 @@
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/security.h"
 #include "agent/bundle/volumes.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -46,6 +47,19 @@ static int write_file(const char *directory, const char *name, const char *text,
         return 0;
 }
 
+/* Empty, for a mount to lie on; one that is there may have its mount already. */
+static int make_file(const char *directory, const char *name, Error *reterr) {
+        cleanup_free char *path = path_join(directory, name);
+        cleanup_close int fd = -EBADF;
+
+        if (!path)
+                return -ENOMEM;
+        fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return error_setf(reterr, errno, "cannot make %s: %s", path, strerror(errno));
+        return 0;
+}
+
 static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
                           Error *reterr) {
         CgroupValue values[CGROUP_VALUES_MAX];
@@ -72,6 +86,16 @@ static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char
         return 0;
 }
 
+/* As the kubelet does for a pod with fsGroup: the group may write, and what is made in there is the
+ * group's. An emptyDir starts empty, so its top is all there is to change. */
+static int give_to_group(const char *path, const OptionalInt *fs_group) {
+        if (!fs_group->is_set)
+                return chmod(path, 0777);
+        if (chown(path, (uid_t) -1, (gid_t) fs_group->value) < 0)
+                return -1;
+        return chmod(path, 02777);
+}
+
 static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
@@ -84,7 +108,7 @@ static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *re
                 r = make_directory(path, 0711, reterr);
                 if (r < 0)
                         return r;
-                if (chmod(path, 0777) < 0)
+                if (give_to_group(path, &pod->spec.security_context.fs_group) < 0)
                         return error_setf(reterr, errno, "cannot open %s to all: %s", path,
                                           strerror(errno));
         }
@@ -134,12 +158,14 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
         cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
         cleanup_free char *log_dir = pod_log_dir(config, pod);
-        cleanup_free char *fstab = pod_fstab(config, pod);
+        cleanup_free char *fstab = pod_fstab(config, pod), *sysctls = pod_sysctls(&pod->spec);
         int r;
 
-        if (!fstab)
+        if (!fstab || !sysctls)
                 return -ENOMEM;
-        r = make_directory(run_dir, 0700, reterr);
+        r = pod_check_sysctls(config, &pod->spec, reterr);
+        if (r >= 0)
+                r = make_directory(run_dir, 0700, reterr);
         if (r >= 0)
                 r = make_directory(state_dir, 0711, reterr);
         if (r >= 0)
@@ -152,6 +178,10 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
                 r = prepare_files(config, pod, reterr);
         if (r >= 0)
                 r = write_file(run_dir, "fstab", fstab, 0600, reterr);
+        if (r >= 0 && sysctls[0])
+                r = write_file(run_dir, "sysctls", sysctls, 0600, reterr);
+        if (r >= 0 && pod->spec.share_process_namespace)
+                r = make_file(run_dir, "pid-namespace", reterr);
         return r;
 }
 

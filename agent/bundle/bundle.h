@@ -12,7 +12,13 @@
 #include "agent/model/object.h"
 #include "common/error.h"
 
-/* What all bundles of an agent share. Strings are borrowed. */
+/* What the pod asks for contradicts its image or what it refers to: the kubelet's
+ * CreateContainerConfigError. */
+#define BUNDLE_CONFIG_ERROR EBADR
+
+typedef struct SeccompProfile SeccompProfile; /* agent/bundle/seccomp.h */
+
+/* What all bundles of an agent share. All that is pointed to is borrowed. */
 typedef struct BundleConfig {
         const char *run_dir;
         const char *state_dir;
@@ -20,11 +26,16 @@ typedef struct BundleConfig {
         const char *hostname;       /* what containers in the host's network see as HOSTNAME */
         const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
         int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
         int64_t pids_limit;         /* of a pod; < 0: none */
         int oom_score_adj_min;      /* the least that we may set */
-        int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
         const char *host_ip;        /* NULL: unknown */
         ObjectLookup objects;
+        const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
+        char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */
+        uint64_t missing_capabilities; /* those that we do not have ourselves, as a mask */
+        bool has_x32;                  /* the kernel runs programs of that ABI */
+        bool has_app_armor;            /* the kernel enforces it */
 } BundleConfig;
 
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and
@@ -46,7 +57,7 @@ typedef struct Bundle {
 } Bundle;
 
 /* Writes the bundle of one attempt. 'sandbox_pid' is the shim, whose namespaces the container
- * joins. -ENODATA: a variable refers to what is not there (CreateContainerConfigError). */
+ * joins. -BUNDLE_CONFIG_ERROR, or another -errno. */
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
                              unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
                              Error *reterr);

@@ -18,7 +18,7 @@ typedef struct RuntimeSpecInput {
 
 /* The text of config.json, freed by the caller; or -errno and the sentence that belongs to
  * Kubernetes' CreateContainerError, as where neither the pod nor the image names a command;
- * -ENODATA: to CreateContainerConfigError, see container_variables(). */
+ * -BUNDLE_CONFIG_ERROR: to CreateContainerConfigError, see container_variables(). */
 int runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr);
 
 /* What runs, by Kubernetes' rule: command replaces the image's entrypoint and its command; args
@@ -29,7 +29,8 @@ int container_argv(const Container *container, const Image *image, char *const *
                    Error *reterr);
 
 /* The variables that the pod gives: envFrom, then env, in which $(NAME) refers to what stands
- * before. -ENODATA with the kubelet's sentence where what one refers to is not there. */
+ * before. -BUNDLE_CONFIG_ERROR with the kubelet's sentence where what one refers to is not there.
+ */
 int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
                         char ***ret, Error *reterr);
 

@@ -22,7 +22,7 @@ static int check_value(const Variables *v, const DataObject *object, const Objec
         json_t *text = memchr(value->bytes, '\0', value->length) ? NULL : json_string(value->bytes);
 
         if (!text)
-                return error_setf(v->reterr, ENODATA,
+                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
                                   "the value of %s in %s %s/%s is no UTF-8 text and cannot be a "
                                   "variable",
                                   value->key, object_kind_names[object->kind],
@@ -31,14 +31,14 @@ static int check_value(const Variables *v, const DataObject *object, const Objec
         return 0;
 }
 
-/* 1, or 0 where it is not there and need not be. What is missing is -ENODATA. */
+/* 1, or 0 where it is not there and need not be. What is missing is -BUNDLE_CONFIG_ERROR. */
 static int find_object(const Variables *v, ObjectKind kind, const char *name, bool optional,
                        const DataObject **ret) {
         int r = object_lookup(&v->config->objects, kind, v->pod->metadata.namespace, name, ret,
                               optional ? NULL : v->reterr);
 
         if (r == -ENOENT)
-                return optional ? 0 : -ENODATA;
+                return optional ? 0 : -BUNDLE_CONFIG_ERROR;
         return r < 0 ? r : 1;
 }
 
@@ -53,7 +53,7 @@ static int add_from(Variables *v, ObjectKind kind, const EnvSource *source, cons
                 if (value->is_binary)
                         continue;
                 if (check_value(v, object, value) < 0)
-                        return -ENODATA;
+                        return -BUNDLE_CONFIG_ERROR;
                 if (asprintf(&name, "%s%s", strna(prefix), value->key) < 0) {
                         name = NULL;
                         return -ENOMEM;
@@ -76,9 +76,10 @@ static int find_key(Variables *v, ObjectKind kind, const KeySelector *selector, 
         if (!value || value->is_binary) {
                 if (selector->optional)
                         return 0;
-                return error_setf(v->reterr, ENODATA, "couldn't find key %s in %s %s/%s",
-                                  selector->key, object_kind_names[kind],
-                                  object->metadata.namespace, object->metadata.name);
+                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
+                                  "couldn't find key %s in %s %s/%s", selector->key,
+                                  object_kind_names[kind], object->metadata.namespace,
+                                  object->metadata.name);
         }
         r = check_value(v, object, value);
         if (r < 0)

@@ -104,7 +104,8 @@ static mode_t default_mode(const Volume *volume) {
 
 int volume_payload(const BundleConfig *config, const Pod *pod, const Volume *volume, Payload *ret,
                    Error *reterr) {
-        Payload payload = { .group = -1 };
+        const OptionalInt *fs_group = &pod->spec.security_context.fs_group;
+        Payload payload = { .group = fs_group->is_set ? fs_group->value : -1 };
         const Gathering gathering = { config, pod, default_mode(volume), &payload, reterr };
         int r;
 

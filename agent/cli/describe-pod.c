@@ -106,12 +106,15 @@ static void write_head(FILE *out, const json_t *pod) {
         const char *node = json_text(pod, "spec", "nodeName");
         const char *account = json_text(pod, "spec", "serviceAccountName");
         const json_t *priority = json_at(pod, "spec", "priority");
+        const char *class_name = json_string_value(json_at(pod, "spec", "priorityClassName"));
         const json_t *start = json_at(pod, "status", "startTime");
 
         fprintf(out, "Name:\t%s\n", strna(json_text(pod, "metadata", "name")));
         fprintf(out, "Namespace:\t%s\n", strna(json_text(pod, "metadata", "namespace")));
         if (priority)
                 fprintf(out, "Priority:\t%lld\n", (long long) json_integer_value(priority));
+        if (class_name)
+                fprintf(out, "Priority Class Name:\t%s\n", class_name);
         if (account)
                 fprintf(out, "Service Account:\t%s\n", account);
         if (node)

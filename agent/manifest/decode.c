@@ -111,6 +111,15 @@ static int decode_bool(Decoder *d, const Field *field, const Node *node, const D
         return 0;
 }
 
+static int decode_optional_bool(Decoder *d, const Field *field, const Node *node,
+                                const DecodePath *path, void *at) {
+        OptionalBool *value = at;
+        int r = decode_bool(d, field, node, path, &value->value);
+
+        value->is_set = r >= 0;
+        return r;
+}
+
 static int read_int(const Decoder *d, const Field *field, const Node *node, OptionalInt *ret) {
         int64_t value;
 
@@ -181,6 +190,39 @@ static int expect_sequence(const Decoder *d, const Node *node, const DecodePath 
         if (node->kind == NODE_SEQUENCE)
                 return 0;
         return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
+}
+
+/* A list of a length that nobody writes by hand. */
+static int expect_list(const Decoder *d, const Node *node, const DecodePath *path) {
+        int r = expect_sequence(d, node, path);
+
+        if (r < 0 || node->n <= DECODE_LIST_MAX)
+                return r;
+        r = error_setf(d->reterr, EINVAL, "must have at most %d items, not %" PRIu32,
+                       DECODE_LIST_MAX, node->n);
+        return decode_error_at(d, node, path, r);
+}
+
+static int decode_ints(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                       void *at) {
+        IntList *list = at;
+        int r = expect_list(d, node, path);
+
+        if (r < 0 || node->n == 0)
+                return r;
+        list->items = calloc(node->n, sizeof(*list->items));
+        if (!list->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < node->n; i++) {
+                const DecodePath item = { .parent = path, .index = i };
+                OptionalInt number = { 0 };
+
+                r = decode_int(d, field, node->items[i], &item, &number);
+                if (r < 0)
+                        return r;
+                list->items[list->n++] = number.value;
+        }
+        return 0;
 }
 
 static int expect_mapping(const Decoder *d, const Node *node, const DecodePath *path) {
@@ -284,15 +326,10 @@ static int decode_optional(Decoder *d, const Field *field, const Node *node, con
 static int decode_list(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                        void *at) {
         List list = { 0 };
-        int r = expect_sequence(d, node, path);
+        int r = expect_list(d, node, path);
 
         if (r < 0 || node->n == 0)
                 return r;
-        if (node->n > DECODE_LIST_MAX) {
-                r = error_setf(d->reterr, EINVAL, "must have at most %d items, not %" PRIu32,
-                               DECODE_LIST_MAX, node->n);
-                return decode_error_at(d, node, path, r);
-        }
         list.items = calloc(node->n, field->schema->size);
         if (!list.items)
                 return -ENOMEM;
@@ -347,7 +384,9 @@ typedef int (*decode_field_t)(Decoder *d, const Field *field, const Node *node,
 static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_STRING] = decode_string,
         [FIELD_BOOL] = decode_bool,
+        [FIELD_OPTIONAL_BOOL] = decode_optional_bool,
         [FIELD_INT] = decode_int,
+        [FIELD_INTS] = decode_ints,
         [FIELD_QUANTITY] = decode_quantity,
         [FIELD_ENUM] = decode_enum,
         [FIELD_STRINGS] = decode_strings,

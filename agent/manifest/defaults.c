@@ -101,6 +101,11 @@ int pod_set_defaults(Pod *pod) {
                 };
         for (size_t i = 0; i < spec->volumes.n; i++)
                 volume_set_defaults(&spec->volumes.items[i]);
+        if (spec->priority_class_name && !spec->priority.is_set)
+                spec->priority = (OptionalInt){
+                        .is_set = true,
+                        .value = system_priority(spec->priority_class_name),
+                };
         for (size_t i = 0; i < spec->containers.n; i++) {
                 int r = container_set_defaults(&spec->containers.items[i], spec->host_network);
                 if (r < 0)

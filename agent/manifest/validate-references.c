@@ -258,11 +258,6 @@ int check_data_volume(const Rules *rules, size_t i) {
 
 /* ---- mounts ---- */
 
-/* A mount that the container makes would appear on the node. */
-static bool is_privileged(const Container *container) {
-        return false; /* a securityContext is refused as a whole so far */
-}
-
 static int check_recursive_read_only(const Rules *rules, const VolumeMount *mount,
                                      const char *path) {
         char where[DECODE_PATH_SIZE];
@@ -289,8 +284,9 @@ int check_mount_options(const Rules *rules, size_t i, size_t j) {
                 (void) snprintf(where, sizeof(where), "%s.subPathExpr", path);
                 return broken(rules, where, "subPathExpr and subPath are mutually exclusive");
         }
+        /* A mount that the container makes appears on the node. */
         if (mount->mount_propagation == MOUNT_PROPAGATION_BIDIRECTIONAL &&
-            !is_privileged(container)) {
+            !container->security_context.privileged) {
                 (void) snprintf(where, sizeof(where), "%s.mountPropagation", path);
                 return broken(rules, where,
                               "Bidirectional mount propagation is available only to privileged "

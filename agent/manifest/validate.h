@@ -20,6 +20,8 @@ typedef struct Rules {
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
 
+/* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
+int check_security(const Rules *rules);
 /* env and envFrom: sources, references, what is spelled in their paths. */
 int check_environment(const Rules *rules, size_t i);
 

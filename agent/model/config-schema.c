@@ -9,6 +9,7 @@
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
+#include "agent/model/sysctl.h"
 #include "common/clock.h"
 
 #include <errno.h>
@@ -53,6 +54,10 @@ static int check_restart_period(const char *value, Error *reterr) {
         return 0;
 }
 
+static int check_seccomp_profile(const char *value, Error *reterr) {
+        return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
+}
+
 /* clang-format off */
 static const Field crash_loop_back_off_fields[] = {
         FIELD("maxContainerRestartPeriod", STRING, CrashLoopBackOffConfig,
@@ -63,6 +68,8 @@ static const Schema crash_loop_back_off_schema =
 
 static const Field mainstay_fields[] = {
         FIELD("runtime", STRING, MainstayConfig, runtime),
+        FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
+              .check = check_seccomp_profile),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
 
@@ -171,7 +178,8 @@ static const Field config_fields[] = {
         REFUSED("systemReservedCgroup"),
         REFUSED("kubeReservedCgroup"),
         REFUSED("enforceNodeAllocatable"),
-        REFUSED("allowedUnsafeSysctls"),
+        FIELD("allowedUnsafeSysctls", STRINGS, Config, allowed_unsafe_sysctls,
+              .check = check_sysctl_pattern),
         REFUSED("defaultPodSysctls"),
         REFUSED("volumePluginDir"),
         REFUSED("providerID"),

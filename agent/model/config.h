@@ -13,7 +13,9 @@ typedef struct CrashLoopBackOffConfig {
 
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
-        char *runtime; /* the OCI runtime: a path or a name, "runc" */
+        char *runtime;         /* the OCI runtime: a path or a name, "runc" */
+        char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
+                                  ours */
 } MainstayConfig;
 
 typedef struct Config {
@@ -23,6 +25,7 @@ typedef struct Config {
         char *container_log_max_size;        /* quantity, "10Mi" */
         OptionalInt container_log_max_files; /* 5 */
         OptionalInt pod_pids_limit;          /* -1: none */
+        char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         CrashLoopBackOffConfig crash_loop_back_off;
         MainstayConfig mainstay;
 

@@ -7,6 +7,7 @@
 
 enum {
         PORT_NAME_MAX = 15,
+        APP_ARMOR_NAME_MAX = 4095,
         LABEL_VALUE_MAX = 63,
 };
 
@@ -237,4 +238,32 @@ int check_file_path(const char *value, Error *reterr) {
         if (strncmp(value, "..", 2) == 0)
                 return refuse(value, "not begin with '..'", reterr);
         return check_descending_path(value, reterr);
+}
+
+int check_app_armor_name(const char *value, Error *reterr) {
+        size_t n = strlen(value);
+
+        if (n > APP_ARMOR_NAME_MAX)
+                return refuse_length(value, APP_ARMOR_NAME_MAX, reterr);
+        if (n > 0 && (isspace((unsigned char) value[0]) || isspace((unsigned char) value[n - 1])))
+                return refuse(value, "not be padded with whitespace", reterr);
+        return 0;
+}
+
+/* Parts of a-z, 0-9, '-' and '_' that begin and end alphanumerically, with '.' or '/' between. */
+int check_sysctl_name(const char *value, Error *reterr) {
+        const char *part = value;
+        size_t n;
+
+        if (strlen(value) > DNS_SUBDOMAIN_MAX)
+                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        for (;; part += n + 1) {
+                n = strspn(part, "abcdefghijklmnopqrstuvwxyz0123456789-_");
+                if (n == 0 || strchr("-_", part[0]) || strchr("-_", part[n - 1]) ||
+                    !strchr("./", part[n]))
+                        return refuse(value, "be the name of a sysctl, such as kernel.shmmax",
+                                      reterr);
+                if (!part[n])
+                        return 0;
+        }
 }

@@ -93,6 +93,21 @@ bool pod_spec_equal(const PodSpec *a, const PodSpec *b) {
         return schema_equal(&pod_spec_schema, a, b);
 }
 
+int64_t system_priority(const char *class_name) {
+        static const struct {
+                const char *name;
+                int64_t priority;
+        } classes[] = {
+                { "system-cluster-critical", 2000000000 },
+                { "system-node-critical", 2000001000 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(classes); i++)
+                if (streq(classes[i].name, class_name))
+                        return classes[i].priority;
+        return 0;
+}
+
 const Container *pod_find_container(const Pod *pod, const char *name) {
         for (size_t i = 0; i < pod->spec.containers.n; i++)
                 if (streq(pod->spec.containers.items[i].name, name))

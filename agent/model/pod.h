@@ -7,23 +7,8 @@
  * Names follow the API, in snake case. Every struct here has a Schema (model/schema.h): a table of
  * its fields by which it is read, written, compared and freed. A zeroed struct is an empty one. */
 
-#include "common/macros.h"
-
-#include <stdint.h>
-
-/* A list is a pointer and a count; all lists have the layout of List. */
-#define LIST_OF(type)        \
-        struct {             \
-                type *items; \
-                size_t n;    \
-        }
-
-typedef LIST_OF(void) List;
-
-typedef struct OptionalInt {
-        bool is_set;
-        int64_t value;
-} OptionalInt;
+#include "agent/model/security.h"
+#include "agent/model/values.h"
 
 /* A resource.Quantity. Unset where text is NULL. Values are rounded up and saturate at INT64_MAX.
  */
@@ -207,6 +192,7 @@ typedef struct Container {
         LIST_OF(VolumeMount) volume_mounts;
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
+        SecurityContext security_context;
 } Container;
 
 typedef struct HostPathVolumeSource {
@@ -278,6 +264,12 @@ typedef struct PodSpec {
         OptionalInt termination_grace_period_seconds;
         char *node_name;
         bool host_network;
+        bool host_pid;
+        bool host_ipc;
+        bool share_process_namespace;
+        PodSecurityContext security_context;
+        char *priority_class_name;
+        OptionalInt priority; /* defaulted from the class */
 } PodSpec;
 
 typedef struct ObjectMeta {
@@ -300,6 +292,9 @@ DEFINE_CLEANUP(Pod *, pod_free)
 
 /* True where both specs mean the same; labels and annotations are not looked at. */
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
+
+/* The priority that a class of the system's gives; 0 for a class that is none. */
+int64_t system_priority(const char *class_name);
 
 /* The container of that name, or NULL. */
 const Container *pod_find_container(const Pod *pod, const char *name);

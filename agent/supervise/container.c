@@ -104,7 +104,6 @@ static const char *const event_names[N_EVENTS] = {
 /* clang-format on */
 
 static void handle(ContainerLife *c, Event event);
-static void set_waiting(ContainerLife *c, const char *reason, const char *message);
 
 static void enter_idle(ContainerLife *c) {
 }
@@ -125,13 +124,8 @@ static void enter_queued(ContainerLife *c) {
         c->driver->ask_turn(c->userdata);
 }
 
-/* It can only come with a manifest, and then container_retry_references() is called. */
-static void wait_for_reference(ContainerLife *c, const char *message) {
-        set_waiting(c, "CreateContainerConfigError", message);
-        c->retry_delay_usec = c->back_off->max_usec;
-        handle(c, EVENT_START_FAILED);
-        c->waits_for_reference = true;
-}
+static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
+                         const char *message);
 
 static void enter_creating(ContainerLife *c) {
         cleanup_error Error error = ERROR_NULL;
@@ -143,11 +137,12 @@ static void enter_creating(ContainerLife *c) {
                 c->attempt_is_used = true;
                 return;
         }
-        if (r == -ENODATA)
-                wait_for_reference(c, error_message(&error, r));
-        else
-                container_on_start_failed(c, c->attempt, /* by_runtime= */ false,
-                                          error_message(&error, r));
+        start_failed(c, /* by_runtime= */ false,
+                     r == -CONTAINER_CONFIG_ERROR ? "CreateContainerConfigError"
+                                                  : "CreateContainerError",
+                     error_message(&error, r));
+        /* What it refers to may come with a manifest. */
+        c->waits_for_reference = r == -CONTAINER_CONFIG_ERROR && c->state == LIFE_BACK_OFF;
 }
 
 /* Removes what earlier attempts left; with 'and_present' the present one has ended too. */
@@ -365,14 +360,12 @@ static void record_end(ContainerLife *c, const ContainerExit *end, const char *r
 
 /* What the runtime refuses will never run by itself: StartError and 128, as container engines say
  * it. */
-void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
-                               const char *message) {
+static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
+                         const char *message) {
         uint64_t now = now_realtime_usec();
         ContainerExit end = { .exit_code = 128, .started_at = now, .finished_at = now };
         RestartDecision decision;
 
-        if (attempt != c->attempt || !states[c->state].may_fail_to_start)
-                return;
         if (by_runtime)
                 record_end(c, &end, "StartError", message);
         decision = restart_decide(by_runtime ? c->policy : RESTART_POLICY_ALWAYS, end.exit_code, 0,
@@ -386,8 +379,15 @@ void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runti
          * lost. */
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
-        set_waiting(c, by_runtime ? "RunContainerError" : "CreateContainerError", message);
+        set_waiting(c, reason, message);
         handle(c, EVENT_START_FAILED);
+}
+
+void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
+                               const char *message) {
+        if (attempt == c->attempt && states[c->state].may_fail_to_start)
+                start_failed(c, by_runtime,
+                             by_runtime ? "RunContainerError" : "CreateContainerError", message);
 }
 
 static void say_back_off(ContainerLife *c, uint64_t delay_usec) {

@@ -5,6 +5,7 @@
  * states and its moves; what it does to the world goes through a ContainerDriver, which pod.c is in
  * production and a recorder in tests. */
 
+#include "agent/bundle/bundle.h"
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
 #include "agent/supervise/decide.h"
@@ -15,6 +16,10 @@
 
 typedef struct ContainerLife ContainerLife;
 
+/* run() says by it that what the pod asks for contradicts what is there: the reason is
+ * CreateContainerConfigError, where it is CreateContainerError else. */
+#define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
+
 /* What the machine asks of the world. Each may answer at once, by one of the functions below. */
 typedef struct ContainerDriver {
         void (*get_image)(void *userdata);  /* → container_on_image_ready / _failed */
@@ -22,8 +27,7 @@ typedef struct ContainerDriver {
         void (*ask_turn)(void *userdata);   /* → container_on_turn */
         void (*leave_turn)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
-                   Error *reterr); /* → container_on_started / …; -ENODATA: what it refers to is not
-                                    * there */
+                   Error *reterr); /* → container_on_started / …; -CONTAINER_CONFIG_ERROR */
         void (*stop)(void *userdata, unsigned attempt);         /* → container_on_exited */
         void (*remove)(void *userdata, unsigned attempt);       /* its remains, in its own time */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_on_retry */

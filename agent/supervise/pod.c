@@ -351,7 +351,7 @@ static int start_sandbox(PodLife *life, Error *reterr) {
 
         if (r < 0)
                 return r;
-        return sandbox_start(life->sandbox, life->pod->spec.host_network, /* host_ipc= */ false,
+        return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,
                              reterr);
 }
 

@@ -34,6 +34,7 @@ typedef struct Slot {
         bool is_dirty;
         bool was_told;
         sd_event_source *retry_timer;
+        char *trouble; /* why 'next' cannot begin, as it was logged */
         struct Slot *following;
 } Slot;
 
@@ -118,6 +119,7 @@ static void slot_free(Slot *slot) {
         pod_free(slot->next);
         free(slot->next_file);
         sd_event_source_disable_unref(slot->retry_timer);
+        free(slot->trouble);
         free(slot->description);
         free(slot->key);
         free(slot);
@@ -390,17 +392,27 @@ static int on_begin_retry(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
+/* NULL: none. Each is said once, not at each try. */
+static void set_trouble(Slot *slot, const char *trouble) {
+        if (streq_ptr(slot->trouble, trouble))
+                return;
+        free(slot->trouble);
+        slot->trouble = trouble ? strdup(trouble) : NULL;
+        if (trouble)
+                log_error("Cannot begin pod '%s', trying again every %us: %s", slot->description,
+                          (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), trouble);
+}
+
 static void begin_or_retry(Supervisor *s, Slot *slot) {
         cleanup_error Error error = ERROR_NULL;
         int r = begin_life(s, slot, &error);
 
         slot->retry_timer = sd_event_source_disable_unref(slot->retry_timer);
-        if (r >= 0)
-                return;
-        log_error("Cannot begin pod '%s', trying again in %us: %s", slot->description,
-                  (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), error_message(&error, r));
-        (void) sd_event_add_time_relative(s->context.event, &slot->retry_timer, CLOCK_BOOTTIME,
-                                          BEGIN_RETRY_USEC, 0, on_begin_retry, slot);
+        set_trouble(slot, r < 0 ? error_message(&error, r) : NULL);
+        if (r < 0)
+                (void) sd_event_add_time_relative(s->context.event, &slot->retry_timer,
+                                                  CLOCK_BOOTTIME, BEGIN_RETRY_USEC, 0,
+                                                  on_begin_retry, slot);
 }
 
 static void step_slot(Supervisor *s, Slot *slot) {

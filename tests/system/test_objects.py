@@ -146,6 +146,16 @@ def test_items_choose_names_and_modes_and_a_secret_stays_off_the_disk(node):
     assert not os.path.exists(f"{node.state}/pods/{uid}/volumes")
 
 
+def test_a_secret_is_readable_for_the_group_of_its_pod(node):
+    node.drop(secret("secret", {"key": "1"}))
+    pod = volume_pod("group", {"secret": {"secretName": "secret", "defaultMode": 0o400}})
+    pod["spec"]["securityContext"] = {"fsGroup": 4711, "runAsUser": 1000}
+    pod["spec"]["containers"][0]["command"][2] = "cat /v/key; " + specs.IDLE
+    node.launch(pod)
+    world.wait(lambda: node.logged("group") == ["1"], "the container can read it")
+    assert os.stat(seen(node, "group", "/key")).st_gid == 4711 and mode(seen(node, "group", "/key")) == 0o440
+
+
 def test_a_volume_follows_its_object_without_a_restart(node):
     node.drop(config_map("map", {"kept": "1", "gone": "g", "dir": "d"}))
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))
@@ -317,6 +327,22 @@ def test_mounts_of_the_host_arrive_where_they_shall(node, propagation, arrives):
         with open(f"{shared}/inner/file", "w", encoding="utf-8") as file:
             file.write("x")
         assert os.path.exists(seen(node, "sees", "/inner/file")) == arrives
+    finally:
+        world.run("umount", "--recursive", shared)
+
+
+def test_a_privileged_container_mounts_for_the_host(node):
+    shared = f"{node.data}/shared"
+    os.makedirs(f"{shared}/inner")
+    world.run("mount", "--bind", shared, shared)
+    try:
+        world.run("mount", "--make-shared", shared)
+        node.launch(specs.pod("mounts", specs.container(
+            script="mount -t tmpfs tmpfs /v/inner && echo x > /v/inner/file; " + specs.IDLE,
+            securityContext={"privileged": True},
+            volumeMounts=[specs.mount("v", "/v", mountPropagation="Bidirectional")]),
+            volumes=[specs.host_path("v", shared)]))
+        world.wait(lambda: os.path.exists(f"{shared}/inner/file"), "the host sees the container's mount")
     finally:
         world.run("umount", "--recursive", shared)
 

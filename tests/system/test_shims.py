@@ -105,6 +105,16 @@ def test_shims_whose_directory_was_removed_are_replaced_and_not_left(node):
     assert len(node.shims()) == 2
 
 
+def test_a_pod_whose_directory_was_removed_under_it_gets_another_shim(node):
+    node.launch(specs.pod("web"))
+    pid = node.init("web")
+    shutil.rmtree(f"{node.run}/pods")
+    world.kill_all([pid])
+    node.wait_restarts("web", 1)
+    assert "run-time directory" in node.said()
+    assert len(node.shims()) == 1
+
+
 def test_the_last_two_logs_are_kept_however_shims_and_agents_die(node):
     node.launch(specs.pod("web"))
     for i in range(3):

@@ -54,6 +54,16 @@ static Image image = {
         .n_groups = N_ELEMENTS(image_groups),
 };
 
+/* The rules of a system call filter are tested by themselves. */
+static void shorten_filter(json_t *section) {
+        json_t *filter = json_object_get(section, "seccomp");
+
+        if (filter) {
+                EXPECT(json_array_size(json_object_get(filter, "syscalls")) > 0);
+                json_object_set_new(filter, "syscalls", json_array());
+        }
+}
+
 static void put_container(FILE *out, const Pod *pod, const Container *container,
                           int cgroup_version) {
         cleanup_free char *text = NULL, *pretty = NULL;
@@ -75,6 +85,7 @@ static void put_container(FILE *out, const Pod *pod, const Container *container,
         }
         document = json_loads(text, 0, NULL);
         REQUIRE(document);
+        shorten_filter(json_object_get(document, "linux"));
         pretty = json_dumps(document, JSON_INDENT(2));
         json_decref(document);
         fprintf(out, "# %s on cgroup v%d\n%s\n", container->name, cgroup_version, pretty);
