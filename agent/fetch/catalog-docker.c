@@ -6,6 +6,7 @@
 
 #include "agent/fetch/catalog.h"
 #include "agent/fetch/document.h"
+#include "agent/fetch/sentence.h"
 #include "common/strv.h"
 
 /* The file is called by its digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
@@ -96,7 +97,7 @@ static int add_item(Catalog *catalog, const json_t *item, bool names_only, Error
                 return r;
         }
         if (r < 0) {
-                image.refusal = strdup(error_message(&error, r));
+                image.refusal = sentence_format(&error, r);
                 if (r == -ENOMEM || !image.refusal) {
                         catalog_image_done(&image);
                         return -ENOMEM;
