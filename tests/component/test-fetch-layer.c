@@ -569,6 +569,40 @@ TEST(a_hard_link_to_a_file_below_copies_it)
         stack_done(&stack);
 }
 
+TEST(a_copied_file_keeps_its_holes)
+{
+        static const char *const places[] = { "here", "there" };
+        cleanup_with(stack_done) Stack stack = { 0 };
+        const off_t size = (off_t) 64 << 30;
+        cleanup_close int fd = -EBADF;
+
+        EXPECT_EQ(unpack(&stack, (TarEntry[]){ { .name = "here", .data = "start" }, { 0 } }, NULL),
+                  0);
+        fd = openat(stack.fds[0], "here", O_RDWR | O_CLOEXEC);
+        REQUIRE(fd >= 0);
+        REQUIRE(ftruncate(fd, size) >= 0);
+        REQUIRE(pwrite(fd, "end", 3, size - 3) == 3);
+        EXPECT_EQ(unpack(&stack,
+                         (TarEntry[]){ { .name = "there", .type = '1', .link = "here" }, { 0 } },
+                         NULL),
+                  0);
+        for (size_t i = 0; i < N_ELEMENTS(places); i++) {
+                struct stat st;
+                char text[6] = "";
+                int file = openat(stack.fds[1 - i], places[i], O_RDONLY | O_CLOEXEC);
+
+                REQUIRE(file >= 0);
+                REQUIRE(fstat(file, &st) >= 0);
+                EXPECT_EQ(st.st_size, size);
+                EXPECT(st.st_blocks <= 256);
+                EXPECT_EQ(pread(file, text, 5, 0), 5);
+                EXPECT_STREQ(text, "start");
+                EXPECT_EQ(pread(file, text, 5, size - 5), 5);
+                EXPECT(memcmp(text, "\0\0end", 5) == 0);
+                close_fd(file);
+        }
+}
+
 TEST(a_hard_link_to_what_was_hidden_is_refused)
 {
         cleanup_error Error error = ERROR_NULL;
