@@ -393,6 +393,25 @@ TEST(names_without_end_are_refused)
         stack_done(&stack);
 }
 
+TEST(links_lead_no_deeper_than_names)
+{
+        cleanup_with(stack_done) Stack stack = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        char path[600] = "", pax[3][700];
+        TarEntry entries[4] = { 0 };
+
+        for (size_t i = 0; i < 200; i++)
+                memcpy(path + strlen(path), i > 0 ? "/a" : "a", i > 0 ? 3 : 2);
+        (void) snprintf(pax[0], sizeof(pax[0]), "path=%s", path);
+        (void) snprintf(pax[1], sizeof(pax[1]), "linkpath=%s", path);
+        (void) snprintf(pax[2], sizeof(pax[2]), "path=link/%s", path);
+        entries[0] = (TarEntry){ .name = "a", .type = '5', .pax = pax[0] };
+        entries[1] = (TarEntry){ .name = "link", .type = '2', .link = "a", .pax = pax[1] };
+        entries[2] = (TarEntry){ .name = "link", .type = '5', .pax = pax[2] };
+        EXPECT_EQ(unpack(&stack, entries, &error), -ENAMETOOLONG);
+        EXPECT(error.message && strstr(error.message, "lies in more than 256 directories"));
+}
+
 TEST(bytes_of_names_are_kept_as_they_are)
 {
         Stack stack = { 0 };
