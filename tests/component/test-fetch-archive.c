@@ -424,6 +424,42 @@ TEST(what_strangers_wrote_is_quoted_on_one_line_of_utf8)
         }
 }
 
+/* A document of a megabyte must not keep the machine busy for minutes. */
+TEST(lists_without_end_are_refused)
+{
+        static const struct {
+                const char *start, *item, *end, *part;
+                size_t n;
+        } cases[] = {
+                { "[{}", ",{\"Config\":\"c\"}", "]", "more than 256 images", 5000 },
+                { "[{\"Config\":\"c\",\"Layers\":[\"\"", ",\"\"", "]}]", "'Layers' is too long",
+                  300000 },
+                { "[{\"Config\":\"c\",\"RepoTags\":[\"\"", ",\"\"", "]}]", "'RepoTags' is too long",
+                  300000 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *archive = in_test_directory("image.tar");
+                size_t start = strlen(cases[i].start), item = strlen(cases[i].item);
+                size_t length = start + cases[i].n * item + strlen(cases[i].end);
+                cleanup_free char *text = malloc(length + 1);
+                Tar tar;
+
+                REQUIRE(text);
+                memcpy(text, cases[i].start, start + 1);
+                for (size_t j = 0; j < cases[i].n; j++)
+                        memcpy(text + start + j * item, cases[i].item, item);
+                memcpy(text + start + cases[i].n * item, cases[i].end, strlen(cases[i].end) + 1);
+                tar = tar_of((TarEntry[]){ { .name = "manifest.json", .data = text }, { 0 } });
+                write_file(archive, tar.data, tar.length);
+                tar_done(&tar);
+                if (index_archive(archive) == 0)
+                        EXPECT(strstr(output, cases[i].part));
+                else
+                        expect_sentence(cases[i].part, cases[i].part);
+        }
+}
+
 TEST(an_index_of_several_platforms_gives_this_machines)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *list = NULL, *index = NULL;
