@@ -75,6 +75,7 @@ struct ImageStore {
         Job *jobs; /* oldest first */
         ImageRequest *requests;
         Child *sweeper;
+        bool sweep_again; /* something was left behind the sweeper's back */
         sd_event_source *doorbell;
         sd_event_source *work;
 };
@@ -210,6 +211,38 @@ static void answer_requests_of(ImageStore *store, const Job *job, int r, const E
         }
 }
 
+static int start_sweeper(ImageStore *store);
+
+static void on_swept(const ChildResult *result, void *userdata) {
+        ImageStore *store = userdata;
+
+        store->sweeper = NULL;
+        if (store->sweep_again)
+                (void) start_sweeper(store);
+}
+
+/* Removing gigabytes takes a while; it is no more our own work than writing them. */
+static int start_sweeper(ImageStore *store) {
+        cleanup_free char *option = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        store->sweep_again = store->sweeper;
+        if (store->sweeper)
+                return 0;
+        if (asprintf(&option, "--store=%s", store->images_path) < 0) {
+                option = NULL;
+                return -ENOMEM;
+        }
+        r = child_spawn(store->event,
+                        &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "sweep" },
+                                                          option, NULL } },
+                        on_swept, store, &store->sweeper, &error);
+        if (r < 0)
+                log_warning("%s", error_message(&error, r));
+        return r == -ENOMEM ? r : 0;
+}
+
 static void on_unpacked(const ChildResult *result, void *userdata) {
         cleanup_with(job_freep) Job *job = userdata;
         cleanup_error Error error = ERROR_NULL;
@@ -222,6 +255,9 @@ static void on_unpacked(const ChildResult *result, void *userdata) {
         if (r < 0) {
                 (void) error_prefixf(&error, r, "%s", strrchr(job->archive, '/') + 1);
                 log_warning("Cannot unpack image %s: %s", job->digest, error_message(&error, r));
+                /* Who was killed could not clear up, and may be killed again for want of room. */
+                if (result->code != CLD_EXITED)
+                        (void) start_sweeper(store);
         } else {
                 strv_foreach(name, job->names)
                         (void) kept_set(&store->kept, *name, job->digest);
@@ -515,31 +551,6 @@ static int on_work(sd_event_source *source, void *userdata) {
                 store->on_changed(store->userdata);
         }
         return 0;
-}
-
-static void on_swept(const ChildResult *result, void *userdata) {
-        ImageStore *store = userdata;
-
-        store->sweeper = NULL;
-}
-
-/* Removing gigabytes takes a while; it is no more our own work than writing them. */
-static int start_sweeper(ImageStore *store) {
-        cleanup_free char *option = NULL;
-        cleanup_error Error error = ERROR_NULL;
-        int r;
-
-        if (asprintf(&option, "--store=%s", store->images_path) < 0) {
-                option = NULL;
-                return -ENOMEM;
-        }
-        r = child_spawn(store->event,
-                        &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "sweep" },
-                                                          option, NULL } },
-                        on_swept, store, &store->sweeper, &error);
-        if (r < 0)
-                log_warning("%s", error_message(&error, r));
-        return r == -ENOMEM ? r : 0;
 }
 
 static int open_directories(ImageStore *store, const char *state_dir, Error *reterr) {

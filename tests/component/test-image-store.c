@@ -415,6 +415,30 @@ TEST(a_helper_that_dies_fails_the_request_and_the_next_one_is_tried_again)
         world_done(&world);
 }
 
+TEST(what_a_killed_helper_leaves_is_swept_at_once)
+{
+        cleanup_free char *script = in_test_directory("helper"), *text = NULL;
+        cleanup_free char *left = in_test_directory("state/images/tmp/left");
+        World world = { 0 };
+        Answer answer = { 0 };
+
+        append_text(&text,
+                    "#!/bin/sh\n[ \"$1\" = unpack ] && mkdir -p '%s/0/etc' && kill -9 $$\n"
+                    "exec %s \"$@\"\n",
+                    left, helper_path());
+        write_file(script, text, strlen(text));
+        REQUIRE(chmod(script, 0755) >= 0);
+        open_store(&world, script);
+        drop_archive(&world, "app.tar", "app:1", "one", NULL);
+        LOOP_UNTIL(&world, world.n_changes > 0);
+        EXPECT_EQ(request(&world, "app:1", &answer), 0);
+        LOOP_UNTIL(&world, answer.n_calls > 0);
+        EXPECT(strstr(answer.message, "signal 9"));
+        LOOP_UNTIL(&world, access(left, F_OK) < 0);
+        answer_done(&answer);
+        world_done(&world);
+}
+
 TEST(a_helper_that_is_not_there_fails_requests_and_nothing_else)
 {
         World world = { 0 };
