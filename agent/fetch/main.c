@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* mainstay-image: reads image archives, which strangers wrote, for the agent, which must not. Lives
- * for one archive. Says what is wrong in one sentence on standard error and ends with 1. */
+ * for one archive. Says what is wrong in one sentence on standard error and ends with 1, or
+ * with EX_TEMPFAIL where that is no fault of the archive. */
 
 #include "agent/fetch/catalog.h"
 #include "agent/fetch/confine.h"
@@ -14,6 +15,7 @@
 #include <getopt.h>
 #include <locale.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 
 static const char usage[] =
         "Usage: mainstay-image VERB [OPTION]…\n"
@@ -127,6 +129,16 @@ static int parse_arguments(int argc, char **argv) {
         return -1;
 }
 
+/* EX_TEMPFAIL where the machine is at fault and another time may be better. */
+static int exit_status(int r) {
+        static const int passing[] = { ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE };
+
+        for (size_t i = 0; i < N_ELEMENTS(passing); i++)
+                if (r == -passing[i])
+                        return EX_TEMPFAIL;
+        return r < 0;
+}
+
 static int run_verb(int argc, char **argv) {
         cleanup_with(store_freep) Store *store = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -152,7 +164,7 @@ static int run_verb(int argc, char **argv) {
 
                 (void) fprintf(stderr, "%s\n", sentence ? sentence : strerror(-r));
         }
-        return r < 0;
+        return exit_status(r);
 }
 
 int main(int argc, char **argv) {

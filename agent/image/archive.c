@@ -167,6 +167,20 @@ void archive_set_touch(ArchiveSet *set, const char *file) {
                 archive->state = ARCHIVE_NEW;
 }
 
+bool archive_set_retry(ArchiveSet *set) {
+        bool any = false;
+
+        for (size_t i = 0; i < set->n_archives; i++) {
+                Archive *archive = set->archives[i];
+
+                if (archive->state != ARCHIVE_BROKEN || !archive->may_pass)
+                        continue;
+                archive->state = ARCHIVE_NEW;
+                any = true;
+        }
+        return any;
+}
+
 static bool image_answers(const ArchiveImage *image, const char *reference) {
         const char *digest = reference_digest(reference);
 
@@ -296,6 +310,7 @@ void archive_break(Archive *archive, const char *trouble) {
         forget_images(archive);
         archive->trouble = strdup(trouble);
         archive->state = ARCHIVE_BROKEN;
+        archive->may_pass = false;
 }
 
 static int load_one(ArchiveSet *set, const json_t *object) {

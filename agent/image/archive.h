@@ -32,7 +32,8 @@ typedef struct Archive {
         ArchiveImage *images;
         size_t n_images;
         char *trouble;
-        bool seen; /* in the scan at work */
+        bool may_pass; /* the trouble is the machine's rather than the archive's */
+        bool seen;     /* in the scan at work */
         Child *child;
         void *store; /* for callbacks; borrowed */
 } Archive;
@@ -51,6 +52,9 @@ int archive_set_scan(ArchiveSet *set, int dir_fd);
 
 /* A file of that name was written to: what is broken is worth another look. */
 void archive_set_touch(ArchiveSet *set, const char *file);
+
+/* What broke for lack of room or memory becomes ARCHIVE_NEW. True if anything did. */
+bool archive_set_retry(ArchiveSet *set);
 
 /* The image of that name or digest, from the newest archive that has one for this machine; NULL
  * where there is none. */

@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/inotify.h>
+#include <sysexits.h>
 
 enum {
         INDEXERS_MAX = 2,
@@ -377,6 +378,18 @@ static int resolve(ImageStore *store, const char *reference, Image **ret_image, 
         return *ret_job ? 0 : make_job(store, archive, found, reference, ret_job);
 }
 
+static void start_indexers(ImageStore *store);
+
+/* A disk that was full when an archive came may have room by now; who asks again asks for this,
+ * too. */
+static void retry_archives(ImageStore *store, const char *reference) {
+        const Archive *archive;
+
+        if (!archive_set_find(&store->archives, reference, &archive) &&
+            !kept_find(&store->kept, reference) && archive_set_retry(&store->archives))
+                start_indexers(store);
+}
+
 int image_store_request(ImageStore *store, const char *reference, image_ready_t ready,
                         void *userdata, Image **ret_image, ImageRequest **ret_request,
                         Error *reterr) {
@@ -386,8 +399,10 @@ int image_store_request(ImageStore *store, const char *reference, image_ready_t 
         int r;
 
         r = image_reference_normalise(reference, &normal, reterr);
-        if (r >= 0)
-                r = resolve(store, normal, ret_image, &job, reterr);
+        if (r < 0)
+                return r;
+        retry_archives(store, normal);
+        r = resolve(store, normal, ret_image, &job, reterr);
         if (r != 0)
                 return r;
         request = calloc(1, sizeof(*request));
@@ -432,12 +447,11 @@ static void settle(ImageStore *store) {
         start_jobs(store);
 }
 
-static void start_indexers(ImageStore *store);
-
 static void on_indexed(const ChildResult *result, void *userdata) {
         Archive *archive = userdata;
         ImageStore *store = archive->store;
         cleanup_error Error error = ERROR_NULL;
+        bool same = false;
         int r;
 
         archive->child = NULL;
@@ -445,7 +459,9 @@ static void on_indexed(const ChildResult *result, void *userdata) {
         if (r >= 0 && archive_take_index(archive, result->output) < 0)
                 r = error_setf(&error, EBADMSG, "mainstay-image said something else than JSON");
         if (r < 0) {
+                same = streq_ptr(archive->trouble, error_message(&error, r));
                 archive_break(archive, error_message(&error, r));
+                archive->may_pass = result->code != CLD_EXITED || result->status == EX_TEMPFAIL;
                 log_warning("Image archive '%s': %s", archive->file, error_message(&error, r));
         } else {
                 r = archive_set_save(&store->archives, store->images_fd);
@@ -454,7 +470,9 @@ static void on_indexed(const ChildResult *result, void *userdata) {
         }
         start_indexers(store);
         settle(store);
-        store->on_changed(store->userdata);
+        /* Who asks again on every change would be told of every try that he caused. */
+        if (!same)
+                store->on_changed(store->userdata);
 }
 
 static int start_indexer(ImageStore *store, Archive *archive, Error *reterr) {

@@ -415,6 +415,45 @@ TEST(a_helper_that_dies_fails_the_request_and_the_next_one_is_tried_again)
         world_done(&world);
 }
 
+TEST(an_archive_that_the_machine_had_no_room_to_read_is_read_when_it_is_asked_for_again)
+{
+        static const char *const ends[] = { "kill -9 $$", "exit 75" };
+
+        for (size_t i = 0; i < N_ELEMENTS(ends); i++) {
+                cleanup_free char *script = in_test_directory("helper"), *text = NULL;
+                cleanup_free char *full = in_test_directory("full"), *name = NULL;
+                World world = { 0 };
+                Answer answer = { 0 };
+                unsigned n_changes;
+
+                REQUIRE(asprintf(&name, "app%zu:1", i) > 0);
+                append_text(&text,
+                            "#!/bin/sh\n[ \"$1\" = index ] && [ -e '%s' ] && %s\n"
+                            "exec %s \"$@\"\n",
+                            full, ends[i], helper_path());
+                write_file(script, text, strlen(text));
+                REQUIRE(chmod(script, 0755) >= 0);
+                write_file(full, "", 0);
+                open_store(&world, script);
+                drop_archive(&world, "app.tar", name, "one", NULL);
+                LOOP_UNTIL(&world, troubles(&world).n > 0);
+                n_changes = world.n_changes;
+                EXPECT_EQ(request(&world, name, &answer), 0);
+                LOOP_UNTIL(&world, answer.n_calls > 0);
+                EXPECT_EQ(answer.r, -ENOENT);
+                answer_done(&answer);
+                /* Nothing came of it, and so nothing has changed. */
+                EXPECT_EQ(world.n_changes, n_changes);
+                REQUIRE(unlink(full) >= 0);
+                EXPECT_EQ(request(&world, name, &answer), 0);
+                LOOP_UNTIL(&world, answer.n_calls > 0);
+                EXPECT_EQ(answer.r, 0);
+                EXPECT(answer.image);
+                answer_done(&answer);
+                world_done(&world);
+        }
+}
+
 TEST(what_a_killed_helper_leaves_is_swept_at_once)
 {
         cleanup_free char *script = in_test_directory("helper"), *text = NULL;
