@@ -8,6 +8,7 @@
 #include <signal.h>
 
 enum {
+        STRING_LENGTH_MAX = 4096, /* of what is no list: a record must stay small */
         STRINGS_MAX = 4096,
         STRINGS_BYTES_MAX = 256 * 1024
 };
@@ -20,6 +21,8 @@ static int copy_string(const json_t *object, const char *key, char **ret, Error 
                 return 0;
         if (!text)
                 return error_setf(reterr, EBADMSG, "'%s' is no string", key);
+        if (strlen(text) > STRING_LENGTH_MAX)
+                return error_setf(reterr, E2BIG, "'%s' is too long", key);
         *ret = strdup(text);
         return *ret ? 0 : -ENOMEM;
 }

@@ -104,6 +104,23 @@ TEST(commands_and_environments_have_an_end)
         EXPECT_STREQ(error.message, "'Cmd' is too long");
 }
 
+TEST(users_and_directories_have_an_end)
+{
+        static const char *const keys[] = { "User", "WorkingDir", "StopSignal" };
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
+                cleanup_error Error error = ERROR_NULL;
+                cleanup_free char *text = NULL;
+                char value[5000];
+
+                memset(value, 'a', sizeof(value) - 1);
+                value[sizeof(value) - 1] = '\0';
+                REQUIRE(asprintf(&text, "{\"%s\":\"%s\"}", keys[i], value) > 0);
+                EXPECT(!parse(text, &error));
+                EXPECT(error.message && strstr(error.message, "is too long"));
+        }
+}
+
 TEST(documents_without_sound_layers_are_refused)
 {
         static const char *const texts[] = {
