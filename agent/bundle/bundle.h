@@ -17,16 +17,24 @@ typedef struct BundleConfig {
         const char *run_dir;
         const char *state_dir;
         const char *log_dir;
-        const char *hostname;    /* what containers in the host's network see as HOSTNAME */
-        const char *cgroup_root; /* "/" or an absolute path: kubepods lies below it */
-        int64_t memory_capacity; /* bytes of the node, for oom_score_adj */
-        int64_t pids_limit;      /* of a pod; < 0: none */
-        int oom_score_adj_min;   /* the least that we may set */
+        const char *hostname;       /* what containers in the host's network see as HOSTNAME */
+        const char *cluster_domain; /* "cluster.local"; NULL or "": none */
+        char *const *cluster_dns;   /* the cluster's nameservers; NULL: none */
+        const char *resolv_conf;    /* the node's file; NULL: /etc/resolv.conf; "": none */
+        const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
+        int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t pids_limit;         /* of a pod; < 0: none */
+        int oom_score_adj_min;      /* the least that we may set */
 } BundleConfig;
 
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and
- * fstab. */
+ * fstab. /etc/hosts only in the node's network; see bundle_write_hosts(). */
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
+
+/* Writes the pod's /etc/hosts, now that it has addresses of its own; or, with none, as the node's.
+ */
+int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
+                       size_t n_addresses, Error *reterr);
 
 /* What sandbox_run() wants to know of a container's bundle. */
 typedef struct Bundle {

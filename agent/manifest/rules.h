@@ -16,6 +16,9 @@ int pod_set_defaults(Pod *pod);
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name);
 
+/* dnsPolicy and dnsConfig. What is wrong, and in '*ret_field' below spec it is. */
+int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr);
+
 /* "<name>-<node>", spec.nodeName, the UID and the kubelet's annotations. The UID is computed from
  * node, namespace, name and spec: the file's name, its comments and labels do not change it. 0 or
  * -ENOMEM. */

@@ -13,7 +13,9 @@ typedef struct CrashLoopBackOffConfig {
 
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
-        char *runtime; /* the OCI runtime: a path or a name, "runc" */
+        char *runtime;      /* the OCI runtime: a path or a name, "runc" */
+        char *cni_conf_dir; /* "/etc/cni/net.d" */
+        char *cni_bin_dir;  /* "/opt/cni/bin:/usr/lib/cni" */
 } MainstayConfig;
 
 typedef struct Config {
@@ -22,6 +24,9 @@ typedef struct Config {
         char *cgroup_driver;                 /* "cgroupfs" */
         char *container_log_max_size;        /* quantity, "10Mi" */
         OptionalInt container_log_max_files; /* 5 */
+        char **cluster_dns;                  /* none */
+        char *cluster_domain;                /* "cluster.local" */
+        char *resolv_conf;                   /* "/etc/resolv.conf" */
         OptionalInt pod_pids_limit;          /* -1: none */
         CrashLoopBackOffConfig crash_loop_back_off;
         MainstayConfig mainstay;

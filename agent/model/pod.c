@@ -39,6 +39,13 @@ const char *const protocol_names[N_PROTOCOLS] = {
         [PROTOCOL_SCTP] = "SCTP",
 };
 
+const char *const dns_policy_names[N_DNS_POLICIES] = {
+        [DNS_POLICY_CLUSTER_FIRST] = "ClusterFirst",
+        [DNS_POLICY_CLUSTER_FIRST_WITH_HOST_NET] = "ClusterFirstWithHostNet",
+        [DNS_POLICY_DEFAULT] = "Default",
+        [DNS_POLICY_NONE] = "None",
+};
+
 const char *const qos_class_names[N_QOS_CLASSES] = {
         [QOS_GUARANTEED] = "Guaranteed",
         [QOS_BURSTABLE] = "Burstable",

@@ -85,12 +85,22 @@ typedef enum Protocol {
         N_PROTOCOLS,
 } Protocol;
 
+typedef enum DnsPolicy {
+        DNS_POLICY_UNSET,
+        DNS_POLICY_CLUSTER_FIRST,
+        DNS_POLICY_CLUSTER_FIRST_WITH_HOST_NET,
+        DNS_POLICY_DEFAULT,
+        DNS_POLICY_NONE,
+        N_DNS_POLICIES,
+} DnsPolicy;
+
 /* What each value is called in the API; index 0 is NULL. */
 extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
 extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
 extern const char *const medium_names[N_MEDIA];
 extern const char *const protocol_names[N_PROTOCOLS];
+extern const char *const dns_policy_names[N_DNS_POLICIES];
 
 typedef struct EnvVar {
         char *name;
@@ -151,13 +161,35 @@ typedef struct Volume {
         EmptyDirVolumeSource *empty_dir;
 } Volume;
 
+typedef struct HostAlias {
+        char *ip;
+        char **hostnames;
+} HostAlias;
+
+typedef struct PodDnsOption {
+        char *name;
+        char *value; /* NULL: the name alone */
+} PodDnsOption;
+
+typedef struct PodDnsConfig {
+        char **nameservers;
+        char **searches;
+        LIST_OF(PodDnsOption) options;
+} PodDnsConfig;
+
 typedef struct PodSpec {
         LIST_OF(Container) containers;
         LIST_OF(Volume) volumes;
         RestartPolicy restart_policy;
         OptionalInt termination_grace_period_seconds;
+        DnsPolicy dns_policy;
         char *node_name;
         bool host_network;
+        char *hostname;
+        char *subdomain;
+        LIST_OF(HostAlias) host_aliases;
+        PodDnsConfig *dns_config;
+        bool set_hostname_as_fqdn;
 } PodSpec;
 
 typedef struct ObjectMeta {

@@ -5,6 +5,7 @@
  * pod-status.c tells. Nobody else includes this. */
 
 #include "agent/image/image.h"
+#include "agent/supervise/attachment.h"
 #include "agent/supervise/container.h"
 #include "agent/supervise/pod.h"
 
@@ -12,7 +13,9 @@ typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
         PHASE_SYNCING,    /* connected, it is telling what it knows */
         PHASE_SETTING_UP, /* its mounts are being made */
+        PHASE_ATTACHING,  /* its network is being made */
         PHASE_READY,      /* containers may run */
+        PHASE_DETACHING,  /* nothing runs any more, its network is being removed */
         PHASE_ENDING,     /* the shim has been told to end */
         PHASE_LOST,       /* the shim is gone; what it left is not cleaned up yet */
         PHASE_CLEANING,   /* a child cleans up */
@@ -56,9 +59,11 @@ struct PodLife {
         bool cleanup_is_whole; /* the cleanup under way spares nothing */
         bool must_clean;       /* before anything starts: an earlier agent left this pod */
         Sandbox *sandbox;
+        Attachment *attachment; /* NULL in the node's network */
         Child *cleanup;
         sd_event_source *retry_timer;
         PodLifePhase retry_phase;
+        bool retry_stays; /* the wait goes on when the pod is not wanted: that is what it is for */
         uint64_t retry_delay_usec;
         char *trouble; /* why the sandbox is not ready, for a person */
         PodContainer *containers;

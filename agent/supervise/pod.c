@@ -5,6 +5,7 @@
 
 #include "agent/supervise/pod.h"
 
+#include "agent/bundle/identity.h"
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
@@ -14,6 +15,8 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+
+#include <fcntl.h>
 
 /* A sandbox that cannot be made is tried again after a second, then two, to a minute. */
 static const BackOff sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
@@ -62,6 +65,20 @@ static int make_containers(PodLife *life) {
         return 0;
 }
 
+static void on_attachment_done(int r, const Error *error, void *userdata);
+
+static int make_attachment(PodLife *life) {
+        int r;
+
+        if (life->pod->spec.host_network)
+                return 0;
+        r = attachment_new(life->context->bundle, life->context->network, life->pod->metadata.uid,
+                           on_attachment_done, life, &life->attachment);
+        if (r >= 0)
+                (void) attachment_load(life->attachment);
+        return r;
+}
+
 int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, PodLife **ret) {
         const char *seen = string_map_get(&pod->metadata.annotations, seen_annotation);
         PodLife *life = calloc(1, sizeof(*life));
@@ -78,6 +95,8 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, PodLife 
         if (asprintf(&life->description, "%s/%s", pod->metadata.namespace, pod->metadata.name) < 0)
                 life->description = NULL;
         else
+                r = make_attachment(life);
+        if (r >= 0)
                 r = make_containers(life);
         if (r < 0) {
                 life->pod = NULL; /* still the caller's */
@@ -110,6 +129,7 @@ PodLife *pod_life_free(PodLife *life) {
                 free(life->conditions[i].message);
         }
         child_free(life->cleanup);
+        attachment_free(life->attachment);
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->retry_timer);
         free(life->trouble);
@@ -250,13 +270,16 @@ static void adopt_container(PodContainer *c) {
 }
 
 static void ask_for_setup(PodLife *life) {
-        cleanup_free char *fstab = pod_fstab_path(life->context->bundle, life->pod->metadata.uid);
+        const BundleConfig *config = life->context->bundle;
+        cleanup_free char *fstab = pod_fstab_path(config, life->pod->metadata.uid);
+        cleanup_free char *hostname = NULL;
 
-        if (!fstab)
+        if (!fstab || pod_hostname(config, life->pod, &hostname, NULL) < 0)
                 return;
         life->phase = PHASE_SETTING_UP;
         (void) sandbox_setup(life->sandbox, &(SandboxSetup){
                                                     .fstab = fstab,
+                                                    .hostname = hostname,
                                                     .log_max_size = life->context->log_max_size,
                                                     .log_max_files = life->context->log_max_files,
                                             });
@@ -289,6 +312,44 @@ static void reconcile_container(PodContainer *c) {
         replayed_done(&c->previous);
 }
 
+static bool has_network(const PodLife *life) {
+        return life->attachment && attachment_is_known(life->attachment);
+}
+
+static void end_sandbox(PodLife *life);
+static void on_ready(PodLife *life);
+
+/* The shim knows of containers: they run, or ran, in the network that it has. */
+static bool has_run(const PodLife *life) {
+        for (size_t i = 0; i < life->n_containers; i++)
+                if (life->containers[i].latest.is_known)
+                        return true;
+        return false;
+}
+
+/* A shim was found or started, and is ready or not; or we are connected again, and it may not have
+ * heard what we asked last. */
+static void resume(PodLife *life, bool is_ready) {
+        bool is_attached = !life->attachment || attachment_is_attached(life->attachment);
+
+        if (life->phase == PHASE_ENDING)
+                (void) sandbox_teardown(life->sandbox);
+        else if (life->phase == PHASE_DETACHING)
+                end_sandbox(life);
+        else if (!life->is_wanted)
+                life->phase = PHASE_READY; /* from where it is ended */
+        else if (life->attachment && !sandbox_has_network(life->sandbox))
+                end_sandbox(life); /* an earlier agent's undertaker */
+        else if (!is_ready)
+                ask_for_setup(life);
+        else if (life->phase == PHASE_SETTING_UP || life->phase == PHASE_ATTACHING)
+                on_ready(life);
+        else if (!is_attached && !has_run(life))
+                on_ready(life);
+        else if (!is_attached && has_run(life) && attachment_is_deleting(life->attachment))
+                end_sandbox(life); /* an earlier agent had begun to take the network away */
+}
+
 static void on_synced(PodLife *life, bool is_ready) {
         bool is_new = life->phase == PHASE_SYNCING;
 
@@ -296,8 +357,12 @@ static void on_synced(PodLife *life, bool is_ready) {
         life->retry_timer = sd_event_source_disable_unref(life->retry_timer);
         if (is_new)
                 life->phase = PHASE_READY;
-        if (!is_ready && life->is_wanted && life->phase != PHASE_ENDING)
-                ask_for_setup(life);
+        if (life->attachment) {
+                attachment_interrupt(life->attachment);
+                if (has_network(life))
+                        attachment_hold(life->attachment, life->sandbox);
+        }
+        resume(life, is_ready);
         for (size_t i = 0; is_ready && i < life->n_containers; i++)
                 if (is_new)
                         adopt_container(&life->containers[i]);
@@ -334,6 +399,7 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                 break;
         case SANDBOX_STARTING:
         case SANDBOX_DELETED:
+        case SANDBOX_EXEC_DONE:
         case SANDBOX_SYNCED:
         case SANDBOX_READY:
         case SANDBOX_SETUP_FAILED:
@@ -355,6 +421,7 @@ static void retry_later(PodLife *life, PodLifePhase phase) {
 
         life->retry_delay_usec = back_off_next(life->retry_delay_usec, &sandbox_back_off);
         life->retry_phase = phase;
+        life->retry_stays = !life->is_wanted;
         life->retry_timer = sd_event_source_disable_unref(life->retry_timer);
         r = sd_event_add_time_relative(life->context->event, &life->retry_timer, CLOCK_BOOTTIME,
                                        life->retry_delay_usec, 0, on_retry_timer, life);
@@ -363,10 +430,66 @@ static void retry_later(PodLife *life, PodLifePhase phase) {
         life->phase = PHASE_RETRY;
 }
 
-static void on_ready(PodLife *life) {
+/* ---- the network ---- */
+
+static void fail_network(PodLife *life, const char *what, const char *why) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "failed to %s sandbox network: %s", what, why) < 0)
+                message = NULL;
+        pod_life_set_trouble(life, strna(message));
+        retry_later(life, PHASE_READY); /* its shim is there; see step_ready() */
+}
+
+static int write_hosts(const PodLife *life, Error *reterr) {
+        const char *addresses[2];
+        size_t n = 0;
+
+        for (; n < N_ELEMENTS(addresses); n++) {
+                addresses[n] = attachment_address(life->attachment, n);
+                if (!addresses[n])
+                        break;
+        }
+        return bundle_write_hosts(life->context->bundle, life->pod, addresses, n, reterr);
+}
+
+static void enter_ready(PodLife *life) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = life->attachment ? write_hosts(life, &error) : 0;
+
+        if (r < 0) {
+                fail_network(life, "set up", error_message(&error, r));
+                return;
+        }
         life->phase = PHASE_READY;
         life->retry_delay_usec = 0;
         pod_life_set_trouble(life, NULL);
+}
+
+/* Its mounts are made. */
+static void on_ready(PodLife *life) {
+        if (!life->is_wanted)
+                life->phase = PHASE_READY;
+        else if (life->attachment && !attachment_is_attached(life->attachment)) {
+                life->phase = PHASE_ATTACHING;
+                attachment_attach(life->attachment, life->sandbox, life->pod);
+        } else
+                enter_ready(life);
+}
+
+static void on_attachment_done(int r, const Error *error, void *userdata) {
+        PodLife *life = userdata;
+        bool was_attaching = life->phase == PHASE_ATTACHING;
+
+        if (was_attaching && !life->is_wanted)
+                life->phase = PHASE_READY; /* from where it is detached */
+        else if (r < 0)
+                fail_network(life, was_attaching ? "set up" : "tear down", error_message(error, r));
+        else if (was_attaching)
+                enter_ready(life);
+        else
+                end_sandbox(life);
+        pod_life_mark(life);
 }
 
 static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
@@ -377,6 +500,8 @@ static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *
                 on_synced(life, event->ready);
         else if (event->type == SANDBOX_READY)
                 on_ready(life);
+        else if (event->type == SANDBOX_EXEC_DONE && life->attachment)
+                (void) attachment_handle(life->attachment, event);
         else if (event->type == SANDBOX_SETUP_FAILED) {
                 pod_life_set_trouble(life, event->message);
                 retry_later(life, PHASE_READY); /* its shim is there; see step_ready() */
@@ -401,6 +526,8 @@ static void step_lost(PodLife *life) {
 
         life->sandbox_is_lost = false;
         life->sandbox = sandbox_free(life->sandbox);
+        if (life->attachment)
+                attachment_lose(life->attachment);
         life->retry_timer = sd_event_source_disable_unref(life->retry_timer);
         life->phase = PHASE_LOST;
         if (!was_expected)
@@ -424,8 +551,10 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
                 life->must_clean = false;
                 if (life->is_wanted)
                         life->phase = PHASE_NONE;
-                else /* what was spared for a pod that was wanted still then goes now */
-                        life->phase = life->cleanup_is_whole ? PHASE_GONE : PHASE_LOST;
+                else if (life->cleanup_is_whole)
+                        life->phase = PHASE_GONE;
+                else /* what was spared goes when the network has gone, which takes a shim */
+                        life->phase = has_network(life) ? PHASE_NONE : PHASE_LOST;
         }
         pod_life_mark(life);
 }
@@ -445,7 +574,7 @@ static int start_cleanup(PodLife *life, Error *reterr) {
 
         if (!run_dir || !containers || !log_dir || !cgroup)
                 return -ENOMEM;
-        life->cleanup_is_whole = !life->is_wanted;
+        life->cleanup_is_whole = !life->is_wanted && !has_network(life);
         if (life->cleanup_is_whole)
                 bundle_remove_log_links(config, life->pod);
         return sandbox_cleanup(
@@ -492,8 +621,20 @@ static int start_sandbox(PodLife *life, Error *reterr) {
         if (r < 0)
                 return r;
         recover_attempts(life);
+        if (life->attachment) /* an earlier shim's, of which we know by its record */
+                attachment_lose(life->attachment);
         return sandbox_start(life->sandbox, life->pod->spec.host_network, /* host_ipc= */ false,
                              reterr);
+}
+
+/* A shim that only runs the plugins which remove what the lost one had; in the node's network. */
+static int start_undertaker(PodLife *life, Error *reterr) {
+        cleanup_free char *run_dir = pod_run_dir(life->context->bundle, life->pod->metadata.uid);
+        int r = run_dir ? mkdir_parents_at(AT_FDCWD, run_dir, 0700) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        return sandbox_start(life->sandbox, /* host_network= */ true, /* host_ipc= */ true, reterr);
 }
 
 static int find_or_start_sandbox(PodLife *life, Error *reterr) {
@@ -508,12 +649,12 @@ static int find_or_start_sandbox(PodLife *life, Error *reterr) {
         if (r != 0)
                 return r;
         /* Nobody is there. What an earlier shim of this pod may have left is cleaned up first. */
-        if (life->must_clean || !life->is_wanted) {
+        if (life->must_clean || (!life->is_wanted && !has_network(life))) {
                 life->sandbox = sandbox_free(life->sandbox);
                 step_cleanup(life);
                 return 0;
         }
-        r = start_sandbox(life, reterr);
+        r = life->is_wanted ? start_sandbox(life, reterr) : start_undertaker(life, reterr);
         return r < 0 ? r : 1;
 }
 
@@ -521,12 +662,6 @@ static void step_none(PodLife *life) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (life->is_wanted && !life->must_clean && !life->pod->spec.host_network) {
-                pod_life_set_trouble(life,
-                                     "waits for a pod network, which this version does not make; "
-                                     "set 'hostNetwork: true' to use the node's");
-                return;
-        }
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
@@ -543,13 +678,22 @@ static bool all_finished(const PodLife *life) {
         return true;
 }
 
+/* The network first, which the shim must run plugins for. */
+static void end_sandbox(PodLife *life) {
+        if (has_network(life)) {
+                life->phase = PHASE_DETACHING;
+                attachment_detach(life->attachment, life->sandbox);
+        } else {
+                life->phase = PHASE_ENDING;
+                (void) sandbox_teardown(life->sandbox);
+        }
+}
+
 static void step_unwanted_with_shim(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
                 container_stop(life->containers[i].life);
-        if (!all_finished(life))
-                return;
-        life->phase = PHASE_ENDING;
-        (void) sandbox_teardown(life->sandbox);
+        if (all_finished(life))
+                end_sandbox(life);
 }
 
 static void step_ready(PodLife *life) {
@@ -585,13 +729,15 @@ void pod_step(PodLife *life) {
                         step_unwanted_with_shim(life);
                 break;
         case PHASE_RETRY:
-                if (!life->is_wanted) {
+                if (!life->is_wanted && !life->retry_stays) {
                         stop_retry(life);
                         life->phase = life->retry_phase;
                         pod_life_mark(life);
                 }
                 break;
         case PHASE_SYNCING:
+        case PHASE_ATTACHING:
+        case PHASE_DETACHING:
         case PHASE_ENDING:
         case PHASE_CLEANING:
         case PHASE_GONE:

@@ -87,6 +87,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .event = config->event,
                 .bundle = config->bundle,
                 .sandbox = config->sandbox,
+                .network = config->network,
                 .images = config->images,
                 .back_off = config->back_off,
                 .log_max_size = config->log_max_size,
@@ -145,7 +146,7 @@ Supervisor *supervisor_free(Supervisor *s) {
 
 static int slot_key(const Pod *pod, char **ret) {
         return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
-                                                                                       : 0;
+                                                                                        : 0;
 }
 
 /* Finds the slot of a name, or makes it at its place. */

@@ -34,7 +34,7 @@ LIBRARIES = {
     ],
     "yaml.h": ["agent/manifest/*", "agent/cli/*yaml*"],
     "jansson.h": [
-        "agent/model/json.c", "agent/manifest/*", "agent/bundle/*", "agent/image/*", "agent/sandbox/*",
+        "agent/model/json.c", "agent/manifest/*", "agent/bundle/*", "agent/image/*", "agent/network/*", "agent/sandbox/*",
         "agent/publish/*", "agent/serve/*", "agent/supervise/*", "agent/shim/*", "agent/fetch/*",
         "agent/cli/*",
     ],
