@@ -27,6 +27,7 @@ static const char interface_name[] = "eth0";
  *   list: the configuration
  *   request: the capabilities' arguments
  *   result: of the last plugin that added something, absent before
+ *   begun: how many plugins ADD has begun with
  *   attached: ADD is done */
 struct Network {
         json_t *root;
@@ -151,6 +152,13 @@ unsigned network_number(const Network *network) {
         return (unsigned) json_integer_value(json_object_get(network->root, "number"));
 }
 
+static size_t n_begun(const Network *network) {
+        json_int_t n = json_integer_value(json_object_get(network->root, "begun"));
+        size_t max = json_array_size(plugins_of(network));
+
+        return n < 0 ? 0 : MIN((size_t) n, max);
+}
+
 /* CHECK came with version 0.4.0. */
 size_t network_n_steps(const Network *network, NetworkCommand command) {
         const json_t *list = json_object_get(network->root, "list");
@@ -159,11 +167,17 @@ size_t network_n_steps(const Network *network, NetworkCommand command) {
             (json_is_true(json_object_get(list, "disableCheck")) ||
              network_version_compare(string_of(list, "cniVersion"), "0.4.0") < 0))
                 return 0;
+        if (command == NETWORK_DEL)
+                return n_begun(network);
         return json_array_size(plugins_of(network));
 }
 
+void network_note_begun(Network *network, size_t n) {
+        (void) json_object_set_new(network->root, "begun", json_integer((json_int_t) n));
+}
+
 static const json_t *plugin_of_step(const Network *network, NetworkCommand command, size_t step) {
-        size_t n = json_array_size(plugins_of(network));
+        size_t n = n_begun(network);
 
         return json_array_get(plugins_of(network), command == NETWORK_DEL ? n - 1 - step : step);
 }

@@ -57,8 +57,13 @@ int network_from_text(const char *text, Network **ret, Error *reterr);
 
 unsigned network_number(const Network *network);
 
-/* How many plugins a command runs. CHECK runs none where the configuration disables it. */
+/* How many plugins a command runs: DEL those that ADD had begun with, CHECK none where the
+ * configuration disables it. */
 size_t network_n_steps(const Network *network, NetworkCommand command);
+
+/* Notes that ADD begins with its step 'n' - 1. Before the plugin runs, and before the text is
+ * written down: what is not noted is not deleted. */
+void network_note_begun(Network *network, size_t n);
 
 /* What the shim is to run. Strings belong to it. */
 typedef struct NetworkInvocation {

@@ -185,6 +185,9 @@ static void print_netns(const Attachment *attachment, char *buffer, size_t size)
                                 attachment->netns_fd);
 }
 
+/* Before a plugin adds something it is on disk that it may have, with what those before it
+ * answered.
+ */
 static int run_step(Attachment *attachment, NetworkCommand command, Error *reterr) {
         cleanup_with(network_invocation_done) NetworkInvocation invocation = { 0 };
         char netns[64];
@@ -193,6 +196,10 @@ static int run_step(Attachment *attachment, NetworkCommand command, Error *reter
         print_netns(attachment, netns, sizeof(netns));
         r = network_invocation(attachment->network, command, attachment->step, netns, &invocation,
                                reterr);
+        if (r >= 0 && command == NETWORK_ADD) {
+                network_note_begun(attachment->network, attachment->step + 1);
+                r = store(attachment, reterr);
+        }
         if (r < 0)
                 return r;
         (void) snprintf(attachment->token, sizeof(attachment->token), "network-%d-%u",
@@ -235,22 +242,21 @@ static void step_add(Attachment *attachment) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (attachment->step == network_n_steps(attachment->network, NETWORK_ADD)) {
-                report(attachment, 0, NULL);
-                return;
+        if (attachment->step < network_n_steps(attachment->network, NETWORK_ADD))
+                r = run_step(attachment, NETWORK_ADD, &error);
+        else {
+                r = store(attachment, &error);
+                if (r >= 0)
+                        report(attachment, 0, NULL);
         }
-        r = run_step(attachment, NETWORK_ADD, &error);
         if (r < 0)
                 fail_add(attachment, r, &error);
 }
 
-/* The result is on disk before the next plugin builds on it: DEL repeats it. */
 static void on_added(Attachment *attachment, const NetworkAnswer *answer) {
         cleanup_error Error error = ERROR_NULL;
         int r = network_take(attachment->network, NETWORK_ADD, attachment->step++, answer, &error);
 
-        if (r >= 0)
-                r = store(attachment, &error);
         if (r < 0)
                 fail_add(attachment, r, &error);
         else
@@ -363,7 +369,12 @@ static int assume(Attachment *attachment, Error *reterr) {
         cleanup_free char *uid = strdup(attachment->uid);
         const Pod pod = { .metadata = { .name = nobody, .namespace = nobody, .uid = uid } };
 
-        return uid ? make_network(attachment, &pod, reterr) : -ENOMEM;
+        int r = uid ? make_network(attachment, &pod, reterr) : -ENOMEM;
+
+        if (r >= 0)
+                network_note_begun(attachment->network,
+                                   network_n_steps(attachment->network, NETWORK_ADD));
+        return r;
 }
 
 static void begin_delete(Attachment *attachment) {
