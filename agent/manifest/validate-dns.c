@@ -23,16 +23,16 @@ int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr)
         const PodDnsConfig *config = spec->dns_config;
         size_t n = config ? strv_length(config->nameservers) : 0;
 
+        *ret_field = "dnsConfig";
+        if (!config && spec->dns_policy == DNS_POLICY_NONE)
+                return error_setf(reterr, EINVAL, "must be provided when dnsPolicy is None");
+        if (!config)
+                return 0;
         *ret_field = "dnsConfig.nameservers";
-        if (spec->dns_policy == DNS_POLICY_NONE && n == 0) {
-                if (!config)
-                        *ret_field = "dnsConfig";
+        if (spec->dns_policy == DNS_POLICY_NONE && n == 0)
                 return error_setf(reterr, EINVAL,
                                   "must provide at least one DNS nameserver when dnsPolicy is "
                                   "None");
-        }
-        if (!config)
-                return 0;
         if (n > NAMESERVERS_MAX)
                 return error_setf(reterr, EINVAL, "must not have more than %d nameservers",
                                   NAMESERVERS_MAX);

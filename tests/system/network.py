@@ -32,7 +32,7 @@ FIREWALL = {"type": "firewall"}
 class NetworkNode(harness.Node):
     """Has a lone address, 'host0', and the bridge network unless told otherwise."""
 
-    def __init__(self, archive, config=None, plugins=(PORTMAP, FIREWALL), start=True):
+    def __init__(self, archive, config=None, plugins=(PORTMAP, FIREWALL), start=True):  # None: no configuration
         self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
         wait(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"),
              "a network namespace of the test's own")
@@ -49,7 +49,8 @@ class NetworkNode(harness.Node):
         self.plugin_directory = os.path.join(self.directory, "plugins")
         for path in (self.cni, self.plugin_directory):
             os.makedirs(path, exist_ok=True)
-        self.configure(chain(self.ipam, *self.plugins))
+        if self.plugins is not None:
+            self.configure(chain(self.ipam, *self.plugins))
         mainstay = {"cniConfDir": self.cni, "cniBinDir": f"{self.plugin_directory}:/usr/lib/cni"}
         super().write_config(**{"mainstay": mainstay, **fields})
 

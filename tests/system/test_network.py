@@ -3,6 +3,7 @@
 
 import os
 import re
+import shutil
 import signal
 
 import pytest
@@ -203,6 +204,30 @@ def test_a_damaged_record_of_a_network_stops_nobody(make_network_node):
     net.remove("web")
     net.wait_gone("web")
     assert net.network_leftovers() == []
+
+
+@pytest.fixture(name="allocations")
+def fixture_allocations():
+    """Where the default network's addresses are kept; put back as it was."""
+    directory = "/var/lib/cni/networks/mainstay"
+    was_there = os.path.exists(directory)
+    yield directory
+    if not was_there:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_without_a_configuration_there_is_a_network_of_ours(make_network_node, allocations):
+    net = make_network_node(plugins=None)
+    net.launch(listener("web", "out of the box", ports=[{"containerPort": 8080, "hostPort": 18083}]))
+    address = net.address("web")
+    assert address.startswith("10.189.")
+    wait(lambda: net.fetch(NODE_ADDRESS, 18083) == "out of the box\n", "the node's port leads to the pod")
+    wait(lambda: net.fetch(address, 8080) == "out of the box\n", "the node reaches the pod")
+    assert "inet 10.189.0.1/16" in net.run_inside("busybox", "ip", "address", "show", "mainstay0")
+    net.remove("web")
+    net.wait_gone("web")
+    assert not [name for name in os.listdir(allocations) if name == address]
+    assert net.veths() == [] and "10.189." not in net.run_inside("iptables-save")
 
 
 # Names
