@@ -197,8 +197,11 @@ int check_dns_search(const char *value, Error *reterr) {
         if (n > DNS_SUBDOMAIN_MAX)
                 return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
         for (size_t i = 0; i < n; i++)
-                copy[i] = value[i] == '_' ? 'a' : value[i];
+                copy[i] = value[i];
         copy[n] = '\0';
+        for (char *c = copy; *c; c++)
+                if (*c == '_')
+                        *c = 'a';
         return is_dns_subdomain(copy) ? 0 : refuse(value, "be a DNS subdomain", reterr);
 }
 

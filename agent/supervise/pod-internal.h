@@ -79,6 +79,32 @@ void replayed_done(Replayed *replayed);
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
+/* Asks the shim for the pod's mounts. */
+void pod_life_ask_for_setup(PodLife *life);
+
+/* Goes back to 'phase' after a while; each time it is a longer one. */
+void pod_life_retry_later(PodLife *life, PodLifePhase phase);
+
+/* An attachment for a pod that is not in the node's network, with what an earlier agent knew. */
+int pod_life_make_attachment(PodLife *life);
+
+/* There is a network that must be deleted one day. */
+bool pod_life_has_network(const PodLife *life);
+
+/* The mounts are made: on to the network, or to the containers. */
+void pod_life_on_ready(PodLife *life);
+
+/* Ends the shim; the network first, which the shim must run plugins for. */
+void pod_life_end_sandbox(PodLife *life);
+
+/* A shim was found or started, and is ready or not; or we are connected again, and it may not have
+ * heard what we asked last. */
+void pod_life_resume(PodLife *life, bool is_ready);
+
+/* Starts a shim, in the node's network, that only runs the plugins which remove what the lost one
+ * had. */
+int pod_life_start_undertaker(PodLife *life, Error *reterr);
+
 /* What the agent must know of an attempt that a successor of its finds running travels with it, as
  * the note of sandbox_run(). */
 enum {

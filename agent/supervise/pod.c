@@ -16,8 +16,6 @@
 #include "common/file.h"
 #include "common/log.h"
 
-#include <fcntl.h>
-
 /* A sandbox that cannot be made is tried again after a second, then two, to a minute. */
 static const BackOff sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
@@ -65,20 +63,6 @@ static int make_containers(PodLife *life) {
         return 0;
 }
 
-static void on_attachment_done(int r, const Error *error, void *userdata);
-
-static int make_attachment(PodLife *life) {
-        int r;
-
-        if (life->pod->spec.host_network)
-                return 0;
-        r = attachment_new(life->context->bundle, life->context->network, life->pod->metadata.uid,
-                           on_attachment_done, life, &life->attachment);
-        if (r >= 0)
-                (void) attachment_load(life->attachment);
-        return r;
-}
-
 int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, PodLife **ret) {
         const char *seen = string_map_get(&pod->metadata.annotations, seen_annotation);
         PodLife *life = calloc(1, sizeof(*life));
@@ -95,7 +79,7 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, PodLife 
         if (asprintf(&life->description, "%s/%s", pod->metadata.namespace, pod->metadata.name) < 0)
                 life->description = NULL;
         else
-                r = make_attachment(life);
+                r = pod_life_make_attachment(life);
         if (r >= 0)
                 r = make_containers(life);
         if (r < 0) {
@@ -269,7 +253,7 @@ static void adopt_container(PodContainer *c) {
         replayed_done(&c->previous);
 }
 
-static void ask_for_setup(PodLife *life) {
+void pod_life_ask_for_setup(PodLife *life) {
         const BundleConfig *config = life->context->bundle;
         cleanup_free char *fstab = pod_fstab_path(config, life->pod->metadata.uid);
         cleanup_free char *hostname = NULL;
@@ -312,44 +296,6 @@ static void reconcile_container(PodContainer *c) {
         replayed_done(&c->previous);
 }
 
-static bool has_network(const PodLife *life) {
-        return life->attachment && attachment_is_known(life->attachment);
-}
-
-static void end_sandbox(PodLife *life);
-static void on_ready(PodLife *life);
-
-/* The shim knows of containers: they run, or ran, in the network that it has. */
-static bool has_run(const PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (life->containers[i].latest.is_known)
-                        return true;
-        return false;
-}
-
-/* A shim was found or started, and is ready or not; or we are connected again, and it may not have
- * heard what we asked last. */
-static void resume(PodLife *life, bool is_ready) {
-        bool is_attached = !life->attachment || attachment_is_attached(life->attachment);
-
-        if (life->phase == PHASE_ENDING)
-                (void) sandbox_teardown(life->sandbox);
-        else if (life->phase == PHASE_DETACHING)
-                end_sandbox(life);
-        else if (!life->is_wanted)
-                life->phase = PHASE_READY; /* from where it is ended */
-        else if (life->attachment && !sandbox_has_network(life->sandbox))
-                end_sandbox(life); /* an earlier agent's undertaker */
-        else if (!is_ready)
-                ask_for_setup(life);
-        else if (life->phase == PHASE_SETTING_UP || life->phase == PHASE_ATTACHING)
-                on_ready(life);
-        else if (!is_attached && !has_run(life))
-                on_ready(life);
-        else if (!is_attached && has_run(life) && attachment_is_deleting(life->attachment))
-                end_sandbox(life); /* an earlier agent had begun to take the network away */
-}
-
 static void on_synced(PodLife *life, bool is_ready) {
         bool is_new = life->phase == PHASE_SYNCING;
 
@@ -359,10 +305,10 @@ static void on_synced(PodLife *life, bool is_ready) {
                 life->phase = PHASE_READY;
         if (life->attachment) {
                 attachment_interrupt(life->attachment);
-                if (has_network(life))
+                if (pod_life_has_network(life))
                         attachment_hold(life->attachment, life->sandbox);
         }
-        resume(life, is_ready);
+        pod_life_resume(life, is_ready);
         for (size_t i = 0; is_ready && i < life->n_containers; i++)
                 if (is_new)
                         adopt_container(&life->containers[i]);
@@ -416,7 +362,7 @@ static int on_retry_timer(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
-static void retry_later(PodLife *life, PodLifePhase phase) {
+void pod_life_retry_later(PodLife *life, PodLifePhase phase) {
         int r;
 
         life->retry_delay_usec = back_off_next(life->retry_delay_usec, &sandbox_back_off);
@@ -430,68 +376,6 @@ static void retry_later(PodLife *life, PodLifePhase phase) {
         life->phase = PHASE_RETRY;
 }
 
-/* ---- the network ---- */
-
-static void fail_network(PodLife *life, const char *what, const char *why) {
-        cleanup_free char *message = NULL;
-
-        if (asprintf(&message, "failed to %s sandbox network: %s", what, why) < 0)
-                message = NULL;
-        pod_life_set_trouble(life, strna(message));
-        retry_later(life, PHASE_READY); /* its shim is there; see step_ready() */
-}
-
-static int write_hosts(const PodLife *life, Error *reterr) {
-        const char *addresses[2];
-        size_t n = 0;
-
-        for (; n < N_ELEMENTS(addresses); n++) {
-                addresses[n] = attachment_address(life->attachment, n);
-                if (!addresses[n])
-                        break;
-        }
-        return bundle_write_hosts(life->context->bundle, life->pod, addresses, n, reterr);
-}
-
-static void enter_ready(PodLife *life) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = life->attachment ? write_hosts(life, &error) : 0;
-
-        if (r < 0) {
-                fail_network(life, "set up", error_message(&error, r));
-                return;
-        }
-        life->phase = PHASE_READY;
-        life->retry_delay_usec = 0;
-        pod_life_set_trouble(life, NULL);
-}
-
-/* Its mounts are made. */
-static void on_ready(PodLife *life) {
-        if (!life->is_wanted)
-                life->phase = PHASE_READY;
-        else if (life->attachment && !attachment_is_attached(life->attachment)) {
-                life->phase = PHASE_ATTACHING;
-                attachment_attach(life->attachment, life->sandbox, life->pod);
-        } else
-                enter_ready(life);
-}
-
-static void on_attachment_done(int r, const Error *error, void *userdata) {
-        PodLife *life = userdata;
-        bool was_attaching = life->phase == PHASE_ATTACHING;
-
-        if (was_attaching && !life->is_wanted)
-                life->phase = PHASE_READY; /* from where it is detached */
-        else if (r < 0)
-                fail_network(life, was_attaching ? "set up" : "tear down", error_message(error, r));
-        else if (was_attaching)
-                enter_ready(life);
-        else
-                end_sandbox(life);
-        pod_life_mark(life);
-}
-
 static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
         PodLife *life = userdata;
         PodContainer *c = find_container(life, event->name);
@@ -499,12 +383,12 @@ static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *
         if (event->type == SANDBOX_SYNCED)
                 on_synced(life, event->ready);
         else if (event->type == SANDBOX_READY)
-                on_ready(life);
+                pod_life_on_ready(life);
         else if (event->type == SANDBOX_EXEC_DONE && life->attachment)
                 (void) attachment_handle(life->attachment, event);
         else if (event->type == SANDBOX_SETUP_FAILED) {
                 pod_life_set_trouble(life, event->message);
-                retry_later(life, PHASE_READY); /* its shim is there; see step_ready() */
+                pod_life_retry_later(life, PHASE_READY); /* its shim is there; see step_ready() */
         } else if (event->type == SANDBOX_LOST)
                 life->sandbox_is_lost = true;
         else if (c && event->replayed)
@@ -546,7 +430,7 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
         life->cleanup = NULL;
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
-                retry_later(life, PHASE_LOST);
+                pod_life_retry_later(life, PHASE_LOST);
         } else {
                 life->must_clean = false;
                 if (life->is_wanted)
@@ -554,7 +438,7 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
                 else if (life->cleanup_is_whole)
                         life->phase = PHASE_GONE;
                 else /* what was spared goes when the network has gone, which takes a shim */
-                        life->phase = has_network(life) ? PHASE_NONE : PHASE_LOST;
+                        life->phase = pod_life_has_network(life) ? PHASE_NONE : PHASE_LOST;
         }
         pod_life_mark(life);
 }
@@ -574,7 +458,7 @@ static int start_cleanup(PodLife *life, Error *reterr) {
 
         if (!run_dir || !containers || !log_dir || !cgroup)
                 return -ENOMEM;
-        life->cleanup_is_whole = !life->is_wanted && !has_network(life);
+        life->cleanup_is_whole = !life->is_wanted && !pod_life_has_network(life);
         if (life->cleanup_is_whole)
                 bundle_remove_log_links(config, life->pod);
         return sandbox_cleanup(
@@ -593,7 +477,7 @@ static void step_cleanup(PodLife *life) {
 
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
-                retry_later(life, PHASE_LOST);
+                pod_life_retry_later(life, PHASE_LOST);
                 return;
         }
         life->phase = PHASE_CLEANING;
@@ -627,16 +511,6 @@ static int start_sandbox(PodLife *life, Error *reterr) {
                              reterr);
 }
 
-/* A shim that only runs the plugins which remove what the lost one had; in the node's network. */
-static int start_undertaker(PodLife *life, Error *reterr) {
-        cleanup_free char *run_dir = pod_run_dir(life->context->bundle, life->pod->metadata.uid);
-        int r = run_dir ? mkdir_parents_at(AT_FDCWD, run_dir, 0700) : -ENOMEM;
-
-        if (r < 0)
-                return r;
-        return sandbox_start(life->sandbox, /* host_network= */ true, /* host_ipc= */ true, reterr);
-}
-
 static int find_or_start_sandbox(PodLife *life, Error *reterr) {
         int r = 0;
 
@@ -649,12 +523,12 @@ static int find_or_start_sandbox(PodLife *life, Error *reterr) {
         if (r != 0)
                 return r;
         /* Nobody is there. What an earlier shim of this pod may have left is cleaned up first. */
-        if (life->must_clean || (!life->is_wanted && !has_network(life))) {
+        if (life->must_clean || (!life->is_wanted && !pod_life_has_network(life))) {
                 life->sandbox = sandbox_free(life->sandbox);
                 step_cleanup(life);
                 return 0;
         }
-        r = life->is_wanted ? start_sandbox(life, reterr) : start_undertaker(life, reterr);
+        r = life->is_wanted ? start_sandbox(life, reterr) : pod_life_start_undertaker(life, reterr);
         return r < 0 ? r : 1;
 }
 
@@ -666,7 +540,7 @@ static void step_none(PodLife *life) {
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
                 life->sandbox = sandbox_free(life->sandbox);
-                retry_later(life, PHASE_NONE);
+                pod_life_retry_later(life, PHASE_NONE);
         } else if (r > 0)
                 life->phase = PHASE_SYNCING;
 }
@@ -678,22 +552,11 @@ static bool all_finished(const PodLife *life) {
         return true;
 }
 
-/* The network first, which the shim must run plugins for. */
-static void end_sandbox(PodLife *life) {
-        if (has_network(life)) {
-                life->phase = PHASE_DETACHING;
-                attachment_detach(life->attachment, life->sandbox);
-        } else {
-                life->phase = PHASE_ENDING;
-                (void) sandbox_teardown(life->sandbox);
-        }
-}
-
 static void step_unwanted_with_shim(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
                 container_stop(life->containers[i].life);
         if (all_finished(life))
-                end_sandbox(life);
+                pod_life_end_sandbox(life);
 }
 
 static void step_ready(PodLife *life) {
@@ -702,7 +565,7 @@ static void step_ready(PodLife *life) {
                 return;
         }
         if (life->trouble) { /* the setup failed and its time has come again */
-                ask_for_setup(life);
+                pod_life_ask_for_setup(life);
                 return;
         }
         for (size_t i = 0; i < life->n_containers; i++)

@@ -69,22 +69,23 @@ TEST(a_program_gets_its_input_and_environment_and_its_output_and_status_come_bac
 TEST(a_program_is_in_the_namespaces_that_were_asked_for)
 {
         char here[64] = "", host[65] = "";
+        cleanup_free char *here_line = NULL, *host_line = NULL;
         World world;
         TestPod pod;
         const SandboxEvent *event;
 
         world_init(&world);
         isolated_up(&pod, &world, "where");
-        REQUIRE(readlink("/proc/self/ns/net", here, sizeof(here) - 2) > 0);
+        REQUIRE(readlink("/proc/self/ns/net", here, sizeof(here) - 1) > 0);
         REQUIRE(gethostname(host, sizeof(host)) == 0);
-        strcat(here, "\n");
-        strcat(host, "\n");
+        here_line = print_text("%s\n", here);
+        host_line = print_text("%s\n", host);
         event = run(&pod, "readlink /proc/self/ns/net", NULL, true);
-        EXPECT_STREQ(event->output, here);
+        EXPECT_STREQ(event->output, here_line);
         event = run(&pod, "readlink /proc/self/ns/net", NULL, false);
-        EXPECT(!streq(event->output, here));
+        EXPECT(!streq(event->output, here_line));
         event = run(&pod, "hostname", NULL, true);
-        EXPECT_STREQ(event->output, host);
+        EXPECT_STREQ(event->output, host_line);
         event = run(&pod, "hostname", NULL, false);
         EXPECT_STREQ(event->output, "inside\n");
         event = run(&pod, "ip link show lo", NULL, false);

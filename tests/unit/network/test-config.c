@@ -71,25 +71,34 @@ TEST(a_configuration_is_a_list_or_becomes_one)
         }
 }
 
+/* "<head><unit><unit>…<tail>" */
+static char *repeat(const char *head, const char *unit, unsigned n, const char *tail) {
+        size_t length;
+        char *text = NULL;
+        FILE *out = open_memstream(&text, &length);
+
+        REQUIRE(out);
+        fprintf(out, "%s", head);
+        for (unsigned i = 0; i < n; i++)
+                fprintf(out, "%s", unit);
+        fprintf(out, "%s", tail);
+        REQUIRE(fclose(out) == 0);
+        return text;
+}
+
 TEST(what_is_nested_too_deep_or_too_long_is_refused)
 {
-        char text[400] = "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"a\",\"x\":";
-        cleanup_free char *deep = NULL, *many = NULL;
+        cleanup_free char *deep =
+                repeat("{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"a\","
+                       "\"x\":",
+                       "{\"x\":", 40, "1}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}");
+        cleanup_free char *many =
+                repeat("{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a\"}",
+                       ",{\"type\":\"a\"}", 16, "]}");
+        cleanup_free char *of_deep = verdict(deep), *of_many = verdict(many);
 
-        for (unsigned i = 0; i < 40; i++)
-                strcat(text, "[");
-        for (unsigned i = 0; i < 40; i++)
-                strcat(text, "]");
-        strcat(text, "}");
-        deep = verdict(text);
-        EXPECT_STREQ(deep, "is nested more than 32 levels deep");
-
-        strcpy(text, "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a\"}");
-        for (unsigned i = 0; i < 16; i++)
-                strcat(text, ",{\"type\":\"a\"}");
-        strcat(text, "]}");
-        many = verdict(text);
-        EXPECT_STREQ(many, "plugins: must be at most 16 plugins, not 17");
+        EXPECT_STREQ(of_deep, "is nested more than 32 levels deep");
+        EXPECT_STREQ(of_many, "plugins: must be at most 16 plugins, not 17");
 }
 
 TEST(our_own_network_is_the_one_in_packaging)

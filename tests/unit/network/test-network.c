@@ -192,8 +192,8 @@ TEST(what_was_not_written_by_us_is_refused)
                 "{}",
                 "{\"form\":2}",
                 "{\"form\":1,\"containerId\":\"a\",\"pod\":{}}",
-                "{\"form\":1,\"containerId\":\"a\",\"pod\":{},\"list\":{\"cniVersion\":\"1.0.0\","
-                "\"name\":\"n\",\"plugins\":[{\"type\":\"../sh\"}]}}",
+                ("{\"form\":1,\"containerId\":\"a\",\"pod\":{},\"list\":{\"cniVersion\":\"1.0.0\","
+                 "\"name\":\"n\",\"plugins\":[{\"type\":\"../sh\"}]}}"),
         };
 
         for (size_t i = 0; i < N_ELEMENTS(texts); i++) {

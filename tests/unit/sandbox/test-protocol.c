@@ -65,9 +65,9 @@ TEST(a_request_survives_the_way_there)
                 EXPECT_EQ(got.timeout_usec, sent->timeout_usec);
                 EXPECT_EQ(got.arguments.n, sent->arguments.n);
                 EXPECT_EQ(got.environment.n, sent->environment.n);
-                for (size_t j = 0; j < got.arguments.n; j++)
+                for (size_t j = 0; j < MIN(got.arguments.n, N_ELEMENTS(directories)); j++)
                         EXPECT_STREQ(got.arguments.items[j], directories[j]);
-                for (size_t j = 0; j < got.environment.n; j++)
+                for (size_t j = 0; j < MIN(got.environment.n, N_ELEMENTS(directories)); j++)
                         EXPECT_STREQ(got.environment.items[j], directories[j]);
                 EXPECT_EQ(got.directories.n, sent->directories.n);
                 for (size_t j = 0; j < MIN(got.directories.n, N_ELEMENTS(directories)); j++)
