@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 
 #include "agent/bundle/bundle.h"
+#include "agent/bundle/seccomp.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
@@ -18,7 +19,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 typedef struct Agent {
@@ -35,6 +35,7 @@ typedef struct Agent {
 
         Config config;
         Node node;
+        SeccompProfile *seccomp;
         BundleConfig bundle_config;
         SandboxConfig sandbox_config;
         NetworkPlaces network_places;
@@ -47,6 +48,7 @@ typedef struct Agent {
         Serve *serve;
         Publish *publish;
 
+        unsigned data_generation; /* of the objects that the supervisor was told of last */
         bool has_scanned;
         bool is_ready;
         char **told; /* sentences about manifests that stand, so that each is logged once */
@@ -71,7 +73,10 @@ static void tell(Agent *agent, char ***standing, const char *sentence, bool is_e
         (void) strv_append(standing, sentence);
 }
 
-static void want_pods(Agent *agent, const Manifest *manifest) {
+/* False where a wish may not have been heard. */
+static bool want_pods(Agent *agent, const Manifest *manifest) {
+        bool heard = true;
+
         for (size_t i = 0; i < manifest->pods.n; i++) {
                 cleanup_error Error error = ERROR_NULL;
                 int r = supervisor_want(agent->supervisor, manifest->file, manifest->pods.items[i],
@@ -79,11 +84,21 @@ static void want_pods(Agent *agent, const Manifest *manifest) {
 
                 if (r < 0)
                         log_error("%s: %s", manifest->file, error_message(&error, r));
+                heard = heard && r != -ENOMEM;
         }
+        return heard;
 }
 
 static void schedule_publish(Agent *agent) {
         (void) sd_event_source_set_enabled(agent->publish_source, SD_EVENT_ONESHOT);
+}
+
+static void tell_objects(Agent *agent) {
+        unsigned generation = manifest_source_data_generation(agent->manifests);
+
+        if (generation != agent->data_generation)
+                supervisor_objects_changed(agent->supervisor);
+        agent->data_generation = generation;
 }
 
 static void on_manifests_changed(void *userdata) {
@@ -92,6 +107,7 @@ static void on_manifests_changed(void *userdata) {
         size_t n = manifest_source_list(agent->manifests, &manifests);
         const char *trouble = manifest_source_trouble(agent->manifests);
         cleanup_strv char **standing = NULL;
+        bool heard = true;
 
         supervisor_begin(agent->supervisor);
         for (size_t i = 0; i < n; i++) {
@@ -99,15 +115,24 @@ static void on_manifests_changed(void *userdata) {
                         tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
                 strv_foreach(warning, manifests[i]->warnings)
                         tell(agent, &standing, *warning, /* is_error= */ false);
-                want_pods(agent, manifests[i]);
+                heard = want_pods(agent, manifests[i]) && heard;
         }
         if (trouble)
                 tell(agent, &standing, trouble, /* is_error= */ true);
-        supervisor_sweep(agent->supervisor);
+        if (heard) /* who could not be named must not be taken for one who was not */
+                supervisor_sweep(agent->supervisor);
+        tell_objects(agent);
         strv_free(agent->told);
         agent->told = TAKE_PTR(standing);
         agent->has_scanned = true;
         schedule_publish(agent);
+}
+
+static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
+                                     void *userdata) {
+        Agent *agent = userdata;
+
+        return manifest_source_find(agent->manifests, kind, namespace, name);
 }
 
 static void on_record(const char *file, const Pod *pod, void *userdata) {
@@ -370,8 +395,22 @@ static int make_below(const char *parent, const char *name, Error *reterr) {
         return 0;
 }
 
+/* Its mode, where it is there already, such as /var/log, is its owner's. The path is absolute:
+ * shims and links know it too. */
+static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
+        int r = make_below(path, "pods", reterr);
+
+        if (r >= 0)
+                r = make_below(path, "containers", reterr);
+        if (r < 0)
+                return r;
+        agent->log_dir = realpath(path, NULL);
+        return agent->log_dir ? 0
+                              : error_setf(reterr, errno, "cannot use the directory %s: %s", path,
+                                           strerror(errno));
+}
+
 static int make_directories(Agent *agent, const AgentOptions *options, Error *reterr) {
-        struct stat st;
         int r;
 
         r = make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay", 0700,
@@ -381,29 +420,24 @@ static int make_directories(Agent *agent, const AgentOptions *options, Error *re
                                    &agent->run_dir, reterr);
         if (r < 0)
                 return r;
-        /* The mode of a log directory that is there, such as /var/log, is its owner's. */
-        agent->log_dir = strdup(options->log_dir ? options->log_dir : "/var/log");
-        if (!agent->log_dir)
-                return -ENOMEM;
-        r = make_below(agent->log_dir, "pods", reterr);
-        if (r >= 0)
-                r = make_below(agent->log_dir, "containers", reterr);
-        if (r >= 0 && stat(agent->log_dir, &st) < 0)
-                r = -errno;
-        return r;
+        return make_log_directories(agent, options->log_dir ? options->log_dir : "/var/log",
+                                    reterr);
 }
 
 /* One agent a run directory: the lock goes with its holder, however that dies. */
 static int take_lock(Agent *agent, Error *reterr) {
         cleanup_free char *path = path_join(agent->run_dir, "lock");
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
         if (!path)
                 return -ENOMEM;
         agent->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (agent->lock_fd < 0)
                 return error_setf(reterr, errno, "cannot open %s: %s", path, strerror(errno));
-        if (flock(agent->lock_fd, LOCK_EX | LOCK_NB) < 0)
-                return error_setf(reterr, errno == EWOULDBLOCK ? EBUSY : errno,
+        /* A lock of the process, not of the open file: a child that is between fork() and exec()
+         * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
+        if (fcntl(agent->lock_fd, F_SETLK, &lock) < 0)
+                return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
                                   "another mainstayd runs with the run directory %s",
                                   agent->run_dir);
         return 0;
@@ -450,6 +484,24 @@ static int read_config(Agent *agent, const AgentOptions *options, Error *reterr)
         return 0;
 }
 
+/* What RuntimeDefault means: the profile that the configuration names, else the distribution's,
+ * else our own. */
+static int load_seccomp(Agent *agent, Error *reterr) {
+        const char *path = agent->config.mainstay.seccomp_profile;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (path && streq(path, "builtin"))
+                return seccomp_profile_builtin(&agent->seccomp);
+        if (path)
+                return seccomp_profile_load(AT_FDCWD, path, &agent->seccomp, reterr);
+        r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", &agent->seccomp,
+                                 &error);
+        if (r < 0 && r != -ENOENT)
+                log_warning("%s, using our own", error_message(&error, r));
+        return r < 0 ? seccomp_profile_builtin(&agent->seccomp) : 0;
+}
+
 static void fill_shared_configs(Agent *agent) {
         agent->bundle_config = (BundleConfig){
                 .run_dir = agent->run_dir,
@@ -465,6 +517,14 @@ static void fill_shared_configs(Agent *agent) {
                                       ? agent->config.pod_pids_limit.value
                                       : -1,
                 .oom_score_adj_min = agent->node.oom_score_adj_min,
+                .cpu_capacity_milli = (int64_t) agent->node.n_cpus * 1000,
+                .host_ip = agent->node.address,
+                .objects = { .find = find_object, .userdata = agent },
+                .seccomp = agent->seccomp,
+                .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
+                .missing_capabilities = agent->node.missing_capabilities,
+                .has_x32 = agent->node.has_x32,
+                .has_app_armor = agent->node.has_app_armor,
         };
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
@@ -568,6 +628,8 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
                 r = find_program("mainstay-image", &agent->image_helper_path);
         if (r >= 0)
                 r = build_loop(agent);
+        if (r >= 0)
+                r = load_seccomp(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
@@ -598,6 +660,7 @@ static void agent_done(Agent *agent) {
         sd_event_unref(agent->event);
         config_done(&agent->config);
         node_done(&agent->node);
+        seccomp_profile_free(agent->seccomp);
         strv_free(agent->told);
         close_fd(agent->lock_fd);
         free(agent->manifest_dir);

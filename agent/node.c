@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/node.h"
 
+#include "agent/model/capability.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -12,9 +13,12 @@
 #include <ifaddrs.h>
 #include <linux/capability.h>
 #include <net/if.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char *first_address(void) {
         struct ifaddrs *addresses, *a;
@@ -37,22 +41,51 @@ static char *first_address(void) {
         return result;
 }
 
-static bool has_sys_resource(void) {
+/* What a child of ours could have: permitted and in the bounding set. */
+static uint64_t missing_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+        uint64_t missing = 0;
 
-        if (syscall(SYS_capget, &header, data) < 0)
-                return false;
-        return data[CAP_TO_INDEX(CAP_SYS_RESOURCE)].effective & CAP_TO_MASK(CAP_SYS_RESOURCE);
+        (void) syscall(SYS_capget, &header, data);
+        for (int i = 0; i < N_CAPABILITIES; i++)
+                if (!(data[CAP_TO_INDEX(i)].effective & CAP_TO_MASK(i)) ||
+                    prctl(PR_CAPBSET_READ, i) != 1)
+                        missing |= CAPABILITY_BIT(i);
+        return missing;
+}
+
+/* Asked by a child, for a filter of ours may end who asks. */
+static bool has_x32(void) {
+#if defined(__x86_64__) && defined(__X32_SYSCALL_BIT)
+        pid_t pid = fork();
+        int status = -1;
+
+        if (pid == 0)
+                _exit(syscall(__X32_SYSCALL_BIT | SYS_getppid) > 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return status == 0;
+#else
+        return false;
+#endif
+}
+
+static bool has_app_armor(void) {
+        cleanup_free char *text = NULL;
+        cleanup_close int fd =
+                open("/sys/module/apparmor/parameters/enabled", O_RDONLY | O_CLOEXEC);
+
+        return fd >= 0 && read_stream(fd, 16, &text, NULL) >= 0 && text[0] == 'Y';
 }
 
 /* Without CAP_SYS_RESOURCE a process may only raise its oom_score_adj, and an OCI runtime that is
  * asked to lower it dies with a sentence that helps nobody. */
-static int least_oom_score_adj(void) {
+static int least_oom_score_adj(uint64_t missing) {
         cleanup_free char *text = NULL;
         int own = 0;
 
-        if (has_sys_resource())
+        if (!(missing & CAPABILITY_BIT(CAP_SYS_RESOURCE)))
                 return -1000;
         if (read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", 64, &text, NULL) >= 0)
                 own = (int) strtol(text, NULL, 10);
@@ -95,7 +128,10 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
                 return r;
         node.address = first_address();
         node.memory_capacity = (int64_t) info.totalram * info.mem_unit;
-        node.oom_score_adj_min = least_oom_score_adj();
+        node.missing_capabilities = missing_capabilities();
+        node.has_x32 = has_x32();
+        node.has_app_armor = has_app_armor();
+        node.oom_score_adj_min = least_oom_score_adj(node.missing_capabilities);
         node.n_cpus = (unsigned) MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
         *ret = node;
         node = (Node){ 0 };

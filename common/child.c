@@ -168,11 +168,21 @@ static int spawn_with_pipes(Child *child, char *const *argv, Error *reterr) {
         return 0;
 }
 
+/* While somebody traces a process, its end shows before it can be waited for. sd-event would look
+ * at it that once and never again; it must be off for a moment to change that. */
+int child_watch_for_good(sd_event_source *source) {
+        int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
+
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ON);
+}
+
 static int watch(sd_event *event, Child *child, uint64_t timeout_usec) {
         int r;
 
         r = sd_event_add_child(event, &child->exit_source, child->pid, WEXITED, on_exit_of_child,
                                child);
+        if (r >= 0)
+                r = child_watch_for_good(child->exit_source);
         if (r >= 0)
                 r = sd_event_add_io(event, &child->output_source, child->output_fd, EPOLLIN,
                                     on_readable, child);

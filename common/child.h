@@ -38,6 +38,10 @@ int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void 
 /* SIGKILLs the process if it runs and forgets it without calling back. NULL is fine. */
 Child *child_free(Child *child);
 
+/* For whoever adds a child source of his own: its end is not missed when the process is traced as
+ * it ends. The callback must free the source. 0 or -errno. */
+int child_watch_for_good(sd_event_source *source);
+
 /* Succeeded means exited with 0. */
 bool child_succeeded(const ChildResult *result);
 

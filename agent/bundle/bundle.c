@@ -5,9 +5,12 @@
 
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/identity.h"
+#include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/security.h"
+#include "agent/bundle/volumes.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -40,6 +43,19 @@ static int write_file(const char *directory, const char *name, const char *text,
         return 0;
 }
 
+/* Empty, for a mount to lie on; one that is there may have its mount already. */
+static int make_file(const char *directory, const char *name, Error *reterr) {
+        cleanup_free char *path = path_join(directory, name);
+        cleanup_close int fd = -EBADF;
+
+        if (!path)
+                return -ENOMEM;
+        fd = open(path, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return error_setf(reterr, errno, "cannot make %s: %s", path, strerror(errno));
+        return 0;
+}
+
 static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
                           Error *reterr) {
         CgroupValue values[CGROUP_VALUES_MAX];
@@ -66,6 +82,16 @@ static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char
         return 0;
 }
 
+/* As the kubelet does for a pod with fsGroup: the group may write, and what is made in there is the
+ * group's. An emptyDir starts empty, so its top is all there is to change. */
+static int give_to_group(const char *path, const OptionalInt *fs_group) {
+        if (!fs_group->is_set)
+                return chmod(path, 0777);
+        if (chown(path, (uid_t) -1, (gid_t) fs_group->value) < 0)
+                return -1;
+        return chmod(path, 02777);
+}
+
 static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
@@ -78,11 +104,15 @@ static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *re
                 r = make_directory(path, 0711, reterr);
                 if (r < 0)
                         return r;
-                if (chmod(path, 0777) < 0)
+                if (give_to_group(path, &pod->spec.security_context.fs_group) < 0)
                         return error_setf(reterr, errno, "cannot open %s to all: %s", path,
                                           strerror(errno));
         }
-        return 0;
+        return write_volumes(config, pod, /* anew= */ true, reterr);
+}
+
+int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        return write_volumes(config, pod, /* anew= */ false, reterr);
 }
 
 /* The text of a file of the node's, "" where it has none. */
@@ -166,12 +196,14 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
         cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
         cleanup_free char *log_dir = pod_log_dir(config, pod);
-        cleanup_free char *fstab = pod_fstab(config, pod);
+        cleanup_free char *fstab = pod_fstab(config, pod), *sysctls = pod_sysctls(&pod->spec);
         int r;
 
-        if (!fstab)
+        if (!fstab || !sysctls)
                 return -ENOMEM;
-        r = make_directory(run_dir, 0700, reterr);
+        r = pod_check_sysctls(config, &pod->spec, reterr);
+        if (r >= 0)
+                r = make_directory(run_dir, 0700, reterr);
         if (r >= 0)
                 r = make_directory(state_dir, 0711, reterr);
         if (r >= 0)
@@ -184,6 +216,10 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
                 r = prepare_files(config, pod, reterr);
         if (r >= 0)
                 r = write_file(run_dir, "fstab", fstab, 0600, reterr);
+        if (r >= 0 && sysctls[0])
+                r = write_file(run_dir, "sysctls", sysctls, 0600, reterr);
+        if (r >= 0 && pod->spec.share_process_namespace)
+                r = make_file(run_dir, "pid-namespace", reterr);
         return r;
 }
 
@@ -268,33 +304,57 @@ static int make_directories(const BundleConfig *config, const Pod *pod, const Co
         return r;
 }
 
+/* All of the container's fstab: its root file system, and parts of volumes. */
+static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, char **ret,
+                         Error *reterr) {
+        cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
+                                                           input->container->name, input->attempt);
+        cleanup_free char *root = NULL, *sub_paths = NULL;
+        char *fstab;
+        int r = sub_paths_fstab(input, &sub_paths, reterr);
+
+        if (r < 0)
+                return r;
+        root = state_dir ? container_fstab(input->image, bundle_dir, state_dir) : NULL;
+        if (!root || asprintf(&fstab, "%s%s", root, sub_paths) < 0)
+                return -ENOMEM;
+        *ret = fstab;
+        return 0;
+}
+
+/* Empty, and writable for whoever the container runs as. */
+static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
+        cleanup_free char *directory = container_state_dir(input->config, input->pod->metadata.uid,
+                                                           input->container->name, input->attempt);
+
+        return directory ? write_file(directory, "termination-log", "", 0666, reterr) : -ENOMEM;
+}
+
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
                              unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
                              Error *reterr) {
         cleanup_with(bundle_done) Bundle bundle = { 0 };
-        cleanup_free char *state_dir =
-                container_state_dir(config, pod->metadata.uid, container->name, attempt);
+        RuntimeSpecInput input = { .config = config,
+                                   .pod = pod,
+                                   .container = container,
+                                   .image = image,
+                                   .attempt = attempt,
+                                   .sandbox_pid = sandbox_pid,
+                                   .cgroup_version = cgroup_version() };
         cleanup_free char *json = NULL, *fstab = NULL;
         int r;
 
         r = bundle_of_attempt(config, pod, container->name, attempt, &bundle);
         if (r < 0)
                 return r;
-        r = runtime_spec(&(RuntimeSpecInput){ .config = config,
-                                              .pod = pod,
-                                              .container = container,
-                                              .image = image,
-                                              .id = bundle.id,
-                                              .attempt = attempt,
-                                              .sandbox_pid = sandbox_pid,
-                                              .cgroup_version = cgroup_version() },
-                         &json, reterr);
-        if (r < 0)
-                return r;
-        fstab = state_dir ? container_fstab(image, bundle.directory, state_dir) : NULL;
-        if (!fstab)
-                return -ENOMEM;
-        r = make_directories(config, pod, container, attempt, &bundle, reterr);
+        input.id = bundle.id;
+        r = runtime_spec(&input, &json, reterr);
+        if (r >= 0)
+                r = prepare_fstab(&input, bundle.directory, &fstab, reterr);
+        if (r >= 0)
+                r = make_directories(config, pod, container, attempt, &bundle, reterr);
+        if (r >= 0)
+                r = make_termination_log(&input, reterr);
         if (r >= 0)
                 r = write_file(bundle.directory, "config.json", json, 0600, reterr);
         if (r >= 0)

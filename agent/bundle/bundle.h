@@ -9,10 +9,16 @@
  */
 
 #include "agent/model/image.h"
-#include "agent/model/pod.h"
+#include "agent/model/object.h"
 #include "common/error.h"
 
-/* What all bundles of an agent share. Strings are borrowed. */
+/* What the pod asks for contradicts its image or what it refers to: the kubelet's
+ * CreateContainerConfigError. */
+#define BUNDLE_CONFIG_ERROR EBADR
+
+typedef struct SeccompProfile SeccompProfile; /* agent/bundle/seccomp.h */
+
+/* What all bundles of an agent share. All that is pointed to is borrowed. */
 typedef struct BundleConfig {
         const char *run_dir;
         const char *state_dir;
@@ -23,8 +29,16 @@ typedef struct BundleConfig {
         const char *resolv_conf;    /* the node's file; NULL: /etc/resolv.conf; "": none */
         const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
         int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
         int64_t pids_limit;         /* of a pod; < 0: none */
         int oom_score_adj_min;      /* the least that we may set */
+        const char *host_ip;        /* NULL: unknown */
+        ObjectLookup objects;
+        const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
+        char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */
+        uint64_t missing_capabilities; /* those that we do not have ourselves, as a mask */
+        bool has_x32;                  /* the kernel runs programs of that ABI */
+        bool has_app_armor;            /* the kernel enforces it */
 } BundleConfig;
 
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and
@@ -36,6 +50,11 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
                        size_t n_addresses, Error *reterr);
 
+/* Brings the volumes that are made of objects and fields up to date, under the eyes of running
+ * containers: what has changed is exchanged at once, what is not there any more stays as it was. 0
+ * or the first failure. */
+int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
+
 /* What sandbox_run() wants to know of a container's bundle. */
 typedef struct Bundle {
         char id[65];
@@ -46,10 +65,16 @@ typedef struct Bundle {
 } Bundle;
 
 /* Writes the bundle of one attempt. 'sandbox_pid' is the shim, whose namespaces the container
- * joins. */
+ * joins. -BUNDLE_CONFIG_ERROR, or another -errno. */
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
                              unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
                              Error *reterr);
+
+/* The last words of an attempt that ended, as core/v1 has them: the end of what it wrote to its
+ * terminationMessagePath, or, where the policy says so and it failed, of its log. NULL: none. The
+ * caller frees it. */
+char *bundle_termination_message(const BundleConfig *config, const Pod *pod,
+                                 const Container *container, unsigned attempt, bool has_failed);
 
 /* The paths of an attempt, computed again; writes nothing. 0 or -ENOMEM. */
 int bundle_of_attempt(const BundleConfig *config, const Pod *pod, const char *container,

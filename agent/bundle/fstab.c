@@ -3,17 +3,30 @@
 
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 
 #include <inttypes.h>
 
-/* fstab(5): blanks within a field are written in octal. */
+/* fstab(5): blanks within a field are written in octal. No field begins with '#'. */
 static void put_field(FILE *out, const char *text) {
         for (const char *c = text; *c; c++)
-                if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\' || *c == '#')
+                if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\')
                         (void) fprintf(out, "\\%03o", (unsigned) (unsigned char) *c);
                 else
                         (void) fputc(*c, out);
         (void) fputc(' ', out);
+}
+
+void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,
+                       const char *volume) {
+        cleanup_free char *source = path_join(root, path);
+
+        if (!source)
+                return; /* the stream says so too */
+        put_field(out, source);
+        put_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.beneath=%s 0 0\n", volume,
+                       root);
 }
 
 static void put_host_path(FILE *out, const Volume *volume, const char *target) {
@@ -25,10 +38,14 @@ static void put_host_path(FILE *out, const Volume *volume, const char *target) {
                        volume->name, strna(type));
 }
 
-static void put_memory(FILE *out, const Volume *volume, const char *target) {
+static void put_memory(FILE *out, const Volume *volume, const OptionalInt *fs_group,
+                       const char *target) {
         put_field(out, volume->name);
         put_field(out, target);
-        (void) fprintf(out, "tmpfs mode=0777,x-mainstay.volume=%s", volume->name);
+        (void) fprintf(out, "tmpfs mode=%s,x-mainstay.volume=%s",
+                       fs_group->is_set ? "02777" : "0777", volume->name);
+        if (fs_group->is_set)
+                (void) fprintf(out, ",gid=%" PRId64, fs_group->value);
         if (volume->empty_dir->size_limit.text)
                 (void) fprintf(out, ",size=%" PRId64, volume->empty_dir->size_limit.value);
         (void) fprintf(out, " 0 0\n");
@@ -44,7 +61,7 @@ static void put_volumes(FILE *out, const BundleConfig *config, const Pod *pod) {
                 if (volume->host_path)
                         put_host_path(out, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
-                        put_memory(out, volume, target);
+                        put_memory(out, volume, &pod->spec.security_context.fs_group, target);
         }
 }
 
@@ -70,9 +87,11 @@ char *pod_fstab(const BundleConfig *config, const Pod *pod) {
         out = open_memstream(&text, &length);
         if (!out)
                 return NULL;
-        put_field(out, "shm");
-        put_field(out, shm);
-        (void) fprintf(out, "tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n");
+        if (!pod->spec.host_ipc) {
+                put_field(out, "shm");
+                put_field(out, shm);
+                (void) fprintf(out, "tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n");
+        }
         put_volumes(out, config, pod);
         return finish(out, &text);
 }

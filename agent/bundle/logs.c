@@ -16,54 +16,92 @@ static DIR *open_container_log_dir(const BundleConfig *config, const Pod *pod,
         return directory ? opendir(directory) : NULL;
 }
 
+/* The attempt that a log is of: "3.log" and, where rotated ones count too, "3.log.<anything>". -1
+ * where it is none. */
+static int logged_attempt(const char *name, bool or_rotated) {
+        char *end;
+        long attempt = strtol(name, &end, 10);
+
+        if (end == name || attempt < 0 || attempt >= INT_MAX)
+                return -1;
+        if (!streq(end, ".log") && !(or_rotated && strncmp(end, ".log.", 5) == 0))
+                return -1;
+        return (int) attempt;
+}
+
 int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const char *container) {
         cleanup_closedir DIR *dir = open_container_log_dir(config, pod, container);
         struct dirent *entry;
         int last = -1;
 
-        while (dir && (entry = readdir(dir))) {
-                char *end;
-                long attempt = strtol(entry->d_name, &end, 10);
-
-                if (end != entry->d_name && streq(end, ".log") && attempt >= 0 && attempt < INT_MAX)
-                        last = MAX(last, (int) attempt);
-        }
+        while (dir && (entry = readdir(dir)))
+                last = MAX(last, logged_attempt(entry->d_name, /* or_rotated= */ false));
         return last;
 }
 
-void bundle_remove_log(const BundleConfig *config, const Pod *pod, const char *container,
-                       unsigned attempt) {
-        cleanup_closedir DIR *dir = open_container_log_dir(config, pod, container);
+static void remove_log_link(const BundleConfig *config, const Pod *pod, const char *container,
+                            unsigned attempt) {
         cleanup_free char *link = NULL;
-        struct dirent *entry;
-        char prefix[32], id[65];
-        int length = snprintf(prefix, sizeof(prefix), "%u.log", attempt);
+        char id[65];
 
-        while (dir && (entry = readdir(dir)))
-                if (strncmp(entry->d_name, prefix, (size_t) length) == 0)
-                        (void) unlinkat(dirfd(dir), entry->d_name, 0);
         container_id(pod->metadata.uid, container, attempt, id);
         link = container_log_link(config, pod, container, id);
         if (link)
                 (void) unlink(link);
 }
 
-void bundle_remove_log_links(const BundleConfig *config, const Pod *pod) {
-        cleanup_free char *directory = path_join(config->log_dir, "containers");
-        cleanup_free char *log_dir = pod_log_dir(config, pod);
-        cleanup_closedir DIR *dir = directory ? opendir(directory) : NULL;
-        size_t length = log_dir ? strlen(log_dir) : 0;
+void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
+                               unsigned attempt) {
+        cleanup_closedir DIR *dir = open_container_log_dir(config, pod, container);
         struct dirent *entry;
 
-        while (dir && log_dir && (entry = readdir(dir))) {
+        while (dir && (entry = readdir(dir))) {
+                int logged = logged_attempt(entry->d_name, /* or_rotated= */ true);
+
+                if (logged < 0 || (unsigned) logged >= attempt)
+                        continue;
+                (void) unlinkat(dirfd(dir), entry->d_name, 0);
+                remove_log_link(config, pod, container, (unsigned) logged);
+        }
+}
+
+/* A pod's links begin with its name, which is the second of the three parts of its directory's. */
+static bool may_be_link_to(const char *link, const char *log_dir) {
+        const char *name = strchr(strrchr(log_dir, '/'), '_'),
+                   *end = name ? strchr(name + 1, '_') : NULL;
+
+        return end && strncmp(link, name + 1, (size_t) (end - name)) == 0;
+}
+
+void bundle_remove_log_links(const BundleConfig *config, const char *log_dir) {
+        cleanup_free char *directory = path_join(config->log_dir, "containers");
+        cleanup_closedir DIR *dir = directory ? opendir(directory) : NULL;
+        size_t length = strlen(log_dir);
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
                 char target[PATH_MAX];
                 ssize_t n;
 
-                if (strncmp(entry->d_name, pod->metadata.name, strlen(pod->metadata.name)) != 0)
+                if (!may_be_link_to(entry->d_name, log_dir))
                         continue;
                 n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target));
                 if (n > (ssize_t) length && strncmp(target, log_dir, length) == 0 &&
                     target[length] == '/')
                         (void) unlinkat(dirfd(dir), entry->d_name, 0);
         }
+}
+
+char *bundle_find_log_dir(const BundleConfig *config, const char *uid) {
+        cleanup_free char *parent = path_join(config->log_dir, "pods");
+        cleanup_closedir DIR *dir = parent ? opendir(parent) : NULL;
+        struct dirent *entry;
+
+        while (dir && (entry = readdir(dir))) {
+                const char *last = strrchr(entry->d_name, '_');
+
+                if (last && streq(last + 1, uid))
+                        return path_join(parent, entry->d_name);
+        }
+        return NULL;
 }

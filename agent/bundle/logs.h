@@ -9,10 +9,12 @@
  */
 int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const char *container);
 
-/* Removes the log of one attempt with its rotated files and its link. What is not there is removed.
- */
-void bundle_remove_log(const BundleConfig *config, const Pod *pod, const char *container,
-                       unsigned attempt);
+/* Removes the logs of all attempts before one, with their rotated files and their links. */
+void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
+                               unsigned attempt);
 
-/* Removes all links to the pod's logs, by what they point to. */
-void bundle_remove_log_links(const BundleConfig *config, const Pod *pod);
+/* Removes all links to what is in a pod's log directory. */
+void bundle_remove_log_links(const BundleConfig *config, const char *log_dir);
+
+/* The log directory of a pod of which nobody knows more than the UID, or NULL. */
+char *bundle_find_log_dir(const BundleConfig *config, const char *uid);

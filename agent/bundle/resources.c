@@ -52,6 +52,8 @@ int64_t cpu_quota_usec(int64_t milli_cpu) {
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity) {
         int64_t request, adjust;
 
+        if (spec->priority_class_name && streq(spec->priority_class_name, "system-node-critical"))
+                return -997;
         switch (pod_qos_class(spec)) {
         case QOS_GUARANTEED:
                 return -997;

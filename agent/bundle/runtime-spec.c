@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text of config.json. What a container may do and see follows what the kubelet and containerd
- * give an unprivileged container: fourteen capabilities, masked and read-only places of /proc, no
- * device but the runtime's own. Nothing of an image decides anything about the node. */
+ * give an unprivileged container: masked and read-only places of /proc, no device but the runtime's
+ * own; who it is and what more it may do is computed in security.c. Nothing of an image decides
+ * anything about the node. */
 
 #include "agent/bundle/runtime-spec.h"
 
 #include "agent/bundle/identity.h"
+#include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
+#include "agent/bundle/security.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
 
 #include <inttypes.h>
 #include <jansson.h>
-
-static const char *const default_capabilities[] = {
-        "CAP_CHOWN",   "CAP_DAC_OVERRIDE", "CAP_FSETID",           "CAP_FOWNER",      "CAP_MKNOD",
-        "CAP_NET_RAW", "CAP_SETGID",       "CAP_SETUID",           "CAP_SETFCAP",     "CAP_SETPCAP",
-        "CAP_KILL",    "CAP_SYS_CHROOT",   "CAP_NET_BIND_SERVICE", "CAP_AUDIT_WRITE",
-};
 
 /* Kubernetes' lists (pkg/securitycontext). */
 static const char *const masked_paths[] = {
@@ -57,20 +54,9 @@ static json_t *strv_array(char *const *strv) {
         return array;
 }
 
-static json_t *capabilities(void) {
-        json_t *list = string_array(default_capabilities, N_ELEMENTS(default_capabilities));
-
-        /* None is inheritable or ambient: a process that is not root has none by default. */
-        return json_pack("{s:O, s:O, s:o}", "bounding", list, "effective", list, "permitted", list);
-}
-
-static json_t *user(const Image *image) {
-        json_t *groups = json_array();
-
-        for (size_t i = 0; i < image->n_groups; i++)
-                json_array_append_new(groups, json_integer(image->groups[i]));
-        return json_pack("{s:I, s:I, s:o}", "uid", (json_int_t) image->uid, "gid",
-                         (json_int_t) image->gid, "additionalGids", groups);
+static json_t *user(Security *security) {
+        return json_pack("{s:I, s:I, s:O}", "uid", (json_int_t) security->uid, "gid",
+                         (json_int_t) security->gid, "additionalGids", security->groups);
 }
 
 static const char *working_directory(const RuntimeSpecInput *input) {
@@ -91,9 +77,9 @@ static int check_working_directory(const char *directory, Error *reterr) {
         return 0;
 }
 
-static int process(const RuntimeSpecInput *input, json_t **ret, Error *reterr) {
+static int process(const RuntimeSpecInput *input, Security *security, json_t **ret, Error *reterr) {
         const BundleConfig *config = input->config;
-        cleanup_strv char **env = NULL, **argv = NULL;
+        cleanup_strv char **variables = NULL, **env = NULL, **argv = NULL;
         cleanup_free char *hostname = NULL;
         const char *directory = working_directory(input);
         int adjust, r;
@@ -102,17 +88,22 @@ static int process(const RuntimeSpecInput *input, json_t **ret, Error *reterr) {
         if (r >= 0)
                 r = pod_hostname(config, input->pod, &hostname, reterr);
         if (r >= 0)
-                r = container_environment(input->pod, input->container, input->image, hostname,
-                                          &env);
+                r = container_variables(config, input->pod, input->container, &variables, reterr);
         if (r >= 0)
-                r = container_argv(input->container, input->image, env, &argv, reterr);
+                r = container_environment(input->image, hostname, variables, &env);
+        if (r >= 0)
+                r = container_argv(input->container, input->image, variables, &argv, reterr);
         if (r < 0)
                 return r;
         adjust = oom_score_adj(&input->pod->spec, input->container, config->memory_capacity);
         *ret = json_pack("{s:b, s:o, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal", 0, "user",
-                         user(input->image), "args", strv_array(argv), "env", strv_array(env),
-                         "cwd", directory, "capabilities", capabilities(), "noNewPrivileges", 0,
-                         "oomScoreAdj", MAX(adjust, config->oom_score_adj_min));
+                         user(security), "args", strv_array(argv), "env", strv_array(env), "cwd",
+                         directory, "capabilities", capabilities_section(security->capabilities),
+                         "noNewPrivileges", security->no_new_privileges, "oomScoreAdj",
+                         MAX(adjust, config->oom_score_adj_min));
+        if (*ret && security->app_armor_profile)
+                json_object_set_new(*ret, "apparmorProfile",
+                                    json_string(security->app_armor_profile));
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -128,13 +119,6 @@ static void add_mount(json_t *mounts, const char *destination, const char *type,
                                                 "type", type, "source", source, "options", list));
 }
 
-static const Volume *find_volume(const PodSpec *spec, const char *name) {
-        for (size_t i = 0; i < spec->volumes.n; i++)
-                if (streq(spec->volumes.items[i].name, name))
-                        return &spec->volumes.items[i];
-        return NULL;
-}
-
 static bool is_mounted_by_user(const Container *container, const char *path) {
         for (size_t i = 0; i < container->volume_mounts.n; i++)
                 if (streq(container->volume_mounts.items[i].mount_path, path))
@@ -142,9 +126,11 @@ static bool is_mounted_by_user(const Container *container, const char *path) {
         return false;
 }
 
-/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. */
+/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. The
+ * kubelet's file can be written in any case, those of container engines not on a read-only root. */
 static void add_pod_files(const RuntimeSpecInput *input, json_t *mounts) {
         static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
+        bool read_only = input->container->security_context.read_only_root_filesystem;
 
         for (size_t i = 0; i < N_ELEMENTS(files); i++) {
                 cleanup_free char *source =
@@ -152,41 +138,39 @@ static void add_pod_files(const RuntimeSpecInput *input, json_t *mounts) {
 
                 if (source && access(source, F_OK) >= 0 &&
                     !is_mounted_by_user(input->container, files[i]))
-                        add_mount(mounts, files[i], "bind", source, "rbind,rprivate,rw");
+                        add_mount(mounts, files[i], "bind", source,
+                                  read_only && i > 0 ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
         }
 }
 
 static void add_volumes(const RuntimeSpecInput *input, json_t *mounts) {
-        for (size_t i = 0; i < input->container->volume_mounts.n; i++) {
-                const VolumeMount *mount = &input->container->volume_mounts.items[i];
-                const Volume *volume = find_volume(&input->pod->spec, mount->name);
-                cleanup_free char *source = NULL, *destination = NULL;
+        cleanup_with(mount_list_done) MountList list = { 0 };
 
-                if (!volume)
-                        continue; /* validated by manifest/ */
-                source = volume_path(input->config, input->pod->metadata.uid, volume);
-                /* A relative path is below the root, as in Kubernetes. */
-                if (asprintf(&destination, "%s%s", mount->mount_path[0] == '/' ? "" : "/",
-                             mount->mount_path) < 0)
-                        destination = NULL;
-                if (source && destination)
-                        add_mount(mounts, destination, "bind", source,
-                                  mount->read_only ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
-        }
+        if (container_mounts(input, &list) < 0)
+                return;
+        for (size_t i = 0; i < list.n; i++)
+                add_mount(mounts, list.items[i].destination, "bind", list.items[i].source,
+                          list.items[i].options);
 }
 
-static json_t *mounts_of(const RuntimeSpecInput *input) {
+static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security) {
+        const char *mode = security->is_privileged ? "rw" : "ro";
         cleanup_free char *shm = pod_shm_dir(input->config, input->pod->metadata.uid);
         json_t *mounts = json_array();
+        char sysfs[64], cgroup[64];
 
+        (void) snprintf(sysfs, sizeof(sysfs), "nosuid,noexec,nodev,%s", mode);
+        (void) snprintf(cgroup, sizeof(cgroup), "nosuid,noexec,nodev,relatime,%s", mode);
         add_mount(mounts, "/proc", "proc", "proc", "nosuid,noexec,nodev");
         add_mount(mounts, "/dev", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k");
         add_mount(mounts, "/dev/pts", "devpts", "devpts",
                   "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5");
         add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
-        add_mount(mounts, "/sys", "sysfs", "sysfs", "nosuid,noexec,nodev,ro");
-        add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid,noexec,nodev,relatime,ro");
-        if (shm)
+        add_mount(mounts, "/sys", "sysfs", "sysfs", sysfs);
+        add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", cgroup);
+        if (input->pod->spec.host_ipc)
+                add_mount(mounts, "/dev/shm", "bind", "/dev/shm", "rbind,rprivate,rw");
+        else if (shm)
                 add_mount(mounts, "/dev/shm", "bind", shm, "rbind,rprivate,rw");
         add_pod_files(input, mounts);
         add_volumes(input, mounts);
@@ -201,9 +185,24 @@ static void join_sandbox(json_t *namespaces, const RuntimeSpecInput *input, cons
         json_array_append_new(namespaces, json_pack("{s:s, s:s}", "type", type, "path", path));
 }
 
+/* The container's own, the pod's, which the shim holds, or the node's, for which nothing is said.
+ */
+static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
+        const PodSpec *spec = &input->pod->spec;
+        cleanup_free char *path =
+                pod_file_path(input->config, input->pod->metadata.uid, "/pid-namespace");
+
+        if (spec->share_process_namespace && path)
+                json_array_append_new(list, json_pack("{s:s, s:s}", "type", "pid", "path", path));
+        else if (!spec->host_pid)
+                json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
+}
+
 /* A namespace that is not named here is the runtime's own: the node's. */
 static json_t *namespaces(const RuntimeSpecInput *input) {
-        json_t *list = json_pack("[{s:s}, {s:s}]", "type", "pid", "type", "mount");
+        json_t *list = json_pack("[{s:s}]", "type", "mount");
+
+        add_pid_namespace(input, list);
 
         join_sandbox(list, input, "ipc", "ipc");
         if (!input->pod->spec.host_network) {
@@ -215,12 +214,13 @@ static json_t *namespaces(const RuntimeSpecInput *input) {
         return list;
 }
 
-static json_t *resources(const RuntimeSpecInput *input) {
+static json_t *resources(const RuntimeSpecInput *input, const Security *security) {
         const ResourceRequirements *wanted = &input->container->resources;
         uint64_t shares = cpu_shares(wanted->requests.cpu.milli);
         int64_t quota = cpu_quota_usec(wanted->limits.cpu.milli);
         json_t *cpu = json_object();
-        json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", 0, "access", "rwm");
+        json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", security->is_privileged,
+                                   "access", "rwm");
 
         if (input->cgroup_version == 2) {
                 char weight[24];
@@ -245,16 +245,29 @@ static json_t *resources(const RuntimeSpecInput *input) {
         return result;
 }
 
-static json_t *linux_section(const RuntimeSpecInput *input) {
+static json_t *linux_section(const RuntimeSpecInput *input, const Security *security) {
         cleanup_free char *parent =
                 pod_cgroup_path(input->config->cgroup_root, pod_qos_class(&input->pod->spec),
                                 input->pod->metadata.uid);
         cleanup_free char *cgroup = parent ? path_join(parent, input->id) : NULL;
+        json_t *section = json_pack("{s:s, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
+                                    namespaces(input), "resources", resources(input, security));
 
-        return json_pack("{s:s, s:o, s:o, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
-                         namespaces(input), "resources", resources(input), "maskedPaths",
-                         string_array(masked_paths, N_ELEMENTS(masked_paths)), "readonlyPaths",
-                         string_array(readonly_paths, N_ELEMENTS(readonly_paths)));
+        const char *propagation = rootfs_propagation(input->container);
+
+        if (propagation)
+                json_object_set_new(section, "rootfsPropagation", json_string(propagation));
+        if (security->is_privileged)
+                json_object_set_new(section, "devices", node_devices("/dev"));
+        else {
+                json_object_set_new(section, "maskedPaths",
+                                    string_array(masked_paths, N_ELEMENTS(masked_paths)));
+                json_object_set_new(section, "readonlyPaths",
+                                    string_array(readonly_paths, N_ELEMENTS(readonly_paths)));
+        }
+        if (security->seccomp)
+                json_object_set(section, "seccomp", security->seccomp);
+        return section;
 }
 
 /* The labels by which tools that read a runtime's state know a kubelet's containers. */
@@ -270,17 +283,21 @@ static json_t *annotations(const RuntimeSpecInput *input) {
 }
 
 int runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {
+        cleanup_with(security_done) Security security = { 0 };
         json_t *process_section, *document;
         char *text;
         int r;
 
-        r = process(input, &process_section, reterr);
+        r = container_security(input, &security, reterr);
+        if (r >= 0)
+                r = process(input, &security, &process_section, reterr);
         if (r < 0)
                 return r;
         document = json_pack("{s:s, s:o, s:{s:s, s:b}, s:o, s:o, s:o}", "ociVersion", "1.0.2",
-                             "process", process_section, "root", "path", "rootfs", "readonly", 0,
-                             "mounts", mounts_of(input), "linux", linux_section(input),
-                             "annotations", annotations(input));
+                             "process", process_section, "root", "path", "rootfs", "readonly",
+                             security.has_read_only_root, "mounts", mounts_of(input, &security),
+                             "linux", linux_section(input, &security), "annotations",
+                             annotations(input));
         text = document ? json_dumps(document, JSON_COMPACT) : NULL;
         json_decref(document);
         if (!text)

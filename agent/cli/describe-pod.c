@@ -3,6 +3,7 @@
 
 #include "agent/cli/summary.h"
 #include "agent/cli/words.h"
+#include "agent/cli/yaml.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -22,28 +23,8 @@ static void write_optional(FILE *out, const char *label, const json_t *text) {
                 fprintf(out, "%s\t%s\n", label, json_string_value(text));
 }
 
-static int compare_keys(const void *a, const void *b) {
-        return strcmp(*(const char *const *) a, *(const char *const *) b);
-}
-
-/* The keys in their order, borrowed; NULL where there are none. The caller frees the array. */
-static const char **sorted_keys(json_t *object) {
-        const char **keys = calloc(json_object_size(object) + 1, sizeof(*keys));
-        const char *key;
-        json_t *value;
-        size_t n = 0;
-
-        if (!keys)
-                return NULL;
-        json_object_foreach(object, key, value)
-                keys[n++] = key;
-        if (n > 1)
-                qsort(keys, n, sizeof(*keys), compare_keys);
-        return keys;
-}
-
 static void write_labels(FILE *out, json_t *labels) {
-        cleanup_free const char **keys = sorted_keys(labels);
+        cleanup_free const char **keys = yaml_sorted_keys(labels);
 
         fputs("Labels:\t", out);
         if (!keys || !keys[0]) {
@@ -67,7 +48,7 @@ static void write_lines(FILE *out, const char *text) {
 }
 
 static void write_annotations(FILE *out, json_t *annotations) {
-        cleanup_free const char **keys = sorted_keys(annotations);
+        cleanup_free const char **keys = yaml_sorted_keys(annotations);
 
         fputs("Annotations:\t", out);
         if (!keys || !keys[0]) {
@@ -125,12 +106,15 @@ static void write_head(FILE *out, const json_t *pod) {
         const char *node = json_text(pod, "spec", "nodeName");
         const char *account = json_text(pod, "spec", "serviceAccountName");
         const json_t *priority = json_at(pod, "spec", "priority");
+        const char *class_name = json_string_value(json_at(pod, "spec", "priorityClassName"));
         const json_t *start = json_at(pod, "status", "startTime");
 
         fprintf(out, "Name:\t%s\n", strna(json_text(pod, "metadata", "name")));
         fprintf(out, "Namespace:\t%s\n", strna(json_text(pod, "metadata", "namespace")));
         if (priority)
                 fprintf(out, "Priority:\t%lld\n", (long long) json_integer_value(priority));
+        if (class_name)
+                fprintf(out, "Priority Class Name:\t%s\n", class_name);
         if (account)
                 fprintf(out, "Service Account:\t%s\n", account);
         if (node)
@@ -227,7 +211,7 @@ static void write_container_status(FILE *out, const json_t *status) {
 }
 
 static void write_resources(FILE *out, const char *label, json_t *resources) {
-        cleanup_free const char **keys = sorted_keys(resources);
+        cleanup_free const char **keys = yaml_sorted_keys(resources);
 
         if (!keys || !keys[0])
                 return;

@@ -112,8 +112,7 @@ static int compare_keys(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* The keys in their order, borrowed; the caller frees the array. */
-static const char **sorted_keys(json_t *object) {
+const char **yaml_sorted_keys(json_t *object) {
         const char **keys = calloc(json_object_size(object) + 1, sizeof(*keys));
         const char *key;
         json_t *value;
@@ -129,7 +128,7 @@ static const char **sorted_keys(json_t *object) {
 }
 
 static int emit_object(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
-        const char **keys = sorted_keys(json);
+        const char **keys = yaml_sorted_keys(json);
         yaml_event_t event;
         yaml_mapping_style_t style =
                 json_object_size(json) > 0 ? YAML_BLOCK_MAPPING_STYLE : YAML_FLOW_MAPPING_STYLE;

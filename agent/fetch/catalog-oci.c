@@ -51,7 +51,7 @@ static int read_document(const Source *source, const Descriptor *descriptor, jso
                          Error *reterr) {
         cleanup_free char *member = NULL, *text = NULL;
         char digest[DIGEST_SIZE];
-        size_t length;
+        size_t length = 0;
         int r;
 
         if (asprintf(&member, "blobs/sha256/%s", digest_hex(descriptor->digest)) < 0) {
@@ -79,7 +79,7 @@ static int parse_layers(const Source *source, CatalogImage *image, const json_t 
         if (!image->layers)
                 return -ENOMEM;
         json_array_foreach(layers, i, layer) {
-                Descriptor descriptor;
+                Descriptor descriptor = { 0 };
                 int r = descriptor_parse(layer, &descriptor, reterr);
 
                 if (r >= 0)
@@ -101,7 +101,7 @@ static int parse_layers(const Source *source, CatalogImage *image, const json_t 
 static int parse_manifest(const Source *source, CatalogImage *image, const Descriptor *descriptor,
                           Error *reterr) {
         cleanup_json json_t *manifest = NULL;
-        Descriptor config;
+        Descriptor config = { 0 };
         int r;
 
         r = read_document(source, descriptor, &manifest, reterr);
@@ -154,14 +154,15 @@ static int choose_manifest(const json_t *manifests, Descriptor *ret, Error *rete
         }
         if (best > 0)
                 return 0;
-        return platform_refuse(document_string(other, "os"), document_string(other, "architecture"),
+        (void) platform_refuse(document_string(other, "os"), document_string(other, "architecture"),
                                document_string(other, "variant"), reterr);
+        return -ENOEXEC;
 }
 
 static int parse_index(const Source *source, CatalogImage *image, const Descriptor *descriptor,
                        Error *reterr) {
         cleanup_json json_t *index = NULL;
-        Descriptor chosen;
+        Descriptor chosen = { 0 };
         int r;
 
         memcpy(image->index_digest, descriptor->digest, DIGEST_SIZE);
@@ -191,7 +192,7 @@ static int read_names(const json_t *descriptor, char ***names) {
 static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {
         cleanup_error Error error = ERROR_NULL;
         CatalogImage image = { 0 };
-        Descriptor descriptor;
+        Descriptor descriptor = { 0 };
         bool is_index;
         int r;
 

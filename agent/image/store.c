@@ -318,7 +318,7 @@ static int resolve(ImageStore *store, const char *reference, Image **ret_image, 
                    Error *reterr) {
         const Archive *archive = NULL;
         const ArchiveImage *found = archive_set_find(&store->archives, reference, &archive);
-        const char *digest = found ? found->digest : kept_find(&store->kept, reference);
+        const char *digest;
         int r;
 
         *ret_job = NULL;
@@ -326,17 +326,18 @@ static int resolve(ImageStore *store, const char *reference, Image **ret_image, 
                 return 0;
         if (found && found->refusal)
                 return error_setf(reterr, ENOEXEC, "%s: %s", archive->file, found->refusal);
-        if (!digest)
+        digest = found ? found->digest : kept_find(&store->kept, reference);
+        if (!found && !digest)
                 digest = reference_digest(reference);
-        r = digest ? load_image(store, reference, digest, ret_image, reterr) : -ENOENT;
+        r = found || digest ? load_image(store, reference, digest, ret_image, reterr) : -ENOENT;
         if (r >= 0)
                 return 1;
         if (r != -ENOENT)
                 return r;
-        if (!found)
+        if (!found || !digest)
                 return error_setf(reterr, ENOENT, "no archive in '%s' has '%s'",
                                   store->preload_path, reference);
-        *ret_job = find_job(store, digest);
+        *ret_job = find_job(store, found->digest);
         return *ret_job ? 0 : make_job(store, archive, found, reference, ret_job);
 }
 

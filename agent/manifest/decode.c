@@ -111,6 +111,15 @@ static int decode_bool(Decoder *d, const Field *field, const Node *node, const D
         return 0;
 }
 
+static int decode_optional_bool(Decoder *d, const Field *field, const Node *node,
+                                const DecodePath *path, void *at) {
+        OptionalBool *value = at;
+        int r = decode_bool(d, field, node, path, &value->value);
+
+        value->is_set = r >= 0;
+        return r;
+}
+
 static int read_int(const Decoder *d, const Field *field, const Node *node, OptionalInt *ret) {
         int64_t value;
 
@@ -183,6 +192,39 @@ static int expect_sequence(const Decoder *d, const Node *node, const DecodePath 
         return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
 }
 
+/* A list of a length that nobody writes by hand. */
+static int expect_list(const Decoder *d, const Node *node, const DecodePath *path) {
+        int r = expect_sequence(d, node, path);
+
+        if (r < 0 || node->n <= DECODE_LIST_MAX)
+                return r;
+        r = error_setf(d->reterr, EINVAL, "must have at most %d items, not %" PRIu32,
+                       DECODE_LIST_MAX, node->n);
+        return decode_error_at(d, node, path, r);
+}
+
+static int decode_ints(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                       void *at) {
+        IntList *list = at;
+        int r = expect_list(d, node, path);
+
+        if (r < 0 || node->n == 0)
+                return r;
+        list->items = calloc(node->n, sizeof(*list->items));
+        if (!list->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < node->n; i++) {
+                const DecodePath item = { .parent = path, .index = i };
+                OptionalInt number = { 0 };
+
+                r = decode_int(d, field, node->items[i], &item, &number);
+                if (r < 0)
+                        return r;
+                list->items[list->n++] = number.value;
+        }
+        return 0;
+}
+
 static int expect_mapping(const Decoder *d, const Node *node, const DecodePath *path) {
         if (node->kind == NODE_MAPPING)
                 return 0;
@@ -221,10 +263,21 @@ static int compare_keys(const void *a, const void *b) {
         return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
 }
 
-static int decode_entry(Decoder *d, const Node *key, const Node *value, const DecodePath *path,
-                        KeyValue *ret) {
+/* Of a password that is a number no sentence tells the digits. */
+static int expect_secret(const Decoder *d, const Node *node) {
+        if (node->kind == NODE_STRING)
+                return 0;
+        return error_setf(d->reterr, EINVAL, "must be a string%s",
+                          node_is_scalar(node) ? "; quote it" : "");
+}
+
+static int decode_entry(Decoder *d, const Field *field, const Node *key, const Node *value,
+                        const DecodePath *path, KeyValue *ret) {
         DecodePath entry = { .parent = path, .key = key->text, .is_map_key = true };
-        int r = value->kind == NODE_NULL ? 0 : expect_string(d, value);
+        int r = 0;
+
+        if (value->kind != NODE_NULL)
+                r = field->is_secret ? expect_secret(d, value) : expect_string(d, value);
 
         if (r < 0)
                 return decode_error_at(d, value, &entry, r);
@@ -245,7 +298,8 @@ static int decode_string_map(Decoder *d, const Field *field, const Node *node,
                 return -ENOMEM;
         for (size_t i = 0; i < node->n && r >= 0; i++) {
                 map->n++;
-                r = decode_entry(d, node_key(node, i), node_value(node, i), path, &map->items[i]);
+                r = decode_entry(d, field, node_key(node, i), node_value(node, i), path,
+                                 &map->items[i]);
         }
         /* Sorted, as the API prints them; so that their order in the file means nothing. */
         if (r >= 0)
@@ -272,15 +326,10 @@ static int decode_optional(Decoder *d, const Field *field, const Node *node, con
 static int decode_list(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                        void *at) {
         List list = { 0 };
-        int r = expect_sequence(d, node, path);
+        int r = expect_list(d, node, path);
 
         if (r < 0 || node->n == 0)
                 return r;
-        if (node->n > DECODE_LIST_MAX) {
-                r = error_setf(d->reterr, EINVAL, "must have at most %d items, not %" PRIu32,
-                               DECODE_LIST_MAX, node->n);
-                return decode_error_at(d, node, path, r);
-        }
         list.items = calloc(node->n, field->schema->size);
         if (!list.items)
                 return -ENOMEM;
@@ -335,7 +384,9 @@ typedef int (*decode_field_t)(Decoder *d, const Field *field, const Node *node,
 static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_STRING] = decode_string,
         [FIELD_BOOL] = decode_bool,
+        [FIELD_OPTIONAL_BOOL] = decode_optional_bool,
         [FIELD_INT] = decode_int,
+        [FIELD_INTS] = decode_ints,
         [FIELD_QUANTITY] = decode_quantity,
         [FIELD_ENUM] = decode_enum,
         [FIELD_STRINGS] = decode_strings,

@@ -3,23 +3,14 @@
 /* Kubernetes' rules for the fields that we honour, as far as the tables do not hold them. A rule
  * names its field by its path; the place in the file is found by walking the tree along it. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 
 #define ANNOTATIONS_BYTES_MAX (256 * KIB)
-
-typedef struct Rules {
-        const Decoder *decoder;
-        const Node *root;
-        const DecodePath *path;
-        const Pod *pod;
-        Error *reterr;
-} Rules;
 
 /* One step of a path: "name", ".name", "[3]", "[key]". Moves the text on. */
 static const Node *step(const Node *node, const char **path) {
@@ -52,21 +43,26 @@ static const Node *locate(const Node *root, const char *path) {
         return node;
 }
 
-/* Adds place and path to the sentence that was said. Returns r. */
-static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
-static int at(const Rules *rules, int r, const char *format, ...) {
+int rules_vat(const Rules *rules, int r, const char *format, va_list ap) {
         char prefix[DECODE_PATH_SIZE], path[DECODE_PATH_SIZE];
         const Node *node;
-        va_list ap;
 
-        va_start(ap, format);
         (void) vsnprintf(path, sizeof(path), format, ap);
-        va_end(ap);
         node = locate(rules->root, path);
         decode_path_format(rules->path, prefix);
         return error_prefixf(rules->reterr, r, "%s:%" PRIu32 ":%" PRIu32 ": %s%s%s",
                              rules->decoder->file, node->line, node->column, prefix,
                              prefix[0] ? "." : "", path);
+}
+
+static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
+static int at(const Rules *rules, int r, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
 }
 
 static int check_labels(const Rules *rules) {
@@ -125,14 +121,17 @@ static int check_metadata(const Rules *rules, const char *node_name) {
 }
 
 static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
+        int n = (volume->host_path != NULL) + (volume->empty_dir != NULL) +
+                (volume->config_map != NULL) + (volume->secret != NULL) +
+                (volume->downward_api != NULL) + (volume->projected != NULL);
         int r;
 
-        if (!volume->host_path && !volume->empty_dir) {
+        if (n == 0) {
                 r = error_setf(rules->reterr, EINVAL,
                                "must have a source, such as hostPath or emptyDir");
                 return at(rules, r, "spec.volumes[%zu]", i);
         }
-        if (volume->host_path && volume->empty_dir) {
+        if (n > 1) {
                 r = error_setf(rules->reterr, EINVAL, "must have one source, not several");
                 return at(rules, r, "spec.volumes[%zu]", i);
         }
@@ -169,17 +168,12 @@ static int check_volumes(const Rules *rules) {
                 r = check_volume_sources(rules, volume, i);
                 if (r >= 0 && volume->empty_dir)
                         r = check_size_limit(rules, volume->empty_dir, i);
+                if (r >= 0)
+                        r = check_data_volume(rules, i);
                 if (r < 0)
                         return r;
         }
         return 0;
-}
-
-static bool has_volume(const PodSpec *spec, const char *name) {
-        for (size_t i = 0; i < spec->volumes.n; i++)
-                if (streq(spec->volumes.items[i].name, name))
-                        return true;
-        return false;
 }
 
 static int check_mounts(const Rules *rules, const Container *container, size_t i) {
@@ -189,7 +183,7 @@ static int check_mounts(const Rules *rules, const Container *container, size_t i
                 const VolumeMount *mount = &container->volume_mounts.items[j];
                 int r;
 
-                if (!has_volume(&rules->pod->spec, mount->name)) {
+                if (!pod_find_volume(&rules->pod->spec, mount->name)) {
                         r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
                                        excerpt(text, mount->name));
                         return at(rules, r, "spec.containers[%zu].volumeMounts[%zu].name", i, j);
@@ -202,6 +196,9 @@ static int check_mounts(const Rules *rules, const Container *container, size_t i
                                 return at(rules, r,
                                           "spec.containers[%zu].volumeMounts[%zu].mountPath", i, j);
                         }
+                r = check_mount_options(rules, i, j);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -305,6 +302,8 @@ static int check_container(const Rules *rules, size_t i) {
                 }
         r = check_ports(rules, container, i);
         if (r >= 0)
+                r = check_environment(rules, i);
+        if (r >= 0)
                 r = check_resources(rules, &container->resources, i);
         if (r >= 0)
                 r = check_mounts(rules, container, i);
@@ -349,5 +348,7 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
                 r = check_dns(&rules);
         for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
                 r = check_container(&rules, i);
+        if (r >= 0)
+                r = check_security(&rules);
         return r;
 }

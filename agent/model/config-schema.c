@@ -9,6 +9,7 @@
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
+#include "agent/model/sysctl.h"
 #include "common/clock.h"
 
 #include <errno.h>
@@ -74,6 +75,10 @@ static int check_resolv_conf(const char *value, Error *reterr) {
         return value[0] ? check_host_path(value, reterr) : 0;
 }
 
+static int check_seccomp_profile(const char *value, Error *reterr) {
+        return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
+}
+
 /* clang-format off */
 static const Field crash_loop_back_off_fields[] = {
         FIELD("maxContainerRestartPeriod", STRING, CrashLoopBackOffConfig,
@@ -86,6 +91,8 @@ static const Field mainstay_fields[] = {
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
         FIELD("runtime", STRING, MainstayConfig, runtime),
+        FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
+              .check = check_seccomp_profile),
 };
 static const Schema mainstay_schema = SCHEMA(MainstayConfig, mainstay_fields);
 
@@ -194,7 +201,8 @@ static const Field config_fields[] = {
         REFUSED("systemReservedCgroup"),
         REFUSED("kubeReservedCgroup"),
         REFUSED("enforceNodeAllocatable"),
-        REFUSED("allowedUnsafeSysctls"),
+        FIELD("allowedUnsafeSysctls", STRINGS, Config, allowed_unsafe_sysctls,
+              .check = check_sysctl_pattern),
         REFUSED("defaultPodSysctls"),
         REFUSED("volumePluginDir"),
         REFUSED("providerID"),

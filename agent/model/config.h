@@ -13,9 +13,11 @@ typedef struct CrashLoopBackOffConfig {
 
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
-        char *runtime;      /* the OCI runtime: a path or a name, "runc" */
-        char *cni_conf_dir; /* "/etc/cni/net.d" */
-        char *cni_bin_dir;  /* "/opt/cni/bin:/usr/lib/cni" */
+        char *cni_conf_dir;    /* "/etc/cni/net.d" */
+        char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
+        char *runtime;         /* the OCI runtime: a path or a name, "runc" */
+        char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
+                                  ours */
 } MainstayConfig;
 
 typedef struct Config {
@@ -28,6 +30,7 @@ typedef struct Config {
         char *cluster_domain;                /* "cluster.local" */
         char *resolv_conf;                   /* "/etc/resolv.conf" */
         OptionalInt pod_pids_limit;          /* -1: none */
+        char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         CrashLoopBackOffConfig crash_loop_back_off;
         MainstayConfig mainstay;
 

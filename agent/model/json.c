@@ -119,6 +119,23 @@ static void put_optional_int(Writer *writer, json_t *json, const char *key,
                 put(writer, json, key, json_integer(number->value));
 }
 
+static void put_optional_bool(Writer *writer, json_t *json, const char *key,
+                              const OptionalBool *value) {
+        if (value->is_set)
+                put(writer, json, key, json_boolean(value->value));
+}
+
+static void put_ints(Writer *writer, json_t *json, const char *key, const IntList *list) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < list->n; i++)
+                append(writer, array, json_integer(list->items[i]));
+        if (list->n > 0)
+                put(writer, json, key, array);
+        else
+                json_decref(array);
+}
+
 /* An embedded object of which nothing is set is left out. */
 static void put_embedded(Writer *writer, json_t *json, const Field *field, const void *at) {
         json_t *value = write_object(writer, field->schema, at);
@@ -151,8 +168,14 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
                 if (*(const bool *) at)
                         put(writer, json, field->key, json_true());
                 break;
+        case FIELD_OPTIONAL_BOOL:
+                put_optional_bool(writer, json, field->key, at);
+                break;
         case FIELD_INT:
                 put_optional_int(writer, json, field->key, at);
+                break;
+        case FIELD_INTS:
+                put_ints(writer, json, field->key, at);
                 break;
         case FIELD_QUANTITY:
                 put_text(writer, json, field->key, ((const Quantity *) at)->text);

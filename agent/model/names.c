@@ -7,6 +7,7 @@
 
 enum {
         PORT_NAME_MAX = 15,
+        APP_ARMOR_NAME_MAX = 4095,
         LABEL_VALUE_MAX = 63,
 };
 
@@ -242,4 +243,58 @@ int check_host_path(const char *value, Error *reterr) {
 
 int check_mount_path(const char *value, Error *reterr) {
         return strchr(value, ':') ? refuse(value, "not contain ':'", reterr) : 0;
+}
+
+int check_data_key(const char *value, Error *reterr) {
+        if (strlen(value) > DNS_SUBDOMAIN_MAX)
+                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        for (const char *p = value; *p; p++)
+                if (!is_alnum(*p) && !strchr("-_.", *p))
+                        return refuse(value, "consist of letters, digits, '-', '_' and '.'",
+                                      reterr);
+        if (streq(value, ".") || strncmp(value, "..", 2) == 0)
+                return refuse(value, "be neither '.' nor begin with '..'", reterr);
+        return 0;
+}
+
+int check_descending_path(const char *value, Error *reterr) {
+        if (value[0] == '/')
+                return refuse(value, "be a relative path", reterr);
+        if (has_dot_dot(value))
+                return refuse(value, "not contain '..'", reterr);
+        return 0;
+}
+
+int check_file_path(const char *value, Error *reterr) {
+        if (strncmp(value, "..", 2) == 0)
+                return refuse(value, "not begin with '..'", reterr);
+        return check_descending_path(value, reterr);
+}
+
+int check_app_armor_name(const char *value, Error *reterr) {
+        size_t n = strlen(value);
+
+        if (n > APP_ARMOR_NAME_MAX)
+                return refuse_length(value, APP_ARMOR_NAME_MAX, reterr);
+        if (n > 0 && (isspace((unsigned char) value[0]) || isspace((unsigned char) value[n - 1])))
+                return refuse(value, "not be padded with whitespace", reterr);
+        return 0;
+}
+
+/* Parts of a-z, 0-9, '-' and '_' that begin and end alphanumerically, with '.' or '/' between. */
+int check_sysctl_name(const char *value, Error *reterr) {
+        const char *part = value;
+        size_t n;
+
+        if (strlen(value) > DNS_SUBDOMAIN_MAX)
+                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        for (;; part += n + 1) {
+                n = strspn(part, "abcdefghijklmnopqrstuvwxyz0123456789-_");
+                if (n == 0 || strchr("-_", part[0]) || strchr("-_", part[n - 1]) ||
+                    !strchr("./", part[n]))
+                        return refuse(value, "be the name of a sysctl, such as kernel.shmmax",
+                                      reterr);
+                if (!part[n])
+                        return 0;
+        }
 }

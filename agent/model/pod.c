@@ -46,6 +46,23 @@ const char *const dns_policy_names[N_DNS_POLICIES] = {
         [DNS_POLICY_NONE] = "None",
 };
 
+const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
+        [MOUNT_PROPAGATION_NONE] = "None",
+        [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = "HostToContainer",
+        [MOUNT_PROPAGATION_BIDIRECTIONAL] = "Bidirectional",
+};
+
+const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY] = {
+        [RECURSIVE_READ_ONLY_DISABLED] = "Disabled",
+        [RECURSIVE_READ_ONLY_IF_POSSIBLE] = "IfPossible",
+        [RECURSIVE_READ_ONLY_ENABLED] = "Enabled",
+};
+
+const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES] = {
+        [TERMINATION_MESSAGE_FILE] = "File",
+        [TERMINATION_MESSAGE_FALLBACK_TO_LOGS] = "FallbackToLogsOnError",
+};
+
 const char *const qos_class_names[N_QOS_CLASSES] = {
         [QOS_GUARANTEED] = "Guaranteed",
         [QOS_BURSTABLE] = "Burstable",
@@ -83,11 +100,37 @@ bool pod_spec_equal(const PodSpec *a, const PodSpec *b) {
         return schema_equal(&pod_spec_schema, a, b);
 }
 
+int64_t system_priority(const char *class_name) {
+        static const struct {
+                const char *name;
+                int64_t priority;
+        } classes[] = {
+                { "system-cluster-critical", 2000000000 },
+                { "system-node-critical", 2000001000 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(classes); i++)
+                if (streq(classes[i].name, class_name))
+                        return classes[i].priority;
+        return 0;
+}
+
 const Container *pod_find_container(const Pod *pod, const char *name) {
         for (size_t i = 0; i < pod->spec.containers.n; i++)
                 if (streq(pod->spec.containers.items[i].name, name))
                         return &pod->spec.containers.items[i];
         return NULL;
+}
+
+const Volume *pod_find_volume(const PodSpec *spec, const char *name) {
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                if (streq(spec->volumes.items[i].name, name))
+                        return &spec->volumes.items[i];
+        return NULL;
+}
+
+bool volume_is_data(const Volume *volume) {
+        return volume->config_map || volume->secret || volume->downward_api || volume->projected;
 }
 
 /* For the QoS class, a quantity of zero is none. */

@@ -7,23 +7,8 @@
  * Names follow the API, in snake case. Every struct here has a Schema (model/schema.h): a table of
  * its fields by which it is read, written, compared and freed. A zeroed struct is an empty one. */
 
-#include "common/macros.h"
-
-#include <stdint.h>
-
-/* A list is a pointer and a count; all lists have the layout of List. */
-#define LIST_OF(type)        \
-        struct {             \
-                type *items; \
-                size_t n;    \
-        }
-
-typedef LIST_OF(void) List;
-
-typedef struct OptionalInt {
-        bool is_set;
-        int64_t value;
-} OptionalInt;
+#include "agent/model/security.h"
+#include "agent/model/values.h"
 
 /* A resource.Quantity. Unset where text is NULL. Values are rounded up and saturate at INT64_MAX.
  */
@@ -94,6 +79,29 @@ typedef enum DnsPolicy {
         N_DNS_POLICIES,
 } DnsPolicy;
 
+typedef enum MountPropagation {
+        MOUNT_PROPAGATION_UNSET,
+        MOUNT_PROPAGATION_NONE,
+        MOUNT_PROPAGATION_HOST_TO_CONTAINER,
+        MOUNT_PROPAGATION_BIDIRECTIONAL,
+        N_MOUNT_PROPAGATIONS,
+} MountPropagation;
+
+typedef enum RecursiveReadOnly {
+        RECURSIVE_READ_ONLY_UNSET,
+        RECURSIVE_READ_ONLY_DISABLED,
+        RECURSIVE_READ_ONLY_IF_POSSIBLE,
+        RECURSIVE_READ_ONLY_ENABLED,
+        N_RECURSIVE_READ_ONLY,
+} RecursiveReadOnly;
+
+typedef enum TerminationMessagePolicy {
+        TERMINATION_MESSAGE_UNSET,
+        TERMINATION_MESSAGE_FILE,
+        TERMINATION_MESSAGE_FALLBACK_TO_LOGS,
+        N_TERMINATION_MESSAGE_POLICIES,
+} TerminationMessagePolicy;
+
 /* What each value is called in the API; index 0 is NULL. */
 extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
@@ -101,11 +109,56 @@ extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
 extern const char *const medium_names[N_MEDIA];
 extern const char *const protocol_names[N_PROTOCOLS];
 extern const char *const dns_policy_names[N_DNS_POLICIES];
+extern const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS];
+extern const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY];
+extern const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES];
+
+/* A field of the pod: "metadata.name", "metadata.labels['app']", "status.hostIP". */
+typedef struct ObjectFieldSelector {
+        char *api_version; /* "v1" or NULL */
+        char *field_path;
+} ObjectFieldSelector;
+
+/* A resource of one of the pod's containers: "limits.memory". */
+typedef struct ResourceFieldSelector {
+        char *container_name; /* NULL: the one that asks */
+        char *resource;
+        Quantity divisor; /* unset or 0: 1 */
+} ResourceFieldSelector;
+
+/* One key of a ConfigMap or Secret in the pod's namespace. */
+typedef struct KeySelector {
+        char *name;
+        char *key;
+        bool optional;
+} KeySelector;
+
+/* Exactly one is not NULL. */
+typedef struct EnvVarSource {
+        ObjectFieldSelector *field_ref;
+        ResourceFieldSelector *resource_field_ref;
+        KeySelector *config_map_key_ref;
+        KeySelector *secret_key_ref;
+} EnvVarSource;
 
 typedef struct EnvVar {
         char *name;
         char *value; /* NULL: "" */
+        EnvVarSource *value_from;
 } EnvVar;
+
+/* All keys of a ConfigMap or Secret. */
+typedef struct EnvSource {
+        char *name;
+        bool optional;
+} EnvSource;
+
+/* Exactly one source is not NULL. */
+typedef struct EnvFromSource {
+        char *prefix;
+        EnvSource *config_map_ref;
+        EnvSource *secret_ref;
+} EnvFromSource;
 
 typedef struct ContainerPort {
         char *name;
@@ -117,8 +170,12 @@ typedef struct ContainerPort {
 
 typedef struct VolumeMount {
         char *name;
-        char *mount_path;
         bool read_only;
+        RecursiveReadOnly recursive_read_only;
+        char *mount_path;
+        char *sub_path;
+        MountPropagation mount_propagation;
+        char *sub_path_expr; /* $(NAME) in it is replaced */
 } VolumeMount;
 
 typedef struct ResourceList {
@@ -139,9 +196,13 @@ typedef struct Container {
         char **args;
         char *working_dir;
         LIST_OF(ContainerPort) ports;
+        LIST_OF(EnvFromSource) env_from;
         LIST_OF(EnvVar) env;
         ResourceRequirements resources;
         LIST_OF(VolumeMount) volume_mounts;
+        char *termination_message_path; /* never NULL after defaulting */
+        TerminationMessagePolicy termination_message_policy;
+        SecurityContext security_context;
 } Container;
 
 typedef struct HostPathVolumeSource {
@@ -154,11 +215,56 @@ typedef struct EmptyDirVolumeSource {
         Quantity size_limit;
 } EmptyDirVolumeSource;
 
+/* A key of an object and the file that its value becomes. */
+typedef struct KeyToPath {
+        char *key;
+        char *path;       /* relative, may have directories */
+        OptionalInt mode; /* unset: the volume's */
+} KeyToPath;
+
+/* A ConfigMap or a Secret as files; alone or as a source of a projected volume, where it has no
+ * mode of its own. Without items: every key. */
+typedef struct ObjectVolumeSource {
+        char *name;
+        LIST_OF(KeyToPath) items;
+        OptionalInt default_mode;
+        bool optional;
+} ObjectVolumeSource;
+
+/* Exactly one reference is not NULL. */
+typedef struct DownwardAPIVolumeFile {
+        char *path;
+        ObjectFieldSelector *field_ref;
+        ResourceFieldSelector *resource_field_ref;
+        OptionalInt mode;
+} DownwardAPIVolumeFile;
+
+typedef struct DownwardAPIVolumeSource {
+        LIST_OF(DownwardAPIVolumeFile) items;
+        OptionalInt default_mode; /* a volume's; a projection has none */
+} DownwardAPIVolumeSource;
+
+/* Exactly one source is not NULL. */
+typedef struct VolumeProjection {
+        ObjectVolumeSource *secret;
+        DownwardAPIVolumeSource *downward_api;
+        ObjectVolumeSource *config_map;
+} VolumeProjection;
+
+typedef struct ProjectedVolumeSource {
+        LIST_OF(VolumeProjection) sources;
+        OptionalInt default_mode;
+} ProjectedVolumeSource;
+
 /* Exactly one source is not NULL. */
 typedef struct Volume {
         char *name;
         HostPathVolumeSource *host_path;
         EmptyDirVolumeSource *empty_dir;
+        ObjectVolumeSource *secret;
+        DownwardAPIVolumeSource *downward_api;
+        ObjectVolumeSource *config_map;
+        ProjectedVolumeSource *projected;
 } Volume;
 
 typedef struct HostAlias {
@@ -190,6 +296,12 @@ typedef struct PodSpec {
         LIST_OF(HostAlias) host_aliases;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
+        bool host_pid;
+        bool host_ipc;
+        bool share_process_namespace;
+        PodSecurityContext security_context;
+        char *priority_class_name;
+        OptionalInt priority; /* defaulted from the class */
 } PodSpec;
 
 typedef struct ObjectMeta {
@@ -213,8 +325,17 @@ DEFINE_CLEANUP(Pod *, pod_free)
 /* True where both specs mean the same; labels and annotations are not looked at. */
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 
+/* The priority that a class of the system's gives; 0 for a class that is none. */
+int64_t system_priority(const char *class_name);
+
 /* The container of that name, or NULL. */
 const Container *pod_find_container(const Pod *pod, const char *name);
+
+/* The volume of that name, or NULL. */
+const Volume *pod_find_volume(const PodSpec *spec, const char *name);
+
+/* True where its files are written by us, and nobody in a container may write them. */
+bool volume_is_data(const Volume *volume);
 
 typedef enum QosClass {
         QOS_GUARANTEED,

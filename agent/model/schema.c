@@ -47,6 +47,10 @@ static void list_done(const Field *field, const void *object) {
         free(list.items);
 }
 
+static void ints_done(const IntList *list) {
+        free(list->items);
+}
+
 static void string_map_done(StringMap *map) {
         for (size_t i = 0; i < map->n; i++) {
                 free(map->items[i].key);
@@ -68,6 +72,9 @@ static void field_done(const Field *field, void *object) {
         case FIELD_QUANTITY:
                 quantity_done(field_at(field, object));
                 break;
+        case FIELD_INTS:
+                ints_done(field_at(field, object));
+                break;
         case FIELD_STRING_MAP:
                 string_map_done(field_at(field, object));
                 break;
@@ -84,6 +91,7 @@ static void field_done(const Field *field, void *object) {
                 list_done(field, object);
                 break;
         case FIELD_BOOL:
+        case FIELD_OPTIONAL_BOOL:
         case FIELD_INT:
         case FIELD_ENUM:
         case FIELD_REFUSED:
@@ -118,6 +126,15 @@ static bool ints_equal(const OptionalInt *a, const OptionalInt *b) {
         return a->is_set == b->is_set && (!a->is_set || a->value == b->value);
 }
 
+static bool optional_bools_equal(const OptionalBool *a, const OptionalBool *b) {
+        return a->is_set == b->is_set && (!a->is_set || a->value == b->value);
+}
+
+static bool int_lists_equal(const IntList *a, const IntList *b) {
+        return a->n == b->n &&
+               (a->n == 0 || memcmp(a->items, b->items, a->n * sizeof(*a->items)) == 0);
+}
+
 static bool lists_equal(const Field *field, const void *a, const void *b) {
         List left = field_list(field, a), right = field_list(field, b);
 
@@ -148,8 +165,12 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
                 return memcmp(left, right, sizeof(bool)) == 0;
         case FIELD_ENUM:
                 return memcmp(left, right, sizeof(int)) == 0;
+        case FIELD_OPTIONAL_BOOL:
+                return optional_bools_equal(left, right);
         case FIELD_INT:
                 return ints_equal(left, right);
+        case FIELD_INTS:
+                return int_lists_equal(left, right);
         case FIELD_QUANTITY:
                 return quantities_equal(left, right);
         case FIELD_STRING_MAP:
@@ -215,6 +236,17 @@ static int copy_string_map(StringMap *to, const StringMap *from) {
         return 0;
 }
 
+static int copy_ints(IntList *to, const IntList *from) {
+        if (from->n == 0)
+                return 0;
+        to->items = calloc(from->n, sizeof(*to->items));
+        if (!to->items)
+                return -ENOMEM;
+        memcpy(to->items, from->items, from->n * sizeof(*to->items));
+        to->n = from->n;
+        return 0;
+}
+
 /* The list is the copy's before its elements are filled, so that schema_done() finds them. */
 static int copy_list(const Field *field, void *to, const void *from) {
         List source = field_list(field, from), copy = { 0 };
@@ -261,9 +293,14 @@ static int field_copy(const Field *field, void *to, const void *from) {
         case FIELD_ENUM:
                 memcpy(target, source, sizeof(int));
                 break;
+        case FIELD_OPTIONAL_BOOL:
+                memcpy(target, source, sizeof(OptionalBool));
+                break;
         case FIELD_INT:
                 memcpy(target, source, sizeof(OptionalInt));
                 break;
+        case FIELD_INTS:
+                return copy_ints(target, source);
         case FIELD_QUANTITY:
                 return copy_quantity(target, source);
         case FIELD_STRING_MAP:

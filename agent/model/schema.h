@@ -10,16 +10,18 @@
 #include "common/error.h"
 
 typedef enum FieldType {
-        FIELD_STRING,     /* char * */
-        FIELD_BOOL,       /* bool; false is the same as absent */
-        FIELD_INT,        /* OptionalInt */
-        FIELD_QUANTITY,   /* Quantity */
-        FIELD_ENUM,       /* an enum whose value 0 is "unset"; .names */
-        FIELD_STRINGS,    /* char ** */
-        FIELD_STRING_MAP, /* StringMap */
-        FIELD_OBJECT,     /* an embedded struct; .schema */
-        FIELD_OPTIONAL,   /* a pointer to a struct, NULL where absent; .schema */
-        FIELD_LIST,       /* LIST_OF(struct); .schema */
+        FIELD_STRING,        /* char * */
+        FIELD_BOOL,          /* bool; false is the same as absent */
+        FIELD_OPTIONAL_BOOL, /* OptionalBool */
+        FIELD_INT,           /* OptionalInt */
+        FIELD_INTS,          /* IntList */
+        FIELD_QUANTITY,      /* Quantity */
+        FIELD_ENUM,          /* an enum whose value 0 is "unset"; .names */
+        FIELD_STRINGS,       /* char ** */
+        FIELD_STRING_MAP,    /* StringMap */
+        FIELD_OBJECT,        /* an embedded struct; .schema */
+        FIELD_OPTIONAL,      /* a pointer to a struct, NULL where absent; .schema */
+        FIELD_LIST,          /* LIST_OF(struct); .schema */
         FIELD_REFUSED, /* Kubernetes knows it, we do not honour it (yet): refused, never ignored */
         FIELD_IGNORED, /* means nothing on the way in (status, managedFields…) */
         N_FIELD_TYPES,
@@ -39,10 +41,11 @@ typedef struct Field {
         const char *const *names; /* FIELD_ENUM: by value, [0] is NULL */
         size_t n_names;
         field_check_t check; /* FIELD_STRING, each of FIELD_STRINGS */
-        int64_t min, max;    /* FIELD_INT, where min < max */
+        int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, where min < max */
         const char *accepts; /* FIELD_REFUSED: the one value that changes nothing, as "false"; NULL:
                               * none. Empty values ({}, [], null) are always accepted. */
         bool is_required;
+        bool is_secret; /* no sentence may show its value */
 } Field;
 
 struct Schema {
@@ -70,6 +73,8 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema security_context_schema;
+extern const Schema pod_security_context_schema;
 
 /* Where a field lies in an object. */
 void *field_at(const Field *field, void *object);

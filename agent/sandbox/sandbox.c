@@ -236,9 +236,11 @@ static void send_queued(Sandbox *sandbox) {
                 const Packet *packet = sandbox->queue.first;
 
                 if (send(sandbox->fd, packet->data, packet->length, MSG_DONTWAIT | MSG_NOSIGNAL) <
-                            0 &&
-                    errno != EINTR)
+                    0) {
+                        if (errno == EINTR)
+                                continue;
                         break;
+                }
                 packet_queue_pop(&sandbox->queue);
         }
         (void) sd_event_source_set_io_events(sandbox->io,
@@ -451,6 +453,7 @@ static void reap_later(sd_event *event, pid_t pid) {
         int r = sd_event_add_child(event, &source, pid, WEXITED, on_reaped, NULL);
 
         if (r >= 0) {
+                (void) child_watch_for_good(source);
                 (void) sd_event_source_set_description(source, "shim");
                 (void) sd_event_source_set_floating(source, true);
                 sd_event_source_unref(source);
@@ -470,7 +473,7 @@ static int shim_arguments(const Sandbox *sandbox, bool host_network, bool host_i
         for (size_t i = 0; r >= 0 && i < N_ELEMENTS(words); i++)
                 r = strv_append(&argv, words[i]);
         if (r >= 0 && config->shim_cgroup)
-                r = strv_appendf(&argv, "--cgroup=%s", config->shim_cgroup);
+                r = strv_appendf(&argv, "--cgroup=%s/%s", config->shim_cgroup, sandbox->uid);
         if (r >= 0 && config->runtime_timeout_sec > 0)
                 r = strv_appendf(&argv, "--runtime-timeout=%u", config->runtime_timeout_sec);
         if (r >= 0 && host_network)
@@ -542,6 +545,8 @@ int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, 
 
         if (r >= 0)
                 r = strv_append(&argv, "cleanup");
+        if (r >= 0 && config->shim_cgroup && cleanup->uid)
+                r = strv_appendf(&argv, "--cgroup=%s/%s", config->shim_cgroup, cleanup->uid);
         if (r >= 0 && cleanup->cgroup)
                 r = strv_appendf(&argv, "--cgroup=%s", cleanup->cgroup);
         for (size_t i = 0; r >= 0 && i < cleanup->n_directories; i++)

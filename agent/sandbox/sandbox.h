@@ -17,10 +17,10 @@
 /* What all sandboxes of an agent share. Strings are borrowed and outlive the sandboxes. */
 typedef struct SandboxConfig {
         sd_event *event;
-        const char *shim_path;        /* the mainstay-shim program */
-        const char *runtime_path;     /* runc or crun: a path, or a name to look for in PATH */
-        const char *run_dir;          /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
-        const char *shim_cgroup;      /* where shims live: neither the agent's group nor a pod's */
+        const char *shim_path;    /* the mainstay-shim program */
+        const char *runtime_path; /* runc or crun: a path, or a name to look for in PATH */
+        const char *run_dir;      /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
+        const char *shim_cgroup; /* below it shims live, each in a group of its own, named by UID */
         unsigned runtime_timeout_sec; /* of one call of the runtime; 0: two minutes */
 } SandboxConfig;
 
@@ -152,6 +152,7 @@ DEFINE_CLEANUP(Sandbox *, sandbox_free)
 
 /* What "mainstay-shim cleanup" removes once the shim of a pod is gone. */
 typedef struct SandboxCleanup {
+        const char *uid;    /* whose shim is ended first, should it live; or NULL */
         const char *cgroup; /* the pod's group: its processes are killed, then it is removed */
         const char *const *directories; /* absolute; removed with all that is in them */
         size_t n_directories;

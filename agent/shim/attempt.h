@@ -25,7 +25,7 @@ struct Attempt {
         char *message; /* why it failed */
         unsigned number;
         pid_t pid;
-        bool shares_pids; /* it has no PID namespace of its own: its first process is not all */
+        bool shares_pids; /* it has no PID namespace to itself: its first process is not all */
         bool runtime_failed;
         bool oom_killed;
         bool deleting;

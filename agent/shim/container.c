@@ -265,7 +265,7 @@ static void started(Shim *shim, Attempt *attempt, pid_t pid) {
         attempt->state = ATTEMPT_RUNNING;
         attempt->pid = pid;
         attempt->started_at = now_realtime_usec();
-        attempt->shares_pids = shares_pid_namespace(pid);
+        attempt->shares_pids = shim->pause_pid > 0 || shares_pid_namespace(pid);
         tell(shim, attempt, EVENT_STARTED);
         output_commit(attempt->output);
         if (r == 0)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/maintenance.h"
 #include "agent/shim/shim.h"
+#include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/strv.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -28,14 +30,14 @@ enum {
 static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
         "       mainstay-shim prepare DIR\n"
-        "       mainstay-shim cleanup [--cgroup PATH] [DIR]...\n"
+        "       mainstay-shim cleanup [--cgroup PATH]... [DIR]...\n"
         "\n"
         "The sandbox of one pod: holds its namespaces and mounts, runs its containers, writes\n"
         "their logs. The agent starts it; it outlives the agent.\n"
         "\n"
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   make DIR a private mount, for sandboxes to mount below\n"
-        "  cleanup   end all processes in a cgroup, remove it and the directories\n"
+        "  cleanup   end all processes in cgroups, remove them and the directories\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
@@ -73,21 +75,22 @@ static int verb_cleanup(int argc, char **argv) {
                 { "cgroup", required_argument, NULL, OPTION_CGROUP },
                 { 0 },
         };
-        const char *cgroup = NULL;
+        cleanup_strv char **cgroups = NULL;
         Error error = ERROR_NULL;
         int option;
 
-        while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0)
-                if (option == OPTION_CGROUP)
-                        cgroup = optarg;
-                else
+        while ((option = getopt_long(argc, argv, "+", options, NULL)) >= 0) {
+                if (option != OPTION_CGROUP)
                         return EXIT_USAGE;
-        if (cgroup && (cgroup[0] != '/' || cgroup[1] == '\0'))
-                return usage("A cgroup is an absolute path, and not the root");
+                if (optarg[0] != '/' || optarg[1] == '\0')
+                        return usage("A cgroup is an absolute path, and not the root");
+                if (strv_append(&cgroups, optarg) < 0)
+                        return EXIT_FAILURE;
+        }
         for (char **directory = argv + optind; *directory; directory++)
                 if ((*directory)[0] != '/')
                         return usage("Expected absolute paths");
-        return report(cleanup(cgroup, argv + optind, &error), &error);
+        return report(cleanup(cgroups, argv + optind, &error), &error);
 }
 
 static int parse_seconds(const char *text, uint64_t *ret_usec) {

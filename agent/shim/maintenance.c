@@ -66,12 +66,16 @@ static int remove_cgroup(const char *cgroup) {
         return r < 0 ? r : -EBUSY;
 }
 
-int cleanup(const char *cgroup, char *const *directories, Error *reterr) {
-        int r = cgroup ? remove_cgroup(cgroup) : 0;
+int cleanup(char **cgroups, char *const *directories, Error *reterr) {
+        int r = 0;
 
-        if (r < 0)
-                (void) error_setf(reterr, -r, "cannot remove the cgroup '%s': %s", cgroup,
-                                  strerror(-r));
+        strv_foreach(cgroup, cgroups) {
+                int q = remove_cgroup(*cgroup);
+
+                if (q < 0 && r >= 0)
+                        r = error_setf(reterr, -q, "cannot remove the cgroup '%s': %s", *cgroup,
+                                       strerror(-q));
+        }
         for (; *directories; directories++) {
                 int q = mounts_undo(*directories);
 

@@ -10,6 +10,7 @@
  * shim's namespace. 0 or -errno. */
 int prepare(const char *directory, Error *reterr);
 
-/* Ends all processes in 'cgroup' (NULL: none) and removes it, and the directories with all that is
- * in them. 0 or the first -errno, after having removed what could be. */
-int cleanup(const char *cgroup, char *const *directories, Error *reterr);
+/* Ends all processes in the cgroups, in their order, and removes them, and the directories with all
+ * that is in them. 0 or the first -errno, after having removed what could
+ * be. */
+int cleanup(char **cgroups, char *const *directories, Error *reterr);

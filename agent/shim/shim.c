@@ -4,6 +4,8 @@
 #include "agent/shim/container.h"
 #include "agent/shim/environment.h"
 #include "agent/shim/mounts.h"
+#include "agent/shim/pids.h"
+#include "agent/shim/sysctls.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -46,6 +48,10 @@ static int setup_main(void *userdata, Error *reterr) {
             sethostname(job->hostname, strlen(job->hostname)) < 0)
                 r = error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
                                strerror(errno));
+        if (r >= 0)
+                r = sysctls_apply(job->shim->pod_dir, reterr);
+        if (r >= 0 && job->shim->pause_pid > 0)
+                r = pids_bind(job->shim->pod_dir, job->shim->pause_pid, reterr);
         return r;
 }
 
@@ -66,8 +72,13 @@ static int begin_setup(Shim *shim, const Request *request) {
         TaskSpec spec = {
                 .main = setup_main, .done = setup_done, .userdata = job, .deadline = USEC_INFINITY
         };
-        int r = -ENOMEM;
+        int r = shim->pause_pid > 0 ? 0 : pids_start(shim->pod_dir, &shim->pause_pid);
 
+        if (r < 0) {
+                free(job);
+                return r;
+        }
+        r = -ENOMEM;
         if (job) {
                 job->shim = shim;
                 job->fstab = strdup(request->fstab);
@@ -181,7 +192,11 @@ static void reap(Shim *shim) {
                 if (task_reap(&shim->tasks, pid, status))
                         continue;
                 attempt = attempt_find_pid(&shim->attempts, pid);
-                if (attempt)
+                if (pid == shim->pause_pid) {
+                        /* No container can start in a namespace without it. */
+                        shim->pause_pid = 0;
+                        tear_down(shim);
+                } else if (attempt)
                         container_exited(shim, attempt, status);
                 else if (is_starting(shim))
                         remember_stray(shim, pid, status);
@@ -244,6 +259,7 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
 }
 
 static void shim_done(Shim *shim) {
+        pids_end(shim->pause_pid);
         attempts_free(&shim->attempts);
         programs_free(&shim->programs);
         close_fd(shim->host.network_fd);

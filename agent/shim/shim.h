@@ -52,7 +52,8 @@ typedef struct Shim {
         AttemptList attempts;
         ProgramList programs;
         LogLimits log_limits;
-        Stray *strays; /* only while a runtime call is under way */
+        pid_t pause_pid; /* first process of the PID namespace that containers share; 0: none */
+        Stray *strays;   /* only while a runtime call is under way */
         size_t n_strays;
         bool setting_up;
         bool ready; /* the pod's mounts are made */

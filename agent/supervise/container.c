@@ -59,6 +59,7 @@ struct ContainerLife {
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* of the crash back-off */
         uint64_t image_delay_usec; /* of the image back-off */
+        bool waits_for_reference;  /* for an object that its variables name */
         char *waiting_reason;      /* overrides the state's */
         char *waiting_message;
         ContainerState ended;      /* the present attempt, once it ended */
@@ -123,6 +124,9 @@ static void enter_queued(ContainerLife *c) {
         c->driver->ask_turn(c->userdata);
 }
 
+static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
+                         const char *message);
+
 static void enter_creating(ContainerLife *c) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -133,7 +137,12 @@ static void enter_creating(ContainerLife *c) {
                 c->attempt_is_used = true;
                 return;
         }
-        container_on_start_failed(c, c->attempt, /* by_runtime= */ false, error_message(&error, r));
+        start_failed(c, /* by_runtime= */ false,
+                     r == -CONTAINER_CONFIG_ERROR ? "CreateContainerConfigError"
+                                                  : "CreateContainerError",
+                     error_message(&error, r));
+        /* What it refers to may come with a manifest. */
+        c->waits_for_reference = r == -CONTAINER_CONFIG_ERROR && c->state == LIFE_BACK_OFF;
 }
 
 /* Removes what earlier attempts left; with 'and_present' the present one has ended too. */
@@ -238,8 +247,10 @@ static void set_state(ContainerLife *c, LifeState state) {
                 c->driver->leave_turn(c->userdata);
         if (states[old].uses_retry && !states[state].uses_retry)
                 c->driver->disarm_retry(c->userdata);
+        /* Who looks again for what was missing says so until it is found. */
         if (state != LIFE_BACK_OFF && state != LIFE_PULLING)
                 set_waiting(c, NULL, NULL);
+        c->waits_for_reference = false;
         c->state = state;
         log_debug("'%s': %s -> %s", c->description, states[old].name, states[state].name);
         c->driver->changed(c->userdata);
@@ -297,9 +308,14 @@ void container_stop(ContainerLife *c) {
                 handle(c, EVENT_STOP);
 }
 
-void container_retry_now(ContainerLife *c) {
+void container_retry_now(ContainerLife *c, bool sandbox_is_ready) {
         if (container_waits_for_image(c))
-                handle(c, EVENT_RETRY);
+                container_on_retry(c, sandbox_is_ready);
+}
+
+void container_retry_references(ContainerLife *c, bool sandbox_is_ready) {
+        if (c->state == LIFE_BACK_OFF && c->waits_for_reference)
+                container_on_retry(c, sandbox_is_ready);
 }
 
 void container_on_image_ready(ContainerLife *c) {
@@ -344,14 +360,12 @@ static void record_end(ContainerLife *c, const ContainerExit *end, const char *r
 
 /* What the runtime refuses will never run by itself: StartError and 128, as container engines say
  * it. */
-void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
-                               const char *message) {
+static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
+                         const char *message) {
         uint64_t now = now_realtime_usec();
         ContainerExit end = { .exit_code = 128, .started_at = now, .finished_at = now };
         RestartDecision decision;
 
-        if (attempt != c->attempt || !states[c->state].may_fail_to_start)
-                return;
         if (by_runtime)
                 record_end(c, &end, "StartError", message);
         decision = restart_decide(by_runtime ? c->policy : RESTART_POLICY_ALWAYS, end.exit_code, 0,
@@ -365,8 +379,15 @@ void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runti
          * lost. */
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
-        set_waiting(c, by_runtime ? "RunContainerError" : "CreateContainerError", message);
+        set_waiting(c, reason, message);
         handle(c, EVENT_START_FAILED);
+}
+
+void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
+                               const char *message) {
+        if (attempt == c->attempt && states[c->state].may_fail_to_start)
+                start_failed(c, by_runtime,
+                             by_runtime ? "RunContainerError" : "CreateContainerError", message);
 }
 
 static void say_back_off(ContainerLife *c, uint64_t delay_usec) {
@@ -413,7 +434,7 @@ void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit
                 return;
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
-        record_end(c, end, reason, NULL);
+        record_end(c, end, reason, end->message);
         decide_after_end(c, end, EVENT_RESTART);
 }
 
@@ -442,12 +463,25 @@ void container_on_sandbox_lost(ContainerLife *c, uint64_t now) {
         decide_after_end(c, &end, EVENT_SANDBOX_GONE);
 }
 
-void container_adopt(ContainerLife *c, unsigned attempt, bool is_used, uint64_t next_delay_usec) {
+void container_adopt(ContainerLife *c, unsigned attempt, uint64_t next_delay_usec) {
         assert(c->state == LIFE_IDLE);
         c->attempt = attempt;
-        c->attempt_is_used = is_used;
+        c->attempt_is_used = true;
         c->oldest_remains = attempt;
         c->next_delay_usec = next_delay_usec;
+}
+
+void container_recover(ContainerLife *c, unsigned attempt, uint64_t now) {
+        ContainerExit end = {
+                .exit_code = 137, .is_unknown = true, .started_at = now, .finished_at = now
+        };
+
+        if (c->state != LIFE_IDLE || c->attempt_is_used || c->attempt > 0)
+                return;
+        container_adopt(c, attempt, 0);
+        record_end(c, &end, "ContainerStatusUnknown",
+                   "The container ran, and its end was not seen");
+        decide_after_end(c, &end, EVENT_SANDBOX_GONE);
 }
 
 void container_adopt_creating(ContainerLife *c) {
@@ -456,10 +490,7 @@ void container_adopt_creating(ContainerLife *c) {
 }
 
 void container_adopt_last(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
-        const char *reason = end->is_unknown ? "ContainerStatusUnknown"
-                                             : exit_reason(end->exit_code, end->oom_killed);
-
-        record_end(c, end, reason, NULL);
+        record_end(c, end, exit_reason(end->exit_code, end->oom_killed), end->message);
         container_state_done(&c->ended_last);
         c->ended_last = c->ended;
         c->ended = (ContainerState){ 0 };

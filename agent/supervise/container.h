@@ -5,6 +5,7 @@
  * states and its moves; what it does to the world goes through a ContainerDriver, which pod.c is in
  * production and a recorder in tests. */
 
+#include "agent/bundle/bundle.h"
 #include "agent/model/pod.h"
 #include "agent/model/status.h"
 #include "agent/supervise/decide.h"
@@ -15,6 +16,10 @@
 
 typedef struct ContainerLife ContainerLife;
 
+/* run() says by it that what the pod asks for contradicts what is there: the reason is
+ * CreateContainerConfigError, where it is CreateContainerError else. */
+#define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
+
 /* What the machine asks of the world. Each may answer at once, by one of the functions below. */
 typedef struct ContainerDriver {
         void (*get_image)(void *userdata);  /* → container_on_image_ready / _failed */
@@ -22,7 +27,7 @@ typedef struct ContainerDriver {
         void (*ask_turn)(void *userdata);   /* → container_on_turn */
         void (*leave_turn)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
-                   Error *reterr);                              /* → container_on_started / … */
+                   Error *reterr); /* → container_on_started / …; -CONTAINER_CONFIG_ERROR */
         void (*stop)(void *userdata, unsigned attempt);         /* → container_on_exited */
         void (*remove)(void *userdata, unsigned attempt);       /* its remains, in its own time */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_on_retry */
@@ -37,6 +42,7 @@ typedef struct ContainerExit {
         bool is_unknown;     /* nobody saw it: reported as such, and a failure */
         uint64_t started_at; /* realtime, microseconds */
         uint64_t finished_at;
+        const char *message; /* its last words, or NULL; copied */
 } ContainerExit;
 
 int container_new(const char *pod_description, const Container *spec, RestartPolicy policy,
@@ -46,9 +52,14 @@ ContainerLife *container_free(ContainerLife *container);
 DEFINE_CLEANUP(ContainerLife *, container_free)
 
 /* Wishes of the pod. */
-void container_start(ContainerLife *container);     /* the sandbox is ready; from waiting only */
-void container_stop(ContainerLife *container);      /* for good */
-void container_retry_now(ContainerLife *container); /* no need to sit out a wait for an image */
+void container_start(ContainerLife *container); /* the sandbox is ready; from waiting only */
+void container_stop(ContainerLife *container);  /* for good */
+
+/* No need to sit out a wait for an image. */
+void container_retry_now(ContainerLife *container, bool sandbox_is_ready);
+
+/* What its variables refer to may be there now: whoever waits for that tries again. */
+void container_retry_references(ContainerLife *container, bool sandbox_is_ready);
 
 /* News. Those about another attempt than the present one are ignored. */
 void container_on_image_ready(ContainerLife *container);
@@ -61,10 +72,13 @@ void container_on_exited(ContainerLife *container, unsigned attempt, const Conta
 void container_on_retry(ContainerLife *container, bool sandbox_is_ready);
 void container_on_sandbox_lost(ContainerLife *container, uint64_t now);
 
-/* After a restart of the agent: the present attempt, and whether it was run already. What came of
- * it follows as news. Attempts before it have left nothing. */
-void container_adopt(ContainerLife *container, unsigned attempt, bool is_used,
-                     uint64_t next_delay_usec);
+/* After a restart of the agent: the present attempt. What came of it follows as news. Attempts
+ * before it have left nothing. */
+void container_adopt(ContainerLife *container, unsigned attempt, uint64_t next_delay_usec);
+
+/* After a restart of the agent: no shim knows of it, but it has run up to 'attempt'. That is an end
+ * that nobody saw, and the policy says what follows. Nothing to who knows of an attempt already. */
+void container_recover(ContainerLife *container, unsigned attempt, uint64_t now);
 
 /* After a restart of the agent: the shim is creating the present attempt right now. */
 void container_adopt_creating(ContainerLife *container);

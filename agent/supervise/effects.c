@@ -10,6 +10,9 @@
 
 #include <signal.h>
 
+/* Whoever is created for longer lets the next one begin. */
+#define TURN_USEC (5 * USEC_PER_SEC)
+
 static void image_failed(PodContainer *c, int r, const Error *error) {
         const char *image = c->spec->image;
         cleanup_free char *message = NULL;
@@ -77,7 +80,20 @@ static void ask_turn(void *userdata) {
 static void leave_turn(void *userdata) {
         PodContainer *c = userdata;
 
+        c->turn_timer = sd_event_source_disable_unref(c->turn_timer);
         turn_leave(&c->pod->context->turns, &c->turn);
+}
+
+static int on_turn_over(sd_event_source *source, uint64_t usec, void *userdata) {
+        leave_turn(userdata);
+        return 0;
+}
+
+/* A few runtimes that hang must not keep all other pods from starting. */
+static void limit_turn(PodContainer *c) {
+        c->turn_timer = sd_event_source_disable_unref(c->turn_timer);
+        (void) sd_event_add_time_relative(c->pod->context->event, &c->turn_timer, CLOCK_BOOTTIME,
+                                          TURN_USEC, USEC_PER_SEC, on_turn_over, c);
 }
 
 /* "SIGTERM", "TERM", "SIGRTMIN+3" or a number, as images write it. 0 where it is none. */
@@ -129,6 +145,19 @@ void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_ne
         c->image_id = *rest == ' ' ? strdup(rest + 1) : NULL;
 }
 
+/* Somebody may have emptied the run directory. What the pod's shim holds cannot be made whole
+ * again; another one can. */
+static int check_run_dir(PodLife *pod, Error *reterr) {
+        cleanup_free char *fstab = pod_fstab_path(pod->context->bundle, pod->pod->metadata.uid);
+
+        if (!fstab)
+                return -ENOMEM;
+        if (access(fstab, F_OK) >= 0 || errno != ENOENT)
+                return 0;
+        pod_life_lose_sandbox(pod, "its run-time directory was removed");
+        return error_setf(reterr, ENOENT, "%s is not there any more", fstab);
+}
+
 static int run(void *userdata, unsigned attempt, Error *reterr) {
         PodContainer *c = userdata;
         PodLife *pod = c->pod;
@@ -136,14 +165,17 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
         char note[NOTE_MAX];
         int r;
 
-        r = bundle_prepare_container(pod->context->bundle, pod->pod, c->spec, attempt, c->image,
-                                     sandbox_pid(pod->sandbox), &bundle, reterr);
+        r = check_run_dir(pod, reterr);
+        if (r >= 0)
+                r = bundle_prepare_container(pod->context->bundle, pod->pod, c->spec, attempt,
+                                             c->image, sandbox_pid(pod->sandbox), &bundle, reterr);
         if (r < 0)
                 return r;
         r = use_image(c);
         if (r < 0)
                 return r;
         pod_container_print_note(c, note);
+        limit_turn(c);
         return sandbox_run(pod->sandbox, &(SandboxRun){
                                                  .id = bundle.id,
                                                  .name = c->spec->name,
@@ -171,16 +203,24 @@ void pod_container_remove(PodContainer *c, unsigned attempt) {
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         const char *remains[2];
 
-        /* The log of the attempt that ended is kept for "logs --previous"; the one before it is
+        /* The log of the attempt that ended is kept for "logs --previous"; those before it are
          * not. */
-        if (attempt > 0)
-                bundle_remove_log(pod->context->bundle, pod->pod, c->spec->name, attempt - 1);
+        bundle_remove_logs_before(pod->context->bundle, pod->pod, c->spec->name, attempt);
         if (!pod->sandbox ||
             bundle_of_attempt(pod->context->bundle, pod->pod, c->spec->name, attempt, &bundle) < 0)
                 return;
         for (size_t i = 0; i < N_ELEMENTS(remains); i++)
                 remains[i] = bundle.remains[i];
         (void) sandbox_delete(pod->sandbox, bundle.id, remains, N_ELEMENTS(remains));
+}
+
+void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end) {
+        cleanup_free char *message = bundle_termination_message(
+                c->pod->context->bundle, c->pod->pod, c->spec, attempt, end->exit_code != 0);
+        ContainerExit with_message = *end;
+
+        with_message.message = message;
+        container_on_exited(c->life, attempt, &with_message);
 }
 
 static void remove_attempt(void *userdata, unsigned attempt) {
@@ -190,7 +230,7 @@ static void remove_attempt(void *userdata, unsigned attempt) {
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         PodContainer *c = userdata;
 
-        container_on_retry(c->life, c->pod->phase == PHASE_READY);
+        container_on_retry(c->life, pod_life_is_ready(c->pod));
         pod_life_mark(c->pod);
         return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/supervise/orphans.h"
 
+#include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/supervise/attachment.h"
@@ -33,19 +34,32 @@ Orphans *orphans_new(const PodContext *context) {
         return orphans;
 }
 
+static void orphan_free(Orphan *orphan) {
+        attachment_free(orphan->attachment);
+        sandbox_free(orphan->sandbox);
+        child_free(orphan->cleanup);
+        free(orphan->uid);
+        free(orphan);
+}
+
 Orphans *orphans_free(Orphans *orphans) {
         while (orphans && orphans->first) {
                 Orphan *orphan = orphans->first;
 
                 orphans->first = orphan->next;
-                attachment_free(orphan->attachment);
-                sandbox_free(orphan->sandbox);
-                child_free(orphan->cleanup);
-                free(orphan->uid);
-                free(orphan);
+                orphan_free(orphan);
         }
         free(orphans);
         return NULL;
+}
+
+static void forget(Orphan *orphan) {
+        Orphan **link = &orphan->orphans->first;
+
+        while (*link != orphan)
+                link = &(*link)->next;
+        *link = orphan->next;
+        orphan_free(orphan);
 }
 
 /* The group that bundle_prepare_pod() noted; else one that is most likely not there. */
@@ -69,6 +83,7 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
         if (r < 0)
                 log_warning("Cannot clean up what is left of pod %s: %s", orphan->uid,
                             error_message(&error, r));
+        forget(orphan);
 }
 
 static int clean_up(Orphan *orphan) {
@@ -77,16 +92,21 @@ static int clean_up(Orphan *orphan) {
         cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
         cleanup_free char *cgroup =
                 run_dir ? orphan_cgroup(context->bundle, run_dir, orphan->uid) : NULL;
+        cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
         /* What could not be deleted of its network is on disk for the next agent. */
         bool is_whole = !attachment_is_known(orphan->attachment);
-        const char *directories[] = { run_dir, state_dir };
+        const char *directories[] = { run_dir, state_dir, log_dir };
+        size_t n = log_dir ? 3 : 2;
 
         if (!state_dir || !cgroup)
                 return -ENOMEM;
+        if (log_dir)
+                bundle_remove_log_links(context->bundle, log_dir);
         return sandbox_cleanup(context->sandbox,
-                               &(SandboxCleanup){ .cgroup = cgroup,
+                               &(SandboxCleanup){ .uid = orphan->uid,
+                                                  .cgroup = cgroup,
                                                   .directories = directories,
-                                                  .n_directories = is_whole ? 2 : 1 },
+                                                  .n_directories = is_whole ? n : 1 },
                                on_cleaned, orphan, &orphan->cleanup, NULL);
 }
 
@@ -99,6 +119,7 @@ static void on_detached(int r, const Error *error, void *userdata) {
         (void) sandbox_teardown(orphan->sandbox);
 }
 
+/* Without a shim, or with one less: what is left of the network takes one more, once. */
 static int begin_end(Orphan *orphan);
 
 static void on_lost(Orphan *orphan) {
@@ -106,8 +127,10 @@ static void on_lost(Orphan *orphan) {
 
         attachment_lose(orphan->attachment);
         r = begin_end(orphan);
-        if (r < 0)
-                (void) log_warning_errno(r, "Cannot clean up what is left of pod %s", orphan->uid);
+        if (r >= 0)
+                return;
+        (void) log_warning_errno(r, "Cannot clean up what is left of pod %s", orphan->uid);
+        forget(orphan);
 }
 
 static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
@@ -123,7 +146,6 @@ static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *
                 on_lost(orphan);
 }
 
-/* Without a shim, or with one less: what is left of the network takes one more, once. */
 static int begin_end(Orphan *orphan) {
         const PodContext *context = orphan->orphans->context;
         cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
@@ -156,22 +178,30 @@ static int end_orphan(Orphan *orphan) {
 
 static int add_orphan(Orphans *orphans, const char *uid) {
         Orphan *orphan = calloc(1, sizeof(*orphan));
+        int r = -ENOMEM;
 
         if (!orphan)
                 return -ENOMEM;
         *orphan = (Orphan){ .orphans = orphans, .uid = strdup(uid), .next = orphans->first };
         orphans->first = orphan;
-        if (!orphan->uid)
-                return -ENOMEM;
         log_info("Cleaning up what is left of pod %s, which nobody wants", uid);
-        return end_orphan(orphan);
+        if (orphan->uid)
+                r = end_orphan(orphan);
+        if (r < 0)
+                forget(orphan);
+        return r;
 }
 
-static bool is_being_ended(const Orphans *orphans, const char *uid) {
+bool orphans_have(const Orphans *orphans, const char *uid) {
         for (const Orphan *orphan = orphans->first; orphan; orphan = orphan->next)
-                if (streq_ptr(orphan->uid, uid))
+                if (streq(orphan->uid, uid))
                         return true;
         return false;
+}
+
+/* As our own UIDs are written. What else lies there is not ours to remove. */
+static bool may_be_uid(const char *name) {
+        return name[strspn(name, "0123456789abcdef-")] == '\0';
 }
 
 static void sweep_directory(Orphans *orphans, const char *parent,
@@ -183,8 +213,8 @@ static void sweep_directory(Orphans *orphans, const char *parent,
         while (dir && (entry = readdir(dir))) {
                 int r;
 
-                if (entry->d_name[0] == '.' || is_known(entry->d_name, userdata) ||
-                    is_being_ended(orphans, entry->d_name))
+                if (!may_be_uid(entry->d_name) || is_known(entry->d_name, userdata) ||
+                    orphans_have(orphans, entry->d_name))
                         continue;
                 r = add_orphan(orphans, entry->d_name);
                 if (r < 0)

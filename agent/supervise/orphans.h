@@ -17,4 +17,7 @@ Orphans *orphans_new(const PodContext *context);
 void orphans_sweep(Orphans *orphans, bool (*is_known)(const char *uid, void *userdata),
                    void *userdata);
 
+/* Whether a pod of that UID is still being cleaned up: until then it cannot begin anew. */
+bool orphans_have(const Orphans *orphans, const char *uid);
+
 Orphans *orphans_free(Orphans *orphans);

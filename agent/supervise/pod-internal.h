@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of a pod's life share: pod.c steps it, effects.c acts for its containers,
- * pod-status.c tells. Nobody else includes this. */
+/* What the files of a pod's life share: pod.c steps it, pod-events.c hears its shim,
+ * pod-network.c attaches it, effects.c acts
+ * for its containers, pod-status.c tells, pod-logs.c finds logs. Nobody else includes this. */
 
 #include "agent/image/image.h"
 #include "agent/supervise/attachment.h"
@@ -45,26 +46,31 @@ typedef struct PodContainer {
         ImageRequest *image_request;
         sd_event_source *retry_timer;
         Turn turn;
+        sd_event_source *turn_timer;
         Replayed latest;
         Replayed previous;
 } PodContainer;
 
 struct PodLife {
         PodContext *context;
+        void *owner; /* what on_dirty() is told */
         Pod *pod;
         char *description; /* "default/web-node1" */
         PodLifePhase phase;
         bool is_wanted;
         bool sandbox_is_lost;  /* the Sandbox is freed by the next step, not under its own feet */
         bool cleanup_is_whole; /* the cleanup under way spares nothing */
+        bool was_lost_early;   /* by now its shim should have set it up */
+        bool is_mute;          /* its shim does not tell what it knows */
         bool must_clean;       /* before anything starts: an earlier agent left this pod */
         Sandbox *sandbox;
         Attachment *attachment; /* NULL in the node's network */
         Child *cleanup;
-        sd_event_source *retry_timer;
+        sd_event_source *timer;     /* of the phase; goes with it */
+        sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
-        bool retry_stays; /* the wait goes on when the pod is not wanted: that is what it is for */
         uint64_t retry_delay_usec;
+        char *stale;   /* why a volume is not what it should be, as it was logged */
         char *trouble; /* why the sandbox is not ready, for a person */
         PodContainer *containers;
         size_t n_containers;
@@ -75,17 +81,32 @@ struct PodLife {
 
 extern const ContainerDriver pod_container_driver;
 
-void replayed_done(Replayed *replayed);
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
-/* Asks the shim for the pod's mounts. */
-void pod_life_ask_for_setup(PodLife *life);
+/* Volumes that are made of objects and of the pod's own fields. */
+void pod_life_update_volumes(PodLife *life);
+/* Whether containers may be run now. */
+bool pod_life_is_ready(const PodLife *life);
 
-/* Goes back to 'phase' after a while; each time it is a longer one. */
+/* The one writer of the phase. What a timer was to do in the old one is forgotten. */
+void pod_life_set_phase(PodLife *life, PodLifePhase phase);
+
+/* Its shim is given up: it is ended, and the pod starts anew, or is gone. */
+void pod_life_lose_sandbox(PodLife *life, const char *why);
+
+/* Goes to the phase after a while, each time a longer one until the pod is set up. */
 void pod_life_retry_later(PodLife *life, PodLifePhase phase);
 
-/* An attachment for a pod that is not in the node's network, with what an earlier agent knew. */
+/* pod-events.c: a sandbox_event_t, and what of it is used elsewhere. */
+void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata);
+void pod_life_ask_for_setup(PodLife *life);
+void pod_life_end_containers(PodLife *life); /* their shim is gone; may be said twice */
+void pod_container_forget_replay(PodContainer *c);
+PodContainer *pod_life_find_container(PodLife *life, const char *name);
+
+/* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
+ * agent knew. */
 int pod_life_make_attachment(PodLife *life);
 
 /* There is a network that must be deleted one day. */
@@ -98,20 +119,27 @@ void pod_life_on_ready(PodLife *life);
 void pod_life_end_sandbox(PodLife *life);
 
 /* A shim was found or started, and is ready or not; or we are connected again, and it may not have
- * heard what we asked last. */
-void pod_life_resume(PodLife *life, bool is_ready);
+ * heard what we asked last. 'has_run': it knows of containers, which run, or ran, in the network
+ * that it has. */
+void pod_life_resume(PodLife *life, bool is_ready, bool has_run);
 
 /* Starts a shim, in the node's network, that only runs the plugins which remove what the lost one
  * had. */
 int pod_life_start_undertaker(PodLife *life, Error *reterr);
 
+/* Of a container that no shim knows of but that has logs: it ran, and nobody saw its end. */
+void pod_container_recover(PodContainer *c);
+
 /* What the agent must know of an attempt that a successor of its finds running travels with it, as
  * the note of sandbox_run(). */
 enum {
-        NOTE_MAX = 160
+        NOTE_MAX = 256
 };
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
 
-/* Removes an attempt's remains through the shim, and the log of the attempt before it. */
+/* The end of an attempt, with its last words. */
+void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end);
+
+/* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);

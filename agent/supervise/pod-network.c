@@ -16,10 +16,10 @@ bool pod_life_has_network(const PodLife *life) {
 
 void pod_life_end_sandbox(PodLife *life) {
         if (pod_life_has_network(life)) {
-                life->phase = PHASE_DETACHING;
+                pod_life_set_phase(life, PHASE_DETACHING);
                 attachment_detach(life->attachment, life->sandbox);
         } else {
-                life->phase = PHASE_ENDING;
+                pod_life_set_phase(life, PHASE_ENDING);
                 (void) sandbox_teardown(life->sandbox);
         }
 }
@@ -55,16 +55,16 @@ static void enter_ready(PodLife *life) {
                 fail_network(life, "set up", error_message(&error, r));
                 return;
         }
-        life->phase = PHASE_READY;
+        pod_life_set_phase(life, PHASE_READY);
         life->retry_delay_usec = 0;
         pod_life_set_trouble(life, NULL);
 }
 
 void pod_life_on_ready(PodLife *life) {
         if (!life->is_wanted)
-                life->phase = PHASE_READY;
+                pod_life_set_phase(life, PHASE_READY);
         else if (life->attachment && !attachment_is_attached(life->attachment)) {
-                life->phase = PHASE_ATTACHING;
+                pod_life_set_phase(life, PHASE_ATTACHING);
                 attachment_attach(life->attachment, life->sandbox, life->pod);
         } else
                 enter_ready(life);
@@ -75,7 +75,7 @@ static void on_attachment_done(int r, const Error *error, void *userdata) {
         bool was_attaching = life->phase == PHASE_ATTACHING;
 
         if (was_attaching && !life->is_wanted)
-                life->phase = PHASE_READY; /* from where it is detached */
+                pod_life_set_phase(life, PHASE_READY); /* from where it is detached */
         else if (r < 0)
                 fail_network(life, was_attaching ? "set up" : "tear down", error_message(error, r));
         else if (was_attaching)
@@ -99,33 +99,31 @@ int pod_life_make_attachment(PodLife *life) {
 
 /* ---- found ---- */
 
-/* The shim knows of containers: they run, or ran, in the network that it has. */
-static bool has_run(const PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (life->containers[i].latest.is_known)
-                        return true;
-        return false;
+static bool must_end(const PodLife *life, bool is_ready, bool has_run) {
+        if (life->phase == PHASE_DETACHING || life->phase == PHASE_ENDING)
+                return true;
+        if (!life->attachment)
+                return false;
+        /* The undertaker of an earlier agent; or what one had begun to end. */
+        return !sandbox_has_network(life->sandbox) ||
+               (is_ready && has_run && attachment_is_deleting(life->attachment));
 }
 
-void pod_life_resume(PodLife *life, bool is_ready) {
-        bool is_attached = !life->attachment || attachment_is_attached(life->attachment);
-        bool is_lent = life->attachment && !sandbox_has_network(life->sandbox);
-        bool is_half_gone = life->attachment && attachment_is_deleting(life->attachment);
-        bool was_waiting = life->phase == PHASE_SETTING_UP || life->phase == PHASE_ATTACHING ||
-                           life->phase == PHASE_RETRY;
-
-        if (life->phase == PHASE_ENDING)
-                (void) sandbox_teardown(life->sandbox);
-        else if (life->phase == PHASE_DETACHING)
+void pod_life_resume(PodLife *life, bool is_ready, bool has_run) {
+        if (life->attachment)
+                attachment_interrupt(life->attachment);
+        if (pod_life_has_network(life))
+                attachment_hold(life->attachment, life->sandbox);
+        if (!life->is_wanted)
+                pod_life_set_phase(life, PHASE_READY); /* from where it is ended */
+        else if (must_end(life, is_ready, has_run))
                 pod_life_end_sandbox(life);
-        else if (!life->is_wanted)
-                life->phase = PHASE_READY; /* from where it is ended */
-        else if (is_lent || (is_ready && is_half_gone && has_run(life)))
-                pod_life_end_sandbox(life); /* it ends what an earlier agent had begun to end */
         else if (!is_ready)
                 pod_life_ask_for_setup(life);
-        else if (was_waiting || (!is_attached && !has_run(life)))
+        else if (life->attachment && !has_run)
                 pod_life_on_ready(life);
+        else
+                pod_life_set_phase(life, PHASE_READY);
 }
 
 int pod_life_start_undertaker(PodLife *life, Error *reterr) {

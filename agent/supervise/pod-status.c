@@ -93,7 +93,9 @@ static void set_condition(PodLife *life, PodStatus *status, PodConditionType typ
 
 static void fill_conditions(PodLife *life, PodStatus *status) {
         cleanup_free char *unready = unready_containers(status);
-        bool has_sandbox = life->phase == PHASE_READY || life->phase == PHASE_SYNCING;
+        /* A shim that was found has been set up before. */
+        bool has_sandbox =
+                life->phase == PHASE_READY || (life->phase == PHASE_SYNCING && life->must_clean);
         bool ready = !unready && status->phase == POD_RUNNING;
         const char *reason = "ContainersNotReady", *message = unready;
 

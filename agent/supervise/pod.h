@@ -28,7 +28,7 @@ typedef struct PodContext {
         unsigned log_max_files;
         const char *host_ip;
         /* The pod wants pod_step() soon; its status may be another. */
-        void (*on_dirty)(PodLife *life, void *userdata);
+        void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
         void *userdata;
@@ -37,8 +37,9 @@ typedef struct PodContext {
         uint64_t n_start_errors;
 } PodContext;
 
-/* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. */
-int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, PodLife **ret);
+/* Takes the pod. 'was_recorded': an earlier agent had it, so something of it may be left. 'owner'
+ * is what on_dirty() is told. */
+int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner, PodLife **ret);
 
 /* Forgets the pod; its shim and containers go on. */
 PodLife *pod_life_free(PodLife *life);
@@ -56,6 +57,10 @@ void pod_step(PodLife *life);
 
 /* Containers that wait for an image look again at once. */
 void pod_life_images_changed(PodLife *life);
+
+/* ConfigMaps, Secrets or the pod's labels may be others: volumes follow, and what waits for one
+ * looks again at once. */
+void pod_life_objects_changed(PodLife *life);
 
 /* True when nothing is left of a pod that is not wanted. */
 bool pod_life_is_gone(const PodLife *life);

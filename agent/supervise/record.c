@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form: one line "mainstay-record 1 <sha256 of what follows>", one line with the file's name,
- * then the pod as JSON. A higher version than ours is not ours to read. */
+/* The form: a line "mainstay-record 1", a line with the file's name, the pod as JSON, and the seal.
+ * A higher version than ours is not ours to read. */
 
 #include "agent/supervise/record.h"
 
@@ -8,14 +8,14 @@
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "common/hash.h"
+#include "common/sealed.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-static const char magic[] = "mainstay-record 1 ";
+static const char version_line[] = "mainstay-record 1\n";
+
 enum {
-        HEADER_LENGTH = sizeof(magic) - 1 + 64 + 1,
         RECORD_MAX = 16 * 1024 * 1024
 };
 
@@ -34,73 +34,44 @@ static int open_pod_directory(const char *state_dir, const char *uid, bool make)
 }
 
 int record_store(const char *state_dir, const char *file, const Pod *pod, Error *reterr) {
-        cleanup_free char *json = pod_to_json(pod, NULL), *body = NULL, *text = NULL;
+        cleanup_free char *json = pod_to_json(pod, NULL), *text = NULL;
         cleanup_close int fd = -EBADF;
-        char hash[SHA256_HEX_SIZE];
-        int length, r;
+        int r;
 
         if (!json)
                 return -ENOMEM;
-        length = asprintf(&body, "%s\n%s\n", file, json);
-        if (length < 0) {
-                body = NULL;
-                return -ENOMEM;
-        }
-        sha256_hex(body, (size_t) length, hash);
-        length = asprintf(&text, "%s%s\n%s", magic, hash, body);
-        if (length < 0) {
+        if (asprintf(&text, "%s%s\n%s\n", version_line, json, file) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }
         fd = open_pod_directory(state_dir, pod->metadata.uid, /* make= */ true);
-        r = fd < 0 ? fd : write_file_atomic_at(fd, "record", text, (size_t) length, 0600);
+        r = fd < 0 ? fd : sealed_write_at(fd, "record", text, 0600);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write the record of pod %s in %s: %s",
                                   pod->metadata.name, state_dir, strerror(-r));
         return 0;
 }
 
-/* Checks the first line and gives what follows it. */
-static const char *verify(const char *text, size_t length, Error *reterr) {
-        char hash[SHA256_HEX_SIZE];
-
-        if (length < HEADER_LENGTH || strncmp(text, "mainstay-record ", 16) != 0) {
-                (void) error_setf(reterr, EBADMSG, "is no record");
-                return NULL;
-        }
-        if (strncmp(text, magic, strlen(magic)) != 0) {
-                (void) error_setf(reterr, EBADMSG, "was written by a newer version");
-                return NULL;
-        }
-        sha256_hex(text + HEADER_LENGTH, length - HEADER_LENGTH, hash);
-        if (strncmp(text + strlen(magic), hash, 64) != 0 || text[HEADER_LENGTH - 1] != '\n') {
-                (void) error_setf(reterr, EBADMSG, "does not match its checksum");
-                return NULL;
-        }
-        return text + HEADER_LENGTH;
-}
-
-static int parse_record(const char *text, size_t length, const char *uid, char **ret_file,
-                        Pod **ret_pod, Error *reterr) {
+static int parse_record(const char *text, const char *uid, char **ret_file, Pod **ret_pod,
+                        Error *reterr) {
         cleanup_with(pod_freep) Pod *pod = NULL;
         cleanup_free char *file = NULL;
-        const char *body = verify(text, length, reterr), *json;
+        const char *name;
         int r;
 
-        if (!body)
-                return -EBADMSG;
-        json = strchr(body, '\n');
-        if (!json)
+        if (strncmp(text, version_line, strlen(version_line)) != 0)
+                return error_setf(reterr, EBADMSG, "is no record of this version");
+        text += strlen(version_line);
+        name = strchr(text, '\n');
+        if (!name || name[1] == '\0')
                 return error_setf(reterr, EBADMSG, "is cut short");
-        file = strndup(body, (size_t) (json - body));
+        name++;
+        file = strndup(name, strlen(name) - 1);
         if (!file)
                 return -ENOMEM;
-        json++;
-        r = manifest_parse_record(json, length - (size_t) (json - text), &pod, reterr);
-        if (r == -ENOMEM)
-                return r;
+        r = manifest_parse_record(text, (size_t) (name - text), &pod, reterr);
         if (r < 0)
-                return -EBADMSG;
+                return r == -ENOMEM ? r : -EBADMSG;
         if (!streq_ptr(pod->metadata.uid, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");
         *ret_file = TAKE_PTR(file);
@@ -112,16 +83,17 @@ int record_load(const char *state_dir, const char *uid, char **ret_file, Pod **r
                 Error *reterr) {
         cleanup_close int fd = open_pod_directory(state_dir, uid, /* make= */ false);
         cleanup_free char *text = NULL;
-        size_t length = 0;
         int r;
 
-        r = fd < 0 ? fd : read_file_at(fd, "record", RECORD_MAX, &text, &length);
+        r = fd < 0 ? fd : sealed_read_at(fd, "record", RECORD_MAX, &text);
         if (r == -ENOENT || r == -ENOMEM)
                 return r;
-        if (r < 0)
+        if (r == -EBADMSG)
+                (void) error_setf(reterr, EBADMSG, "is damaged: it does not match its seal");
+        else if (r < 0)
                 (void) error_setf(reterr, -r, "cannot be read: %s", strerror(-r));
         else
-                r = parse_record(text, length, uid, ret_file, ret_pod, reterr);
+                r = parse_record(text, uid, ret_file, ret_pod, reterr);
         if (r < 0 && r != -ENOMEM)
                 r = error_prefixf(reterr, -EBADMSG, "%s/pods/%s/record", state_dir, uid);
         return r;

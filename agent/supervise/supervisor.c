@@ -18,6 +18,9 @@
 /* A pod that cannot be begun (its record cannot be written) is tried again after this. */
 #define BEGIN_RETRY_USEC (5 * USEC_PER_SEC)
 
+/* So long the pods are stepped before whoever else waits in the loop is heard. */
+#define STEP_USEC (5 * USEC_PER_MSEC)
+
 /* One namespace/name: the pod that is there, and the one that is to follow it. */
 typedef struct Slot {
         Supervisor *supervisor;
@@ -31,6 +34,7 @@ typedef struct Slot {
         bool is_dirty;
         bool was_told;
         sd_event_source *retry_timer;
+        char *trouble; /* why 'next' cannot begin, as it was logged */
         struct Slot *following;
 } Slot;
 
@@ -60,14 +64,8 @@ static void mark(Supervisor *s, Slot *slot) {
         schedule(s);
 }
 
-static void on_dirty(PodLife *life, void *userdata) {
-        Supervisor *s = userdata;
-
-        for (Slot *slot = s->slots; slot; slot = slot->following)
-                if (slot->life == life) {
-                        mark(s, slot);
-                        return;
-                }
+static void on_dirty(void *slot, void *userdata) {
+        mark(userdata, slot);
 }
 
 static void on_log_ended(const char *directory, unsigned attempt, void *userdata) {
@@ -122,6 +120,7 @@ static void slot_free(Slot *slot) {
         pod_free(slot->next);
         free(slot->next_file);
         sd_event_source_disable_unref(slot->retry_timer);
+        free(slot->trouble);
         free(slot->description);
         free(slot->key);
         free(slot);
@@ -204,7 +203,7 @@ static int load_one(Supervisor *s, const char *uid,
         if (slot->life)
                 return 0; /* the successor was recorded too; it comes again with the wishes */
         slot->generation = s->generation;
-        r = pod_life_new_take(&s->context, pod, /* was_recorded= */ true, &slot->life);
+        r = pod_life_new_take(&s->context, pod, /* was_recorded= */ true, slot, &slot->life);
         if (r < 0)
                 return r;
         pod = NULL;
@@ -323,9 +322,16 @@ void supervisor_sweep(Supervisor *s) {
                 if (slot->life)
                         pod_life_unwant(slot->life);
         }
+        schedule(s);
         if (!s->has_swept_orphans)
                 orphans_sweep(s->orphans, is_known_uid, s);
         s->has_swept_orphans = true;
+}
+
+void supervisor_objects_changed(Supervisor *s) {
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life)
+                        pod_life_objects_changed(slot->life);
 }
 
 void supervisor_images_changed(Supervisor *s) {
@@ -362,10 +368,13 @@ static void finish_life(Supervisor *s, Slot *slot) {
 }
 
 static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
-        int r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
+        int r;
 
+        if (orphans_have(s->orphans, slot->next->metadata.uid))
+                return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
+        r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
         if (r >= 0)
-                r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false,
+                r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false, slot,
                                       &slot->life);
         if (r < 0)
                 return r;
@@ -384,17 +393,27 @@ static int on_begin_retry(sd_event_source *source, uint64_t usec, void *userdata
         return 0;
 }
 
+/* NULL: none. Each is said once, not at each try. */
+static void set_trouble(Slot *slot, const char *trouble) {
+        if (streq_ptr(slot->trouble, trouble))
+                return;
+        free(slot->trouble);
+        slot->trouble = trouble ? strdup(trouble) : NULL;
+        if (trouble)
+                log_error("Cannot begin pod '%s', trying again every %us: %s", slot->description,
+                          (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), trouble);
+}
+
 static void begin_or_retry(Supervisor *s, Slot *slot) {
         cleanup_error Error error = ERROR_NULL;
         int r = begin_life(s, slot, &error);
 
         slot->retry_timer = sd_event_source_disable_unref(slot->retry_timer);
-        if (r >= 0)
-                return;
-        log_error("Cannot begin pod '%s', trying again in %us: %s", slot->description,
-                  (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), error_message(&error, r));
-        (void) sd_event_add_time_relative(s->context.event, &slot->retry_timer, CLOCK_BOOTTIME,
-                                          BEGIN_RETRY_USEC, 0, on_begin_retry, slot);
+        set_trouble(slot, r < 0 ? error_message(&error, r) : NULL);
+        if (r < 0)
+                (void) sd_event_add_time_relative(s->context.event, &slot->retry_timer,
+                                                  CLOCK_BOOTTIME, BEGIN_RETRY_USEC, 0,
+                                                  on_begin_retry, slot);
 }
 
 static void step_slot(Supervisor *s, Slot *slot) {
@@ -437,10 +456,17 @@ static bool sweep_slots(Supervisor *s) {
 
 static int on_step(sd_event_source *source, void *userdata) {
         Supervisor *s = userdata;
+        uint64_t end = now_boottime_usec() + STEP_USEC;
 
-        for (Slot *slot = s->slots; slot; slot = slot->following)
-                if (slot->is_dirty)
-                        step_slot(s, slot);
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                if (!slot->is_dirty)
+                        continue;
+                if (now_boottime_usec() > end) { /* five hundred that begin at once take a while */
+                        schedule(s);
+                        break;
+                }
+                step_slot(s, slot);
+        }
         if (!sweep_slots(s))
                 remove_empty_groups(s);
         return 0;

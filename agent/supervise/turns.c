@@ -29,7 +29,12 @@ static void dequeue(Turns *turns, Turn *turn) {
         turn->is_waiting = false;
 }
 
+/* Whoever has his turn may give it back at once, and five hundred may do so in a row: that is a
+ * loop, not a recursion. */
 static void serve(Turns *turns) {
+        if (turns->is_serving)
+                return;
+        turns->is_serving = true;
         while (turns->first && turns->held < turns->max) {
                 Turn *turn = dequeue_first(turns);
 
@@ -37,6 +42,7 @@ static void serve(Turns *turns) {
                 turns->held++;
                 turn->on_turn(turn->userdata);
         }
+        turns->is_serving = false;
 }
 
 void turn_ask(Turns *turns, Turn *turn) {

@@ -23,6 +23,7 @@ struct Turn {
 typedef struct Turns {
         unsigned max;
         unsigned held;
+        bool is_serving;
         Turn *first;
         Turn **end;
 } Turns;

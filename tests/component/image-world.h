@@ -55,26 +55,35 @@ static inline void tar_append(Tar *tar, const void *data, size_t length) {
         tar->length += padded;
 }
 
+/* An octal number of 'width' digits; what does not fit loses its high ones. */
+static inline void tar_octal(char *at, unsigned width, uint64_t value) {
+        while (width-- > 0) {
+                at[width] = (char) ('0' + (value & 7));
+                value >>= 3;
+        }
+}
+
 static inline void tar_header(Tar *tar, const TarEntry *entry, char type, uint64_t size) {
         char header[TAR_BLOCK] = { 0 };
         unsigned sum = 8 * ' ';
         unsigned mode = entry->mode ? entry->mode : type == '5' ? 0755 : 0644;
 
         memcpy(header, entry->name, MIN(strlen(entry->name), (size_t) 100));
-        (void) snprintf(header + 100, 8, "%07o", mode);
-        (void) snprintf(header + 108, 8, "%07o", entry->uid);
-        (void) snprintf(header + 116, 8, "%07o", entry->gid);
-        (void) snprintf(header + 124, 12, "%011" PRIo64, size);
-        (void) snprintf(header + 136, 12, "%011" PRIo64, entry->mtime ? entry->mtime : 1000000000);
+        tar_octal(header + 100, 7, mode);
+        tar_octal(header + 108, 7, entry->uid);
+        tar_octal(header + 116, 7, entry->gid);
+        tar_octal(header + 124, 11, size);
+        tar_octal(header + 136, 11, entry->mtime ? entry->mtime : 1000000000);
         header[156] = type;
         if (entry->link)
                 memcpy(header + 157, entry->link, MIN(strlen(entry->link), (size_t) 100));
         memcpy(header + 257, "ustar\00000", 8);
-        (void) snprintf(header + 329, 8, "%07o", entry->major);
-        (void) snprintf(header + 337, 8, "%07o", entry->minor);
+        tar_octal(header + 329, 7, entry->major);
+        tar_octal(header + 337, 7, entry->minor);
         for (size_t i = 0; i < sizeof(header); i++)
                 sum += (unsigned char) header[i];
-        (void) snprintf(header + 148, 8, "%06o", sum);
+        tar_octal(header + 148, 6, sum);
+        header[154] = '\0';
         tar_append(tar, header, sizeof(header));
 }
 

@@ -465,7 +465,9 @@ static inline void on_cleaned(const ChildResult *result, void *userdata) {
 
 static inline int clean_up(World *world, const char *cgroup, const char *const *directories,
                            size_t n) {
-        SandboxCleanup cleanup = { cgroup, directories, n };
+        SandboxCleanup cleanup = { .cgroup = cgroup,
+                                   .directories = directories,
+                                   .n_directories = n };
         int done = 0;
 
         EXPECT_EQ(sandbox_cleanup(&world->config, &cleanup, on_cleaned, &done, NULL, NULL), 0);

@@ -7,7 +7,11 @@
 
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 /* What the callback saw, kept beyond it. */
@@ -217,5 +221,72 @@ TEST(a_child_that_is_freed_is_killed_and_calls_nobody)
         EXPECT(!child_free(child));
         EXPECT_EQ(kill((pid_t) pid, 0), -1);
         EXPECT_EQ(seen.calls, 0);
+        sd_event_unref(seen.event);
+}
+
+/* The pid that a script wrote. */
+static pid_t read_pid(const char *path) {
+        cleanup_free char *text = NULL;
+
+        for (unsigned i = 0; i < 3000; i++) {
+                if (read_file_at(AT_FDCWD, path, 64, &text, NULL) >= 0 && strchr(text, '\n'))
+                        return (pid_t) strtol(text, NULL, 10);
+                free(TAKE_PTR(text));
+                (void) poll(NULL, 0, 10);
+        }
+        REQUIRE(false);
+        return 0;
+}
+
+/* Another process traces it until it is told to end, which lets the parent wait for it. */
+static pid_t trace(pid_t pid, int told_fd) {
+        pid_t tracer = fork();
+        char byte;
+
+        if (tracer == 0) {
+                if (ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0 && write(told_fd, "t", 1) == 1)
+                        byte = (char) read(told_fd, &byte, 1);
+                _exit(0);
+        }
+        REQUIRE(tracer > 0);
+        return tracer;
+}
+
+static void kill_and_wait_for_zombie(pid_t pid) {
+        cleanup_close int pidfd = (int) syscall(SYS_pidfd_open, pid, 0);
+
+        REQUIRE(pidfd >= 0 && kill(pid, SIGKILL) >= 0);
+        REQUIRE(poll(&(struct pollfd){ .fd = pidfd, .events = POLLIN }, 1, 10000) == 1);
+}
+
+TEST(a_child_that_is_traced_when_it_ends_is_not_forgotten)
+{
+        cleanup_free char *path = path_join(test_directory(), "traced"), *script = NULL;
+        const char *argv[] = { "sh", "-c", NULL, NULL };
+        ChildSpec spec = { .argv = (char *const *) (uintptr_t) argv };
+        Seen seen = { .event = new_loop() };
+        Child *child = NULL;
+        pid_t pid, tracer;
+        int told[2];
+        char byte;
+
+        REQUIRE(path && asprintf(&script, "echo $$ > %s; exec sleep 1000", path) > 0);
+        argv[2] = script;
+        REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, told) >= 0);
+        REQUIRE(child_spawn(seen.event, &spec, on_done, &seen, &child, NULL) == 0);
+        pid = read_pid(path);
+        tracer = trace(pid, told[1]);
+        REQUIRE(read(told[0], &byte, 1) == 1);
+        kill_and_wait_for_zombie(pid);
+        for (unsigned i = 0; i < 3; i++)
+                EXPECT(sd_event_run(seen.event, 10 * USEC_PER_MSEC) >= 0);
+        EXPECT_EQ(seen.calls, 0); /* it cannot be waited for yet */
+        REQUIRE(write(told[0], "e", 1) == 1);
+        REQUIRE(waitpid(tracer, NULL, 0) == tracer);
+        EXPECT_EQ(sd_event_loop(seen.event), 0);
+        EXPECT_EQ(seen.calls, 1);
+        EXPECT_EQ(seen.status, SIGKILL);
+        close_fd(told[0]);
+        close_fd(told[1]);
         sd_event_unref(seen.event);
 }

@@ -117,7 +117,7 @@ TEST(a_sandbox_inherits_nothing_but_its_socket)
         EXPECT_EQ(getsid(sandbox_pid(pod.sandbox)), sandbox_pid(pod.sandbox));
         path = print_text("/proc/%d/cgroup", sandbox_pid(pod.sandbox));
         cgroups = read_text(path);
-        group = print_text(":%s/shims\n", world.cgroup);
+        group = print_text(":%s/shims/alone\n", world.cgroup);
         EXPECT(strstr(cgroups, group));
         (void) close(50);
         pod_down(&pod);

@@ -113,16 +113,17 @@ TEST(groups_have_the_kubelets_names_with_both_drivers)
 }
 
 static void expect_values(const PodSpec *spec, int version, const char *const *expected) {
-        CgroupValue values[CGROUP_VALUES_MAX];
-        size_t n = pod_cgroup_values(spec, version, 100, values);
+        CgroupValue values[CGROUP_VALUES_MAX] = { 0 };
+        size_t n = pod_cgroup_values(spec, version, 100, values), i = 0;
 
-        for (size_t i = 0; i < n; i++) {
+        for (; i < n && expected[i]; i++) {
                 char text[128];
 
                 (void) snprintf(text, sizeof(text), "%s %s", values[i].file, values[i].value);
                 EXPECT_STREQ(text, expected[i]);
         }
-        EXPECT(!expected[n]);
+        EXPECT_EQ(i, n);
+        EXPECT(!expected[i]);
 }
 
 TEST(a_pods_group_is_limited_only_where_every_container_is)

@@ -118,8 +118,23 @@ TEST(containers_are_checked)
                   "here yet" },
                 { "{name: c, image: i, securityContext: {}, envFrom: [], lifecycle: ~}", "" },
                 { "{name: c, image: i, securityContext: {capabilities: {add: []}}}", "" },
-                { "{name: c, image: i, securityContext: {privileged: true}}",
-                  "web.yaml:6:25: spec.containers[0].securityContext: is known to Kubernetes but "
+                { "{name: c, image: i, securityContext: {capabilities: {add: [FLY]}}}",
+                  "web.yaml:6:64: spec.containers[0].securityContext.capabilities.add[0]: must be "
+                  "a capability such as NET_ADMIN, or ALL, not 'FLY'" },
+                { "{name: c, image: i, securityContext: {privileged: true, "
+                  "allowPrivilegeEscalation: false}}",
+                  "web.yaml:6:42: spec.containers[0].securityContext: cannot set "
+                  "`allowPrivilegeEscalation` to false and `privileged` to true" },
+                { "{name: c, image: i, securityContext: {capabilities: {add: [cap_sys_admin]}, "
+                  "allowPrivilegeEscalation: false}}",
+                  "web.yaml:6:42: spec.containers[0].securityContext: cannot set "
+                  "`allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN" },
+                { "{name: c, image: i, securityContext: {procMount: Unmasked}}",
+                  "web.yaml:6:43: spec.containers[0].securityContext.procMount: is known to "
+                  "Kubernetes but not supported here yet" },
+                { "{name: c, image: i, securityContext: {seLinuxOptions: {level: s0}}}",
+                  "web.yaml:6:43: spec.containers[0].securityContext.seLinuxOptions: is known to "
+                  "Kubernetes but "
                   "not supported here yet" },
                 { "{name: c, image: i, terminationMessagePath: /dev/termination-log, "
                   "terminationMessagePolicy: File}",
@@ -152,8 +167,8 @@ TEST(environments_are_checked)
                   "web.yaml:6:38: spec.containers[0].env[0].name: must be printable ASCII without "
                   "'=', not 'A=B'" },
                 { "{name: c, image: i, env: [{name: A, valueFrom: {fieldRef: {fieldPath: x}}}]}",
-                  "web.yaml:6:41: spec.containers[0].env[0].valueFrom: is known to Kubernetes but "
-                  "not supported here yet" },
+                  "web.yaml:6:75: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no "
+                  "field that a variable can refer to: 'x'" },
                 { "{name: c, image: i, env: {A: b}}",
                   "web.yaml:6:30: spec.containers[0].env: must be a list, not a mapping" },
         };
@@ -269,8 +284,9 @@ TEST(mounts_are_checked)
                   "false, not the string 'true'; remove the quotes" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, readOnly: yes}]}",
                   "" },
-                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, subPath: x}]}",
-                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].subPath: is known to "
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, bindMountOptions: "
+                  "[x]}]}",
+                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].bindMountOptions: is known to "
                   "Kubernetes but not supported here yet" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, mountPropagation: "
                   "None}]}",
@@ -328,14 +344,65 @@ TEST(specs_are_checked)
                 { "hostAliases: [{ip: 1.2.3.4, hostnames: [B]}]",
                   "web.yaml:6:43: spec.hostAliases[0].hostnames[0]: must be a DNS subdomain, not "
                   "'B'" },
-                { "schedulerName: default-scheduler\n  hostPID: false\n  enableServiceLinks: true\n"
+                { "schedulerName: default-scheduler\n  hostUsers: true\n  enableServiceLinks: "
+                  "true\n"
                   "  automountServiceAccountToken: true\n  securityContext: {}\n  priority: 0\n"
                   "  nodeSelector: {}\n  tolerations: []",
                   "" },
-                { "hostPID: true",
-                  "web.yaml:6:3: spec.hostPID: is known to Kubernetes but not supported here yet" },
-                { "priority: 2000001000", "web.yaml:6:3: spec.priority: is known to Kubernetes but "
-                                          "not supported here yet" },
+                { "hostUsers: false", "web.yaml:6:3: spec.hostUsers: is known to Kubernetes but "
+                                      "not supported here yet" },
+                { "priority: 1000", "" },
+                { "priorityClassName: system-node-critical", "" },
+                { "priorityClassName: system-cluster-critical\n  priority: 2000000000", "" },
+                { "priorityClassName: system-cluster-critical\n  priority: 7",
+                  "web.yaml:7:13: spec.priority: must be that of its class, 2000000000, or "
+                  "absent" },
+                { "priorityClassName: mine",
+                  "web.yaml:6:22: spec.priorityClassName: names no class that this node knows: "
+                  "those are system-node-critical and system-cluster-critical" },
+                { "hostPID: true\n  shareProcessNamespace: true",
+                  "web.yaml:7:26: spec.shareProcessNamespace: ShareProcessNamespace and HostPID "
+                  "cannot both be enabled" },
+                { "hostNetwork: true\n  securityContext: {sysctls: [{name: net.core.somaxconn, "
+                  "value: '1'}]}",
+                  "web.yaml:7:38: spec.securityContext.sysctls[0].name: may not be specified when "
+                  "'hostNetwork' is true" },
+                { "hostIPC: true\n  securityContext: {sysctls: [{name: kernel/shmmax, value: "
+                  "'1'}]}",
+                  "web.yaml:7:38: spec.securityContext.sysctls[0].name: may not be specified when "
+                  "'hostIPC' is true" },
+                { "securityContext: {sysctls: [{name: a.b, value: '1'}, {name: a/b, value: '1'}]}",
+                  "web.yaml:6:63: spec.securityContext.sysctls[1].name: must be unique" },
+                { "securityContext: {sysctls: [{name: a..b, value: '1'}]}",
+                  "web.yaml:6:38: spec.securityContext.sysctls[0].name: must be the name of a "
+                  "sysctl, such as kernel.shmmax, not 'a..b'" },
+                { "securityContext: {sysctls: [{name: a, value: 1}]}",
+                  "web.yaml:6:48: spec.securityContext.sysctls[0].value: must be a string, not the "
+                  "number 1; quote it" },
+                { "securityContext: {runAsUser: -1}",
+                  "web.yaml:6:32: spec.securityContext.runAsUser: must be between 0 and "
+                  "2147483647, "
+                  "not -1" },
+                { "securityContext: {supplementalGroups: [1, x]}",
+                  "web.yaml:6:45: spec.securityContext.supplementalGroups[1]: must be a number, "
+                  "not "
+                  "the string 'x'" },
+                { "securityContext: {seccompProfile: {}}",
+                  "web.yaml:6:37: spec.securityContext.seccompProfile.type: is required" },
+                { "securityContext: {seccompProfile: {type: Localhost}}",
+                  "web.yaml:6:37: spec.securityContext.seccompProfile.localhostProfile: must be "
+                  "set "
+                  "when seccomp type is Localhost" },
+                { "securityContext: {seccompProfile: {type: RuntimeDefault, localhostProfile: a}}",
+                  "web.yaml:6:78: spec.securityContext.seccompProfile.localhostProfile: can only "
+                  "be "
+                  "set when seccomp type is Localhost" },
+                { "securityContext: {seccompProfile: {type: Localhost, localhostProfile: ../a}}",
+                  "web.yaml:6:73: spec.securityContext.seccompProfile.localhostProfile: must not "
+                  "contain '..', not '../a'" },
+                { "securityContext: {appArmorProfile: {type: Localhost}}",
+                  "web.yaml:6:38: spec.securityContext.appArmorProfile.localhostProfile: must be "
+                  "set when AppArmor type is Localhost" },
                 { "initContainers: [{name: a, image: i}]",
                   "web.yaml:6:3: spec.initContainers: is known to Kubernetes but not supported "
                   "here "
@@ -386,8 +453,8 @@ TEST(volumes_are_checked)
                   "medium Memory here yet" },
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
-                { "volumes: [{name: v, configMap: {name: x}}]",
-                  "web.yaml:6:23: spec.volumes[0].configMap: is known to Kubernetes but not "
+                { "volumes: [{name: v, nfs: {path: /x}}]",
+                  "web.yaml:6:23: spec.volumes[0].nfs: is known to Kubernetes but not "
                   "supported here yet" },
                 { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
                                                         "a source, such as hostPath or emptyDir" },

@@ -42,21 +42,36 @@ static ManifestObjects parse_everything(void) {
         return parse_ok(yaml);
 }
 
+static size_t row_size(const Field *field) {
+        switch (field->type) {
+        case FIELD_BOOL:
+                return sizeof(bool);
+        case FIELD_OPTIONAL_BOOL:
+                return sizeof(OptionalBool);
+        case FIELD_ENUM:
+                return sizeof(int);
+        case FIELD_STRING:
+        case FIELD_STRINGS:
+        case FIELD_OPTIONAL:
+                return sizeof(void *);
+        default:
+                return sizeof(List);
+        }
+}
+
 /* Rows that are set somewhere in an object, as "Schema.key". */
 static void note_rows(const Schema *schema, const void *object, char ***notes);
 
 static void note_row(const Schema *schema, const Field *field, const void *object, char ***notes) {
         static const char zeros[256] = { 0 };
         const void *at = field_at_const(field, object);
-        size_t size = field->type == FIELD_BOOL ? sizeof(bool) : sizeof(void *);
+        size_t size = row_size(field);
         void *pointer;
 
         if (field->type == FIELD_OBJECT) {
                 note_rows(field->schema, at, notes);
                 size = MIN(field->schema->size, sizeof(zeros));
         }
-        if (field->type == FIELD_ENUM)
-                size = sizeof(int);
         if (memcmp(at, zeros, size) == 0)
                 return;
         REQUIRE(strv_appendf(notes, "%s.%s", schema->name, field->key) == 0);
@@ -106,8 +121,8 @@ TEST(every_honoured_row_is_in_the_fixture_and_reaches_the_pod)
         ManifestObjects objects = parse_everything();
         cleanup_strv char **notes = NULL;
 
-        REQUIRE(objects.pods.n == 1);
-        note_rows(&pod_schema, objects.pods.items[0], &notes);
+        for (size_t i = 0; i < objects.pods.n; i++)
+                note_rows(&pod_schema, objects.pods.items[i], &notes);
         expect_rows(&pod_schema, notes);
         EXPECT(objects.warnings == NULL);
         manifest_objects_done(&objects);
@@ -119,7 +134,7 @@ TEST(a_pod_survives_being_written_and_read)
         cleanup_with(pod_freep) Pod *pod = NULL;
         cleanup_free char *json = NULL, *again = NULL;
 
-        REQUIRE(objects.pods.n == 1);
+        REQUIRE(objects.pods.n > 0);
         json = pod_to_json(objects.pods.items[0], NULL);
         REQUIRE(json);
         REQUIRE(manifest_parse_record(json, strlen(json), &pod, NULL) == 0);
@@ -135,7 +150,7 @@ TEST(a_copy_is_equal_and_independent)
         ManifestObjects objects = parse_everything();
         Pod *pod, *copy = calloc(1, sizeof(*copy));
 
-        REQUIRE(copy && objects.pods.n == 1);
+        REQUIRE(copy && objects.pods.n > 0);
         pod = objects.pods.items[0];
         REQUIRE(schema_copy(&pod_schema, copy, pod) == 0);
         EXPECT(schema_equal(&pod_schema, copy, pod));
@@ -157,13 +172,10 @@ static void expect_differences(const Schema *schema, void *object, const Pod *wh
                 if (!is_honoured(field) || field->type == FIELD_OBJECT)
                         continue;
                 memcpy(saved, object, schema->size);
-                memset(field_at(field, object), 0,
-                       field->type == FIELD_BOOL   ? sizeof(bool)
-                       : field->type == FIELD_ENUM ? sizeof(int)
-                       : field->type == FIELD_STRING || field->type == FIELD_STRINGS ||
-                                       field->type == FIELD_OPTIONAL
-                               ? sizeof(void *)
-                               : sizeof(List));
+                memset(field_at(field, object), 0, row_size(field));
+                /* What only the fixture's other pods have. */
+                if (memcmp(object, saved, schema->size) == 0)
+                        continue;
                 if (schema_equal(&pod_schema, whole, original))
                         test_fail(__FILE__, __LINE__, field->key, "is not compared in %s",
                                   schema->name);
@@ -176,7 +188,7 @@ TEST(every_row_takes_part_in_the_comparison)
         ManifestObjects objects = parse_everything();
         Pod *pod, *copy = calloc(1, sizeof(*copy));
 
-        REQUIRE(copy && objects.pods.n == 1);
+        REQUIRE(copy && objects.pods.n > 0);
         pod = objects.pods.items[0];
         REQUIRE(schema_copy(&pod_schema, copy, pod) == 0);
         expect_differences(&object_meta_schema, &copy->metadata, copy, pod);
@@ -356,8 +368,9 @@ TEST(what_is_no_pod_is_refused_by_its_kind)
                   "f:2:7: kind: is Deployment, which a node does not run; it runs a Pod" },
                 { "apiVersion: apps/v1\nkind: DaemonSet",
                   "f:2:7: kind: is DaemonSet, which is not supported yet" },
-                { "apiVersion: v1\nkind: ConfigMap",
-                  "f:2:7: kind: is ConfigMap, which is not supported yet" },
+                { "apiVersion: v1\nkind: ConfigMap", "f:1:1: metadata: is required" },
+                { "apiVersion: apps/v1\nkind: Secret",
+                  "f:1:13: apiVersion: must be v1 for a Secret, not 'apps/v1'" },
                 { "apiVersion: v1\nkind: pod",
                   "f:2:7: kind: is pod, which a node does not run; it runs a Pod" },
                 { "apiVersion: v1\nkind: List\nitems: x",
@@ -388,8 +401,9 @@ TEST(a_record_needs_what_paths_are_made_of)
                   "record:1:21: metadata.name: must be a DNS subdomain, not '../x'" },
                 { "{\"metadata\":{\"name\":\"a\"},\"later\":1}",
                   "record:1:26: later: is not known to this version" },
-                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"hostPID\":true}}",
-                  "record:1:34: spec.hostPID: is known to Kubernetes but not supported here yet" },
+                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"hostUsers\":false}}",
+                  "record:1:34: spec.hostUsers: is known to Kubernetes but not supported here "
+                  "yet" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -29,7 +29,7 @@ static const char *value_of(const char *yaml, const char *key, char buffer[128])
         Tree tree = { 0 };
         const Node *node;
 
-        (void) snprintf(buffer, 128, "%s", parse(yaml, strlen(yaml), &tree));
+        (void) snprintf(buffer, 128, "%.127s", parse(yaml, strlen(yaml), &tree));
         if (tree.n_documents > 0) {
                 node = node_get(tree.documents[0], key);
                 if (node)

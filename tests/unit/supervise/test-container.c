@@ -168,7 +168,7 @@ TEST(a_missing_image_is_waited_for_with_a_doubling_wait_and_at_once_when_it_come
         container_on_image_failed(world.life, "ImagePullBackOff", "no archive has it");
         EXPECT_EQ(world.retry_delay_usec, 20 * USEC_PER_SEC);
         world.image_is_here = true;
-        container_retry_now(world.life);
+        container_retry_now(world.life, true);
         container_on_started(world.life, 0, 1);
         expect_state(STATE_RUNNING, NULL, 0);
         EXPECT(!world.retry);
@@ -247,7 +247,7 @@ TEST(a_new_agent_goes_on_where_the_old_one_was)
         ContainerExit last = { .exit_code = 7, .started_at = 1, .finished_at = 2 };
 
         begin(RESTART_POLICY_ALWAYS);
-        container_adopt(world.life, 4, /* is_used= */ true, 40 * USEC_PER_SEC);
+        container_adopt(world.life, 4, 40 * USEC_PER_SEC);
         container_adopt_last(world.life, 3, &last);
         container_on_started(world.life, 4, 5);
         expect_state(STATE_RUNNING, NULL, 4);
@@ -256,6 +256,42 @@ TEST(a_new_agent_goes_on_where_the_old_one_was)
         exits(4, 1);
         expect_state(STATE_WAITING, "CrashLoopBackOff", 4);
         EXPECT(world.retry_delay_usec > 39 * USEC_PER_SEC);
+        end();
+}
+
+TEST(an_image_that_comes_while_there_is_no_shim_is_asked_for_when_there_is_one)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        world.image_is_here = false;
+        container_start(world.life);
+        container_on_image_failed(world.life, "ImagePullBackOff", "no archive has it");
+        container_on_sandbox_lost(world.life, 1);
+        world.image_is_here = true;
+        container_retry_now(world.life, /* sandbox_is_ready= */ false);
+        EXPECT_STREQ(world.script, "image wait");
+        EXPECT(container_is_waiting(world.life));
+        container_start(world.life);
+        EXPECT_STREQ(world.script, "image wait image run");
+        end();
+}
+
+TEST(what_ran_and_is_known_by_its_log_only_is_an_unknown_end_and_a_failure)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        container_recover(world.life, 3, 1);
+        expect_state(STATE_WAITING, "ContainerCreating", 3);
+        container_recover(world.life, 9, 1); /* known already */
+        container_start(world.life);
+        container_on_started(world.life, 4, 2);
+        expect_state(STATE_RUNNING, NULL, 4);
+        EXPECT_STREQ(world.script, "image run remove");
+        end();
+
+        begin(RESTART_POLICY_NEVER);
+        container_recover(world.life, 0, 1);
+        expect_state(STATE_TERMINATED, "ContainerStatusUnknown", 0);
+        container_start(world.life);
+        EXPECT_STREQ(world.script, "remove");
         end();
 }
 

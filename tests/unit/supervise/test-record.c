@@ -39,9 +39,9 @@ TEST(a_record_comes_back_as_it_was)
         cleanup_free char *file = NULL, *path = record_path(pod->metadata.uid);
         struct stat st;
 
-        EXPECT_EQ(record_store(test_directory(), "a file.yaml", pod, NULL), 0);
+        EXPECT_EQ(record_store(test_directory(), "a\nfile.yaml", pod, NULL), 0);
         REQUIRE(record_load(test_directory(), pod->metadata.uid, &file, &loaded, NULL) == 0);
-        EXPECT_STREQ(file, "a file.yaml");
+        EXPECT_STREQ(file, "a\nfile.yaml");
         EXPECT(schema_equal(&pod_schema, pod, loaded));
         EXPECT(stat(path, &st) >= 0 && (st.st_mode & 0777) == 0600);
         EXPECT_EQ(record_load(test_directory(), "nobody", &file, &loaded, NULL), -ENOENT);

@@ -37,3 +37,29 @@ TEST(turns_are_served_in_order_and_never_more_than_allowed)
         turn_ask(&turns, &turn[3]);
         EXPECT_EQ(order[4], 3);
 }
+
+static Turns quick;
+static unsigned depth, deepest, n_quick;
+
+static void gives_back_at_once(void *userdata) {
+        depth++;
+        deepest = MAX(deepest, depth);
+        n_quick++;
+        turn_leave(&quick, userdata);
+        depth--;
+}
+
+TEST(turns_that_are_given_back_at_once_are_served_one_after_the_other)
+{
+        Turn turn[1000] = { 0 };
+
+        turns_init(&quick, 0);
+        for (size_t i = 0; i < N_ELEMENTS(turn); i++) {
+                turn[i] = (Turn){ .on_turn = gives_back_at_once, .userdata = &turn[i] };
+                quick.max = i == N_ELEMENTS(turn) - 1;
+                turn_ask(&quick, &turn[i]);
+        }
+        EXPECT_EQ(n_quick, 1000);
+        EXPECT_EQ(deepest, 1);
+        EXPECT_EQ(quick.held, 0);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files are a stranger's: read whole and bounded, without following a link, and what does not
+ * look like an entry is none. The layers are looked through as overlayfs would: the topmost that
+ * has the file or hides it ends the search. */
+
+#include "agent/bundle/image-users.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+enum {
+        FILE_BYTES_MAX = 1024 * 1024,
+        GROUPS_MAX = 65536, /* the kernel's NGROUPS_MAX */
+};
+
+static bool is_opaque(int fd) {
+        char value = '\0';
+
+        return fgetxattr(fd, "trusted.overlay.opaque", &value, sizeof(value)) == 1 && value == 'y';
+}
+
+/* 1: read. 0: look in the layer below. -errno: there is none, whatever is below. */
+static int read_in_layer(const char *layer, const char *name, char **ret) {
+        cleanup_close int layer_fd = open(layer, O_PATH | O_DIRECTORY | O_CLOEXEC), etc_fd = -EBADF;
+        struct stat st;
+        int r;
+
+        if (layer_fd < 0)
+                return -errno;
+        etc_fd = openat(layer_fd, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (etc_fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (fstatat(etc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return errno == ENOENT && !is_opaque(etc_fd) ? 0 : -errno;
+        if (!S_ISREG(st.st_mode))
+                return -ENOENT;
+        r = read_file_at(etc_fd, name, FILE_BYTES_MAX, ret, NULL);
+        return r < 0 ? r : 1;
+}
+
+/* The text of a file in the image's /etc, "" where there is none. */
+static int read_etc(const Image *image, const char *name, char **ret) {
+        for (char **layer = image->layers; layer && *layer; layer++) {
+                int r = read_in_layer(*layer, name, ret);
+
+                if (r == -ENOMEM || r > 0)
+                        return r;
+                if (r < 0)
+                        break;
+        }
+        *ret = strdup("");
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* A number and nothing else. */
+static bool parse_id(const char *text, uint32_t *ret) {
+        unsigned long value;
+        char *end;
+
+        if (!text || text[0] < '0' || text[0] > '9')
+                return false;
+        errno = 0;
+        value = strtoul(text, &end, 10);
+        if (errno != 0 || *end || value > INT32_MAX)
+                return false;
+        *ret = (uint32_t) value;
+        return true;
+}
+
+/* "name:password:uid:gid:…"; the name is in 'passwd', or NULL where nobody has that number. */
+static const char *find_in_passwd(char *passwd, uid_t uid, gid_t *ret_gid) {
+        char *line;
+
+        while ((line = strsep(&passwd, "\n"))) {
+                char *name = strsep(&line, ":"), *password = strsep(&line, ":");
+                char *uid_text = strsep(&line, ":"), *gid_text = strsep(&line, ":");
+                uint32_t found, gid;
+
+                if (password && parse_id(uid_text, &found) && found == uid &&
+                    parse_id(gid_text, &gid)) {
+                        *ret_gid = gid;
+                        return name;
+                }
+        }
+        return NULL;
+}
+
+static bool has_member(char *members, const char *name) {
+        char *member;
+
+        while ((member = strsep(&members, ",")))
+                if (streq(member, name))
+                        return true;
+        return false;
+}
+
+/* "name:password:gid:member,member" */
+static int find_groups(char *group, const char *name, gid_t **ret, size_t *ret_n) {
+        cleanup_free gid_t *groups = NULL;
+        size_t n = 0;
+        char *line;
+
+        while ((line = strsep(&group, "\n")) && n < GROUPS_MAX) {
+                char *group_name = strsep(&line, ":"), *password = strsep(&line, ":");
+                char *gid_text = strsep(&line, ":");
+                gid_t *larger;
+                uint32_t gid;
+
+                if (!group_name[0] || !password || !parse_id(gid_text, &gid) ||
+                    !has_member(line, name))
+                        continue;
+                larger = reallocarray(groups, n + 1, sizeof(*groups));
+                if (!larger)
+                        return -ENOMEM;
+                groups = larger;
+                groups[n++] = gid;
+        }
+        *ret = TAKE_PTR(groups);
+        *ret_n = n;
+        return 0;
+}
+
+int image_find_user(const Image *image, uid_t uid, gid_t *ret_gid, gid_t **ret_groups,
+                    size_t *ret_n_groups) {
+        cleanup_free char *passwd = NULL, *group = NULL;
+        gid_t gid = 0, *groups = NULL;
+        const char *name;
+        size_t n = 0;
+        int r;
+
+        r = read_etc(image, "passwd", &passwd);
+        if (r < 0)
+                return r;
+        name = find_in_passwd(passwd, uid, &gid);
+        if (name) {
+                r = read_etc(image, "group", &group);
+                if (r >= 0)
+                        r = find_groups(group, name, &groups, &n);
+                if (r < 0)
+                        return r;
+        }
+        *ret_gid = gid;
+        *ret_groups = groups;
+        *ret_n_groups = n;
+        return 0;
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A profile stays JSON: what is resolved is mostly its own arrays of names, by reference. So a
+ * container costs the walk over some forty rules, and nothing needs to be cached. */
+
+#include "agent/bundle/seccomp.h"
+
+#include "agent/model/capability.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <sys/utsname.h>
+
+enum {
+        PROFILE_BYTES_MAX = 1024 * 1024,
+};
+
+/* What profiles call the machine that we are built for: in their lists of architectures (names of
+ * Go's) and in libseccomp's words. */
+#if defined(__x86_64__)
+#define ARCHITECTURE      "amd64"
+#define SCMP_ARCHITECTURE "SCMP_ARCH_X86_64"
+#elif defined(__i386__)
+#define ARCHITECTURE      "x86"
+#define SCMP_ARCHITECTURE "SCMP_ARCH_X86"
+#elif defined(__aarch64__)
+#define ARCHITECTURE      "arm64"
+#define SCMP_ARCHITECTURE "SCMP_ARCH_AARCH64"
+#elif defined(__arm__)
+#define ARCHITECTURE      "arm"
+#define SCMP_ARCHITECTURE "SCMP_ARCH_ARM"
+#elif defined(__powerpc64__)
+#define ARCHITECTURE      "ppc64le"
+#define SCMP_ARCHITECTURE "SCMP_ARCH_PPC64LE"
+#elif defined(__s390x__)
+#define ARCHITECTURE      "s390x"
+#define SCMP_ARCHITECTURE "SCMP_ARCH_S390X"
+#elif defined(__riscv)
+#define ARCHITECTURE      "riscv64"
+#define SCMP_ARCHITECTURE "SCMP_ARCH_RISCV64"
+#endif
+
+struct SeccompProfile {
+        json_t *root;
+};
+
+SeccompProfile *seccomp_profile_free(SeccompProfile *profile) {
+        if (profile)
+                json_decref(profile->root);
+        free(profile);
+        return NULL;
+}
+
+/* Takes the root, also on failure. */
+static int profile_new_consume(json_t *root, SeccompProfile **ret) {
+        SeccompProfile *profile = root ? malloc(sizeof(*profile)) : NULL;
+
+        if (!profile) {
+                json_decref(root);
+                return -ENOMEM;
+        }
+        profile->root = root;
+        *ret = profile;
+        return 0;
+}
+
+int seccomp_profile_builtin(SeccompProfile **ret) {
+        return profile_new_consume(seccomp_builtin(), ret);
+}
+
+int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        json_error_t error;
+        size_t length;
+        json_t *root;
+        int r;
+
+        r = read_file_at(dir_fd, path, PROFILE_BYTES_MAX, &text, &length);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot read the seccomp profile '%s': %s", path,
+                                  strerror(-r));
+        root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+        if (!root)
+                return error_setf(reterr, EINVAL, "the seccomp profile '%s' is no JSON: %d:%d: %s",
+                                  path, error.line, error.column, error.text);
+        if (!json_string_value(json_object_get(root, "defaultAction"))) {
+                json_decref(root);
+                return error_setf(reterr, EINVAL, "the seccomp profile '%s' has no defaultAction",
+                                  path);
+        }
+        return profile_new_consume(root, ret);
+}
+
+static bool has_capability(uint64_t capabilities, const json_t *name) {
+        int number = capability_from_name(strna(json_string_value(name)));
+
+        return number >= 0 && (capabilities & CAPABILITY_BIT(number));
+}
+
+static bool names_our_architecture(const json_t *names) {
+        json_t *name;
+        size_t i;
+
+        json_array_foreach(names, i, name)
+                if (streq(strna(json_string_value(name)), ARCHITECTURE))
+                        return true;
+        return false;
+}
+
+/* "4.8" */
+static bool kernel_is_at_least(const char *version) {
+        struct utsname uts;
+        char *minor, *own_minor;
+        long wanted = strtol(version, &minor, 10), own;
+
+        if (uname(&uts) < 0)
+                return false;
+        own = strtol(uts.release, &own_minor, 10);
+        if (own != wanted)
+                return own > wanted;
+        return (*own_minor ? strtol(own_minor + 1, NULL, 10) : 0) >=
+               (*minor ? strtol(minor + 1, NULL, 10) : 0);
+}
+
+static bool is_included(const json_t *conditions, uint64_t capabilities) {
+        const json_t *arches = json_object_get(conditions, "arches");
+        const char *kernel = json_string_value(json_object_get(conditions, "minKernel"));
+        json_t *name;
+        size_t i;
+
+        json_array_foreach(json_object_get(conditions, "caps"), i, name)
+                if (!has_capability(capabilities, name))
+                        return false;
+        if (json_array_size(arches) > 0 && !names_our_architecture(arches))
+                return false;
+        return !kernel || kernel_is_at_least(kernel);
+}
+
+static bool is_excluded(const json_t *conditions, uint64_t capabilities) {
+        const char *kernel = json_string_value(json_object_get(conditions, "minKernel"));
+        json_t *name;
+        size_t i;
+
+        json_array_foreach(json_object_get(conditions, "caps"), i, name)
+                if (has_capability(capabilities, name))
+                        return true;
+        if (names_our_architecture(json_object_get(conditions, "arches")))
+                return true;
+        return kernel && kernel_is_at_least(kernel);
+}
+
+/* The members of a rule that the runtime knows too. */
+static json_t *resolve_rule(const json_t *rule) {
+        static const char *const keys[] = { "names", "action", "args", "errnoRet" };
+        json_t *result = json_object();
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
+                json_t *value = json_object_get(rule, keys[i]);
+
+                if (value && !json_is_null(value) &&
+                    !(json_is_array(value) && json_array_size(value) == 0))
+                        json_object_set(result, keys[i], value);
+        }
+        /* As profiles of old have it. */
+        if (!json_object_get(result, "names") && json_object_get(rule, "name"))
+                json_object_set_new(result, "names",
+                                    json_pack("[O]", json_object_get(rule, "name")));
+        return result;
+}
+
+static json_t *resolve_rules(const json_t *rules, uint64_t capabilities) {
+        json_t *result = json_array(), *rule;
+        size_t i;
+
+        json_array_foreach(rules, i, rule)
+                if (is_included(json_object_get(rule, "includes"), capabilities) &&
+                    !is_excluded(json_object_get(rule, "excludes"), capabilities))
+                        json_array_append_new(result, resolve_rule(rule));
+        return result;
+}
+
+/* Ours and those whose programs run beside it, as a 64 bit machine runs programs of 32. */
+static json_t *our_architectures(const json_t *arch_map, bool x32) {
+        json_t *entry, *other, *result = NULL;
+        size_t i, j;
+
+        json_array_foreach(arch_map, i, entry) {
+                json_t *name = json_object_get(entry, "architecture");
+
+                if (result || !streq(strna(json_string_value(name)), SCMP_ARCHITECTURE))
+                        continue;
+                result = json_pack("[O]", name);
+                json_array_foreach(json_object_get(entry, "subArchitectures"), j, other)
+                        if (x32 || !streq(strna(json_string_value(other)), "SCMP_ARCH_X32"))
+                                json_array_append(result, other);
+        }
+        return result;
+}
+
+static json_t *resolve_architectures(const json_t *root, bool x32) {
+        json_t *listed = json_object_get(root, "architectures");
+
+        return json_array_size(listed) > 0
+                       ? json_incref(listed)
+                       : our_architectures(json_object_get(root, "archMap"), x32);
+}
+
+json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32) {
+        static const char *const keys[] = { "defaultAction", "defaultErrnoRet", "flags" };
+        json_t *result = json_object(), *architectures = resolve_architectures(profile->root, x32);
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
+                json_t *value = json_object_get(profile->root, keys[i]);
+
+                if (value && !json_is_null(value))
+                        json_object_set(result, keys[i], value);
+        }
+        if (architectures)
+                json_object_set_new(result, "architectures", architectures);
+        if (json_object_set_new(
+                    result, "syscalls",
+                    resolve_rules(json_object_get(profile->root, "syscalls"), capabilities)) < 0) {
+                json_decref(result);
+                return NULL;
+        }
+        return result;
+}

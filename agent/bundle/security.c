@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a container sets goes before what its pod sets, as the kubelet has it; capabilities are
+ * composed as container engines do. Where nothing is said, a container gets the fourteen customary
+ * capabilities and the RuntimeDefault filter. */
+
+#include "agent/bundle/security.h"
+
+#include "agent/bundle/image-users.h"
+#include "agent/bundle/seccomp.h"
+#include "agent/model/capability.h"
+#include "agent/model/sysctl.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+
+#define DEFAULT_CAPABILITIES                                                                     \
+        (CAPABILITY_BIT(CAP_CHOWN) | CAPABILITY_BIT(CAP_DAC_OVERRIDE) |                          \
+         CAPABILITY_BIT(CAP_FSETID) | CAPABILITY_BIT(CAP_FOWNER) | CAPABILITY_BIT(CAP_MKNOD) |   \
+         CAPABILITY_BIT(CAP_NET_RAW) | CAPABILITY_BIT(CAP_SETGID) | CAPABILITY_BIT(CAP_SETUID) | \
+         CAPABILITY_BIT(CAP_SETFCAP) | CAPABILITY_BIT(CAP_SETPCAP) |                             \
+         CAPABILITY_BIT(CAP_NET_BIND_SERVICE) | CAPABILITY_BIT(CAP_SYS_CHROOT) |                 \
+         CAPABILITY_BIT(CAP_KILL) | CAPABILITY_BIT(CAP_AUDIT_WRITE))
+
+/* ---- the user and its groups ---- */
+
+static const OptionalInt *first_int(const OptionalInt *container, const OptionalInt *pod) {
+        return container->is_set ? container : pod;
+}
+
+/* The kubelet's rule for an image's USER: its name, where it is not a number. */
+static const char *non_numeric_user(const Image *image) {
+        const char *user = image->user;
+
+        if (!user || !user[0] || user[strspn(user, "0123456789")] == '\0' ||
+            user[strspn(user, "0123456789")] == ':')
+                return NULL;
+        return user;
+}
+
+static int refuse_user(const RuntimeSpecInput *input, Error *reterr, const char *sentence) {
+        const ObjectMeta *pod = &input->pod->metadata;
+
+        return error_setf(reterr, BUNDLE_CONFIG_ERROR, "%s (pod: \"%s_%s(%s)\", container: %s)",
+                          sentence, pod->name, pod->namespace, pod->uid, input->container->name);
+}
+
+static int check_non_root(const RuntimeSpecInput *input, const OptionalInt *user, Error *reterr) {
+        const OptionalBool *own = &input->container->security_context.run_as_non_root;
+        const OptionalBool *of_pod = &input->pod->spec.security_context.run_as_non_root;
+        const char *name = non_numeric_user(input->image);
+        cleanup_free char *sentence = NULL;
+
+        if (!(own->is_set ? own->value : of_pod->value))
+                return 0;
+        if (user->is_set)
+                return user->value != 0 ? 0
+                                        : refuse_user(input, reterr,
+                                                      "container's runAsUser breaks non-root "
+                                                      "policy");
+        if (name) {
+                if (asprintf(&sentence,
+                             "container has runAsNonRoot and image has non-numeric user (%.*s), "
+                             "cannot verify user is non-root",
+                             (int) strcspn(name, ":"), name) < 0) {
+                        sentence = NULL;
+                        return -ENOMEM;
+                }
+                return refuse_user(input, reterr, sentence);
+        }
+        if (input->image->uid != 0)
+                return 0;
+        return refuse_user(input, reterr, "container has runAsNonRoot and image will run as root");
+}
+
+static void add_group(json_t *groups, int64_t gid) {
+        json_t *group;
+        size_t i;
+
+        json_array_foreach(groups, i, group)
+                if (json_integer_value(group) == gid)
+                        return;
+        json_array_append_new(groups, json_integer(gid));
+}
+
+static json_t *compose_groups(const PodSecurityContext *context, gid_t gid, const gid_t *of_image,
+                              size_t n_of_image) {
+        json_t *groups = json_array();
+
+        /* The primary group too: what it is denied, nobody shall be allowed by leaving it. */
+        add_group(groups, gid);
+        for (size_t i = 0; i < n_of_image; i++)
+                if (context->supplemental_groups_policy != GROUPS_POLICY_STRICT)
+                        add_group(groups, of_image[i]);
+        for (size_t i = 0; i < context->supplemental_groups.n; i++)
+                add_group(groups, context->supplemental_groups.items[i]);
+        if (context->fs_group.is_set)
+                add_group(groups, context->fs_group.value);
+        return groups;
+}
+
+static int resolve_user(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+        const SecurityContext *own = &input->container->security_context;
+        const PodSecurityContext *of_pod = &input->pod->spec.security_context;
+        const OptionalInt *user = first_int(&own->run_as_user, &of_pod->run_as_user);
+        const OptionalInt *group = first_int(&own->run_as_group, &of_pod->run_as_group);
+        const gid_t *groups = input->image->groups;
+        cleanup_free gid_t *found = NULL;
+        size_t n = input->image->n_groups;
+        int r;
+
+        r = check_non_root(input, user, reterr);
+        if (r < 0)
+                return r;
+        security->uid = input->image->uid;
+        security->gid = input->image->gid;
+        if (user->is_set) {
+                security->uid = (uid_t) user->value;
+                r = image_find_user(input->image, security->uid, &security->gid, &found, &n);
+                if (r < 0)
+                        return r;
+                groups = found;
+        }
+        if (group->is_set)
+                security->gid = (gid_t) group->value;
+        security->groups = compose_groups(of_pod, security->gid, groups, n);
+        return security->groups ? 0 : -ENOMEM;
+}
+
+/* ---- capabilities ---- */
+
+static uint64_t named_capabilities(char *const *names, bool *ret_all) {
+        uint64_t mask = 0;
+
+        *ret_all = false;
+        for (size_t i = 0; names && names[i]; i++) {
+                int number = capability_from_name(names[i]);
+
+                if (number >= 0)
+                        mask |= CAPABILITY_BIT(number);
+                else
+                        *ret_all = *ret_all || capability_is_all(names[i]);
+        }
+        return mask;
+}
+
+/* What is asked for by name must be there; what comes with a word such as ALL is what we have. */
+static int resolve_capabilities(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+        const SecurityContext *context = &input->container->security_context;
+        uint64_t ours = CAPABILITIES_ALL & ~input->config->missing_capabilities;
+        uint64_t mask = DEFAULT_CAPABILITIES & ours, added, dropped;
+        bool add_all, drop_all;
+
+        added = named_capabilities(context->capabilities.add, &add_all);
+        dropped = named_capabilities(context->capabilities.drop, &drop_all);
+        if (context->privileged) {
+                security->capabilities = ours;
+                return 0;
+        }
+        for (int i = 0; i < N_CAPABILITIES; i++)
+                if (added & ~ours & CAPABILITY_BIT(i))
+                        return error_setf(reterr, EPERM,
+                                          "%s cannot be added: this node's agent does not have it",
+                                          capability_names[i]);
+        if (add_all)
+                mask = ours;
+        if (drop_all)
+                mask = 0;
+        security->capabilities = (mask | added) & ~dropped;
+        return 0;
+}
+
+json_t *capabilities_section(uint64_t capabilities) {
+        json_t *list = json_array();
+
+        for (int i = 0; i < N_CAPABILITIES; i++)
+                if (capabilities & CAPABILITY_BIT(i))
+                        json_array_append_new(list, json_string(capability_names[i]));
+        return json_pack("{s:O, s:O, s:o}", "bounding", list, "effective", list, "permitted", list);
+}
+
+/* ---- profiles ---- */
+
+static int load_local_filter(const RuntimeSpecInput *input, const char *path, SeccompProfile **ret,
+                             Error *reterr) {
+        cleanup_free char *root = path_join(input->config->state_dir, "seccomp");
+        cleanup_close int root_fd = -EBADF, fd = -EBADF;
+        char fd_path[64];
+        int r;
+
+        if (!root)
+                return -ENOMEM;
+        root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        fd = root_fd < 0 ? -errno : open_beneath(root_fd, path, O_RDONLY | O_NONBLOCK, 0);
+        if (fd < 0)
+                return error_setf(reterr, -fd, "cannot open the seccomp profile %s/%s: %s", root,
+                                  path, strerror(-fd));
+        (void) snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", fd);
+        r = seccomp_profile_load(AT_FDCWD, fd_path, ret, NULL);
+        return r < 0 ? error_setf(reterr, -r, "cannot use the seccomp profile %s/%s: %s", root,
+                                  path, r == -EINVAL ? "it is none" : strerror(-r))
+                     : 0;
+}
+
+static int resolve_seccomp(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+        const SecurityProfile *profile = input->container->security_context.seccomp_profile;
+        cleanup_with(seccomp_profile_freep) SeccompProfile *own = NULL;
+        int r = 0;
+
+        if (!profile)
+                profile = input->pod->spec.security_context.seccomp_profile;
+        if (security->is_privileged || (profile && profile->type == PROFILE_UNCONFINED))
+                return 0;
+        if (profile && profile->type == PROFILE_LOCALHOST)
+                r = load_local_filter(input, profile->localhost_profile, &own, reterr);
+        else if (!input->config->seccomp)
+                r = seccomp_profile_builtin(&own);
+        if (r < 0)
+                return r;
+        security->seccomp = seccomp_profile_resolve(own ? own : input->config->seccomp,
+                                                    security->capabilities, input->config->has_x32);
+        return security->seccomp ? 0 : -ENOMEM;
+}
+
+/* RuntimeDefault is what the node's policy gives any process of ours. */
+static int resolve_app_armor(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+        const SecurityProfile *profile = input->container->security_context.app_armor_profile;
+
+        if (!profile)
+                profile = input->pod->spec.security_context.app_armor_profile;
+        if (!profile || profile->type == PROFILE_RUNTIME_DEFAULT || security->is_privileged)
+                return 0;
+        if (!input->config->has_app_armor)
+                return profile->type == PROFILE_UNCONFINED
+                               ? 0
+                               : error_setf(reterr, ENOTSUP,
+                                            "Cannot enforce AppArmor: AppArmor is not enabled on "
+                                            "the host");
+        security->app_armor_profile =
+                profile->type == PROFILE_UNCONFINED ? "unconfined" : profile->localhost_profile;
+        return 0;
+}
+
+/* ---- all of it ---- */
+
+void security_done(Security *security) {
+        json_decref(security->groups);
+        json_decref(security->seccomp);
+        *security = (Security){ 0 };
+}
+
+int container_security(const RuntimeSpecInput *input, Security *ret, Error *reterr) {
+        const SecurityContext *context = &input->container->security_context;
+        cleanup_with(security_done) Security security = {
+                .is_privileged = context->privileged,
+                .no_new_privileges = context->allow_privilege_escalation.is_set &&
+                                     !context->allow_privilege_escalation.value,
+                .has_read_only_root = context->read_only_root_filesystem,
+        };
+        int r;
+
+        r = resolve_user(input, &security, reterr);
+        if (r >= 0)
+                r = resolve_capabilities(input, &security, reterr);
+        if (r >= 0)
+                r = resolve_seccomp(input, &security, reterr);
+        if (r >= 0)
+                r = resolve_app_armor(input, &security, reterr);
+        if (r < 0)
+                return r;
+        *ret = security;
+        security = (Security){ 0 };
+        return 0;
+}
+
+/* ---- sysctls ---- */
+
+int pod_check_sysctls(const BundleConfig *config, const PodSpec *spec, Error *reterr) {
+        for (size_t i = 0; i < spec->security_context.sysctls.n; i++) {
+                char name[SYSCTL_NAME_SIZE];
+
+                sysctl_dotted(spec->security_context.sysctls.items[i].name, name);
+                if (!sysctl_is_safe(name) && !sysctl_is_listed(name, config->allowed_sysctls))
+                        return error_setf(reterr, EPERM, "forbidden sysctl: \"%s\" not allowlisted",
+                                          name);
+        }
+        return 0;
+}
+
+char *pod_sysctls(const PodSpec *spec) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (size_t i = 0; i < spec->security_context.sysctls.n; i++)
+                (void) fprintf(out, "%s = %s\n", spec->security_context.sysctls.items[i].name,
+                               spec->security_context.sysctls.items[i].value);
+        if (fclose(out) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Kubernetes' rules for what a pod may do and with whom it shares: what one field says against
+ * another. */
+
+#include "agent/manifest/validate.h"
+#include "agent/model/capability.h"
+#include "agent/model/names.h"
+#include "agent/model/sysctl.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Says what is wrong and where. */
+static int broken(const Rules *rules, const char *sentence, const char *format, ...)
+        printf_like(3, 4);
+static int broken(const Rules *rules, const char *sentence, const char *format, ...) {
+        va_list ap;
+        int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
+}
+
+typedef struct ProfileRule {
+        const char *field;
+        const char *missing;
+        const char *superfluous;
+} ProfileRule;
+
+static const ProfileRule seccomp_rule = {
+        "seccompProfile",
+        "must be set when seccomp type is Localhost",
+        "can only be set when seccomp type is Localhost",
+};
+
+static const ProfileRule app_armor_rule = {
+        "appArmorProfile",
+        "must be set when AppArmor type is Localhost",
+        "can only be set when AppArmor type is Localhost",
+};
+
+static int check_profile(const Rules *rules, const SecurityProfile *profile,
+                         const ProfileRule *rule, const char *context) {
+        bool is_local = profile && profile->type == PROFILE_LOCALHOST;
+
+        if (is_local && !profile->localhost_profile)
+                return broken(rules, rule->missing, "%s.%s.localhostProfile", context, rule->field);
+        if (profile && !is_local && profile->localhost_profile)
+                return broken(rules, rule->superfluous, "%s.%s.localhostProfile", context,
+                              rule->field);
+        return 0;
+}
+
+static bool adds_sys_admin(const Capabilities *capabilities) {
+        for (size_t i = 0; capabilities->add && capabilities->add[i]; i++)
+                if (capability_from_name(capabilities->add[i]) == CAP_SYS_ADMIN)
+                        return true;
+        return false;
+}
+
+static int check_container_context(const Rules *rules, size_t i) {
+        const SecurityContext *context = &rules->pod->spec.containers.items[i].security_context;
+        bool may_not_escalate = context->allow_privilege_escalation.is_set &&
+                                !context->allow_privilege_escalation.value;
+        char path[64];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "spec.containers[%zu].securityContext", i);
+        if (may_not_escalate && context->privileged)
+                return broken(
+                        rules,
+                        "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
+                        "%s", path);
+        if (may_not_escalate && adds_sys_admin(&context->capabilities))
+                return broken(rules,
+                              "cannot set `allowPrivilegeEscalation` to false and "
+                              "`capabilities.Add` CAP_SYS_ADMIN",
+                              "%s", path);
+        r = check_profile(rules, context->seccomp_profile, &seccomp_rule, path);
+        if (r >= 0)
+                r = check_profile(rules, context->app_armor_profile, &app_armor_rule, path);
+        return r;
+}
+
+/* How this sysctl contradicts the rest of the pod, or NULL. */
+static const char *sysctl_trouble(const PodSpec *spec, const char *name, size_t i) {
+        const PodSecurityContext *context = &spec->security_context;
+        SysctlNamespace namespace = sysctl_namespace(name);
+
+        for (size_t j = 0; j < i; j++) {
+                char other[SYSCTL_NAME_SIZE];
+
+                if (streq(name, sysctl_dotted(context->sysctls.items[j].name, other)))
+                        return "must be unique";
+        }
+        if (namespace == SYSCTL_OF_NETWORK && spec->host_network)
+                return "may not be specified when 'hostNetwork' is true";
+        if (namespace == SYSCTL_OF_IPC && spec->host_ipc)
+                return "may not be specified when 'hostIPC' is true";
+        return NULL;
+}
+
+static int check_sysctl(const Rules *rules, size_t i) {
+        const Sysctl *sysctl = &rules->pod->spec.security_context.sysctls.items[i];
+        char name[SYSCTL_NAME_SIZE];
+        const char *trouble =
+                sysctl_trouble(&rules->pod->spec, sysctl_dotted(sysctl->name, name), i);
+
+        if (trouble)
+                return broken(rules, trouble, "spec.securityContext.sysctls[%zu].name", i);
+        if (strchr(sysctl->value, '\n'))
+                return broken(rules, "must be one line", "spec.securityContext.sysctls[%zu].value",
+                              i);
+        return 0;
+}
+
+static int check_priority(const Rules *rules) {
+        const PodSpec *spec = &rules->pod->spec;
+        char text[EXCERPT_SIZE];
+        int64_t priority;
+
+        if (!spec->priority_class_name)
+                return 0;
+        priority = system_priority(spec->priority_class_name);
+        if (priority == 0)
+                return broken(rules,
+                              "names no class that this node knows: those are system-node-critical "
+                              "and system-cluster-critical",
+                              "spec.priorityClassName");
+        if (spec->priority.value == priority)
+                return 0;
+        (void) snprintf(text, sizeof(text), "must be that of its class, %" PRId64 ", or absent",
+                        priority);
+        return broken(rules, text, "spec.priority");
+}
+
+int check_security(const Rules *rules) {
+        const PodSpec *spec = &rules->pod->spec;
+        const PodSecurityContext *context = &spec->security_context;
+        int r = 0;
+
+        if (spec->host_pid && spec->share_process_namespace)
+                return broken(rules, "ShareProcessNamespace and HostPID cannot both be enabled",
+                              "spec.shareProcessNamespace");
+        r = check_profile(rules, context->seccomp_profile, &seccomp_rule, "spec.securityContext");
+        if (r >= 0)
+                r = check_profile(rules, context->app_armor_profile, &app_armor_rule,
+                                  "spec.securityContext");
+        for (size_t i = 0; i < context->sysctls.n && r >= 0; i++)
+                r = check_sysctl(rules, i);
+        for (size_t i = 0; i < spec->containers.n && r >= 0; i++)
+                r = check_container_context(rules, i);
+        return r < 0 ? r : check_priority(rules);
+}

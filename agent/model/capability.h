@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Linux' capabilities by name, and sets of them as masks: bit n is capability n. */
+
+#include "common/error.h"
+
+#include <stdint.h>
+
+enum {
+        N_CAPABILITIES = 41,
+};
+
+#define CAPABILITIES_ALL       ((UINT64_C(1) << N_CAPABILITIES) - 1)
+#define CAPABILITY_BIT(number) (UINT64_C(1) << (number))
+
+/* "CAP_CHOWN" */
+extern const char *const capability_names[N_CAPABILITIES];
+
+/* The number of "CHOWN", "CAP_CHOWN", in any case; -EINVAL where there is none of that name. */
+int capability_from_name(const char *name);
+
+/* "ALL", in any case. */
+bool capability_is_all(const char *name);
+
+/* For fields: a name or ALL. */
+int check_capability(const char *value, Error *reterr);

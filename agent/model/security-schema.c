@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The tables of core/v1's SecurityContext and PodSecurityContext, in the order of its types. */
+
+#include "agent/model/capability.h"
+#include "agent/model/names.h"
+#include "agent/model/schema.h"
+
+const char *const profile_type_names[N_PROFILE_TYPES] = {
+        [PROFILE_RUNTIME_DEFAULT] = "RuntimeDefault",
+        [PROFILE_UNCONFINED] = "Unconfined",
+        [PROFILE_LOCALHOST] = "Localhost",
+};
+
+const char *const groups_policy_names[N_GROUPS_POLICIES] = {
+        [GROUPS_POLICY_MERGE] = "Merge",
+        [GROUPS_POLICY_STRICT] = "Strict",
+};
+
+const char *const fs_group_change_policy_names[N_FS_GROUP_CHANGE_POLICIES] = {
+        [FS_GROUP_CHANGE_ON_ROOT_MISMATCH] = "OnRootMismatch",
+        [FS_GROUP_CHANGE_ALWAYS] = "Always",
+};
+
+#define REQUIRED  .is_required = true
+#define CHECK(fn) .check = (fn)
+/* Kubernetes' range of user and group IDs. */
+#define ID_RANGE .min = 0, .max = INT32_MAX
+
+/* clang-format off */
+static const Field capabilities_fields[] = {
+        FIELD("add",                    STRINGS,    Capabilities, add, CHECK(check_capability)),
+        FIELD("drop",                   STRINGS,    Capabilities, drop, CHECK(check_capability)),
+};
+static const Schema capabilities_schema = SCHEMA(Capabilities, capabilities_fields);
+
+static const Field seccomp_profile_fields[] = {
+        FIELD("type",                   ENUM,       SecurityProfile, type, REQUIRED,
+              ENUM_NAMES(profile_type_names)),
+        FIELD("localhostProfile",       STRING,     SecurityProfile, localhost_profile,
+              CHECK(check_descending_path)),
+};
+static const Schema seccomp_profile_schema = {
+        .name = "SeccompProfile", .size = sizeof(SecurityProfile),
+        .fields = seccomp_profile_fields, .n_fields = N_ELEMENTS(seccomp_profile_fields),
+};
+
+static const Field app_armor_profile_fields[] = {
+        FIELD("type",                   ENUM,       SecurityProfile, type, REQUIRED,
+              ENUM_NAMES(profile_type_names)),
+        FIELD("localhostProfile",       STRING,     SecurityProfile, localhost_profile,
+              CHECK(check_app_armor_name)),
+};
+static const Schema app_armor_profile_schema = {
+        .name = "AppArmorProfile", .size = sizeof(SecurityProfile),
+        .fields = app_armor_profile_fields, .n_fields = N_ELEMENTS(app_armor_profile_fields),
+};
+
+static const Field security_context_fields[] = {
+        FIELD("capabilities",           OBJECT,     SecurityContext, capabilities,
+              .schema = &capabilities_schema),
+        FIELD("privileged",             BOOL,       SecurityContext, privileged),
+        REFUSED("seLinuxOptions"),
+        REFUSED("windowsOptions"),
+        FIELD("runAsUser",              INT,        SecurityContext, run_as_user, ID_RANGE),
+        FIELD("runAsGroup",             INT,        SecurityContext, run_as_group, ID_RANGE),
+        FIELD("runAsNonRoot",           OPTIONAL_BOOL, SecurityContext, run_as_non_root),
+        FIELD("readOnlyRootFilesystem", BOOL,       SecurityContext, read_only_root_filesystem),
+        FIELD("allowPrivilegeEscalation", OPTIONAL_BOOL, SecurityContext, allow_privilege_escalation),
+        /* Kubernetes allows Unmasked only to pods with user namespaces of their own. */
+        REFUSED_BUT("procMount", "Default"),
+        FIELD("seccompProfile",         OPTIONAL,   SecurityContext, seccomp_profile,
+              .schema = &seccomp_profile_schema),
+        FIELD("appArmorProfile",        OPTIONAL,   SecurityContext, app_armor_profile,
+              .schema = &app_armor_profile_schema),
+};
+const Schema security_context_schema = SCHEMA(SecurityContext, security_context_fields);
+
+static const Field sysctl_fields[] = {
+        FIELD("name",                   STRING,     Sysctl, name, REQUIRED, CHECK(check_sysctl_name)),
+        FIELD("value",                  STRING,     Sysctl, value, REQUIRED),
+};
+static const Schema sysctl_schema = SCHEMA(Sysctl, sysctl_fields);
+
+static const Field pod_security_context_fields[] = {
+        REFUSED("seLinuxOptions"),
+        REFUSED("windowsOptions"),
+        FIELD("runAsUser",              INT,        PodSecurityContext, run_as_user, ID_RANGE),
+        FIELD("runAsGroup",             INT,        PodSecurityContext, run_as_group, ID_RANGE),
+        FIELD("runAsNonRoot",           OPTIONAL_BOOL, PodSecurityContext, run_as_non_root),
+        FIELD("supplementalGroups",     INTS,       PodSecurityContext, supplemental_groups, ID_RANGE),
+        FIELD("supplementalGroupsPolicy", ENUM,     PodSecurityContext, supplemental_groups_policy,
+              ENUM_NAMES(groups_policy_names)),
+        FIELD("fsGroup",                INT,        PodSecurityContext, fs_group, ID_RANGE),
+        FIELD("sysctls",                LIST,       PodSecurityContext, sysctls, .schema = &sysctl_schema),
+        FIELD("fsGroupChangePolicy",    ENUM,       PodSecurityContext, fs_group_change_policy,
+              ENUM_NAMES(fs_group_change_policy_names)),
+        FIELD("seccompProfile",         OPTIONAL,   PodSecurityContext, seccomp_profile,
+              .schema = &seccomp_profile_schema),
+        FIELD("appArmorProfile",        OPTIONAL,   PodSecurityContext, app_armor_profile,
+              .schema = &app_armor_profile_schema),
+        REFUSED_BUT("seLinuxChangePolicy", "MountOption"),
+};
+const Schema pod_security_context_schema =
+        SCHEMA(PodSecurityContext, pod_security_context_fields);
+/* clang-format on */

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a pod says of who its processes are and what they may do: core/v1's PodSecurityContext and
+ * SecurityContext. Plain data, a part of pod.h. */
+
+#include "agent/model/values.h"
+
+typedef enum ProfileType {
+        PROFILE_UNSET,
+        PROFILE_RUNTIME_DEFAULT,
+        PROFILE_UNCONFINED,
+        PROFILE_LOCALHOST,
+        N_PROFILE_TYPES,
+} ProfileType;
+
+typedef enum GroupsPolicy {
+        GROUPS_POLICY_UNSET, /* Merge */
+        GROUPS_POLICY_MERGE, /* those that the image gives the user, too */
+        GROUPS_POLICY_STRICT,
+        N_GROUPS_POLICIES,
+} GroupsPolicy;
+
+/* Means nothing for the volumes that have an fsGroup here: emptyDirs start empty. */
+typedef enum FsGroupChangePolicy {
+        FS_GROUP_CHANGE_UNSET,
+        FS_GROUP_CHANGE_ON_ROOT_MISMATCH,
+        FS_GROUP_CHANGE_ALWAYS,
+        N_FS_GROUP_CHANGE_POLICIES,
+} FsGroupChangePolicy;
+
+extern const char *const profile_type_names[N_PROFILE_TYPES];
+extern const char *const groups_policy_names[N_GROUPS_POLICIES];
+extern const char *const fs_group_change_policy_names[N_FS_GROUP_CHANGE_POLICIES];
+
+/* A SeccompProfile or an AppArmorProfile. */
+typedef struct SecurityProfile {
+        ProfileType type;
+        char *localhost_profile;
+} SecurityProfile;
+
+typedef struct Capabilities {
+        char **add; /* "NET_ADMIN", "ALL" */
+        char **drop;
+} Capabilities;
+
+typedef struct Sysctl {
+        char *name;
+        char *value;
+} Sysctl;
+
+/* Of a container; what it sets goes before what its pod sets. */
+typedef struct SecurityContext {
+        Capabilities capabilities;
+        bool privileged;
+        OptionalInt run_as_user;
+        OptionalInt run_as_group;
+        OptionalBool run_as_non_root;
+        bool read_only_root_filesystem;
+        OptionalBool allow_privilege_escalation; /* absent: allowed */
+        SecurityProfile *seccomp_profile;
+        SecurityProfile *app_armor_profile;
+} SecurityContext;
+
+typedef struct PodSecurityContext {
+        OptionalInt run_as_user;
+        OptionalInt run_as_group;
+        OptionalBool run_as_non_root;
+        IntList supplemental_groups;
+        GroupsPolicy supplemental_groups_policy;
+        OptionalInt fs_group;
+        LIST_OF(Sysctl) sysctls;
+        FsGroupChangePolicy fs_group_change_policy;
+        SecurityProfile *seccomp_profile;
+        SecurityProfile *app_armor_profile;
+} PodSecurityContext;

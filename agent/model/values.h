@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The small types of which the objects of the API are made: lists, and numbers and truth that may
+ * be absent. */
+
+#include "common/macros.h"
+
+#include <stdint.h>
+
+/* A list is a pointer and a count; all lists have the layout of List. */
+#define LIST_OF(type)        \
+        struct {             \
+                type *items; \
+                size_t n;    \
+        }
+
+typedef LIST_OF(void) List;
+
+typedef struct OptionalInt {
+        bool is_set;
+        int64_t value;
+} OptionalInt;
+
+/* For a bool whose absence is not the same as false. */
+typedef struct OptionalBool {
+        bool is_set;
+        bool value;
+} OptionalBool;
+
+typedef LIST_OF(int64_t) IntList;

@@ -1,0 +1,349 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who the processes of a container are and what they may do: as the kernel says, seen from outside, and by trying."""
+
+import json
+import os
+
+import pytest
+import specs
+import world
+
+DEFAULT_CAPABILITIES = 0xa80425fb
+SYS_RESOURCE = 1 << 24
+MASKED = ("/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/interrupts", "/proc/acpi", "/sys/firmware")
+
+
+def secure(name, context=None, script=specs.IDLE, pod_context=None, **spec):
+    fields = {"securityContext": context} if context else {}
+    if pod_context:
+        spec["securityContext"] = pod_context
+    return specs.pod(name, specs.container(script=script, **fields), **spec)
+
+
+def status(node, name, field):
+    return world.status(node.init(name), field)
+
+
+def capabilities(node, name, kind="CapBnd"):
+    return int(status(node, name, kind), 16)
+
+
+def own_capabilities():
+    return int(world.status("self", "CapEff"), 16)
+
+
+def outcome(node, name):
+    """What a script that ends in "echo done" has logged."""
+    world.wait(lambda: "done" in node.logged(name), f"{name} is done")
+    return node.logged(name)
+
+
+def try_out(node, name, script, context=None, **fields):
+    """Runs a script in a container and gives what it said."""
+    node.launch(secure(name, context, f"{{ {script}\n}} 2>&1; echo done; {specs.IDLE}", **fields))
+    return outcome(node, name)
+
+
+# Nothing is said
+
+def test_a_container_of_which_nothing_is_said_has_the_customary_capabilities_and_a_filter(shared_node):
+    shared_node.launch(secure("plain"))
+    assert capabilities(shared_node, "plain") == DEFAULT_CAPABILITIES
+    assert capabilities(shared_node, "plain", "CapEff") == DEFAULT_CAPABILITIES
+    assert capabilities(shared_node, "plain", "CapAmb") == 0
+    assert status(shared_node, "plain", "Seccomp") == "2"
+    assert status(shared_node, "plain", "NoNewPrivs") == "0"
+
+
+# Users and groups
+
+def test_the_containers_user_goes_before_the_pods(shared_node):
+    shared_node.launch(secure("user", {"runAsUser": 1001}, pod_context={"runAsUser": 1002, "runAsGroup": 1003}))
+    assert status(shared_node, "user", "Uid").split() == ["1001"] * 4
+    assert status(shared_node, "user", "Gid").split() == ["1003"] * 4
+    assert capabilities(shared_node, "user", "CapEff") == 0
+
+
+def test_a_user_that_the_image_knows_gets_its_group_from_there(shared_node):
+    shared_node.launch(secure("known", {"runAsUser": 65534}))
+    assert status(shared_node, "known", "Gid").split() == ["65534"] * 4
+
+
+def test_groups_are_those_of_the_image_of_the_pod_and_of_its_volumes(shared_node):
+    groups = {"runAsUser": 1000, "supplementalGroups": [5000, 5001], "fsGroup": 5002}
+    shared_node.launch(secure("merge", pod_context=groups))
+    assert set(status(shared_node, "merge", "Groups").split()) == {"29", "1000", "5000", "5001", "5002"}
+    shared_node.launch(secure("strict", pod_context={**groups, "supplementalGroupsPolicy": "Strict"}))
+    assert set(status(shared_node, "strict", "Groups").split()) == {"1000", "5000", "5001", "5002"}
+
+
+def test_what_must_not_be_root_and_would_be_waits_and_says_so(shared_node):
+    for name, user, sentence in (("root-image", {}, "container has runAsNonRoot and image will run as root"),
+                                 ("root-user", {"runAsUser": 0}, "container's runAsUser breaks non-root policy")):
+        shared_node.drop(secure(name, {"runAsNonRoot": True, **user}))
+        message = shared_node.wait_waiting(name, "CreateContainerConfigError")
+        uid = shared_node.pod(name)["metadata"]["uid"]
+        assert message == f'{sentence} (pod: "{name}-node1_default({uid})", container: main)'
+    shared_node.launch(secure("not-root", {"runAsNonRoot": True, "runAsUser": 7}))
+    shared_node.launch(secure("may-be-root", {"runAsNonRoot": False}, pod_context={"runAsNonRoot": True}))
+
+
+# Capabilities and privileges
+
+@pytest.mark.parametrize("add, drop, expected", [
+    ([], ["ALL"], 0),
+    (["NET_ADMIN"], ["ALL"], 1 << 12),
+    (["net_admin", "CAP_SYS_TIME"], ["CHOWN", "kill"], DEFAULT_CAPABILITIES & ~0x21 | 1 << 12 | 1 << 25),
+    (["ALL"], ["SYS_ADMIN"], None),
+])
+def test_capabilities_are_added_and_dropped(shared_node, add, drop, expected):
+    name = f"caps-{len(add)}-{len(drop)}-{expected or 'all'}".lower()
+    shared_node.launch(secure(name, {"capabilities": {"add": add, "drop": drop}}))
+    expected = own_capabilities() & ~(1 << 21) if expected is None else expected
+    assert capabilities(shared_node, name) == capabilities(shared_node, name, "CapEff") == expected
+
+
+def test_a_capability_that_the_node_lacks_is_named(shared_node):
+    if own_capabilities() & SYS_RESOURCE:
+        shared_node.launch(secure("resource", {"capabilities": {"add": ["SYS_RESOURCE"]}}))
+        assert capabilities(shared_node, "resource") & SYS_RESOURCE
+        return
+    shared_node.drop(secure("resource", {"capabilities": {"add": ["SYS_RESOURCE"]}}))
+    message = shared_node.wait_waiting("resource", "CreateContainerError")
+    assert message == "CAP_SYS_RESOURCE cannot be added: this node's agent does not have it"
+
+
+def test_privileges_cannot_be_gained_where_that_is_forbidden(shared_node):
+    shared_node.launch(secure("tame", {"allowPrivilegeEscalation": False}))
+    assert status(shared_node, "tame", "NoNewPrivs") == "1"
+
+
+def test_a_privileged_container_has_what_the_agent_has(shared_node):
+    said = try_out(shared_node, "privileged",
+                   "ls /proc/sys/kernel >/dev/null; touch /sys/fs/cgroup 2>/dev/null; ls /dev; mount -t tmpfs none /tmp "
+                   "&& echo mounted", {"privileged": True})
+    init = shared_node.init("privileged")
+    assert capabilities(shared_node, "privileged") == own_capabilities()
+    assert world.status(init, "Seccomp") == "0"
+    assert "rw" in world.mount_at(init, "/sys")["options"]
+    assert not [path for path in (*MASKED, "/proc/sys") if world.mount_at(init, path)]
+    assert "mounted" in said
+    devices = {name for name in os.listdir("/dev")
+               if not os.path.islink(f"/dev/{name}")
+               and not os.path.isdir(f"/dev/{name}") and name != "console"}
+    assert devices <= set(said)
+
+
+def test_an_unprivileged_container_can_use_no_device_of_the_nodes(shared_node):
+    said = try_out(shared_node, "device", "mknod /tmp/mem c 1 1; dd if=/tmp/mem of=/dev/null count=1 && echo read")
+    assert "read" not in said
+    init = shared_node.init("device")
+    assert "ro" in world.mount_at(init, "/sys")["options"]
+    masked = [path for path in MASKED if os.path.exists(path)]
+    assert masked and all(world.mount_at(init, path) for path in masked)
+    assert "ro" in world.mount_at(init, "/proc/sys")["options"]
+
+
+def test_a_root_that_is_read_only_cannot_be_written(shared_node):
+    said = try_out(shared_node, "read-only", "echo x > /file && echo written; echo x > /dev/shm/file && echo shared; "
+                   "echo x > /etc/resolv.conf && echo resolved", {"readOnlyRootFilesystem": True})
+    assert "written" not in said and "resolved" not in said and "shared" in said
+    assert "ro" in world.mount_at(shared_node.init("read-only"), "/")["options"]
+
+
+# System calls
+
+def test_the_default_filter_denies_what_needs_no_capability(shared_node):
+    """personality(ADDR_NO_RANDOMIZE): any process may ask for it, one behind the filter gets none."""
+    for name, context, expected in (("filtered", None, False),
+                                    ("unfiltered", {"seccompProfile": {"type": "Unconfined"}}, True)):
+        script = f"chroot /host setarch -R /bin/echo fixed; echo done; {specs.IDLE}"
+        container = specs.container(script=script, volumeMounts=[specs.mount("host", "/host", readOnly=True)],
+                                    **({"securityContext": context} if context else {}))
+        shared_node.launch(specs.pod(name, container, volumes=[specs.host_path("host", "/")]))
+        assert ("fixed" in outcome(shared_node, name)) is expected
+
+
+def test_the_filter_lets_more_through_with_the_capability(shared_node):
+    script = "mount -t tmpfs none /tmp && echo mounted; hostname $(hostname) && echo named"
+    said = try_out(shared_node, "admin", script, {"capabilities": {"add": ["SYS_ADMIN"]}})
+    assert "mounted" in said
+    assert status(shared_node, "admin", "Seccomp") == "2"
+
+
+def test_unconfined_has_no_filter_and_the_container_goes_before_the_pod(shared_node):
+    shared_node.launch(secure("open", {"seccompProfile": {"type": "Unconfined"}},
+                              pod_context={"seccompProfile": {"type": "RuntimeDefault"}}))
+    assert status(shared_node, "open", "Seccomp") == "0"
+
+
+def test_a_local_profile_decides(node):
+    profile = {"defaultAction": "SCMP_ACT_ALLOW",
+               "syscalls": [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 28}]}
+    local = {"seccompProfile": {"type": "Localhost", "localhostProfile": "mine/no-mkdir.json"}}
+    node.drop(secure("local", local, f"mkdir /tmp/x 2>&1; echo done; {specs.IDLE}"))
+    assert "cannot open the seccomp profile" in node.wait_waiting("local", "CreateContainerError")
+    os.makedirs(f"{node.state}/seccomp/mine")
+    with open(f"{node.state}/seccomp/mine/no-mkdir.json", "w", encoding="utf-8") as file:
+        json.dump(profile, file)
+    node.wait_running("local")
+    assert any("No space left on device" in line for line in outcome(node, "local"))
+
+
+@pytest.mark.parametrize("builtin", [False, True])
+def test_both_default_profiles_serve_an_ordinary_program(make_node, builtin):
+    """The one that we bring along is used where the distribution's is not one."""
+    node = make_node(start=False)
+    if builtin:
+        profile = os.path.join(node.directory, "profile.json")
+        with open(profile, "w", encoding="utf-8") as file:
+            file.write("{}")
+        node.write_config(mainstay={"seccompProfile": profile})
+        node.start(ready=False)
+        world.wait(lambda: node.agent.poll() is not None, "the agent refuses a profile that is none")
+        assert "has no defaultAction" in node.said()
+        node.write_config(mainstay={"seccompProfile": "builtin"})
+    node.start()
+    script = ("mkdir /tmp/d && cd /tmp/d && echo x > f && mv f g && ln -s g h && cat h | wc -c && ls -l && rm -r /tmp/d; "
+              "(sleep 0.01 & wait); nc -l -p 18081 -s 127.0.0.1 & sleep 0.05; kill $!; unshare -m true && echo unshared; "
+              "mount -t tmpfs none /tmp && echo mounted; insmod /x; date -s 2000-01-01")
+    said = try_out(node, "ordinary", script)
+    assert "2" in said and "mounted" not in said
+    assert any("date" in line and "not permitted" in line for line in said)
+    for capabilities_added in (["ALL"], ["SYS_ADMIN", "BPF", "PERFMON"]):
+        name = f"added-{len(capabilities_added)}"
+        node.launch(secure(name, {"capabilities": {"add": capabilities_added}}))
+        assert status(node, name, "Seccomp") == "2"
+
+
+# Volumes
+
+@pytest.mark.parametrize("medium", ["", "Memory"])
+def test_an_empty_directory_belongs_to_the_pods_group(shared_node, medium):
+    name = f"group-{medium.lower() or 'disk'}"
+    container = specs.container(script=f"echo x > /data/file; ls -lnd /data /data/file; echo done; {specs.IDLE}",
+                                volumeMounts=[specs.mount("data", "/data")])
+    shared_node.launch(specs.pod(name, container, securityContext={"fsGroup": 4321, "runAsUser": 1000},
+                                 volumes=[{"name": "data", "emptyDir": {"medium": medium}}]))
+    directory, file = [line.split() for line in outcome(shared_node, name) if line != "done"]
+    assert directory[0].startswith("drwxrwsrwx") and directory[3] == "4321"
+    assert file[2:4] == ["1000", "4321"]
+
+
+# Namespaces
+
+def namespace(pid, kind):
+    return os.readlink(f"/proc/{pid}/ns/{kind}")
+
+
+def container_process(node, name, container="main"):
+    """The first process of a container that has no PID namespace of its own: the oldest of its control group."""
+    return world.wait(lambda: min(world.cgroup_pids(node.container_cgroup(name, container)), default=None),
+                      f"{name} has a process")
+
+
+def test_the_hosts_pid_and_ipc_namespaces_can_be_shared(shared_node):
+    said = try_out(shared_node, "host-spaces", f"ls -d /proc/{os.getpid()}; ls /dev/shm; echo x > /dev/shm/{os.getpid()}",
+                   hostPID=True, hostIPC=True)
+    shared = f"/dev/shm/{os.getpid()}"
+    assert f"/proc/{os.getpid()}" in said
+    assert os.path.exists(shared)
+    os.unlink(shared)
+    pid = container_process(shared_node, "host-spaces")
+    assert namespace(pid, "pid") == namespace("self", "pid")
+    assert namespace(pid, "ipc") == namespace("self", "ipc")
+    shared_node.remove("host-spaces")
+    shared_node.wait_gone("host-spaces")
+    assert not world.is_alive(pid)
+
+
+def test_without_it_a_pod_has_ipc_and_processes_of_its_own(shared_node):
+    shared_node.launch(secure("own-spaces"))
+    init = shared_node.init("own-spaces")
+    assert namespace(init, "pid") != namespace("self", "pid")
+    assert namespace(init, "ipc") != namespace("self", "ipc")
+
+
+# Kernel parameters
+
+def test_a_safe_sysctl_is_set_in_the_pod_and_nowhere_else(shared_node):
+    name = "/proc/sys/kernel/shm_rmid_forced"
+    before = world.read(name).strip()
+    said = try_out(shared_node, "sysctl", f"cat {name}", pod_context={
+        "sysctls": [{"name": "kernel.shm_rmid_forced", "value": "0" if before == "1" else "1"}]})
+    assert said[0] != before
+    assert world.read(name).strip() == before
+
+
+def test_an_unsafe_sysctl_waits_for_the_nodes_permission(make_node):
+    node = make_node()
+    pod = secure("unsafe", None, f"cat /proc/sys/kernel/msgmax; echo done; {specs.IDLE}",
+                 {"sysctls": [{"name": "kernel/msgmax", "value": "12345"}]})
+    node.drop(pod)
+    message = node.wait_waiting("unsafe", "ContainerCreating")
+    assert message == 'forbidden sysctl: "kernel.msgmax" not allowlisted'
+    node.stop()
+    node.write_config(allowedUnsafeSysctls=["kernel.msg*"])
+    node.start()
+    node.wait_running("unsafe")
+    assert outcome(node, "unsafe")[0] == "12345"
+
+
+# Priority
+
+def test_the_systems_classes_give_their_priority(shared_node):
+    shared_node.launch(secure("critical", priorityClassName="system-node-critical"))
+    pod = shared_node.pod("critical")
+    assert pod["spec"]["priority"] == 2000001000
+    assert pod["spec"]["priorityClassName"] == "system-node-critical"
+    described = shared_node.cli("describe", "pod", "critical").stdout
+    assert "2000001000" in described and "system-node-critical" in described
+    own = int(world.read("/proc/self/oom_score_adj"))
+    adjust = int(world.read(f"/proc/{shared_node.init('critical')}/oom_score_adj"))
+    assert adjust == (-997 if own_capabilities() & SYS_RESOURCE else max(own, -997))
+
+
+# One PID namespace for the pod
+
+def test_containers_that_share_a_pid_namespace_see_one_another(shared_node):
+    shared_node.launch(specs.pod(
+        "shared-pids", specs.container("one", f"sleep 98765 & {specs.IDLE}"),
+        specs.container("two", f"sleep 1; cat /proc/1/comm; ps; echo done; {specs.IDLE}"), shareProcessNamespace=True))
+    world.wait(lambda: "done" in shared_node.logged("shared-pids", "two"), "two is done")
+    said = shared_node.logged("shared-pids", "two")
+    assert said[0] == "mainstay-pause"
+    assert any("sleep 98765" in line for line in said)
+    one, two = (container_process(shared_node, "shared-pids", name) for name in ("one", "two"))
+    assert namespace(one, "pid") == namespace(two, "pid") != namespace("self", "pid")
+    assert namespace(one, "mnt") != namespace(two, "mnt")
+
+
+def test_a_container_that_ends_takes_its_children_along_in_a_shared_namespace_too(shared_node):
+    def children():
+        return [pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "87654"]]
+
+    shared_node.launch(specs.pod("orphans", specs.container("main", "sleep 87654 & sleep 0.5; exit 3"),
+                                 specs.container("other"), shareProcessNamespace=True, restartPolicy="Never"))
+    assert world.wait(children, "it has a child")
+    shared_node.wait_pod("orphans", lambda pod: any("terminated" in status["state"]
+                                                    for status in pod["status"]["containerStatuses"]), "has ended")
+    assert shared_node.status("orphans")["state"]["terminated"]["exitCode"] == 3
+    world.wait(lambda: not children(), "the child has gone with it")
+    assert "running" in shared_node.status("orphans", "other")["state"]
+
+
+def test_a_shared_namespace_survives_the_agent_and_goes_with_its_pod(make_node):
+    node = make_node()
+    node.launch(specs.pod("shared", shareProcessNamespace=True))
+    shim = str(node.shim("shared"))
+    pause = [pid for pid in world.pids()
+             if world.status(pid, "PPid") == shim and world.status(pid, "Name") == "mainstay-pause"]
+    assert len(pause) == 1
+    node.restart()
+    node.wait_running("shared")
+    assert world.is_alive(pause[0])
+    os.kill(pause[0], 9)
+    world.wait(lambda: node.status("shared").get("restartCount", 0) >= 1, "the pod has a new sandbox")
+    node.wait_running("shared")
+    node.remove("shared")
+    node.wait_gone("shared")

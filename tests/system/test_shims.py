@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shims that die in bad moments, hang, or cannot be found any more: every pod goes on from there."""
+
+import os
+import shutil
+import signal
+
+import specs
+import world
+from harness import is_running, program
+
+
+def starter(node, name, script, **spec):
+    """A pod that writes a line each time that its container starts."""
+    return specs.pod(name, specs.container(script=f"echo {name} >> /v/starts; {script}",
+                                           volumeMounts=[specs.mount("v", "/v")]),
+                     volumes=[specs.host_path("v", node.data)], **spec)
+
+
+def starts(node):
+    return (world.read(f"{node.data}/starts") or "").split()
+
+
+def cpu_ticks(pid):
+    fields = world.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_images_that_come_while_shims_die_are_used_by_the_next(make_node, archive):
+    node = make_node(archive=None, config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+    names = [f"p{i}" for i in range(6)]
+    for name in names:
+        node.drop(specs.pod(name))
+    for name in names:
+        node.wait_waiting(name, "ImagePullBackOff")
+    for i in range(4):
+        world.kill_all(node.shims())
+        node.preload(archive, f"archive{i}.tar")
+        signal.sigtimedwait([], 0.05)
+    for name in names:
+        node.wait_running(name)
+
+
+def test_a_shim_that_never_comes_up_is_named_and_waited_for(make_node, tmp_path):
+    node = make_node()
+    node.launch(specs.pod("good"))
+    for name in ("mainstayd", "mainstay-image"):
+        shutil.copy(program(name), tmp_path)
+    with open(tmp_path / "mainstay-shim", "w", encoding="utf-8") as shim:
+        shim.write(f'#!/bin/sh\n[ "$1" = sandbox ] && exit 1\nexec {program("mainstay-shim")} "$@"\n')
+    os.chmod(tmp_path / "mainstay-shim", 0o755)
+    node.kill9()
+    command = node.command
+    node.command = lambda: [str(tmp_path / "mainstayd"), *command()[1:]]
+    node.start()
+    node.drop(specs.pod("bad"))
+    assert "shim ended" in node.wait_pod(
+        "bad", lambda pod: "message" in pod["status"]["containerStatuses"][0]["state"]["waiting"],
+        "says why")["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+    before = cpu_ticks(node.agent.pid)
+    signal.sigtimedwait([], 1)
+    assert cpu_ticks(node.agent.pid) - before < 30
+    assert is_running(node.pod("good"))
+    node.kill9()
+    node.command = command
+    node.start()
+    node.wait_running("bad")
+
+
+def test_a_pod_that_is_done_is_not_run_again_when_shim_and_agent_die(node):
+    node.drop(starter(node, "once", "exit 0", restartPolicy="Never"))
+    node.wait_phase("once", "Succeeded")
+    world.kill_all(node.shims())
+    world.wait(lambda: not node.shims(), "its shim is gone")
+    assert node.pod("once")["status"]["phase"] == "Succeeded"
+    node.restart()
+    ended = node.wait_phase("once", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
+    assert not node.shims()
+    assert starts(node) == ["once"]
+
+
+def test_a_shim_that_hangs_does_not_keep_the_agent_from_being_ready(node):
+    node.launch(specs.pod("hung"))
+    node.launch(specs.pod("well"))
+    shim = node.shim("hung")
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        node.restart()
+        node.wait_running("well")
+        world.wait(lambda: "hung" in node.said() and "does not answer" in node.said(), "it is named")
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    node.wait_running("hung")
+    assert node.status("hung")["restartCount"] == 0
+
+
+def test_shims_whose_directory_was_removed_are_replaced_and_not_left(node):
+    for name in ("a", "b"):
+        node.launch(specs.pod(name))
+    shutil.rmtree(f"{node.run}/pods")
+    node.restart()
+    for name in ("a", "b"):
+        assert node.wait_restarts(name, 1)["restartCount"] == 1
+    assert len(node.shims()) == 2
+
+
+def test_a_pod_whose_directory_was_removed_under_it_gets_another_shim(node):
+    node.launch(specs.pod("web"))
+    pid = node.init("web")
+    shutil.rmtree(f"{node.run}/pods")
+    world.kill_all([pid])
+    node.wait_restarts("web", 1)
+    assert "run-time directory" in node.said()
+    assert len(node.shims()) == 1
+
+
+def test_the_last_two_logs_are_kept_however_shims_and_agents_die(node):
+    node.launch(specs.pod("web"))
+    for i in range(3):
+        world.kill_all([node.shim("web")])
+        node.wait_restarts("web", 2 * i + 1)
+        shim = node.shim("web")
+        node.kill9()
+        world.kill_all([shim])
+        node.start()
+        node.wait_restarts("web", 2 * i + 2)
+    directory = f"{node.log_directory('web')}/main"
+    world.wait(lambda: sorted(os.listdir(directory)) == ["5.log", "6.log"], lambda: f"{os.listdir(directory)}")
+    assert len(os.listdir(f"{node.log}/containers")) == 2
+
+
+def test_a_pod_that_is_known_by_a_damaged_record_only_leaves_nothing(node):
+    node.launch(specs.pod("lost"))
+    uid = node.pod("lost")["metadata"]["uid"]
+    node.kill9()
+    with open(f"{node.state}/pods/{uid}/record", "w", encoding="utf-8") as record:
+        record.write("no record")
+    node.remove("lost")
+    node.start()
+    world.wait(lambda: not node.leftovers(), lambda: "\n".join(node.leftovers()))
