@@ -33,6 +33,7 @@ typedef struct BundleConfig {
         int64_t pids_limit;         /* of a pod; < 0: none */
         int oom_score_adj_min;      /* the least that we may set */
         const char *host_ip;        /* NULL: unknown */
+        const char *pod_ips[2];     /* in a copy for one pod: its own addresses, NULL: none (yet) */
         ObjectLookup objects;
         const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
         char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */

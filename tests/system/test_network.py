@@ -233,7 +233,10 @@ def test_without_a_configuration_there_is_a_network_of_ours(make_network_node, a
 # Names
 
 def test_a_pod_knows_its_name_and_its_address(net):
-    net.launch(pod("web", hostAliases=[{"ip": "192.0.2.9", "hostnames": ["db", "db.example"]}]))
+    variable = {"name": "ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    net.launch(specs.pod("web", specs.container(env=[variable]), hostNetwork=False,
+                         hostAliases=[{"ip": "192.0.2.9", "hostnames": ["db", "db.example"]}]))
+    assert world.environ(net.init("web"))["ADDRESS"] == net.address("web")
     assert net.exec("web", "/bin/hostname").strip() == "web-node1"
     assert world.environ(net.init("web"))["HOSTNAME"] == "web-node1"
     assert file_of(net, "web", "/etc/hostname") == "web-node1\n"
@@ -241,6 +244,15 @@ def test_a_pod_knows_its_name_and_its_address(net):
     assert hosts.startswith("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n")
     assert f"\n{net.address('web')}\tweb-node1\n" in hosts
     assert hosts.endswith("\n# Entries added by HostAliases.\n192.0.2.9\tdb\tdb.example\n")
+
+
+def test_a_kernel_parameter_of_the_network_is_the_pod_s_alone(net):
+    name = "net.ipv4.ip_unprivileged_port_start"
+    path = "/proc/sys/" + name.replace(".", "/")
+    before = net.run_inside("cat", path)
+    net.launch(pod("web", securityContext={"sysctls": [{"name": name, "value": "0"}]}))
+    assert net.exec("web", "/bin/cat", path) == "0\n"
+    assert net.run_inside("cat", path) == before != "0\n"
 
 
 def test_hostname_and_subdomain_make_a_domain_name(net):
