@@ -39,22 +39,32 @@ void payload_done(Payload *payload) {
         *payload = (Payload){ 0 };
 }
 
-int payload_add(Payload *payload, const char *path, const void *bytes, size_t length, mode_t mode) {
-        cleanup_free char *path_copy = strdup(path), *copy = malloc(length + 1);
+/* Room for one more, twice as much each time that there is none. */
+static int grow(Payload *payload) {
+        size_t n = payload->files.n;
         PayloadFile *longer;
 
-        if (!path_copy || !copy)
-                return -ENOMEM;
-        longer = reallocarray(payload->files.items, payload->files.n + 1, sizeof(*longer));
+        if (n > 0 && (n & (n - 1)) != 0)
+                return 0;
+        longer = reallocarray(payload->files.items, n > 0 ? 2 * n : 1, sizeof(*longer));
         if (!longer)
                 return -ENOMEM;
         payload->files.items = longer;
+        return 0;
+}
+
+int payload_add(Payload *payload, const char *path, const void *bytes, size_t length, mode_t mode) {
+        cleanup_free char *path_copy = strdup(path), *copy = malloc(length + 1);
+        size_t n = payload->files.n;
+
+        if (!path_copy || !copy || grow(payload) < 0)
+                return -ENOMEM;
         memcpy(copy, bytes, length);
-        longer[payload->files.n] = (PayloadFile){ .path = TAKE_PTR(path_copy),
-                                                  .bytes = TAKE_PTR(copy),
-                                                  .length = length,
-                                                  .mode = mode,
-                                                  .order = payload->files.n };
+        payload->files.items[n] = (PayloadFile){ .path = TAKE_PTR(path_copy),
+                                                 .bytes = TAKE_PTR(copy),
+                                                 .length = length,
+                                                 .mode = mode,
+                                                 .order = n };
         payload->files.n++;
         return 0;
 }

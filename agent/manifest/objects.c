@@ -51,18 +51,6 @@ static int make_value(const Place *place, KeyValue *from, bool is_base64, Object
         return r;
 }
 
-static int append_take(DataObject *object, ObjectValue *value) {
-        ObjectValue *longer =
-                reallocarray(object->values.items, object->values.n + 1, sizeof(*longer));
-
-        if (!longer)
-                return -ENOMEM;
-        object->values.items = longer;
-        longer[object->values.n++] = *value;
-        *value = (ObjectValue){ 0 };
-        return 0;
-}
-
 static void value_done(ObjectValue *value) {
         free(value->key);
         free(value->bytes);
@@ -82,9 +70,10 @@ static int take_map(const Place *where, DataObject *object, StringMap *map, bool
                 if (r < 0)
                         return r;
                 value.key = strdup(map->items[i].key);
-                r = value.key ? append_take(object, &value) : -ENOMEM;
-                if (r < 0)
-                        return r;
+                if (!value.key)
+                        return -ENOMEM;
+                object->values.items[object->values.n++] = value;
+                value = (ObjectValue){ 0 };
         }
         return 0;
 }
@@ -136,13 +125,19 @@ static int check_size(const Place *where, const DataObject *object) {
 
 static int fill_values(Place *where, DataObject *object) {
         bool is_secret = object->kind == OBJECT_SECRET;
-        int r = take_map(where, object, &object->data, is_secret);
-        size_t n = object->values.n;
+        StringMap *second = is_secret ? &object->string_data : &object->binary_data;
+        size_t n;
+        int r;
 
+        object->values.items =
+                calloc(object->data.n + second->n + 1, sizeof(*object->values.items));
+        if (!object->values.items)
+                return -ENOMEM;
+        r = take_map(where, object, &object->data, is_secret);
+        n = object->values.n;
         where->map = is_secret ? "stringData" : "binaryData";
         if (r >= 0)
-                r = take_map(where, object, is_secret ? &object->string_data : &object->binary_data,
-                             !is_secret);
+                r = take_map(where, object, second, !is_secret);
         for (size_t i = n; i < object->values.n; i++)
                 object->values.items[i].is_later = true;
         if (r >= 0 && object->values.n > 0)
