@@ -47,6 +47,7 @@ typedef struct Agent {
         Serve *serve;
         Publish *publish;
 
+        unsigned data_generation; /* of the objects that the supervisor was told of last */
         bool has_scanned;
         bool is_ready;
         char **told; /* sentences about manifests that stand, so that each is logged once */
@@ -91,6 +92,14 @@ static void schedule_publish(Agent *agent) {
         (void) sd_event_source_set_enabled(agent->publish_source, SD_EVENT_ONESHOT);
 }
 
+static void tell_objects(Agent *agent) {
+        unsigned generation = manifest_source_data_generation(agent->manifests);
+
+        if (generation != agent->data_generation)
+                supervisor_objects_changed(agent->supervisor);
+        agent->data_generation = generation;
+}
+
 static void on_manifests_changed(void *userdata) {
         Agent *agent = userdata;
         const Manifest *const *manifests;
@@ -111,10 +120,18 @@ static void on_manifests_changed(void *userdata) {
                 tell(agent, &standing, trouble, /* is_error= */ true);
         if (heard) /* who could not be named must not be taken for one who was not */
                 supervisor_sweep(agent->supervisor);
+        tell_objects(agent);
         strv_free(agent->told);
         agent->told = TAKE_PTR(standing);
         agent->has_scanned = true;
         schedule_publish(agent);
+}
+
+static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
+                                     void *userdata) {
+        Agent *agent = userdata;
+
+        return manifest_source_find(agent->manifests, kind, namespace, name);
 }
 
 static void on_record(const char *file, const Pod *pod, void *userdata) {
@@ -496,6 +513,9 @@ static void fill_shared_configs(Agent *agent) {
                                       ? agent->config.pod_pids_limit.value
                                       : -1,
                 .oom_score_adj_min = agent->node.oom_score_adj_min,
+                .cpu_capacity_milli = (int64_t) agent->node.n_cpus * 1000,
+                .host_ip = agent->node.address,
+                .objects = { .find = find_object, .userdata = agent },
                 .seccomp = agent->seccomp,
                 .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
                 .missing_capabilities = agent->node.missing_capabilities,

@@ -4,10 +4,12 @@
 #include "agent/bundle/bundle.h"
 
 #include "agent/bundle/fstab.h"
+#include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/security.h"
+#include "agent/bundle/volumes.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -110,7 +112,11 @@ static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *re
                         return error_setf(reterr, errno, "cannot open %s to all: %s", path,
                                           strerror(errno));
         }
-        return 0;
+        return write_volumes(config, pod, /* anew= */ true, reterr);
+}
+
+int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        return write_volumes(config, pod, /* anew= */ false, reterr);
 }
 
 /* Gives the pod its own copy of a file of the node's; one that the node lacks is no error. */
@@ -260,33 +266,57 @@ static int make_directories(const BundleConfig *config, const Pod *pod, const Co
         return r;
 }
 
+/* All of the container's fstab: its root file system, and parts of volumes. */
+static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, char **ret,
+                         Error *reterr) {
+        cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
+                                                           input->container->name, input->attempt);
+        cleanup_free char *root = NULL, *sub_paths = NULL;
+        char *fstab;
+        int r = sub_paths_fstab(input, &sub_paths, reterr);
+
+        if (r < 0)
+                return r;
+        root = state_dir ? container_fstab(input->image, bundle_dir, state_dir) : NULL;
+        if (!root || asprintf(&fstab, "%s%s", root, sub_paths) < 0)
+                return -ENOMEM;
+        *ret = fstab;
+        return 0;
+}
+
+/* Empty, and writable for whoever the container runs as. */
+static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
+        cleanup_free char *directory = container_state_dir(input->config, input->pod->metadata.uid,
+                                                           input->container->name, input->attempt);
+
+        return directory ? write_file(directory, "termination-log", "", 0666, reterr) : -ENOMEM;
+}
+
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
                              unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
                              Error *reterr) {
         cleanup_with(bundle_done) Bundle bundle = { 0 };
-        cleanup_free char *state_dir =
-                container_state_dir(config, pod->metadata.uid, container->name, attempt);
+        RuntimeSpecInput input = { .config = config,
+                                   .pod = pod,
+                                   .container = container,
+                                   .image = image,
+                                   .attempt = attempt,
+                                   .sandbox_pid = sandbox_pid,
+                                   .cgroup_version = cgroup_version() };
         cleanup_free char *json = NULL, *fstab = NULL;
         int r;
 
         r = bundle_of_attempt(config, pod, container->name, attempt, &bundle);
         if (r < 0)
                 return r;
-        r = runtime_spec(&(RuntimeSpecInput){ .config = config,
-                                              .pod = pod,
-                                              .container = container,
-                                              .image = image,
-                                              .id = bundle.id,
-                                              .attempt = attempt,
-                                              .sandbox_pid = sandbox_pid,
-                                              .cgroup_version = cgroup_version() },
-                         &json, reterr);
-        if (r < 0)
-                return r;
-        fstab = state_dir ? container_fstab(image, bundle.directory, state_dir) : NULL;
-        if (!fstab)
-                return -ENOMEM;
-        r = make_directories(config, pod, container, attempt, &bundle, reterr);
+        input.id = bundle.id;
+        r = runtime_spec(&input, &json, reterr);
+        if (r >= 0)
+                r = prepare_fstab(&input, bundle.directory, &fstab, reterr);
+        if (r >= 0)
+                r = make_directories(config, pod, container, attempt, &bundle, reterr);
+        if (r >= 0)
+                r = make_termination_log(&input, reterr);
         if (r >= 0)
                 r = write_file(bundle.directory, "config.json", json, 0600, reterr);
         if (r >= 0)

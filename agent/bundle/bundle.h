@@ -9,7 +9,7 @@
  */
 
 #include "agent/model/image.h"
-#include "agent/model/pod.h"
+#include "agent/model/object.h"
 #include "common/error.h"
 
 /* What the pod asks for contradicts its image or what it refers to: the kubelet's
@@ -23,11 +23,14 @@ typedef struct BundleConfig {
         const char *run_dir;
         const char *state_dir;
         const char *log_dir;
-        const char *hostname;          /* what containers in the host's network see as HOSTNAME */
-        const char *cgroup_root;       /* "/" or an absolute path: kubepods lies below it */
-        int64_t memory_capacity;       /* bytes of the node, for oom_score_adj */
-        int64_t pids_limit;            /* of a pod; < 0: none */
-        int oom_score_adj_min;         /* the least that we may set */
+        const char *hostname;       /* what containers in the host's network see as HOSTNAME */
+        const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
+        int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
+        int64_t pids_limit;         /* of a pod; < 0: none */
+        int oom_score_adj_min;      /* the least that we may set */
+        const char *host_ip;        /* NULL: unknown */
+        ObjectLookup objects;
         const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
         char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */
         uint64_t missing_capabilities; /* those that we do not have ourselves, as a mask */
@@ -38,6 +41,11 @@ typedef struct BundleConfig {
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and
  * fstab. */
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
+
+/* Brings the volumes that are made of objects and fields up to date, under the eyes of running
+ * containers: what has changed is exchanged at once, what is not there any more stays as it was. 0
+ * or the first failure. */
+int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
 
 /* What sandbox_run() wants to know of a container's bundle. */
 typedef struct Bundle {
@@ -53,6 +61,12 @@ typedef struct Bundle {
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
                              unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
                              Error *reterr);
+
+/* The last words of an attempt that ended, as core/v1 has them: the end of what it wrote to its
+ * terminationMessagePath, or, where the policy says so and it failed, of its log. NULL: none. The
+ * caller frees it. */
+char *bundle_termination_message(const BundleConfig *config, const Pod *pod,
+                                 const Container *container, unsigned attempt, bool has_failed);
 
 /* The paths of an attempt, computed again; writes nothing. 0 or -ENOMEM. */
 int bundle_of_attempt(const BundleConfig *config, const Pod *pod, const char *container,

@@ -16,8 +16,7 @@ static const char *env_value(char *const *env, const char *name, size_t length) 
         return NULL;
 }
 
-/* Replaces an entry of the same name, or appends. */
-static int env_set(char ***env, const char *name, const char *value) {
+int env_set(char ***env, const char *name, const char *value) {
         size_t length = strlen(name);
 
         for (size_t i = 0; *env && (*env)[i]; i++)
@@ -35,8 +34,8 @@ static int env_set(char ***env, const char *name, const char *value) {
 
 /* Kubernetes' expansion (third_party/forked/golang/expansion): "$(NAME)" by the value, "$$" by "$",
  * and what refers to nothing stays as it is written. */
-static int expand(const char *text, char *const *env, char **ret) {
-        cleanup_free char *expanded = NULL;
+int expand_variables(const char *text, char *const *env, char **ret, char **ret_missing) {
+        cleanup_free char *expanded = NULL, *missing = NULL;
         cleanup_fclose FILE *out = NULL;
         size_t size;
 
@@ -53,6 +52,8 @@ static int expand(const char *text, char *const *env, char **ret) {
                 }
                 end = c[0] == '$' && c[1] == '(' ? strchr(c + 2, ')') : NULL;
                 value = end ? env_value(env, c + 2, (size_t) (end - c - 2)) : NULL;
+                if (end && !missing && !(value && *value))
+                        missing = strndup(c + 2, (size_t) (end - c - 2));
                 if (!value) {
                         (void) fputc(*c, out);
                         continue;
@@ -63,11 +64,13 @@ static int expand(const char *text, char *const *env, char **ret) {
         if (ferror(out) || fclose(TAKE_PTR(out)) != 0)
                 return -ENOMEM;
         *ret = TAKE_PTR(expanded);
+        if (ret_missing)
+                *ret_missing = TAKE_PTR(missing);
         return 0;
 }
 
-int container_environment(const Pod *pod, const Container *container, const Image *image,
-                          const char *hostname, char ***ret) {
+int container_environment(const Image *image, const char *hostname, char *const *variables,
+                          char ***ret) {
         cleanup_strv char **env = NULL;
         int r;
 
@@ -76,13 +79,11 @@ int container_environment(const Pod *pod, const Container *container, const Imag
                 r = strv_append(&env, default_path);
         if (r >= 0)
                 r = env_set(&env, "HOSTNAME", hostname);
-        for (size_t i = 0; r >= 0 && i < container->env.n; i++) {
-                const EnvVar *variable = &container->env.items[i];
-                cleanup_free char *value = NULL;
+        for (size_t i = 0; r >= 0 && variables && variables[i]; i++) {
+                const char *equals = strchr(variables[i], '=');
+                cleanup_free char *name = strndup(variables[i], (size_t) (equals - variables[i]));
 
-                r = expand(strna(variable->value), env, &value);
-                if (r >= 0)
-                        r = env_set(&env, variable->name, value);
+                r = name ? env_set(&env, name, equals + 1) : -ENOMEM;
         }
         if (r < 0)
                 return r;
@@ -93,7 +94,7 @@ int container_environment(const Pod *pod, const Container *container, const Imag
 static int extend_expanded(char ***argv, char *const *words, char *const *env) {
         for (size_t i = 0; words && words[i]; i++) {
                 cleanup_free char *word = NULL;
-                int r = expand(words[i], env, &word);
+                int r = expand_variables(words[i], env, &word, NULL);
 
                 if (r >= 0)
                         r = strv_append(argv, word);

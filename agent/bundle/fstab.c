@@ -3,17 +3,30 @@
 
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 
 #include <inttypes.h>
 
-/* fstab(5): blanks within a field are written in octal. */
+/* fstab(5): blanks within a field are written in octal. No field begins with '#'. */
 static void put_field(FILE *out, const char *text) {
         for (const char *c = text; *c; c++)
-                if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\' || *c == '#')
+                if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\')
                         (void) fprintf(out, "\\%03o", (unsigned) (unsigned char) *c);
                 else
                         (void) fputc(*c, out);
         (void) fputc(' ', out);
+}
+
+void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,
+                       const char *volume) {
+        cleanup_free char *source = path_join(root, path);
+
+        if (!source)
+                return; /* the stream says so too */
+        put_field(out, source);
+        put_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.beneath=%s 0 0\n", volume,
+                       root);
 }
 
 static void put_host_path(FILE *out, const Volume *volume, const char *target) {

@@ -6,6 +6,8 @@
 
 #include "agent/bundle/bundle.h"
 
+#include <stdio.h>
+
 /* The pod's: /dev/shm, hostPath volumes (checked by the shim), emptyDirs in memory. NULL: no
  * memory. */
 char *pod_fstab(const BundleConfig *config, const Pod *pod);
@@ -13,3 +15,7 @@ char *pod_fstab(const BundleConfig *config, const Pod *pod);
 /* The container's: its root file system, the image's layers below a writable one. NULL: no memory.
  */
 char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir);
+
+/* A line of the container's: a path beneath a volume's root, which the shim binds to the target. */
+void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,
+                       const char *volume);

@@ -78,8 +78,23 @@ char *container_state_dir(const BundleConfig *config, const char *uid, const cha
 }
 
 char *volume_path(const BundleConfig *config, const char *uid, const Volume *volume) {
-        if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_UNSET)
-                return print_path("%s/pods/%s/volumes/kubernetes.io~empty-dir/%s",
-                                  config->state_dir, uid, volume->name);
+        const struct {
+                bool is_it;
+                const char *root;
+                const char *plugin; /* as the kubelet calls the directories */
+        } kinds[] = {
+                { volume->empty_dir && volume->empty_dir->medium == MEDIUM_UNSET, config->state_dir,
+                  "kubernetes.io~empty-dir" },
+                { volume->config_map != NULL, config->state_dir, "kubernetes.io~configmap" },
+                /* What may be secret never touches the disk. */
+                { volume->secret != NULL, config->run_dir, "kubernetes.io~secret" },
+                { volume->projected != NULL, config->run_dir, "kubernetes.io~projected" },
+                { volume->downward_api != NULL, config->run_dir, "kubernetes.io~downward-api" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(kinds); i++)
+                if (kinds[i].is_it)
+                        return print_path("%s/pods/%s/volumes/%s/%s", kinds[i].root, uid,
+                                          kinds[i].plugin, volume->name);
         return print_path("%s/pods/%s/volumes/%s", config->run_dir, uid, volume->name);
 }

@@ -6,6 +6,7 @@
 
 #include "agent/bundle/runtime-spec.h"
 
+#include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/security.h"
@@ -77,16 +78,17 @@ static int check_working_directory(const char *directory, Error *reterr) {
 
 static int process(const RuntimeSpecInput *input, Security *security, json_t **ret, Error *reterr) {
         const BundleConfig *config = input->config;
-        cleanup_strv char **env = NULL, **argv = NULL;
+        cleanup_strv char **variables = NULL, **env = NULL, **argv = NULL;
         const char *directory = working_directory(input);
         int adjust, r;
 
         r = check_working_directory(directory, reterr);
         if (r >= 0)
-                r = container_environment(input->pod, input->container, input->image,
-                                          config->hostname, &env);
+                r = container_variables(config, input->pod, input->container, &variables, reterr);
         if (r >= 0)
-                r = container_argv(input->container, input->image, env, &argv, reterr);
+                r = container_environment(input->image, config->hostname, variables, &env);
+        if (r >= 0)
+                r = container_argv(input->container, input->image, variables, &argv, reterr);
         if (r < 0)
                 return r;
         adjust = oom_score_adj(&input->pod->spec, input->container, config->memory_capacity);
@@ -111,13 +113,6 @@ static void add_mount(json_t *mounts, const char *destination, const char *type,
                 json_array_append_new(list, json_string(word));
         json_array_append_new(mounts, json_pack("{s:s, s:s, s:s, s:o}", "destination", destination,
                                                 "type", type, "source", source, "options", list));
-}
-
-static const Volume *find_volume(const PodSpec *spec, const char *name) {
-        for (size_t i = 0; i < spec->volumes.n; i++)
-                if (streq(spec->volumes.items[i].name, name))
-                        return &spec->volumes.items[i];
-        return NULL;
 }
 
 static bool is_mounted_by_user(const Container *container, const char *path) {
@@ -145,22 +140,13 @@ static void add_pod_files(const RuntimeSpecInput *input, json_t *mounts) {
 }
 
 static void add_volumes(const RuntimeSpecInput *input, json_t *mounts) {
-        for (size_t i = 0; i < input->container->volume_mounts.n; i++) {
-                const VolumeMount *mount = &input->container->volume_mounts.items[i];
-                const Volume *volume = find_volume(&input->pod->spec, mount->name);
-                cleanup_free char *source = NULL, *destination = NULL;
+        cleanup_with(mount_list_done) MountList list = { 0 };
 
-                if (!volume)
-                        continue; /* validated by manifest/ */
-                source = volume_path(input->config, input->pod->metadata.uid, volume);
-                /* A relative path is below the root, as in Kubernetes. */
-                if (asprintf(&destination, "%s%s", mount->mount_path[0] == '/' ? "" : "/",
-                             mount->mount_path) < 0)
-                        destination = NULL;
-                if (source && destination)
-                        add_mount(mounts, destination, "bind", source,
-                                  mount->read_only ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
-        }
+        if (container_mounts(input, &list) < 0)
+                return;
+        for (size_t i = 0; i < list.n; i++)
+                add_mount(mounts, list.items[i].destination, "bind", list.items[i].source,
+                          list.items[i].options);
 }
 
 static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security) {
@@ -253,6 +239,10 @@ static json_t *linux_section(const RuntimeSpecInput *input, const Security *secu
         json_t *section = json_pack("{s:s, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
                                     namespaces(input), "resources", resources(input, security));
 
+        const char *propagation = rootfs_propagation(input->container);
+
+        if (propagation)
+                json_object_set_new(section, "rootfsPropagation", json_string(propagation));
         if (security->is_privileged)
                 json_object_set_new(section, "devices", node_devices("/dev"));
         else {

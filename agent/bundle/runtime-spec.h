@@ -17,16 +17,30 @@ typedef struct RuntimeSpecInput {
 } RuntimeSpecInput;
 
 /* The text of config.json, freed by the caller; or -errno and the sentence that belongs to
- * Kubernetes' CreateContainerError, as where neither the pod nor the image names a command. */
+ * Kubernetes' CreateContainerError, as where neither the pod nor the image names a command;
+ * -BUNDLE_CONFIG_ERROR: to CreateContainerConfigError, see container_variables(). */
 int runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr);
 
 /* What runs, by Kubernetes' rule: command replaces the image's entrypoint and its command; args
- * replace its command only. $(NAME) is replaced by what 'env' ("NAME=value" strings) has, $$ is a
+ * replace its command only. $(NAME) is replaced by what 'env' (the pod's variables, "NAME=value")
+ * has, $$ is a
  * '$'. */
 int container_argv(const Container *container, const Image *image, char *const *env, char ***ret,
                    Error *reterr);
 
-/* The environment: the image's, then the container's own, in which $(NAME) refers to what stands
- * before. */
-int container_environment(const Pod *pod, const Container *container, const Image *image,
-                          const char *hostname, char ***ret);
+/* The variables that the pod gives: envFrom, then env, in which $(NAME) refers to what stands
+ * before. -BUNDLE_CONFIG_ERROR with the kubelet's sentence where what one refers to is not there.
+ */
+int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
+                        char ***ret, Error *reterr);
+
+/* The environment: the image's, then the container's own variables. */
+int container_environment(const Image *image, const char *hostname, char *const *variables,
+                          char ***ret);
+
+/* Replaces an entry of the same name, or appends. 0 or -ENOMEM. */
+int env_set(char ***env, const char *name, const char *value);
+
+/* Kubernetes' expansion of "$(NAME)". 'ret_missing' may be NULL; it gets the first name that has no
+ * value or an empty one, or NULL. 0 or -ENOMEM. */
+int expand_variables(const char *text, char *const *env, char **ret, char **ret_missing);

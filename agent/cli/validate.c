@@ -18,13 +18,13 @@
 /* Pods are named after a node; we take this one away again. */
 #define NODE_NAME "node"
 
-/* Pods of the files before, as "namespace/name" and the file, in turns. */
+/* Objects of the files before, as "pod namespace/name" and the file, in turns. */
 typedef struct Seen {
-        char **pods;
+        char **objects;
 } Seen;
 
 static void seen_done(Seen *seen) {
-        strv_free(seen->pods);
+        strv_free(seen->objects);
 }
 
 static int read_input(const char *file, char **ret_data, size_t *ret_length, Error *reterr) {
@@ -41,7 +41,7 @@ static int read_input(const char *file, char **ret_data, size_t *ret_length, Err
         return r;
 }
 
-/* "namespace/name" as the manifest has it. */
+/* "pod namespace/name" as the manifest has it. */
 static char *pod_label(const Pod *pod) {
         const char *name = strna(pod->metadata.name);
         size_t length = strlen(name), suffix = strlen("-" NODE_NAME);
@@ -49,32 +49,44 @@ static char *pod_label(const Pod *pod) {
 
         if (length > suffix && streq(name + length - suffix, "-" NODE_NAME))
                 length -= suffix;
-        return asprintf(&label, "%s/%.*s", strna(pod->metadata.namespace), (int) length, name) < 0
+        return asprintf(&label, "pod %s/%.*s", strna(pod->metadata.namespace), (int) length, name) <
+                               0
+                       ? NULL
+                       : label;
+}
+
+/* "configmap namespace/name" */
+static char *object_label(const DataObject *object) {
+        char *label;
+
+        return asprintf(&label, "%s %s/%s", object_kind_words[object->kind],
+                        object->metadata.namespace, object->metadata.name) < 0
                        ? NULL
                        : label;
 }
 
 static const char *find_seen(const Seen *seen, const char *label) {
-        for (char **pod = seen->pods; pod && *pod; pod += 2)
-                if (streq(pod[0], label))
-                        return pod[1];
+        for (char **object = seen->objects; object && *object; object += 2)
+                if (streq(object[0], label))
+                        return object[1];
         return NULL;
 }
 
-/* Appends to "pod default/web, pod default/db"; says when another file has the name. */
-static int add_pod(const char *file, const Pod *pod, Seen *seen, FILE *out, bool is_first) {
-        cleanup_free char *label = pod_label(pod);
+/* Takes the label. Appends to "pod default/web, secret default/web"; says when another file has the
+ * name. */
+static int add_take(const char *file, char *label_taken, Seen *seen, FILE *out) {
+        cleanup_free char *label = label_taken;
         const char *other;
 
         if (!label)
                 return -ENOMEM;
         other = find_seen(seen, label);
         if (other) {
-                fprintf(stderr, "error: %s: pod %s is in %s already\n", file, label, other);
+                fprintf(stderr, "error: %s: %s is in %s already\n", file, label, other);
                 return -EEXIST;
         }
-        fprintf(out, "%spod %s", is_first ? "" : ", ", label);
-        if (strv_append(&seen->pods, label) < 0 || strv_append(&seen->pods, file) < 0)
+        fprintf(out, "%s%s", ftell(out) > 0 ? ", " : "", label);
+        if (strv_append(&seen->objects, label) < 0 || strv_append(&seen->objects, file) < 0)
                 return -ENOMEM;
         return 0;
 }
@@ -93,14 +105,19 @@ static int report_objects(const char *file, const ManifestObjects *objects, Seen
                 result = -EINVAL;
         }
         for (size_t i = 0; i < objects->pods.n; i++) {
-                int r = add_pod(file, objects->pods.items[i], seen, out, i == 0);
+                int r = add_take(file, pod_label(objects->pods.items[i]), seen, out);
+
+                result = r < 0 ? r : result;
+        }
+        for (size_t i = 0; i < objects->data.n; i++) {
+                int r = add_take(file, object_label(objects->data.items[i]), seen, out);
 
                 result = r < 0 ? r : result;
         }
         if (fclose(out) != 0)
                 return -ENOMEM;
         if (result >= 0)
-                printf("%s: ok (%s)\n", file, length > 0 ? text : "no pod");
+                printf("%s: ok (%s)\n", file, length > 0 ? text : "no object");
         return result;
 }
 

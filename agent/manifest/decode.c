@@ -263,10 +263,21 @@ static int compare_keys(const void *a, const void *b) {
         return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
 }
 
-static int decode_entry(Decoder *d, const Node *key, const Node *value, const DecodePath *path,
-                        KeyValue *ret) {
+/* Of a password that is a number no sentence tells the digits. */
+static int expect_secret(const Decoder *d, const Node *node) {
+        if (node->kind == NODE_STRING)
+                return 0;
+        return error_setf(d->reterr, EINVAL, "must be a string%s",
+                          node_is_scalar(node) ? "; quote it" : "");
+}
+
+static int decode_entry(Decoder *d, const Field *field, const Node *key, const Node *value,
+                        const DecodePath *path, KeyValue *ret) {
         DecodePath entry = { .parent = path, .key = key->text, .is_map_key = true };
-        int r = value->kind == NODE_NULL ? 0 : expect_string(d, value);
+        int r = 0;
+
+        if (value->kind != NODE_NULL)
+                r = field->is_secret ? expect_secret(d, value) : expect_string(d, value);
 
         if (r < 0)
                 return decode_error_at(d, value, &entry, r);
@@ -287,7 +298,8 @@ static int decode_string_map(Decoder *d, const Field *field, const Node *node,
                 return -ENOMEM;
         for (size_t i = 0; i < node->n && r >= 0; i++) {
                 map->n++;
-                r = decode_entry(d, node_key(node, i), node_value(node, i), path, &map->items[i]);
+                r = decode_entry(d, field, node_key(node, i), node_value(node, i), path,
+                                 &map->items[i]);
         }
         /* Sorted, as the API prints them; so that their order in the file means nothing. */
         if (r >= 0)

@@ -42,6 +42,30 @@ static void port_set_defaults(ContainerPort *port, bool host_network) {
                 port->host_port = host_network ? port->container_port : (OptionalInt){ 0 };
 }
 
+static void mode_set_default(OptionalInt *mode) {
+        if (!mode->is_set)
+                *mode = (OptionalInt){ .is_set = true, .value = 0644 };
+}
+
+static void volume_set_defaults(Volume *volume) {
+        if (volume->config_map)
+                mode_set_default(&volume->config_map->default_mode);
+        if (volume->secret)
+                mode_set_default(&volume->secret->default_mode);
+        if (volume->downward_api)
+                mode_set_default(&volume->downward_api->default_mode);
+        if (volume->projected)
+                mode_set_default(&volume->projected->default_mode);
+}
+
+static int termination_set_defaults(Container *container) {
+        if (container->termination_message_policy == TERMINATION_MESSAGE_UNSET)
+                container->termination_message_policy = TERMINATION_MESSAGE_FILE;
+        if (!container->termination_message_path)
+                container->termination_message_path = strdup("/dev/termination-log");
+        return container->termination_message_path ? 0 : -ENOMEM;
+}
+
 static int container_set_defaults(Container *container, bool host_network) {
         ResourceRequirements *resources = &container->resources;
         int r;
@@ -52,7 +76,9 @@ static int container_set_defaults(Container *container, bool host_network) {
                                                        : PULL_POLICY_IF_NOT_PRESENT;
         for (size_t i = 0; i < container->ports.n; i++)
                 port_set_defaults(&container->ports.items[i], host_network);
-        r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
+        r = termination_set_defaults(container);
+        if (r >= 0)
+                r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
         if (r < 0)
                 return r;
         return request_from_limit(&resources->requests.memory, &resources->limits.memory);
@@ -73,6 +99,8 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = GRACE_PERIOD_DEFAULT_SEC,
                 };
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                volume_set_defaults(&spec->volumes.items[i]);
         if (spec->priority_class_name && !spec->priority.is_set)
                 spec->priority = (OptionalInt){
                         .is_set = true,

@@ -4,20 +4,73 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
-/* One pod that wants its name. */
+/* One object that wants its name. */
 typedef struct Claim {
         Entry *entry;
-        size_t pod;
+        const char *kind; /* as sentences call it; names are unique within a kind */
+        const ObjectMeta *metadata;
+        bool *holds;
         size_t order; /* of the files */
 } Claim;
 
-static Entry *entry_free(Entry *entry) {
+static bool names_match(const ObjectMeta *a, const ObjectMeta *b) {
+        return streq(a->name, b->name) && streq(a->namespace, b->namespace);
+}
+
+static bool values_equal(const DataObject *a, const DataObject *b) {
+        if (a->values.n != b->values.n)
+                return false;
+        for (size_t i = 0; i < a->values.n; i++) {
+                const ObjectValue *x = &a->values.items[i], *y = &b->values.items[i];
+
+                if (!streq(x->key, y->key) || x->length != y->length ||
+                    x->is_binary != y->is_binary || memcmp(x->bytes, y->bytes, x->length) != 0)
+                        return false;
+        }
+        return true;
+}
+
+/* The entry's object of the same kind and name, or NULL. */
+static const DataObject *find_twin(const Entry *entry, const DataObject *object) {
+        for (size_t i = 0; i < entry->data.n; i++)
+                if (entry->data.items[i]->kind == object->kind &&
+                    names_match(&entry->data.items[i]->metadata, &object->metadata))
+                        return entry->data.items[i];
+        return NULL;
+}
+
+int entry_check_immutable(const Entry *entry, const ManifestObjects *objects, Error *reterr) {
+        for (size_t i = 0; i < objects->data.n; i++) {
+                const DataObject *object = objects->data.items[i];
+                const DataObject *known = find_twin(entry, object);
+
+                if (known && known->immutable &&
+                    !(object->immutable && values_equal(known, object)))
+                        return error_setf(reterr, EINVAL,
+                                          "%s: %s %s/%s: is immutable; it can be removed, not "
+                                          "changed",
+                                          entry->manifest.file, object_kind_words[object->kind],
+                                          object->metadata.namespace, object->metadata.name);
+        }
+        return 0;
+}
+
+static void free_objects(Entry *entry) {
         for (size_t i = 0; i < entry->pods.n; i++)
                 pod_free(entry->pods.items[i]);
         free(entry->pods.items);
         free(entry->holds);
-        free(entry->manifest.pods.items);
+        for (size_t i = 0; i < entry->data.n; i++)
+                data_object_free(entry->data.items[i]);
+        free(entry->data.items);
+        free(entry->data_holds);
         strv_free(entry->manifest.warnings);
+}
+
+static Entry *entry_free(Entry *entry) {
+        free_objects(entry);
+        free(entry->manifest.data.items);
+        free(entry->manifest.pods.items);
         free(entry->manifest.file);
         free(entry->manifest.error);
         free(entry->trouble);
@@ -88,6 +141,7 @@ Entry *entry_table_get(EntryTable *table, const char *file) {
 }
 
 void entry_table_remove(EntryTable *table, size_t i) {
+        table->data_generation += table->entries[i]->data.n > 0;
         entry_free(table->entries[i]);
         table->n--;
         memmove(&table->entries[i], &table->entries[i + 1], (table->n - i) * sizeof(Entry *));
@@ -103,38 +157,45 @@ void entry_table_done(EntryTable *table) {
         *table = (EntryTable){ 0 };
 }
 
-static bool names_match(const Pod *a, const Pod *b) {
-        return streq(a->metadata.name, b->metadata.name) &&
-               streq(a->metadata.namespace, b->metadata.namespace);
-}
-
 static bool holds_name(const Entry *entry, const Pod *pod) {
         for (size_t i = 0; i < entry->pods.n; i++)
-                if (entry->holds[i] && names_match(entry->pods.items[i], pod))
+                if (entry->holds[i] && names_match(&entry->pods.items[i]->metadata, &pod->metadata))
                         return true;
         return false;
 }
 
-int entry_set_objects(Entry *entry, ManifestObjects *objects) {
-        cleanup_free bool *holds = calloc(objects->pods.n + 1, sizeof(*holds));
+static bool holds_data_name(const Entry *entry, const DataObject *object) {
+        for (size_t i = 0; i < entry->data.n; i++)
+                if (entry->data_holds[i] && entry->data.items[i]->kind == object->kind &&
+                    names_match(&entry->data.items[i]->metadata, &object->metadata))
+                        return true;
+        return false;
+}
 
-        if (!holds)
+int entry_set_objects(EntryTable *table, Entry *entry, ManifestObjects *objects) {
+        cleanup_free bool *holds = calloc(objects->pods.n + 1, sizeof(*holds));
+        cleanup_free bool *data_holds = calloc(objects->data.n + 1, sizeof(*data_holds));
+
+        if (!holds || !data_holds)
                 return -ENOMEM;
         for (size_t i = 0; i < objects->pods.n; i++)
                 holds[i] = holds_name(entry, objects->pods.items[i]);
+        for (size_t i = 0; i < objects->data.n; i++)
+                data_holds[i] = holds_data_name(entry, objects->data.items[i]);
 
-        for (size_t i = 0; i < entry->pods.n; i++)
-                pod_free(entry->pods.items[i]);
-        free(entry->pods.items);
-        free(entry->holds);
-        strv_free(entry->manifest.warnings);
+        table->data_generation += entry->data.n + objects->data.n > 0;
+        free_objects(entry);
         entry->pods.items = TAKE_PTR(objects->pods.items);
         entry->pods.n = objects->pods.n;
         entry->holds = TAKE_PTR(holds);
+        entry->data.items = TAKE_PTR(objects->data.items);
+        entry->data.n = objects->data.n;
+        entry->data_holds = TAKE_PTR(data_holds);
         entry->manifest.warnings = TAKE_PTR(objects->warnings);
         *objects = (ManifestObjects){ 0 };
-        /* Its pods are gone; the next entry_table_resolve() fills it again. */
+        /* Its objects are gone; the next entry_table_resolve() fills it again. */
         entry->manifest.pods.n = 0;
+        entry->manifest.data.n = 0;
         return 0;
 }
 
@@ -164,26 +225,41 @@ bool entry_set_trouble_take(Entry *entry, char *trouble) {
         return is_news;
 }
 
-static const Pod *claim_pod(const Claim *claim) {
-        return claim->entry->pods.items[claim->pod];
-}
-
 /* Less is better. */
 static int claim_rank(const Claim *claim) {
         if (claim->entry->missing_since > 0)
                 return 2;
-        return claim->entry->holds[claim->pod] ? 0 : 1;
+        return *claim->holds ? 0 : 1;
 }
 
 static int compare_claims(const void *a, const void *b) {
         const Claim *left = a, *right = b;
-        int r = strcmp(claim_pod(left)->metadata.namespace, claim_pod(right)->metadata.namespace);
+        int r = strcmp(left->kind, right->kind);
 
         if (r == 0)
-                r = strcmp(claim_pod(left)->metadata.name, claim_pod(right)->metadata.name);
+                r = strcmp(left->metadata->namespace, right->metadata->namespace);
+        if (r == 0)
+                r = strcmp(left->metadata->name, right->metadata->name);
         if (r == 0)
                 r = claim_rank(left) - claim_rank(right);
         return r != 0 ? r : left->order < right->order ? -1 : left->order > right->order;
+}
+
+static bool claims_match(const Claim *a, const Claim *b) {
+        return streq(a->kind, b->kind) && names_match(a->metadata, b->metadata);
+}
+
+static size_t put_claims(Entry *entry, size_t order, Claim *claims) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < entry->pods.n; i++)
+                claims[n++] = (Claim){ entry, "pod", &entry->pods.items[i]->metadata,
+                                       &entry->holds[i], order };
+        for (size_t i = 0; i < entry->data.n; i++)
+                claims[n++] =
+                        (Claim){ entry, object_kind_words[entry->data.items[i]->kind],
+                                 &entry->data.items[i]->metadata, &entry->data_holds[i], order };
+        return n;
 }
 
 static int collect_claims(const EntryTable *table, Claim **ret, size_t *ret_n) {
@@ -191,14 +267,13 @@ static int collect_claims(const EntryTable *table, Claim **ret, size_t *ret_n) {
         Claim *claims;
 
         for (size_t i = 0; i < table->n; i++)
-                n += table->entries[i]->pods.n;
+                n += table->entries[i]->pods.n + table->entries[i]->data.n;
         claims = calloc(n + 1, sizeof(*claims));
         if (!claims)
                 return -ENOMEM;
         n = 0;
         for (size_t i = 0; i < table->n; i++)
-                for (size_t j = 0; j < table->entries[i]->pods.n; j++)
-                        claims[n++] = (Claim){ .entry = table->entries[i], .pod = j, .order = i };
+                n += put_claims(table->entries[i], i, claims + n);
         *ret = claims;
         *ret_n = n;
         return 0;
@@ -206,12 +281,11 @@ static int collect_claims(const EntryTable *table, Claim **ret, size_t *ret_n) {
 
 /* A file that lost a name says so, unless something worse is said of it or it is about to go. */
 static int lose(const Claim *claim, const Claim *winner, char **error) {
-        const ObjectMeta *metadata = &claim_pod(claim)->metadata;
-
         if (*error || claim->entry->missing_since > 0)
                 return 0;
-        if (asprintf(error, "%s: pod %s/%s is already defined by %s", claim->entry->manifest.file,
-                     metadata->namespace, metadata->name, winner->entry->manifest.file) < 0) {
+        if (asprintf(error, "%s: %s %s/%s is already defined by %s", claim->entry->manifest.file,
+                     claim->kind, claim->metadata->namespace, claim->metadata->name,
+                     winner->entry->manifest.file) < 0) {
                 *error = NULL;
                 return -ENOMEM;
         }
@@ -223,7 +297,7 @@ static int judge(Claim *claims, size_t n, char **errors) {
 
         qsort(claims, n, sizeof(*claims), compare_claims);
         for (size_t i = 0; i < n; i++) {
-                bool is_winner = !winner || !names_match(claim_pod(winner), claim_pod(&claims[i]));
+                bool is_winner = !winner || !claims_match(winner, &claims[i]);
 
                 /* Not before the next of the same name was compared with it. */
                 if (is_winner)
@@ -234,36 +308,57 @@ static int judge(Claim *claims, size_t n, char **errors) {
         /* Sorted by what 'holds' was; it changes only now. */
         winner = NULL;
         for (size_t i = 0; i < n; i++) {
-                bool is_winner = !winner || !names_match(claim_pod(winner), claim_pod(&claims[i]));
+                bool is_winner = !winner || !claims_match(winner, &claims[i]);
 
                 if (is_winner)
                         winner = &claims[i];
-                claims[i].entry->holds[claims[i].pod] = is_winner;
+                *claims[i].holds = is_winner;
         }
         return 0;
 }
 
-/* Fills in what the world sees of an entry. 1 where it differs from before. */
-static int show(Entry *entry, char **error, uint64_t now_realtime_usec) {
-        Manifest *manifest = &entry->manifest;
-        Pod **pods = calloc(entry->pods.n + 1, sizeof(*pods));
-        bool has_changed;
+/* Those of an array of pointers that hold their names, in a new one. */
+static void *choose(const void *items, const bool *holds, size_t n_items, size_t *ret_n) {
+        void *chosen = calloc(n_items + 1, sizeof(void *));
         size_t n = 0;
 
-        if (!pods)
+        for (size_t i = 0; chosen && i < n_items; i++)
+                if (holds[i])
+                        memcpy((char *) chosen + n++ * sizeof(void *),
+                               (const char *) items + i * sizeof(void *), sizeof(void *));
+        *ret_n = n;
+        return chosen;
+}
+
+static bool pointers_differ(const void *a, size_t n_a, const void *b, size_t n_b) {
+        return n_a != n_b || (n_a > 0 && memcmp(a, b, n_a * sizeof(void *)) != 0);
+}
+
+/* Fills in what the world sees of an entry. 1 where it differs from before. */
+static int show(EntryTable *table, Entry *entry, char **error, uint64_t now_realtime_usec) {
+        Manifest *manifest = &entry->manifest;
+        size_t n_pods, n_data;
+        cleanup_free void *pods = choose(entry->pods.items, entry->holds, entry->pods.n, &n_pods);
+        cleanup_free void *data =
+                choose(entry->data.items, entry->data_holds, entry->data.n, &n_data);
+        bool has_new_error = !streq_ptr(manifest->error, *error), has_new_data, has_changed;
+
+        if (!pods || !data)
                 return -ENOMEM;
-        for (size_t i = 0; i < entry->pods.n; i++)
-                if (entry->holds[i])
-                        pods[n++] = entry->pods.items[i];
-        has_changed = n != manifest->pods.n || !streq_ptr(manifest->error, *error) ||
-                      (n > 0 && memcmp(pods, manifest->pods.items, n * sizeof(*pods)) != 0);
-        if (*error && !streq_ptr(manifest->error, *error))
+        has_new_data = pointers_differ(data, n_data, manifest->data.items, manifest->data.n);
+        has_changed = has_new_error || has_new_data ||
+                      pointers_differ(pods, n_pods, manifest->pods.items, manifest->pods.n);
+        table->data_generation += has_new_data;
+        if (*error && has_new_error)
                 manifest->error_since = now_realtime_usec;
         if (!*error)
                 manifest->error_since = 0;
         free(manifest->pods.items);
-        manifest->pods.items = pods;
-        manifest->pods.n = n;
+        manifest->pods.items = TAKE_PTR(pods);
+        manifest->pods.n = n_pods;
+        free(manifest->data.items);
+        manifest->data.items = TAKE_PTR(data);
+        manifest->data.n = n_data;
         free(manifest->error);
         manifest->error = TAKE_PTR(*error);
         return has_changed;
@@ -284,7 +379,7 @@ static int resolve(EntryTable *table, char **errors, uint64_t now_realtime_usec)
         if (r >= 0)
                 r = judge(claims, n, errors);
         for (size_t i = 0; i < table->n && r >= 0; i++) {
-                r = show(table->entries[i], &errors[i], now_realtime_usec);
+                r = show(table, table->entries[i], &errors[i], now_realtime_usec);
                 has_changed = has_changed || r > 0;
         }
         return r < 0 ? r : has_changed;

@@ -23,6 +23,9 @@ void manifest_objects_done(ManifestObjects *objects) {
         for (size_t i = 0; i < objects->pods.n; i++)
                 pod_free(objects->pods.items[i]);
         free(objects->pods.items);
+        for (size_t i = 0; i < objects->data.n; i++)
+                data_object_free(objects->data.items[i]);
+        free(objects->data.items);
         strv_free(objects->warnings);
         *objects = (ManifestObjects){ 0 };
 }
@@ -49,7 +52,9 @@ static const char *read_word(const Decoder *d, const Node *node, const DecodePat
 static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *parent,
                        const char *kind) {
         static const char *const planned[] = {
-                "DaemonSet", "ConfigMap", "Secret", "PriorityClass", "RuntimeClass",
+                "DaemonSet",
+                "PriorityClass",
+                "RuntimeClass",
         };
         const DecodePath path = { .parent = parent, .key = "kind" };
         const Node *value = node_get(node, "kind");
@@ -91,12 +96,12 @@ static int decode_pod(Decoder *d, const Node *node, const DecodePath *path, Pod 
 }
 
 static int refuse_twin(const Parser *parser, const Node *node, const DecodePath *parent,
-                       const Pod *pod) {
+                       const char *kind, const ObjectMeta *twin) {
         const DecodePath metadata = { .parent = parent, .key = "metadata" };
         const DecodePath path = { .parent = &metadata, .key = "name" };
         const Node *value = node_get(node_get(node, "metadata"), "name");
-        int r = error_setf(parser->decoder.reterr, EINVAL, "pod %s/%s is twice in this file",
-                           pod->metadata.namespace, pod->metadata.name);
+        int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s/%s is twice in this file", kind,
+                           twin->namespace, twin->name);
 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
@@ -137,11 +142,41 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
         if (r < 0)
                 return r;
         if (has_twin(parser, pod))
-                return refuse_twin(parser, node, path, pod);
+                return refuse_twin(parser, node, path, "pod", &pod->metadata);
         r = add_pod(parser, pod);
         if (r >= 0)
                 pod = NULL;
         return r;
+}
+
+static bool has_data_twin(const Parser *parser, const DataObject *object) {
+        for (size_t i = 0; i < parser->objects.data.n; i++) {
+                const DataObject *other = parser->objects.data.items[i];
+
+                if (other->kind == object->kind &&
+                    streq(other->metadata.name, object->metadata.name) &&
+                    streq(other->metadata.namespace, object->metadata.namespace))
+                        return true;
+        }
+        return false;
+}
+
+static int parse_data(Parser *parser, const Node *node, const DecodePath *path, ObjectKind kind) {
+        cleanup_with(data_object_freep) DataObject *object = NULL;
+        DataObject **longer;
+        int r = data_object_parse(&parser->decoder, node, path, kind, &object);
+
+        if (r < 0)
+                return r;
+        if (has_data_twin(parser, object))
+                return refuse_twin(parser, node, path, object_kind_words[kind], &object->metadata);
+        longer = reallocarray(parser->objects.data.items, parser->objects.data.n + 1,
+                              sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        parser->objects.data.items = longer;
+        longer[parser->objects.data.n++] = TAKE_PTR(object);
+        return 0;
 }
 
 static int parse_object(Parser *parser, const Node *node, const DecodePath *path);
@@ -167,6 +202,21 @@ static int parse_list(Parser *parser, const Node *node, const DecodePath *parent
         return 0;
 }
 
+static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, const char *version,
+                      const char *kind) {
+        ObjectKind data = 0;
+
+        while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))
+                data++;
+        if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
+                return refuse_kind(&parser->decoder, node, path, kind);
+        if (!streq(version, "v1"))
+                return refuse_version(&parser->decoder, node, path, version, kind);
+        if (data < N_OBJECT_KINDS)
+                return parse_data(parser, node, path, data);
+        return streq(kind, "Pod") ? parse_pod(parser, node, path) : parse_list(parser, node, path);
+}
+
 static int parse_object(Parser *parser, const Node *node, const DecodePath *path) {
         const Decoder *d = &parser->decoder;
         const char *version, *kind;
@@ -182,11 +232,7 @@ static int parse_object(Parser *parser, const Node *node, const DecodePath *path
         kind = version ? read_word(d, node, path, "kind") : NULL;
         if (!kind)
                 return -EINVAL;
-        if (!streq(kind, "Pod") && !streq(kind, "List"))
-                return refuse_kind(d, node, path, kind);
-        if (!streq(version, "v1"))
-                return refuse_version(d, node, path, version, kind);
-        return streq(kind, "Pod") ? parse_pod(parser, node, path) : parse_list(parser, node, path);
+        return parse_kind(parser, node, path, version, kind);
 }
 
 static int parse_documents(Parser *parser, const Tree *tree) {
@@ -198,7 +244,7 @@ static int parse_documents(Parser *parser, const Tree *tree) {
                 if (r < 0)
                         return r;
         }
-        if (parser->objects.pods.n == 0)
+        if (parser->objects.pods.n + parser->objects.data.n == 0)
                 return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
                                   parser->decoder.file);
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);

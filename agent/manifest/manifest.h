@@ -5,6 +5,7 @@
  * field path. */
 
 #include "agent/model/config.h"
+#include "agent/model/object.h"
 #include "agent/model/pod.h"
 #include "common/error.h"
 
@@ -12,7 +13,8 @@
 
 /* What a file's bytes gave. */
 typedef struct ManifestObjects {
-        LIST_OF(Pod *) pods; /* defaulted, validated, with a file pod's identity */
+        LIST_OF(Pod *) pods;        /* defaulted, validated, with a file pod's identity */
+        LIST_OF(DataObject *) data; /* ConfigMaps and Secrets */
         char **warnings; /* unknown fields, each with its place: "web.yaml:9:5: spec.foo: …" */
 } ManifestObjects;
 
@@ -38,6 +40,8 @@ typedef struct Manifest {
         char hash[65]; /* of the bytes that were read last */
         LIST_OF(Pod *)
         pods; /* of the last good bytes; without those whose name another file holds */
+        LIST_OF(DataObject *)
+        data; /* likewise */
         char **warnings;
         char *error;          /* why the bytes that are there now are not used; NULL: they are */
         uint64_t error_since; /* realtime, microseconds */
@@ -65,6 +69,14 @@ const char *manifest_source_trouble(const ManifestSource *source);
 
 /* All files, sorted by name. Valid until the next scan. */
 size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret);
+
+/* The ConfigMap or Secret that holds the name, as it was last good, or NULL. Valid until the next
+ * scan. */
+const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind kind,
+                                       const char *namespace, const char *name);
+
+/* Another number when any of them may be another; 0: there never was one. */
+unsigned manifest_source_data_generation(const ManifestSource *source);
 
 ManifestSource *manifest_source_free(ManifestSource *source);
 DEFINE_CLEANUP(ManifestSource *, manifest_source_free)

@@ -5,7 +5,7 @@
  * and the identity of a pod that comes from a file. */
 
 #include "agent/manifest/decode.h"
-#include "agent/model/pod.h"
+#include "agent/model/object.h"
 
 /* As core/v1 defaults them: restartPolicy, grace period, pull policies, protocols, host ports under
  * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
@@ -19,6 +19,11 @@ int pod_set_default_resources(PodSpec *spec);
  * pod's node, 'path' where it lies in its file. 0 or -EINVAL with the place. */
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name);
+
+/* A ConfigMap or Secret: decoded, defaulted, checked; what it holds is in 'values', sorted. 0,
+ * -EINVAL with the place, -ENOMEM. */
+int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
+                      DataObject **ret);
 
 /* "<name>-<node>", spec.nodeName, the UID and the kubelet's annotations. The UID is computed from
  * node, namespace, name and spec: the file's name, its comments and labels do not change it. 0 or

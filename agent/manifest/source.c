@@ -145,7 +145,9 @@ static int take_bytes(Scan *scan, Entry *entry, const char *data, size_t length,
         r = manifest_parse(entry->manifest.file, data, length, scan->source->node_name, &objects,
                            reterr);
         if (r >= 0)
-                r = entry_set_objects(entry, &objects);
+                r = entry_check_immutable(entry, &objects, reterr);
+        if (r >= 0)
+                r = entry_set_objects(&scan->source->table, entry, &objects);
         manifest_objects_done(&objects);
         /* Where memory ended it is worth another try. */
         if (r != -ENOMEM)
@@ -227,7 +229,7 @@ static bool is_gone(Scan *scan, Entry *entry, bool is_first) {
 
         if (entry->generation == scan->source->generation)
                 return false;
-        if (is_first || entry->pods.n == 0)
+        if (is_first || entry->pods.n + entry->data.n == 0)
                 return true;
         if (entry->missing_since == 0)
                 entry->missing_since = now;
@@ -436,6 +438,26 @@ const char *manifest_source_trouble(const ManifestSource *source) {
 size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret) {
         *ret = source->table.manifests;
         return source->table.n;
+}
+
+const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind kind,
+                                       const char *namespace, const char *name) {
+        for (size_t i = 0; i < source->table.n; i++) {
+                const Manifest *manifest = source->table.manifests[i];
+
+                for (size_t j = 0; j < manifest->data.n; j++) {
+                        const DataObject *object = manifest->data.items[j];
+
+                        if (object->kind == kind && streq(object->metadata.name, name) &&
+                            streq(object->metadata.namespace, namespace))
+                                return object;
+                }
+        }
+        return NULL;
+}
+
+unsigned manifest_source_data_generation(const ManifestSource *source) {
+        return source->table.data_generation;
 }
 
 ManifestSource *manifest_source_free(ManifestSource *source) {

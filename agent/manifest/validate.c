@@ -121,14 +121,17 @@ static int check_metadata(const Rules *rules, const char *node_name) {
 }
 
 static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
+        int n = (volume->host_path != NULL) + (volume->empty_dir != NULL) +
+                (volume->config_map != NULL) + (volume->secret != NULL) +
+                (volume->downward_api != NULL) + (volume->projected != NULL);
         int r;
 
-        if (!volume->host_path && !volume->empty_dir) {
+        if (n == 0) {
                 r = error_setf(rules->reterr, EINVAL,
                                "must have a source, such as hostPath or emptyDir");
                 return at(rules, r, "spec.volumes[%zu]", i);
         }
-        if (volume->host_path && volume->empty_dir) {
+        if (n > 1) {
                 r = error_setf(rules->reterr, EINVAL, "must have one source, not several");
                 return at(rules, r, "spec.volumes[%zu]", i);
         }
@@ -165,17 +168,12 @@ static int check_volumes(const Rules *rules) {
                 r = check_volume_sources(rules, volume, i);
                 if (r >= 0 && volume->empty_dir)
                         r = check_size_limit(rules, volume->empty_dir, i);
+                if (r >= 0)
+                        r = check_data_volume(rules, i);
                 if (r < 0)
                         return r;
         }
         return 0;
-}
-
-static bool has_volume(const PodSpec *spec, const char *name) {
-        for (size_t i = 0; i < spec->volumes.n; i++)
-                if (streq(spec->volumes.items[i].name, name))
-                        return true;
-        return false;
 }
 
 static int check_mounts(const Rules *rules, const Container *container, size_t i) {
@@ -185,7 +183,7 @@ static int check_mounts(const Rules *rules, const Container *container, size_t i
                 const VolumeMount *mount = &container->volume_mounts.items[j];
                 int r;
 
-                if (!has_volume(&rules->pod->spec, mount->name)) {
+                if (!pod_find_volume(&rules->pod->spec, mount->name)) {
                         r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
                                        excerpt(text, mount->name));
                         return at(rules, r, "spec.containers[%zu].volumeMounts[%zu].name", i, j);
@@ -198,6 +196,9 @@ static int check_mounts(const Rules *rules, const Container *container, size_t i
                                 return at(rules, r,
                                           "spec.containers[%zu].volumeMounts[%zu].mountPath", i, j);
                         }
+                r = check_mount_options(rules, i, j);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -300,6 +301,8 @@ static int check_container(const Rules *rules, size_t i) {
                         return at(rules, r, "spec.containers[%zu].name", i);
                 }
         r = check_ports(rules, container, i);
+        if (r >= 0)
+                r = check_environment(rules, i);
         if (r >= 0)
                 r = check_resources(rules, &container->resources, i);
         if (r >= 0)

@@ -25,3 +25,20 @@ int check_pod_resources(const Rules *rules);
 
 /* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
 int check_security(const Rules *rules);
+/* env and envFrom: sources, references, what is spelled in their paths. */
+int check_environment(const Rules *rules, size_t i);
+
+/* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
+ * path that is printed. One of both is not NULL. */
+typedef struct FieldReference {
+        const ObjectFieldSelector *field;
+        const ResourceFieldSelector *resource;
+        bool is_file;
+} FieldReference;
+int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path);
+
+/* Volumes that are made of objects and of the pod's own fields. */
+int check_data_volume(const Rules *rules, size_t i);
+
+/* What the j-th mount of the i-th container says beside its name and path. */
+int check_mount_options(const Rules *rules, size_t i, size_t j);

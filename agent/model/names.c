@@ -214,12 +214,30 @@ int check_mount_path(const char *value, Error *reterr) {
         return strchr(value, ':') ? refuse(value, "not contain ':'", reterr) : 0;
 }
 
+int check_data_key(const char *value, Error *reterr) {
+        if (strlen(value) > DNS_SUBDOMAIN_MAX)
+                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        for (const char *p = value; *p; p++)
+                if (!is_alnum(*p) && !strchr("-_.", *p))
+                        return refuse(value, "consist of letters, digits, '-', '_' and '.'",
+                                      reterr);
+        if (streq(value, ".") || strncmp(value, "..", 2) == 0)
+                return refuse(value, "be neither '.' nor begin with '..'", reterr);
+        return 0;
+}
+
 int check_descending_path(const char *value, Error *reterr) {
         if (value[0] == '/')
                 return refuse(value, "be a relative path", reterr);
         if (has_dot_dot(value))
                 return refuse(value, "not contain '..'", reterr);
         return 0;
+}
+
+int check_file_path(const char *value, Error *reterr) {
+        if (strncmp(value, "..", 2) == 0)
+                return refuse(value, "not begin with '..'", reterr);
+        return check_descending_path(value, reterr);
 }
 
 int check_app_armor_name(const char *value, Error *reterr) {

@@ -56,3 +56,10 @@ int check_sysctl_name(const char *value, Error *reterr);
 
 /* A path in a container: no ':', which would end it in many a format. */
 int check_mount_path(const char *value, Error *reterr);
+
+/* A key of a ConfigMap's or Secret's data, which is also a file's name: letters, digits, '-', '_'
+ * and '.', neither "." nor beginning with "..". */
+int check_data_key(const char *value, Error *reterr);
+
+/* As check_descending_path(), for a file in a volume of ours, whose own names begin with "..". */
+int check_file_path(const char *value, Error *reterr);

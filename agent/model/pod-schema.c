@@ -44,22 +44,79 @@ static const Field container_port_fields[] = {
 };
 static const Schema container_port_schema = SCHEMA(ContainerPort, container_port_fields);
 
+static const Field object_field_selector_fields[] = {
+        FIELD("apiVersion",             STRING,     ObjectFieldSelector, api_version),
+        FIELD("fieldPath",              STRING,     ObjectFieldSelector, field_path, REQUIRED),
+};
+static const Schema object_field_selector_schema =
+        SCHEMA(ObjectFieldSelector, object_field_selector_fields);
+
+static const Field resource_field_selector_fields[] = {
+        FIELD("containerName",          STRING,     ResourceFieldSelector, container_name),
+        FIELD("resource",               STRING,     ResourceFieldSelector, resource, REQUIRED),
+        FIELD("divisor",                QUANTITY,   ResourceFieldSelector, divisor),
+};
+static const Schema resource_field_selector_schema =
+        SCHEMA(ResourceFieldSelector, resource_field_selector_fields);
+
+static const Field key_selector_fields[] = {
+        FIELD("name",                   STRING,     KeySelector, name, REQUIRED,
+              CHECK(check_dns_subdomain)),
+        FIELD("key",                    STRING,     KeySelector, key, REQUIRED, CHECK(check_data_key)),
+        FIELD("optional",               BOOL,       KeySelector, optional),
+};
+static const Schema key_selector_schema = SCHEMA(KeySelector, key_selector_fields);
+
+static const Field env_var_source_fields[] = {
+        FIELD("fieldRef",               OPTIONAL,   EnvVarSource, field_ref,
+              .schema = &object_field_selector_schema),
+        FIELD("resourceFieldRef",       OPTIONAL,   EnvVarSource, resource_field_ref,
+              .schema = &resource_field_selector_schema),
+        FIELD("configMapKeyRef",        OPTIONAL,   EnvVarSource, config_map_key_ref,
+              .schema = &key_selector_schema),
+        FIELD("secretKeyRef",           OPTIONAL,   EnvVarSource, secret_key_ref,
+              .schema = &key_selector_schema),
+        REFUSED("fileKeyRef"),
+};
+static const Schema env_var_source_schema = SCHEMA(EnvVarSource, env_var_source_fields);
+
 static const Field env_var_fields[] = {
         FIELD("name",                   STRING,     EnvVar, name, REQUIRED, CHECK(check_env_name)),
         FIELD("value",                  STRING,     EnvVar, value),
-        REFUSED("valueFrom"),
+        FIELD("valueFrom",              OPTIONAL,   EnvVar, value_from,
+              .schema = &env_var_source_schema),
 };
 static const Schema env_var_schema = SCHEMA(EnvVar, env_var_fields);
+
+static const Field env_source_fields[] = {
+        FIELD("name",                   STRING,     EnvSource, name, REQUIRED,
+              CHECK(check_dns_subdomain)),
+        FIELD("optional",               BOOL,       EnvSource, optional),
+};
+static const Schema env_source_schema = SCHEMA(EnvSource, env_source_fields);
+
+static const Field env_from_fields[] = {
+        FIELD("prefix",                 STRING,     EnvFromSource, prefix, CHECK(check_env_name)),
+        FIELD("configMapRef",           OPTIONAL,   EnvFromSource, config_map_ref,
+              .schema = &env_source_schema),
+        FIELD("secretRef",              OPTIONAL,   EnvFromSource, secret_ref,
+              .schema = &env_source_schema),
+};
+static const Schema env_from_schema = SCHEMA(EnvFromSource, env_from_fields);
 
 static const Field volume_mount_fields[] = {
         FIELD("name",                   STRING,     VolumeMount, name, REQUIRED),
         FIELD("readOnly",               BOOL,       VolumeMount, read_only),
-        REFUSED_BUT("recursiveReadOnly", "Disabled"),
+        FIELD("recursiveReadOnly",      ENUM,       VolumeMount, recursive_read_only,
+              ENUM_NAMES(recursive_read_only_names)),
         FIELD("mountPath",              STRING,     VolumeMount, mount_path, REQUIRED,
               CHECK(check_mount_path)),
-        REFUSED("subPath"),
-        REFUSED_BUT("mountPropagation", "None"),
-        REFUSED("subPathExpr"),
+        FIELD("subPath",                STRING,     VolumeMount, sub_path,
+              CHECK(check_descending_path)),
+        FIELD("mountPropagation",       ENUM,       VolumeMount, mount_propagation,
+              ENUM_NAMES(mount_propagation_names)),
+        FIELD("subPathExpr",            STRING,     VolumeMount, sub_path_expr,
+              CHECK(check_descending_path)),
         REFUSED("bindMountOptions"),
 };
 static const Schema volume_mount_schema = SCHEMA(VolumeMount, volume_mount_fields);
@@ -71,7 +128,7 @@ static const Field container_fields[] = {
         FIELD("args",                   STRINGS,    Container, args),
         FIELD("workingDir",             STRING,     Container, working_dir),
         FIELD("ports",                  LIST,       Container, ports, .schema = &container_port_schema),
-        REFUSED("envFrom"),
+        FIELD("envFrom",                LIST,       Container, env_from, .schema = &env_from_schema),
         FIELD("env",                    LIST,       Container, env, .schema = &env_var_schema),
         FIELD("resources",              OBJECT,     Container, resources,
               .schema = &resource_requirements_schema),
@@ -85,8 +142,10 @@ static const Field container_fields[] = {
         REFUSED("readinessProbe"),
         REFUSED("startupProbe"),
         REFUSED("lifecycle"),
-        REFUSED_BUT("terminationMessagePath", "/dev/termination-log"),
-        REFUSED_BUT("terminationMessagePolicy", "File"),
+        FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
+              CHECK(check_mount_path)),
+        FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
+              ENUM_NAMES(termination_message_policy_names)),
         FIELD("imagePullPolicy",        ENUM,       Container, image_pull_policy,
               ENUM_NAMES(pull_policy_names)),
         FIELD("securityContext",        OBJECT,     Container, security_context,
@@ -113,6 +172,109 @@ static const Field empty_dir_fields[] = {
 };
 static const Schema empty_dir_schema = SCHEMA(EmptyDirVolumeSource, empty_dir_fields);
 
+static const Field key_to_path_fields[] = {
+        FIELD("key",                    STRING,     KeyToPath, key, REQUIRED, CHECK(check_data_key)),
+        FIELD("path",                   STRING,     KeyToPath, path, REQUIRED, CHECK(check_file_path)),
+        FIELD("mode",                   INT,        KeyToPath, mode, .min = 0, .max = 0777),
+};
+static const Schema key_to_path_schema = SCHEMA(KeyToPath, key_to_path_fields);
+
+static const Field secret_volume_fields[] = {
+        FIELD("secretName",             STRING,     ObjectVolumeSource, name, REQUIRED,
+              CHECK(check_dns_subdomain)),
+        FIELD("items",                  LIST,       ObjectVolumeSource, items,
+              .schema = &key_to_path_schema),
+        FIELD("defaultMode",            INT,        ObjectVolumeSource, default_mode,
+              .min = 0, .max = 0777),
+        FIELD("optional",               BOOL,       ObjectVolumeSource, optional),
+};
+static const Schema secret_volume_schema = {
+        .name = "SecretVolumeSource", .size = sizeof(ObjectVolumeSource),
+        .fields = secret_volume_fields, .n_fields = N_ELEMENTS(secret_volume_fields),
+};
+
+static const Field config_map_volume_fields[] = {
+        FIELD("name",                   STRING,     ObjectVolumeSource, name, REQUIRED,
+              CHECK(check_dns_subdomain)),
+        FIELD("items",                  LIST,       ObjectVolumeSource, items,
+              .schema = &key_to_path_schema),
+        FIELD("defaultMode",            INT,        ObjectVolumeSource, default_mode,
+              .min = 0, .max = 0777),
+        FIELD("optional",               BOOL,       ObjectVolumeSource, optional),
+};
+static const Schema config_map_volume_schema = {
+        .name = "ConfigMapVolumeSource", .size = sizeof(ObjectVolumeSource),
+        .fields = config_map_volume_fields, .n_fields = N_ELEMENTS(config_map_volume_fields),
+};
+
+static const Field downward_api_file_fields[] = {
+        FIELD("path",                   STRING,     DownwardAPIVolumeFile, path, REQUIRED,
+              CHECK(check_file_path)),
+        FIELD("fieldRef",               OPTIONAL,   DownwardAPIVolumeFile, field_ref,
+              .schema = &object_field_selector_schema),
+        FIELD("resourceFieldRef",       OPTIONAL,   DownwardAPIVolumeFile, resource_field_ref,
+              .schema = &resource_field_selector_schema),
+        FIELD("mode",                   INT,        DownwardAPIVolumeFile, mode, .min = 0, .max = 0777),
+};
+static const Schema downward_api_file_schema =
+        SCHEMA(DownwardAPIVolumeFile, downward_api_file_fields);
+
+static const Field downward_api_volume_fields[] = {
+        FIELD("items",                  LIST,       DownwardAPIVolumeSource, items,
+              .schema = &downward_api_file_schema),
+        FIELD("defaultMode",            INT,        DownwardAPIVolumeSource, default_mode,
+              .min = 0, .max = 0777),
+};
+static const Schema downward_api_volume_schema =
+        SCHEMA(DownwardAPIVolumeSource, downward_api_volume_fields);
+
+static const Field object_projection_fields[] = {
+        FIELD("name",                   STRING,     ObjectVolumeSource, name, REQUIRED,
+              CHECK(check_dns_subdomain)),
+        FIELD("items",                  LIST,       ObjectVolumeSource, items,
+              .schema = &key_to_path_schema),
+        FIELD("optional",               BOOL,       ObjectVolumeSource, optional),
+};
+static const Schema secret_projection_schema = {
+        .name = "SecretProjection", .size = sizeof(ObjectVolumeSource),
+        .fields = object_projection_fields, .n_fields = N_ELEMENTS(object_projection_fields),
+};
+static const Schema config_map_projection_schema = {
+        .name = "ConfigMapProjection", .size = sizeof(ObjectVolumeSource),
+        .fields = object_projection_fields, .n_fields = N_ELEMENTS(object_projection_fields),
+};
+
+static const Field downward_api_projection_fields[] = {
+        FIELD("items",                  LIST,       DownwardAPIVolumeSource, items,
+              .schema = &downward_api_file_schema),
+};
+static const Schema downward_api_projection_schema = {
+        .name = "DownwardAPIProjection", .size = sizeof(DownwardAPIVolumeSource),
+        .fields = downward_api_projection_fields,
+        .n_fields = N_ELEMENTS(downward_api_projection_fields),
+};
+
+static const Field volume_projection_fields[] = {
+        FIELD("secret",                 OPTIONAL,   VolumeProjection, secret,
+              .schema = &secret_projection_schema),
+        FIELD("downwardAPI",            OPTIONAL,   VolumeProjection, downward_api,
+              .schema = &downward_api_projection_schema),
+        FIELD("configMap",              OPTIONAL,   VolumeProjection, config_map,
+              .schema = &config_map_projection_schema),
+        REFUSED("serviceAccountToken"),
+        REFUSED("clusterTrustBundle"),
+        REFUSED("podCertificate"),
+};
+static const Schema volume_projection_schema = SCHEMA(VolumeProjection, volume_projection_fields);
+
+static const Field projected_volume_fields[] = {
+        FIELD("sources",                LIST,       ProjectedVolumeSource, sources,
+              .schema = &volume_projection_schema),
+        FIELD("defaultMode",            INT,        ProjectedVolumeSource, default_mode,
+              .min = 0, .max = 0777),
+};
+static const Schema projected_volume_schema = SCHEMA(ProjectedVolumeSource, projected_volume_fields);
+
 static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
@@ -120,7 +282,7 @@ static const Field volume_fields[] = {
         REFUSED("gcePersistentDisk"),
         REFUSED("awsElasticBlockStore"),
         REFUSED("gitRepo"),
-        REFUSED("secret"),
+        FIELD("secret",                 OPTIONAL,   Volume, secret, .schema = &secret_volume_schema),
         REFUSED("nfs"),
         REFUSED("iscsi"),
         REFUSED("glusterfs"),
@@ -130,15 +292,18 @@ static const Field volume_fields[] = {
         REFUSED("cinder"),
         REFUSED("cephfs"),
         REFUSED("flocker"),
-        REFUSED("downwardAPI"),
+        FIELD("downwardAPI",            OPTIONAL,   Volume, downward_api,
+              .schema = &downward_api_volume_schema),
         REFUSED("fc"),
         REFUSED("azureFile"),
-        REFUSED("configMap"),
+        FIELD("configMap",              OPTIONAL,   Volume, config_map,
+              .schema = &config_map_volume_schema),
         REFUSED("vsphereVolume"),
         REFUSED("quobyte"),
         REFUSED("azureDisk"),
         REFUSED("photonPersistentDisk"),
-        REFUSED("projected"),
+        FIELD("projected",              OPTIONAL,   Volume, projected,
+              .schema = &projected_volume_schema),
         REFUSED("portworxVolume"),
         REFUSED("scaleIO"),
         REFUSED("storageos"),

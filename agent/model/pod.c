@@ -39,6 +39,23 @@ const char *const protocol_names[N_PROTOCOLS] = {
         [PROTOCOL_SCTP] = "SCTP",
 };
 
+const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
+        [MOUNT_PROPAGATION_NONE] = "None",
+        [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = "HostToContainer",
+        [MOUNT_PROPAGATION_BIDIRECTIONAL] = "Bidirectional",
+};
+
+const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY] = {
+        [RECURSIVE_READ_ONLY_DISABLED] = "Disabled",
+        [RECURSIVE_READ_ONLY_IF_POSSIBLE] = "IfPossible",
+        [RECURSIVE_READ_ONLY_ENABLED] = "Enabled",
+};
+
+const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES] = {
+        [TERMINATION_MESSAGE_FILE] = "File",
+        [TERMINATION_MESSAGE_FALLBACK_TO_LOGS] = "FallbackToLogsOnError",
+};
+
 const char *const qos_class_names[N_QOS_CLASSES] = {
         [QOS_GUARANTEED] = "Guaranteed",
         [QOS_BURSTABLE] = "Burstable",
@@ -96,6 +113,17 @@ const Container *pod_find_container(const Pod *pod, const char *name) {
                 if (streq(pod->spec.containers.items[i].name, name))
                         return &pod->spec.containers.items[i];
         return NULL;
+}
+
+const Volume *pod_find_volume(const PodSpec *spec, const char *name) {
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                if (streq(spec->volumes.items[i].name, name))
+                        return &spec->volumes.items[i];
+        return NULL;
+}
+
+bool volume_is_data(const Volume *volume) {
+        return volume->config_map || volume->secret || volume->downward_api || volume->projected;
 }
 
 /* For the QoS class, a quantity of zero is none. */

@@ -70,17 +70,85 @@ typedef enum Protocol {
         N_PROTOCOLS,
 } Protocol;
 
+typedef enum MountPropagation {
+        MOUNT_PROPAGATION_UNSET,
+        MOUNT_PROPAGATION_NONE,
+        MOUNT_PROPAGATION_HOST_TO_CONTAINER,
+        MOUNT_PROPAGATION_BIDIRECTIONAL,
+        N_MOUNT_PROPAGATIONS,
+} MountPropagation;
+
+typedef enum RecursiveReadOnly {
+        RECURSIVE_READ_ONLY_UNSET,
+        RECURSIVE_READ_ONLY_DISABLED,
+        RECURSIVE_READ_ONLY_IF_POSSIBLE,
+        RECURSIVE_READ_ONLY_ENABLED,
+        N_RECURSIVE_READ_ONLY,
+} RecursiveReadOnly;
+
+typedef enum TerminationMessagePolicy {
+        TERMINATION_MESSAGE_UNSET,
+        TERMINATION_MESSAGE_FILE,
+        TERMINATION_MESSAGE_FALLBACK_TO_LOGS,
+        N_TERMINATION_MESSAGE_POLICIES,
+} TerminationMessagePolicy;
+
 /* What each value is called in the API; index 0 is NULL. */
 extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
 extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
 extern const char *const medium_names[N_MEDIA];
 extern const char *const protocol_names[N_PROTOCOLS];
+extern const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS];
+extern const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY];
+extern const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES];
+
+/* A field of the pod: "metadata.name", "metadata.labels['app']", "status.hostIP". */
+typedef struct ObjectFieldSelector {
+        char *api_version; /* "v1" or NULL */
+        char *field_path;
+} ObjectFieldSelector;
+
+/* A resource of one of the pod's containers: "limits.memory". */
+typedef struct ResourceFieldSelector {
+        char *container_name; /* NULL: the one that asks */
+        char *resource;
+        Quantity divisor; /* unset or 0: 1 */
+} ResourceFieldSelector;
+
+/* One key of a ConfigMap or Secret in the pod's namespace. */
+typedef struct KeySelector {
+        char *name;
+        char *key;
+        bool optional;
+} KeySelector;
+
+/* Exactly one is not NULL. */
+typedef struct EnvVarSource {
+        ObjectFieldSelector *field_ref;
+        ResourceFieldSelector *resource_field_ref;
+        KeySelector *config_map_key_ref;
+        KeySelector *secret_key_ref;
+} EnvVarSource;
 
 typedef struct EnvVar {
         char *name;
         char *value; /* NULL: "" */
+        EnvVarSource *value_from;
 } EnvVar;
+
+/* All keys of a ConfigMap or Secret. */
+typedef struct EnvSource {
+        char *name;
+        bool optional;
+} EnvSource;
+
+/* Exactly one source is not NULL. */
+typedef struct EnvFromSource {
+        char *prefix;
+        EnvSource *config_map_ref;
+        EnvSource *secret_ref;
+} EnvFromSource;
 
 typedef struct ContainerPort {
         char *name;
@@ -92,8 +160,12 @@ typedef struct ContainerPort {
 
 typedef struct VolumeMount {
         char *name;
-        char *mount_path;
         bool read_only;
+        RecursiveReadOnly recursive_read_only;
+        char *mount_path;
+        char *sub_path;
+        MountPropagation mount_propagation;
+        char *sub_path_expr; /* $(NAME) in it is replaced */
 } VolumeMount;
 
 typedef struct ResourceList {
@@ -114,9 +186,12 @@ typedef struct Container {
         char **args;
         char *working_dir;
         LIST_OF(ContainerPort) ports;
+        LIST_OF(EnvFromSource) env_from;
         LIST_OF(EnvVar) env;
         ResourceRequirements resources;
         LIST_OF(VolumeMount) volume_mounts;
+        char *termination_message_path; /* never NULL after defaulting */
+        TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
 } Container;
 
@@ -130,11 +205,56 @@ typedef struct EmptyDirVolumeSource {
         Quantity size_limit;
 } EmptyDirVolumeSource;
 
+/* A key of an object and the file that its value becomes. */
+typedef struct KeyToPath {
+        char *key;
+        char *path;       /* relative, may have directories */
+        OptionalInt mode; /* unset: the volume's */
+} KeyToPath;
+
+/* A ConfigMap or a Secret as files; alone or as a source of a projected volume, where it has no
+ * mode of its own. Without items: every key. */
+typedef struct ObjectVolumeSource {
+        char *name;
+        LIST_OF(KeyToPath) items;
+        OptionalInt default_mode;
+        bool optional;
+} ObjectVolumeSource;
+
+/* Exactly one reference is not NULL. */
+typedef struct DownwardAPIVolumeFile {
+        char *path;
+        ObjectFieldSelector *field_ref;
+        ResourceFieldSelector *resource_field_ref;
+        OptionalInt mode;
+} DownwardAPIVolumeFile;
+
+typedef struct DownwardAPIVolumeSource {
+        LIST_OF(DownwardAPIVolumeFile) items;
+        OptionalInt default_mode; /* a volume's; a projection has none */
+} DownwardAPIVolumeSource;
+
+/* Exactly one source is not NULL. */
+typedef struct VolumeProjection {
+        ObjectVolumeSource *secret;
+        DownwardAPIVolumeSource *downward_api;
+        ObjectVolumeSource *config_map;
+} VolumeProjection;
+
+typedef struct ProjectedVolumeSource {
+        LIST_OF(VolumeProjection) sources;
+        OptionalInt default_mode;
+} ProjectedVolumeSource;
+
 /* Exactly one source is not NULL. */
 typedef struct Volume {
         char *name;
         HostPathVolumeSource *host_path;
         EmptyDirVolumeSource *empty_dir;
+        ObjectVolumeSource *secret;
+        DownwardAPIVolumeSource *downward_api;
+        ObjectVolumeSource *config_map;
+        ProjectedVolumeSource *projected;
 } Volume;
 
 typedef struct PodSpec {
@@ -179,6 +299,12 @@ int64_t system_priority(const char *class_name);
 
 /* The container of that name, or NULL. */
 const Container *pod_find_container(const Pod *pod, const char *name);
+
+/* The volume of that name, or NULL. */
+const Volume *pod_find_volume(const PodSpec *spec, const char *name);
+
+/* True where its files are written by us, and nobody in a container may write them. */
+bool volume_is_data(const Volume *volume);
 
 typedef enum QosClass {
         QOS_GUARANTEED,

@@ -45,6 +45,7 @@ typedef struct Field {
         const char *accepts; /* FIELD_REFUSED: the one value that changes nothing, as "false"; NULL:
                               * none. Empty values ({}, [], null) are always accepted. */
         bool is_required;
+        bool is_secret; /* no sentence may show its value */
 } Field;
 
 struct Schema {

@@ -71,9 +71,11 @@ int hostpath_open(const char *path, const char *type_name, Error *reterr) {
         return TAKE_FD(fd);
 }
 
-/* One step down. 'name' is no "." and no "..". */
+/* One step down. 'name' is no "." and no "..". What is made gets the mode whatever the umask says;
+ * by chmod() that could hit what somebody put in its place. */
 static int step(int dir_fd, const char *name, bool directory, mode_t mode) {
         cleanup_close int made = -EBADF;
+        mode_t mask = umask(0);
         int fd;
 
         if (directory)
@@ -81,6 +83,7 @@ static int step(int dir_fd, const char *name, bool directory, mode_t mode) {
         else
                 made = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                               mode);
+        (void) umask(mask);
         fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC | (directory ? O_DIRECTORY : 0));
         return fd < 0 ? -errno : fd;
 }
@@ -114,7 +117,7 @@ int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
 static int open_below(int root_fd, const char *path) {
         struct open_how how = {
                 .flags = O_PATH | O_CLOEXEC,
-                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS,
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
         };
         long fd;
 

@@ -14,8 +14,9 @@
  * a directory, as containerd has it. A descriptor or -errno. */
 int hostpath_open(const char *path, const char *type, Error *reterr);
 
-/* Opens (O_PATH) 'path', which begins with 'root', without following any link below it. What is
- * missing is made as directories with the mode of the root, as the kubelet does for subPath. A
+/* Opens (O_PATH) 'path', which begins with 'root', following no link that leads out of it: the keys
+ * of a ConfigMap are links within their volume. What is missing is made as directories with the
+ * mode of the root, as the kubelet does for subPath, and on that way no link is followed at all. A
  * descriptor or -errno. */
 int beneath_open(const char *path, const char *root, Error *reterr);
 

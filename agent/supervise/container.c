@@ -59,6 +59,7 @@ struct ContainerLife {
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* of the crash back-off */
         uint64_t image_delay_usec; /* of the image back-off */
+        bool waits_for_reference;  /* for an object that its variables name */
         char *waiting_reason;      /* overrides the state's */
         char *waiting_message;
         ContainerState ended;      /* the present attempt, once it ended */
@@ -140,6 +141,8 @@ static void enter_creating(ContainerLife *c) {
                      r == -CONTAINER_CONFIG_ERROR ? "CreateContainerConfigError"
                                                   : "CreateContainerError",
                      error_message(&error, r));
+        /* What it refers to may come with a manifest. */
+        c->waits_for_reference = r == -CONTAINER_CONFIG_ERROR && c->state == LIFE_BACK_OFF;
 }
 
 /* Removes what earlier attempts left; with 'and_present' the present one has ended too. */
@@ -244,8 +247,10 @@ static void set_state(ContainerLife *c, LifeState state) {
                 c->driver->leave_turn(c->userdata);
         if (states[old].uses_retry && !states[state].uses_retry)
                 c->driver->disarm_retry(c->userdata);
+        /* Who looks again for what was missing says so until it is found. */
         if (state != LIFE_BACK_OFF && state != LIFE_PULLING)
                 set_waiting(c, NULL, NULL);
+        c->waits_for_reference = false;
         c->state = state;
         log_debug("'%s': %s -> %s", c->description, states[old].name, states[state].name);
         c->driver->changed(c->userdata);
@@ -305,6 +310,11 @@ void container_stop(ContainerLife *c) {
 
 void container_retry_now(ContainerLife *c, bool sandbox_is_ready) {
         if (container_waits_for_image(c))
+                container_on_retry(c, sandbox_is_ready);
+}
+
+void container_retry_references(ContainerLife *c, bool sandbox_is_ready) {
+        if (c->state == LIFE_BACK_OFF && c->waits_for_reference)
                 container_on_retry(c, sandbox_is_ready);
 }
 
@@ -424,7 +434,7 @@ void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit
                 return;
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
-        record_end(c, end, reason, NULL);
+        record_end(c, end, reason, end->message);
         decide_after_end(c, end, EVENT_RESTART);
 }
 
@@ -480,7 +490,7 @@ void container_adopt_creating(ContainerLife *c) {
 }
 
 void container_adopt_last(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
-        record_end(c, end, exit_reason(end->exit_code, end->oom_killed), NULL);
+        record_end(c, end, exit_reason(end->exit_code, end->oom_killed), end->message);
         container_state_done(&c->ended_last);
         c->ended_last = c->ended;
         c->ended = (ContainerState){ 0 };

@@ -27,7 +27,7 @@ typedef struct ContainerDriver {
         void (*ask_turn)(void *userdata);   /* → container_on_turn */
         void (*leave_turn)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
-                   Error *reterr);                              /* → container_on_started / … */
+                   Error *reterr); /* → container_on_started / …; -CONTAINER_CONFIG_ERROR */
         void (*stop)(void *userdata, unsigned attempt);         /* → container_on_exited */
         void (*remove)(void *userdata, unsigned attempt);       /* its remains, in its own time */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_on_retry */
@@ -42,6 +42,7 @@ typedef struct ContainerExit {
         bool is_unknown;     /* nobody saw it: reported as such, and a failure */
         uint64_t started_at; /* realtime, microseconds */
         uint64_t finished_at;
+        const char *message; /* its last words, or NULL; copied */
 } ContainerExit;
 
 int container_new(const char *pod_description, const Container *spec, RestartPolicy policy,
@@ -56,6 +57,9 @@ void container_stop(ContainerLife *container);  /* for good */
 
 /* No need to sit out a wait for an image. */
 void container_retry_now(ContainerLife *container, bool sandbox_is_ready);
+
+/* What its variables refer to may be there now: whoever waits for that tries again. */
+void container_retry_references(ContainerLife *container, bool sandbox_is_ready);
 
 /* News. Those about another attempt than the present one are ignored. */
 void container_on_image_ready(ContainerLife *container);

@@ -214,6 +214,15 @@ void pod_container_remove(PodContainer *c, unsigned attempt) {
         (void) sandbox_delete(pod->sandbox, bundle.id, remains, N_ELEMENTS(remains));
 }
 
+void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end) {
+        cleanup_free char *message = bundle_termination_message(
+                c->pod->context->bundle, c->pod->pod, c->spec, attempt, end->exit_code != 0);
+        ContainerExit with_message = *end;
+
+        with_message.message = message;
+        container_on_exited(c->life, attempt, &with_message);
+}
+
 static void remove_attempt(void *userdata, unsigned attempt) {
         pod_container_remove(userdata, attempt);
 }

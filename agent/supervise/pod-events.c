@@ -78,7 +78,7 @@ static void tell_latest(PodContainer *c) {
         if (latest->type != SANDBOX_EXITED)
                 return;
         log_ended(c, latest->attempt);
-        container_on_exited(c->life, latest->attempt, &latest->exit);
+        pod_container_on_exited(c, latest->attempt, &latest->exit);
 }
 
 /* Found by a new agent: the machine is brought to where the container is. */
@@ -138,6 +138,8 @@ static void on_synced(PodLife *life, bool is_ready) {
         bool is_found = life->phase == PHASE_SYNCING;
 
         life->must_clean = false;
+        /* They may have changed while nobody looked. */
+        pod_life_update_volumes(life);
         for (size_t i = 0; i < life->n_containers; i++)
                 take_up(&life->containers[i], is_found);
         if (is_ready || !life->is_wanted)
@@ -163,7 +165,7 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                                           strna(event->message));
         } else if (event->type == SANDBOX_EXITED) {
                 log_ended(c, event->attempt);
-                container_on_exited(c->life, event->attempt, &end);
+                pod_container_on_exited(c, event->attempt, &end);
         }
 }
 

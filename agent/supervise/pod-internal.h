@@ -65,6 +65,7 @@ struct PodLife {
         sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
+        char *stale;   /* why a volume is not what it should be, as it was logged */
         char *trouble; /* why the sandbox is not ready, for a person */
         PodContainer *containers;
         size_t n_containers;
@@ -78,6 +79,8 @@ extern const ContainerDriver pod_container_driver;
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
+/* Volumes that are made of objects and of the pod's own fields. */
+void pod_life_update_volumes(PodLife *life);
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
 
@@ -107,6 +110,9 @@ enum {
 };
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
+
+/* The end of an attempt, with its last words. */
+void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end);
 
 /* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);

@@ -164,6 +164,7 @@ PodLife *pod_life_free(PodLife *life) {
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->timer);
         sd_event_source_disable_unref(life->end_timer);
+        free(life->stale);
         free(life->trouble);
         free(life->description);
         pod_free(life->pod);
@@ -242,6 +243,7 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         schema_done(&object_meta_schema, mine);
         *mine = copy;
         pod_life_mark(life);
+        pod_life_update_volumes(life);
         return 1;
 }
 

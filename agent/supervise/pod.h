@@ -56,6 +56,10 @@ void pod_step(PodLife *life);
 /* Containers that wait for an image look again at once. */
 void pod_life_images_changed(PodLife *life);
 
+/* ConfigMaps, Secrets or the pod's labels may be others: volumes follow, and what waits for one
+ * looks again at once. */
+void pod_life_objects_changed(PodLife *life);
+
 /* True when nothing is left of a pod that is not wanted. */
 bool pod_life_is_gone(const PodLife *life);
 

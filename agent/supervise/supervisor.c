@@ -327,6 +327,12 @@ void supervisor_sweep(Supervisor *s) {
         s->has_swept_orphans = true;
 }
 
+void supervisor_objects_changed(Supervisor *s) {
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life)
+                        pod_life_objects_changed(slot->life);
+}
+
 void supervisor_images_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following)
                 if (slot->life)

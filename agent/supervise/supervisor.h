@@ -54,6 +54,9 @@ void supervisor_begin(Supervisor *supervisor);
 int supervisor_want(Supervisor *supervisor, const char *file, const Pod *pod, Error *reterr);
 void supervisor_sweep(Supervisor *supervisor);
 
+/* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
+void supervisor_objects_changed(Supervisor *supervisor);
+
 /* Images that were missing may be there now. */
 void supervisor_images_changed(Supervisor *supervisor);
 

@@ -67,7 +67,7 @@ class Layers(Lint):
         self.expect(layers.check(self.root), "is not there")
 
     def test_a_library_is_seen_where_it_is_named_only(self):
-        self.put("agent/fetch/a.c", "#include <archive.h>\n")
+        self.put("agent/fetch/layer.c", "#include <archive.h>\n")
         self.assertEqual(layers.check(self.root), [])
         self.put("agent/model/a.c", "#include <archive.h>\n")
         self.expect(layers.check(self.root), "<archive.h> is not for this file")

@@ -4,7 +4,10 @@ tried again."""
 
 import os
 import shutil
+import subprocess
 
+import harness
+import pytest
 import specs
 import world
 
@@ -39,6 +42,16 @@ def test_an_archive_that_appears_later_is_used(make_node, archive):
     node.preload(archive)
     node.wait_running("early")
     assert node.status("early")["restartCount"] == 0
+
+
+@pytest.mark.parametrize("form,how", [(form, how) for form in ("docker", "oci") for how in ("none", "gzip", "zstd")])
+def test_an_archive_of_any_form_is_used(make_node, tmp_path, form, how):
+    path = str(tmp_path / "image.tar")
+    subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), specs.IMAGE, path, "--format", form,
+                    "--compress", how], check=True)
+    node = make_node(archive=path)
+    node.launch(specs.pod("web"))
+    assert node.status("web")["imageID"].startswith("sha256:") or "@sha256:" in node.status("web")["imageID"]
 
 
 def test_one_pod_s_missing_image_holds_up_no_other(node):

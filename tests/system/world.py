@@ -4,6 +4,7 @@
 import os
 import re
 import signal
+import subprocess
 import time
 
 CGROUP = "/sys/fs/cgroup"
@@ -153,3 +154,7 @@ def mount_at(pid, path):
     """What lies on top at the path, or None."""
     found = [mount for mount in mounts(pid) if mount["at"] == path]
     return found[-1] if found else None
+
+
+def run(*command):
+    subprocess.run(command, check=True)

@@ -85,26 +85,37 @@ TEST(references_to_variables_are_expanded_as_kubernetes_does)
         }
 }
 
-TEST(the_containers_variables_replace_the_images_and_see_those_before_them)
+static const BundleConfig no_objects = { .run_dir = "/r" };
+
+TEST(variables_see_those_before_them_and_not_the_images)
 {
-        char *image_env[] = { (char[]){ "PATH=/bin" }, (char[]){ "A=image" }, NULL };
         EnvVar variables[] = {
-                { (char[]){ "A" }, (char[]){ "pod" } },
-                { (char[]){ "B" }, (char[]){ "$(A)-$(LATER)" } },
-                { (char[]){ "LATER" }, NULL },
+                { .name = (char[]){ "A" }, .value = (char[]){ "pod" } },
+                { .name = (char[]){ "B" }, .value = (char[]){ "$(A)-$(LATER)-$(PATH)" } },
+                { .name = (char[]){ "LATER" } },
+                { .name = (char[]){ "A" }, .value = (char[]){ "$(A)!" } },
         };
         Container container = { .env = { variables, N_ELEMENTS(variables) } };
+        cleanup_strv char **env = NULL;
+        cleanup_free char *text = NULL;
+
+        EXPECT_EQ(container_variables(&no_objects, &(Pod){ 0 }, &container, &env, NULL), 0);
+        text = words(env);
+        EXPECT_STREQ(text, "A=pod!|B=pod-$(LATER)-$(PATH)|LATER=");
+}
+
+TEST(the_containers_variables_replace_the_images)
+{
+        char *image_env[] = { (char[]){ "PATH=/bin" }, (char[]){ "A=image" }, NULL };
+        char *variables[] = { (char[]){ "A=pod" }, (char[]){ "B=a=b" }, NULL };
         cleanup_strv char **env = NULL, **bare = NULL;
         cleanup_free char *text = NULL, *bare_text = NULL;
 
-        EXPECT_EQ(container_environment(&(Pod){ 0 }, &container, &(Image){ .env = image_env }, "h",
-                                        &env),
-                  0);
+        EXPECT_EQ(container_environment(&(Image){ .env = image_env }, "h", variables, &env), 0);
         text = words(env);
-        EXPECT_STREQ(text, "PATH=/bin|A=pod|HOSTNAME=h|B=pod-$(LATER)|LATER=");
+        EXPECT_STREQ(text, "PATH=/bin|A=pod|HOSTNAME=h|B=a=b");
 
-        EXPECT_EQ(container_environment(&(Pod){ 0 }, &(Container){ 0 }, &(Image){ 0 }, "h", &bare),
-                  0);
+        EXPECT_EQ(container_environment(&(Image){ 0 }, "h", NULL, &bare), 0);
         bare_text = words(bare);
         EXPECT_STREQ(
                 bare_text,

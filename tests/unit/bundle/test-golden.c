@@ -16,6 +16,18 @@
 static const char manifests[] = SOURCE_DIR "/manifests";
 static const char golden[] = SOURCE_DIR "/tests/unit/bundle/golden";
 
+/* The objects of the example that is looked at. */
+static const ManifestObjects *shown;
+
+static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
+                                     void *userdata) {
+        for (size_t i = 0; shown && i < shown->data.n; i++)
+                if (shown->data.items[i]->kind == kind &&
+                    streq(shown->data.items[i]->metadata.name, name))
+                        return shown->data.items[i];
+        return NULL;
+}
+
 static const BundleConfig config = {
         .run_dir = "/run/mainstay",
         .state_dir = "/var/lib/mainstay",
@@ -25,6 +37,9 @@ static const BundleConfig config = {
         .memory_capacity = INT64_C(8) << 30,
         .pids_limit = -1,
         .oom_score_adj_min = -1000,
+        .cpu_capacity_milli = 4000,
+        .host_ip = "10.0.0.1",
+        .objects.find = find_object,
 };
 
 static char *image_layers[] = { (char[]){ "/layers/top" }, (char[]){ "/layers/base" }, NULL };
@@ -89,6 +104,7 @@ static char *translate(const char *file) {
         r = manifest_parse(file, data, length, "node1", &objects, &error);
         if (r < 0)
                 test_fail(__FILE__, __LINE__, file, "%s", error_message(&error, r));
+        shown = &objects;
         for (size_t i = 0; i < objects.pods.n; i++) {
                 const Pod *pod = objects.pods.items[i];
                 cleanup_free char *fstab = pod_fstab(&config, pod);
@@ -98,6 +114,7 @@ static char *translate(const char *file) {
                         for (int version = 1; version <= 2; version++)
                                 put_container(out, pod, &pod->spec.containers.items[c], version);
         }
+        shown = NULL;
         fclose(out);
         return text;
 }
@@ -157,7 +174,7 @@ TEST(blanks_in_a_host_path_are_escaped_as_fstab_wants_them)
         EXPECT_STREQ(
                 fstab,
                 "shm /run/mainstay/pods/u/shm tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n"
-                "/a\\040b\\011c\\134\\043d /run/mainstay/pods/u/volumes/v none "
+                "/a\\040b\\011c\\134#d /run/mainstay/pods/u/volumes/v none "
                 "rbind,x-mainstay.volume=v,x-mainstay.hostpath=Directory 0 0\n"
                 "m /run/mainstay/pods/u/volumes/m tmpfs "
                 "mode=0777,x-mainstay.volume=m,size=1048576 0 0\n");

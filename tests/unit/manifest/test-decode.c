@@ -167,8 +167,8 @@ TEST(environments_are_checked)
                   "web.yaml:6:38: spec.containers[0].env[0].name: must be printable ASCII without "
                   "'=', not 'A=B'" },
                 { "{name: c, image: i, env: [{name: A, valueFrom: {fieldRef: {fieldPath: x}}}]}",
-                  "web.yaml:6:41: spec.containers[0].env[0].valueFrom: is known to Kubernetes but "
-                  "not supported here yet" },
+                  "web.yaml:6:75: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no "
+                  "field that a variable can refer to: 'x'" },
                 { "{name: c, image: i, env: {A: b}}",
                   "web.yaml:6:30: spec.containers[0].env: must be a list, not a mapping" },
         };
@@ -284,8 +284,9 @@ TEST(mounts_are_checked)
                   "false, not the string 'true'; remove the quotes" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, readOnly: yes}]}",
                   "" },
-                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, subPath: x}]}",
-                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].subPath: is known to "
+                { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, bindMountOptions: "
+                  "[x]}]}",
+                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].bindMountOptions: is known to "
                   "Kubernetes but not supported here yet" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, mountPropagation: "
                   "None}]}",
@@ -438,8 +439,8 @@ TEST(volumes_are_checked)
                   "medium Memory here yet" },
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
-                { "volumes: [{name: v, configMap: {name: x}}]",
-                  "web.yaml:6:23: spec.volumes[0].configMap: is known to Kubernetes but not "
+                { "volumes: [{name: v, nfs: {path: /x}}]",
+                  "web.yaml:6:23: spec.volumes[0].nfs: is known to Kubernetes but not "
                   "supported here yet" },
                 { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
                                                         "a source, such as hostPath or emptyDir" },

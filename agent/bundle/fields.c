@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/fields.h"
+
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+
+/* As Go's %q, for what manifests hold: quotes, backslashes and control characters are escaped. */
+static void put_quoted(FILE *out, const char *text) {
+        static const char escaped[] = "\a\b\f\n\r\t\v\\\"", names[] = "abfnrtv\\\"";
+
+        (void) fputc('"', out);
+        for (; *text; text++) {
+                const char *found = strchr(escaped, *text);
+
+                if (found)
+                        (void) fprintf(out, "\\%c", names[found - escaped]);
+                else if ((unsigned char) *text < ' ' || *text == 0x7f)
+                        (void) fprintf(out, "\\x%02x", (unsigned) (unsigned char) *text);
+                else
+                        (void) fputc(*text, out);
+        }
+        (void) fputc('"', out);
+}
+
+/* key="value", a line each, without an end of line at the end. */
+static char *format_map(const StringMap *map) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (size_t i = 0; i < map->n; i++) {
+                (void) fprintf(out, "%s%s=", i > 0 ? "\n" : "", map->items[i].key);
+                put_quoted(out, strna(map->items[i].value));
+        }
+        if (fclose(out) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+/* All of a map, or "['key']" of it. */
+static char *map_value(const StringMap *map, const char *subscript) {
+        cleanup_free char *key = NULL;
+
+        if (!*subscript)
+                return format_map(map);
+        key = strndup(subscript + 2, strlen(subscript) - 4);
+        return key ? strdup(strna(string_map_get(map, key))) : NULL;
+}
+
+/* In the host's network a pod has the node's address. */
+static const char *pod_ip(const BundleConfig *config, const Pod *pod) {
+        return pod->spec.host_network ? strna(config->host_ip) : "";
+}
+
+char *field_value(const BundleConfig *config, const Pod *pod, const char *path) {
+        static const char labels[] = "metadata.labels", annotations[] = "metadata.annotations";
+        const ObjectMeta *metadata = &pod->metadata;
+        const struct {
+                const char *path;
+                const char *value;
+        } fields[] = {
+                { "metadata.name", metadata->name },
+                { "metadata.namespace", metadata->namespace },
+                { "metadata.uid", metadata->uid },
+                { "spec.nodeName", pod->spec.node_name },
+                { "spec.serviceAccountName", "" }, /* a file pod has none */
+                { "status.hostIP", config->host_ip },
+                { "status.hostIPs", config->host_ip },
+                { "status.podIP", pod_ip(config, pod) },
+                { "status.podIPs", pod_ip(config, pod) },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(fields); i++)
+                if (streq(path, fields[i].path))
+                        return strdup(strna(fields[i].value));
+        if (strncmp(path, labels, strlen(labels)) == 0)
+                return map_value(&metadata->labels, path + strlen(labels));
+        return map_value(&metadata->annotations, path + strlen(annotations));
+}
+
+static const Quantity *find_quantity(const Container *container, const char *resource) {
+        const ResourceRequirements *resources = &container->resources;
+
+        if (streq(resource, "limits.cpu"))
+                return &resources->limits.cpu;
+        if (streq(resource, "limits.memory"))
+                return &resources->limits.memory;
+        return streq(resource, "requests.cpu") ? &resources->requests.cpu
+                                               : &resources->requests.memory;
+}
+
+static int64_t divide_up(int64_t value, int64_t divisor) {
+        return value / divisor + (value % divisor > 0);
+}
+
+char *resource_value(const BundleConfig *config, const Pod *pod, const Container *asking,
+                     const ResourceFieldSelector *selector) {
+        bool is_cpu = strstr(selector->resource, ".cpu") != NULL;
+        bool is_limit = strncmp(selector->resource, "limits.", strlen("limits.")) == 0;
+        const Container *container = selector->container_name
+                                             ? pod_find_container(pod, selector->container_name)
+                                             : asking;
+        const Quantity *quantity = find_quantity(container, selector->resource);
+        int64_t value = is_cpu ? quantity->milli : quantity->value;
+        int64_t divisor = is_cpu ? selector->divisor.milli : selector->divisor.value;
+        char *text;
+
+        if (is_limit && value == 0)
+                value = is_cpu ? config->cpu_capacity_milli : config->memory_capacity;
+        if (divisor == 0)
+                divisor = is_cpu ? 1000 : 1;
+        return asprintf(&text, "%" PRId64, divide_up(value, divisor)) < 0 ? NULL : text;
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/mounts.h"
+
+#include "agent/bundle/fstab.h"
+#include "agent/bundle/paths.h"
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+void mount_list_done(MountList *list) {
+        for (size_t i = 0; i < list->n; i++) {
+                free(list->items[i].destination);
+                free(list->items[i].source);
+        }
+        free(list->items);
+        *list = (MountList){ 0 };
+}
+
+static const char *mount_options(const Volume *volume, const VolumeMount *mount) {
+        static const char *const options[N_MOUNT_PROPAGATIONS][3] = {
+                [MOUNT_PROPAGATION_UNSET] = { "rbind,rprivate,rw", "rbind,rprivate,ro",
+                                              "rbind,rprivate,rro" },
+                [MOUNT_PROPAGATION_NONE] = { "rbind,rprivate,rw", "rbind,rprivate,ro",
+                                             "rbind,rprivate,rro" },
+                [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = { "rbind,rslave,rw", "rbind,rslave,ro",
+                                                          "rbind,rslave,rro" },
+                [MOUNT_PROPAGATION_BIDIRECTIONAL] = { "rbind,rshared,rw", "rbind,rshared,ro",
+                                                      "rbind,rshared,rro" },
+        };
+        /* What we write into a volume nobody else does. */
+        size_t kind = mount->read_only || volume_is_data(volume);
+
+        /* Every kernel that we run on can: the shim's own mounts need as much. */
+        if (kind > 0 && mount->recursive_read_only > RECURSIVE_READ_ONLY_DISABLED)
+                kind = 2;
+        return options[mount->mount_propagation][kind];
+}
+
+const char *rootfs_propagation(const Container *container) {
+        MountPropagation most = MOUNT_PROPAGATION_UNSET;
+
+        for (size_t i = 0; i < container->volume_mounts.n; i++)
+                most = MAX(most, container->volume_mounts.items[i].mount_propagation);
+        if (most == MOUNT_PROPAGATION_BIDIRECTIONAL)
+                return "rshared";
+        return most == MOUNT_PROPAGATION_HOST_TO_CONTAINER ? "rslave" : NULL;
+}
+
+static bool has_sub_path(const VolumeMount *mount) {
+        return mount->sub_path || mount->sub_path_expr;
+}
+
+/* <bundle>/subpaths/<number of the mount> */
+static char *sub_path_target(const RuntimeSpecInput *input, size_t i) {
+        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
+                                                         input->container->name, input->attempt);
+        char *path;
+
+        if (!bundle || asprintf(&path, "%s/subpaths/%zu", bundle, i) < 0)
+                return NULL;
+        return path;
+}
+
+char *termination_log_path(const BundleConfig *config, const char *uid, const char *container,
+                           unsigned attempt) {
+        cleanup_free char *directory = container_state_dir(config, uid, container, attempt);
+
+        return directory ? path_join(directory, "termination-log") : NULL;
+}
+
+/* A relative path is below the root, as in Kubernetes. */
+static char *absolute(const char *path) {
+        char *result;
+
+        return asprintf(&result, "%s%s", path[0] == '/' ? "" : "/", path) < 0 ? NULL : result;
+}
+
+/* Takes both strings. */
+static int append(MountList *list, char *destination, char *source, const char *options) {
+        MountEntry *entry = &list->items[list->n++];
+
+        *entry = (MountEntry){ destination, source, options };
+        return destination && source ? 0 : -ENOMEM;
+}
+
+static int append_volumes(const RuntimeSpecInput *input, MountList *list) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++) {
+                const VolumeMount *mount = &input->container->volume_mounts.items[i];
+                const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
+
+                if (!volume)
+                        continue; /* validated by manifest/ */
+                r = append(list, absolute(mount->mount_path),
+                           has_sub_path(mount)
+                                   ? sub_path_target(input, i)
+                                   : volume_path(input->config, input->pod->metadata.uid, volume),
+                           mount_options(volume, mount));
+        }
+        return r;
+}
+
+static size_t depth(const char *path) {
+        size_t n = 0;
+
+        for (; *path; path++)
+                n += *path == '/' && path[1] && path[1] != '/';
+        return n;
+}
+
+/* Stable: what lies as deep stays in its order. */
+static void sort_by_depth(MountList *list) {
+        for (size_t i = 1; i < list->n; i++)
+                for (size_t j = i; j > 0 && depth(list->items[j - 1].destination) >
+                                                    depth(list->items[j].destination);
+                     j--) {
+                        MountEntry entry = list->items[j];
+
+                        list->items[j] = list->items[j - 1];
+                        list->items[j - 1] = entry;
+                }
+}
+
+int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
+        const Container *container = input->container;
+        cleanup_with(mount_list_done) MountList list = { 0 };
+        int r;
+
+        list.items = calloc(container->volume_mounts.n + 1, sizeof(*list.items));
+        if (!list.items)
+                return -ENOMEM;
+        r = append_volumes(input, &list);
+        if (r < 0)
+                return r;
+        sort_by_depth(&list);
+        if (container->termination_message_path)
+                r = append(&list, absolute(container->termination_message_path),
+                           termination_log_path(input->config, input->pod->metadata.uid,
+                                                container->name, input->attempt),
+                           "rbind,rprivate,rw");
+        if (r < 0)
+                return r;
+        *ret = list;
+        list = (MountList){ 0 };
+        return 0;
+}
+
+static int expand_sub_path(const RuntimeSpecInput *input, const VolumeMount *mount, char **ret,
+                           Error *reterr) {
+        cleanup_strv char **variables = NULL;
+        cleanup_free char *path = NULL, *missing = NULL;
+        int r = container_variables(input->config, input->pod, input->container, &variables,
+                                    reterr);
+
+        if (r >= 0)
+                r = expand_variables(mount->sub_path_expr, variables, &path, &missing);
+        if (r < 0)
+                return r;
+        if (missing)
+                return error_setf(reterr, EINVAL, "missing value for \"%s\" in subPathExpr '%s'",
+                                  missing, mount->sub_path_expr);
+        r = check_descending_path(path, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "subPathExpr '%s'", mount->sub_path_expr);
+        *ret = TAKE_PTR(path);
+        return 0;
+}
+
+static int put_sub_path(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
+        const VolumeMount *mount = &input->container->volume_mounts.items[i];
+        const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
+        cleanup_free char *expanded = NULL, *target = sub_path_target(input, i);
+        cleanup_free char *root =
+                volume ? volume_path(input->config, input->pod->metadata.uid, volume) : NULL;
+        int r = 0;
+
+        if (!root || !target)
+                return -ENOMEM;
+        if (mount->sub_path_expr)
+                r = expand_sub_path(input, mount, &expanded, reterr);
+        if (r >= 0)
+                fstab_put_beneath(out, root, expanded ? expanded : mount->sub_path, target,
+                                  volume->name);
+        return r;
+}
+
+int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        int r = 0;
+
+        if (!out)
+                return -ENOMEM;
+        for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++)
+                if (has_sub_path(&input->container->volume_mounts.items[i]))
+                        r = put_sub_path(out, input, i, reterr);
+        if (fclose(out) != 0 && r >= 0)
+                r = -ENOMEM;
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(text);
+        return 0;
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Everything goes by the descriptor of the volume and follows no link. Readers see the directory
+ * mounted read-only, so what lies in it is ours; but a volume of the node's that holds the state
+ * directory can be written by whoever was given that. */
+
+#include "agent/bundle/payload.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/hash.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+        SET_NAME_SIZE = 128,
+        HASH_DIGITS = 16, /* of the hash in a name */
+        DIRECTORY_MODE = 0755,
+};
+
+static const char data_link[] = "..data";
+static const char data_link_new[] = "..data_tmp";
+
+static void file_done(PayloadFile *file) {
+        if (file->bytes)
+                explicit_bzero(file->bytes, file->length);
+        free(file->bytes);
+        free(file->path);
+        *file = (PayloadFile){ 0 };
+}
+
+void payload_done(Payload *payload) {
+        for (size_t i = 0; i < payload->files.n; i++)
+                file_done(&payload->files.items[i]);
+        free(payload->files.items);
+        *payload = (Payload){ 0 };
+}
+
+static PayloadFile *find_or_append(Payload *payload, const char *path) {
+        PayloadFile *longer;
+
+        for (size_t i = 0; i < payload->files.n; i++)
+                if (streq(payload->files.items[i].path, path)) {
+                        file_done(&payload->files.items[i]);
+                        return &payload->files.items[i];
+                }
+        longer = reallocarray(payload->files.items, payload->files.n + 1, sizeof(*longer));
+        if (!longer)
+                return NULL;
+        payload->files.items = longer;
+        longer[payload->files.n] = (PayloadFile){ 0 };
+        return &longer[payload->files.n++];
+}
+
+int payload_add(Payload *payload, const char *path, const void *bytes, size_t length, mode_t mode) {
+        cleanup_free char *path_copy = strdup(path), *copy = malloc(length + 1);
+        PayloadFile *file;
+
+        if (!path_copy || !copy)
+                return -ENOMEM;
+        memcpy(copy, bytes, length);
+        file = find_or_append(payload, path);
+        if (!file)
+                return -ENOMEM;
+        *file = (PayloadFile){ TAKE_PTR(path_copy), TAKE_PTR(copy), length, mode };
+        return 0;
+}
+
+static int compare_files(const void *a, const void *b) {
+        return strcmp(((const PayloadFile *) a)->path, ((const PayloadFile *) b)->path);
+}
+
+/* Of all that a reader can see. */
+static int hash_payload(Payload *payload, char ret_hex[SHA256_HEX_SIZE]) {
+        cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
+
+        if (!hash)
+                return -ENOMEM;
+        if (payload->files.n > 0)
+                qsort(payload->files.items, payload->files.n, sizeof(*payload->files.items),
+                      compare_files);
+        sha256_update(hash, &payload->group, sizeof(payload->group));
+        for (size_t i = 0; i < payload->files.n; i++) {
+                const PayloadFile *file = &payload->files.items[i];
+
+                sha256_update(hash, file->path, strlen(file->path) + 1);
+                sha256_update(hash, &file->mode, sizeof(file->mode));
+                sha256_update(hash, &file->length, sizeof(file->length));
+                sha256_update(hash, file->bytes, file->length);
+        }
+        sha256_finish(hash, ret_hex);
+        return 0;
+}
+
+/* As the kubelet's names, with a hash by which a set is known again. */
+static void print_set_name(char name[SET_NAME_SIZE], const char *hash) {
+        uint64_t now = now_realtime_usec();
+        time_t seconds = (time_t) (now / USEC_PER_SEC);
+        char stamp[sizeof("2026_01_02_03_04_05")];
+        struct tm tm;
+
+        (void) gmtime_r(&seconds, &tm);
+        (void) strftime(stamp, sizeof(stamp), "%Y_%m_%d_%H_%M_%S", &tm);
+        (void) snprintf(name, SET_NAME_SIZE, "..%s.%06u-%.*s", stamp,
+                        (unsigned) (now % USEC_PER_SEC), HASH_DIGITS, hash);
+}
+
+static bool holds(int dir_fd, const char *hash) {
+        char set[SET_NAME_SIZE];
+        ssize_t n = readlinkat(dir_fd, data_link, set, sizeof(set) - 1);
+        struct stat st;
+
+        if (n <= HASH_DIGITS)
+                return false;
+        set[n] = '\0';
+        return strncmp(set + n - HASH_DIGITS, hash, HASH_DIGITS) == 0 &&
+               fstatat(dir_fd, set, &st, AT_SYMLINK_NOFOLLOW) >= 0 && S_ISDIR(st.st_mode);
+}
+
+static int give_to(int fd, int64_t group, mode_t mode) {
+        if (group >= 0 && fchown(fd, (uid_t) -1, (gid_t) group) < 0)
+                return -errno;
+        return fchmod(fd, mode) < 0 ? -errno : 0;
+}
+
+/* One level down, made where it is not there. */
+static int step_down(int dir_fd, const char *name, int64_t group) {
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        r = give_to(fd, group, DIRECTORY_MODE);
+        return r < 0 ? r : TAKE_FD(fd);
+}
+
+static int write_one(int set_fd, const PayloadFile *file, int64_t group) {
+        cleanup_close int dir_fd = fcntl(set_fd, F_DUPFD_CLOEXEC, 3), fd = -EBADF;
+        cleanup_free char *copy = strdup(file->path);
+        mode_t mode = file->mode | (group >= 0 ? 0440 : 0);
+        char *rest = copy, *slash;
+        int r;
+
+        if (!copy)
+                return -ENOMEM;
+        if (dir_fd < 0)
+                return -errno;
+        for (; (slash = strchr(rest, '/')); rest = slash + 1) {
+                int next;
+
+                *slash = '\0';
+                if (!*rest)
+                        continue;
+                next = step_down(dir_fd, rest, group);
+                if (next < 0)
+                        return next;
+                close_fd(dir_fd);
+                dir_fd = next;
+        }
+        fd = openat(dir_fd, rest, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, file->bytes, file->length);
+        return r < 0 ? r : give_to(fd, group, mode);
+}
+
+static int write_set(int dir_fd, const char *set, const Payload *payload) {
+        cleanup_close int set_fd = step_down(dir_fd, set, payload->group);
+
+        if (set_fd < 0)
+                return set_fd;
+        for (size_t i = 0; i < payload->files.n; i++) {
+                int r = write_one(set_fd, &payload->files.items[i], payload->group);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int exchange(int dir_fd, const char *set) {
+        if (unlinkat(dir_fd, data_link_new, 0) < 0 && errno != ENOENT)
+                return -errno;
+        if (symlinkat(set, dir_fd, data_link_new) < 0 ||
+            renameat(dir_fd, data_link_new, dir_fd, data_link) < 0)
+                return -errno;
+        return 0;
+}
+
+/* The name that a reader sees of a file: the first of its path. */
+static size_t visible_length(const char *path) {
+        return strcspn(path, "/");
+}
+
+static bool is_visible(const Payload *payload, const char *name) {
+        size_t length = strlen(name);
+
+        for (size_t i = 0; i < payload->files.n; i++) {
+                const char *path = payload->files.items[i].path;
+
+                if (visible_length(path) == length && strncmp(path, name, length) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int make_links(int dir_fd, const Payload *payload) {
+        for (size_t i = 0; i < payload->files.n; i++) {
+                const char *path = payload->files.items[i].path;
+                cleanup_free char *name = strndup(path, visible_length(path)), *target = NULL;
+
+                if (!name || asprintf(&target, "%s/%s", data_link, name) < 0)
+                        return -ENOMEM;
+                if (symlinkat(target, dir_fd, name) < 0 && errno != EEXIST)
+                        return -errno;
+        }
+        return 0;
+}
+
+/* Ours: an older set, or a link to a file that is no more. A directory that a subPath asked for
+ * stays. */
+static bool is_stale(int dir_fd, const Payload *payload, const char *name, const char *set) {
+        char target[sizeof(data_link)];
+        ssize_t n;
+
+        if (streq(name, set) || streq(name, data_link) || is_visible(payload, name))
+                return false;
+        if (strncmp(name, "..", 2) == 0)
+                return name[2] != '\0';
+        n = readlinkat(dir_fd, name, target, sizeof(target));
+        return n == (ssize_t) sizeof(target) && memcmp(target, "..data/", sizeof(target)) == 0;
+}
+
+static void sweep(int dir_fd, const Payload *payload, const char *set) {
+        cleanup_closedir DIR *dir = NULL;
+        int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct dirent *entry;
+
+        dir = copy < 0 ? NULL : fdopendir(copy);
+        if (!dir) {
+                close_fd(copy);
+                return;
+        }
+        while ((entry = readdir(dir)))
+                if (!streq(entry->d_name, ".") && is_stale(dir_fd, payload, entry->d_name, set))
+                        (void) remove_tree_at(dir_fd, entry->d_name);
+}
+
+int payload_write(int dir_fd, Payload *payload, bool anew) {
+        char hash[SHA256_HEX_SIZE], set[SET_NAME_SIZE];
+        int r = hash_payload(payload, hash);
+
+        if (r < 0)
+                return r;
+        /* Links too are looked at again: an agent may have died before it made them. */
+        if (!anew && holds(dir_fd, hash))
+                return make_links(dir_fd, payload);
+        print_set_name(set, hash);
+        r = write_set(dir_fd, set, payload);
+        if (r >= 0)
+                r = exchange(dir_fd, set);
+        if (r < 0) {
+                (void) remove_tree_at(dir_fd, set);
+                return r;
+        }
+        r = make_links(dir_fd, payload);
+        sweep(dir_fd, payload, set);
+        return r < 0 ? r : 1;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The variables that the pod gives a container, in the kubelet's order: envFrom, then env. Their
+ * values may be secrets: no sentence here shows one. */
+
+#include "agent/bundle/fields.h"
+#include "agent/bundle/runtime-spec.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <jansson.h>
+
+typedef struct Variables {
+        const BundleConfig *config;
+        const Pod *pod;
+        const Container *container;
+        char **env;
+        Error *reterr;
+} Variables;
+
+/* What a process can be given, and config.json can say. */
+static int check_value(const Variables *v, const DataObject *object, const ObjectValue *value) {
+        json_t *text = memchr(value->bytes, '\0', value->length) ? NULL : json_string(value->bytes);
+
+        if (!text)
+                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
+                                  "the value of %s in %s %s/%s is no UTF-8 text and cannot be a "
+                                  "variable",
+                                  value->key, object_kind_names[object->kind],
+                                  object->metadata.namespace, object->metadata.name);
+        json_decref(text);
+        return 0;
+}
+
+/* 1, or 0 where it is not there and need not be. What is missing is -BUNDLE_CONFIG_ERROR. */
+static int find_object(const Variables *v, ObjectKind kind, const char *name, bool optional,
+                       const DataObject **ret) {
+        int r = object_lookup(&v->config->objects, kind, v->pod->metadata.namespace, name, ret,
+                              optional ? NULL : v->reterr);
+
+        if (r == -ENOENT)
+                return optional ? 0 : -BUNDLE_CONFIG_ERROR;
+        return r < 0 ? r : 1;
+}
+
+static int add_from(Variables *v, ObjectKind kind, const EnvSource *source, const char *prefix) {
+        const DataObject *object;
+        int r = find_object(v, kind, source->name, source->optional, &object);
+
+        for (size_t i = 0; r > 0 && i < object->values.n; i++) {
+                const ObjectValue *value = &object->values.items[i];
+                cleanup_free char *name = NULL;
+
+                if (value->is_binary)
+                        continue;
+                if (check_value(v, object, value) < 0)
+                        return -BUNDLE_CONFIG_ERROR;
+                if (asprintf(&name, "%s%s", strna(prefix), value->key) < 0) {
+                        name = NULL;
+                        return -ENOMEM;
+                }
+                if (env_set(&v->env, name, value->bytes) < 0)
+                        return -ENOMEM;
+        }
+        return r;
+}
+
+/* Gives NULL for a key that is not there and need not be. */
+static int find_key(Variables *v, ObjectKind kind, const KeySelector *selector, char **ret) {
+        const DataObject *object;
+        const ObjectValue *value;
+        int r = find_object(v, kind, selector->name, selector->optional, &object);
+
+        if (r <= 0)
+                return r;
+        value = data_object_find(object, selector->key);
+        if (!value || value->is_binary) {
+                if (selector->optional)
+                        return 0;
+                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
+                                  "couldn't find key %s in %s %s/%s", selector->key,
+                                  object_kind_names[kind], object->metadata.namespace,
+                                  object->metadata.name);
+        }
+        r = check_value(v, object, value);
+        if (r < 0)
+                return r;
+        *ret = strdup(value->bytes);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* NULL where there is nothing to be set. */
+static int find_value(Variables *v, const EnvVarSource *source, char **ret) {
+        if (source->config_map_key_ref)
+                return find_key(v, OBJECT_CONFIG_MAP, source->config_map_key_ref, ret);
+        if (source->secret_key_ref)
+                return find_key(v, OBJECT_SECRET, source->secret_key_ref, ret);
+        *ret = source->field_ref ? field_value(v->config, v->pod, source->field_ref->field_path)
+                                 : resource_value(v->config, v->pod, v->container,
+                                                  source->resource_field_ref);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int add_variable(Variables *v, const EnvVar *variable) {
+        cleanup_free char *value = NULL;
+        int r;
+
+        if (variable->value_from)
+                r = find_value(v, variable->value_from, &value);
+        else
+                r = expand_variables(strna(variable->value), v->env, &value, NULL);
+        if (r < 0 || !value)
+                return r;
+        return env_set(&v->env, variable->name, value);
+}
+
+int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
+                        char ***ret, Error *reterr) {
+        Variables v = { config, pod, container, NULL, reterr };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < container->env_from.n; i++) {
+                const EnvFromSource *source = &container->env_from.items[i];
+
+                if (source->config_map_ref)
+                        r = add_from(&v, OBJECT_CONFIG_MAP, source->config_map_ref, source->prefix);
+                else if (source->secret_ref)
+                        r = add_from(&v, OBJECT_SECRET, source->secret_ref, source->prefix);
+        }
+        for (size_t i = 0; r >= 0 && i < container->env.n; i++)
+                r = add_variable(&v, &container->env.items[i]);
+        if (r < 0) {
+                strv_free(v.env);
+                return r;
+        }
+        *ret = v.env;
+        return 0;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* ConfigMaps and Secrets from files: Kubernetes' rules for them, and their values as bytes. No
+ * sentence of this file shows a value. */
+
+#include "agent/manifest/rules.h"
+#include "agent/model/names.h"
+#include "common/base64.h"
+#include "common/cleanup.h"
+
+/* Where in a document: "data[key]", with the node that it has there. */
+typedef struct Place {
+        Decoder *decoder;
+        const Node *object;
+        const DecodePath *path;
+        const char *map;
+        const char *key; /* NULL: the map itself */
+} Place;
+
+static int at(const Place *place, int r) {
+        const DecodePath map = { .parent = place->path, .key = place->map };
+        const DecodePath entry = { .parent = &map, .key = place->key, .is_map_key = true };
+        const Node *node = node_get(place->object, place->map);
+        const Node *value = node && place->key ? node_get(node, place->key) : NULL;
+
+        return decode_error_at(place->decoder,
+                               value  ? value
+                               : node ? node
+                                      : place->object,
+                               place->key ? &entry : &map, r);
+}
+
+static int make_value(const Place *place, KeyValue *from, bool is_base64, ObjectValue *ret) {
+        Error *reterr = place->decoder->reterr;
+        bool is_text_elsewhere = streq(place->map, "data");
+        int r = check_data_key(from->key, reterr);
+
+        if (r < 0)
+                return at(place, r);
+        if (!is_base64) {
+                ret->bytes = TAKE_PTR(from->value);
+                ret->length = strlen(ret->bytes);
+                return 0;
+        }
+        r = base64_decode(from->value, &ret->bytes, &ret->length);
+        explicit_bzero(from->value, strlen(from->value));
+        if (r == -EINVAL)
+                return at(place,
+                          error_setf(reterr, EINVAL, "must be base64%s",
+                                     is_text_elsewhere ? "; text belongs into stringData" : ""));
+        return r;
+}
+
+/* Puts a value in, or, as stringData does, in the place of one. */
+static int add_value(const Place *place, DataObject *object, ObjectValue *value, bool may_replace) {
+        ObjectValue *known = NULL, *longer;
+
+        for (size_t i = 0; i < object->values.n; i++)
+                if (streq(object->values.items[i].key, value->key))
+                        known = &object->values.items[i];
+        if (known && !may_replace)
+                return at(place, error_setf(place->decoder->reterr, EINVAL,
+                                            "must be unique; it is also a key of data"));
+        if (known) {
+                free(known->bytes);
+                known->bytes = TAKE_PTR(value->bytes);
+                known->length = value->length;
+                return 0;
+        }
+        longer = reallocarray(object->values.items, object->values.n + 1, sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        object->values.items = longer;
+        longer[object->values.n++] = *value;
+        *value = (ObjectValue){ 0 };
+        return 0;
+}
+
+static void value_done(ObjectValue *value) {
+        free(value->key);
+        free(value->bytes);
+}
+
+/* All of one map; its values are moved out. */
+static int take_map(const Place *where, DataObject *object, StringMap *map, bool is_base64) {
+        bool is_string_data = map == &object->string_data;
+
+        for (size_t i = 0; i < map->n; i++) {
+                cleanup_with(value_done) ObjectValue value = {
+                        .is_binary = map == &object->binary_data,
+                };
+                Place place = *where;
+                int r;
+
+                place.key = map->items[i].key;
+                r = make_value(&place, &map->items[i], is_base64, &value);
+                if (r < 0)
+                        return r;
+                value.key = strdup(map->items[i].key);
+                r = value.key ? add_value(&place, object, &value, is_string_data) : -ENOMEM;
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int compare_values(const void *a, const void *b) {
+        return strcmp(((const ObjectValue *) a)->key, ((const ObjectValue *) b)->key);
+}
+
+static int check_size(const Place *where, const DataObject *object) {
+        size_t size = 0;
+
+        for (size_t i = 0; i < object->values.n; i++)
+                size += object->values.items[i].length;
+        if (size <= OBJECT_BYTES_MAX)
+                return 0;
+        return at(where, error_setf(where->decoder->reterr, EINVAL,
+                                    "must be at most %zu bytes together, not %zu", OBJECT_BYTES_MAX,
+                                    size));
+}
+
+static int fill_values(Place *where, DataObject *object) {
+        bool is_secret = object->kind == OBJECT_SECRET;
+        int r = take_map(where, object, &object->data, is_secret);
+
+        where->map = "binaryData";
+        if (r >= 0)
+                r = take_map(where, object, &object->binary_data, true);
+        where->map = "stringData";
+        if (r >= 0)
+                r = take_map(where, object, &object->string_data, false);
+        where->map = "data";
+        if (r >= 0)
+                r = check_size(where, object);
+        if (r >= 0 && object->values.n > 0)
+                qsort(object->values.items, object->values.n, sizeof(*object->values.items),
+                      compare_values);
+        return r;
+}
+
+/* What the types of Kubernetes promise to those who use them. */
+static const struct {
+        const char *type;
+        const char *key;
+        const char *other; /* will do as well */
+} secret_types[] = {
+        { "kubernetes.io/dockercfg", ".dockercfg", NULL },
+        { "kubernetes.io/dockerconfigjson", ".dockerconfigjson", NULL },
+        { "kubernetes.io/basic-auth", "username", "password" },
+        { "kubernetes.io/ssh-auth", "ssh-privatekey", NULL },
+        { "kubernetes.io/tls", "tls.crt", NULL },
+        { "kubernetes.io/tls", "tls.key", NULL },
+};
+
+static int check_secret_type(const Place *where, const DataObject *object) {
+        for (size_t i = 0; i < N_ELEMENTS(secret_types); i++) {
+                const char *key = secret_types[i].key, *other = secret_types[i].other;
+
+                if (!streq(object->type, secret_types[i].type) || data_object_find(object, key) ||
+                    (other && data_object_find(object, other)))
+                        continue;
+                return at(where, error_setf(where->decoder->reterr, EINVAL,
+                                            "must have '%s'%s%s%s in a Secret of type %s", key,
+                                            other ? " or '" : "", strna(other), other ? "'" : "",
+                                            object->type));
+        }
+        return 0;
+}
+
+static int set_defaults(DataObject *object) {
+        if (!object->metadata.namespace)
+                object->metadata.namespace = strdup("default");
+        if (object->kind == OBJECT_SECRET && !object->type)
+                object->type = strdup("Opaque");
+        return object->metadata.namespace && (object->kind != OBJECT_SECRET || object->type)
+                       ? 0
+                       : -ENOMEM;
+}
+
+/* The texts are in 'values' now; base64 and text of a Secret twice in memory help nobody. */
+static void drop_maps(DataObject *object) {
+        StringMap *maps[] = { &object->data, &object->binary_data, &object->string_data };
+
+        for (size_t i = 0; i < N_ELEMENTS(maps); i++) {
+                for (size_t j = 0; j < maps[i]->n; j++) {
+                        free(maps[i]->items[j].key);
+                        free(maps[i]->items[j].value);
+                }
+                free(maps[i]->items);
+                *maps[i] = (StringMap){ 0 };
+        }
+}
+
+int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
+                      DataObject **ret) {
+        cleanup_with(data_object_freep) DataObject *object = calloc(1, sizeof(*object));
+        Place where = { .decoder = decoder, .object = node, .path = path, .map = "data" };
+        int r;
+
+        if (!object)
+                return -ENOMEM;
+        object->kind = kind;
+        r = decode_object(decoder, node, object_schemas[kind], path, object);
+        if (r >= 0)
+                r = set_defaults(object);
+        if (r >= 0)
+                r = fill_values(&where, object);
+        if (r >= 0 && kind == OBJECT_SECRET)
+                r = check_secret_type(&where, object);
+        if (r < 0)
+                return r;
+        drop_maps(object);
+        *ret = TAKE_PTR(object);
+        return 0;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Kubernetes' rules for what variables and files refer to: fields of the pod, resources of its
+ * containers, keys of objects. Whether an object is there is a question for when it is needed. */
+
+#include "agent/manifest/validate.h"
+#include "agent/model/names.h"
+#include "agent/model/quantity.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* Says what is wrong and where. */
+static int broken(const Rules *rules, const char *path, const char *format, ...) printf_like(3, 4);
+
+static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
+static int at(const Rules *rules, int r, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
+}
+
+static int broken(const Rules *rules, const char *path, const char *format, ...) {
+        char sentence[512];
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(sentence, sizeof(sentence), format, ap);
+        va_end(ap);
+        return at(rules, error_setf(rules->reterr, EINVAL, "%s", sentence), "%s", path);
+}
+
+/* clang-format off */
+static const struct {
+        const char *path;
+        bool in_variable;
+        bool in_file;
+} field_paths[] = {
+        { "metadata.name",           true,  true  },
+        { "metadata.namespace",      true,  true  },
+        { "metadata.uid",            true,  true  },
+        { "metadata.labels",         false, true  },
+        { "metadata.annotations",    false, true  },
+        { "spec.nodeName",           true,  false },
+        { "spec.serviceAccountName", true,  false },
+        { "status.hostIP",           true,  false },
+        { "status.hostIPs",          true,  false },
+        { "status.podIP",            true,  false },
+        { "status.podIPs",           true,  false },
+};
+
+static const char *const resources[] = {
+        "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
+};
+
+/* In thousandths, as a Quantity has them; 0 ends the list. */
+static const int64_t cpu_divisors[] = { 1, 1000, 0 };
+static const int64_t memory_divisors[] = {
+        INT64_C(1000),
+        INT64_C(1000) * 1000, INT64_C(1000) * 1000000, INT64_C(1000) * 1000000000,
+        INT64_C(1000) * 1000000000000, INT64_C(1000) * 1000000000000000,
+        INT64_C(1000) << 10, INT64_C(1000) << 20, INT64_C(1000) << 30, INT64_C(1000) << 40,
+        INT64_C(1000) << 50, 0,
+};
+/* clang-format on */
+
+/* "metadata.labels['key']": the key may be empty only where it is none. */
+static bool is_subscript(const char *path, const char *map) {
+        size_t n = strlen(map), length = strlen(path);
+
+        return strncmp(path, map, n) == 0 && strncmp(path + n, "['", 2) == 0 && length > n + 4 &&
+               streq(path + length - 2, "']");
+}
+
+static bool is_field_path(const char *path, bool is_file) {
+        if (is_subscript(path, "metadata.labels") || is_subscript(path, "metadata.annotations"))
+                return true;
+        for (size_t i = 0; i < N_ELEMENTS(field_paths); i++)
+                if (streq(path, field_paths[i].path))
+                        return is_file ? field_paths[i].in_file : field_paths[i].in_variable;
+        return false;
+}
+
+static int check_field(const Rules *rules, const FieldReference *reference, const char *path) {
+        const ObjectFieldSelector *field = reference->field;
+        char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
+
+        if (field->api_version && !streq(field->api_version, "v1")) {
+                (void) snprintf(where, sizeof(where), "%s.fieldRef.apiVersion", path);
+                return broken(rules, where, "must be v1, not '%s'",
+                              excerpt(text, field->api_version));
+        }
+        if (is_field_path(field->field_path, reference->is_file))
+                return 0;
+        (void) snprintf(where, sizeof(where), "%s.fieldRef.fieldPath", path);
+        return broken(rules, where, "is no field that a %s can refer to: '%s'",
+                      reference->is_file ? "file" : "variable", excerpt(text, field->field_path));
+}
+
+static bool is_among(int64_t value, const int64_t *values) {
+        for (; *values; values++)
+                if (value == *values)
+                        return true;
+        return false;
+}
+
+static bool is_resource(const char *name) {
+        for (size_t i = 0; i < N_ELEMENTS(resources); i++)
+                if (streq(name, resources[i]))
+                        return true;
+        return false;
+}
+
+static int check_divisor(const Rules *rules, const ResourceFieldSelector *resource,
+                         const char *path) {
+        bool is_cpu = strstr(resource->resource, ".cpu") != NULL;
+        int64_t milli = resource->divisor.milli;
+        char where[DECODE_PATH_SIZE];
+
+        /* 1E and 1Ei saturate; nobody's memory is worth a mention in them. */
+        if (!quantity_is_set(&resource->divisor) || milli == 0 ||
+            is_among(milli, is_cpu ? cpu_divisors : memory_divisors))
+                return 0;
+        (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.divisor", path);
+        return broken(rules, where, "must be %s, not '%s'",
+                      is_cpu ? "1 or 1m" : "1, 1k, 1M, 1G, 1T, 1P, 1Ki, 1Mi, 1Gi, 1Ti or 1Pi",
+                      resource->divisor.text);
+}
+
+static int check_resource_reference(const Rules *rules, const FieldReference *reference,
+                                    const char *path) {
+        const ResourceFieldSelector *resource = reference->resource;
+        char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
+
+        (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.containerName", path);
+        if (reference->is_file && !resource->container_name)
+                return broken(rules, where, "is required");
+        if (resource->container_name && !pod_find_container(rules->pod, resource->container_name))
+                return broken(rules, where, "names no container of this pod: '%s'",
+                              excerpt(text, resource->container_name));
+        (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.resource", path);
+        if (!is_resource(resource->resource))
+                return broken(rules, where,
+                              "must be limits.cpu, limits.memory, requests.cpu or "
+                              "requests.memory, not '%s'",
+                              excerpt(text, resource->resource));
+        return check_divisor(rules, resource, path);
+}
+
+int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path) {
+        if (!reference->field && !reference->resource)
+                return broken(rules, path, "must have one of fieldRef and resourceFieldRef");
+        if (reference->field && reference->resource)
+                return broken(rules, path, "must have one source, not several");
+        return reference->field ? check_field(rules, reference, path)
+                                : check_resource_reference(rules, reference, path);
+}
+
+static int check_source(const Rules *rules, const EnvVar *variable, const char *path) {
+        const EnvVarSource *source = variable->value_from;
+        int n = (source->field_ref != NULL) + (source->resource_field_ref != NULL) +
+                (source->config_map_key_ref != NULL) + (source->secret_key_ref != NULL);
+        const FieldReference reference = { source->field_ref, source->resource_field_ref, false };
+
+        if (variable->value)
+                return broken(rules, path, "may not be specified when `value` is not empty");
+        if (n == 0)
+                return broken(rules, path,
+                              "must specify one of: `fieldRef`, `resourceFieldRef`, "
+                              "`configMapKeyRef` or `secretKeyRef`");
+        if (n > 1)
+                return broken(rules, path, "may not have more than one field specified at a time");
+        if (!source->field_ref && !source->resource_field_ref)
+                return 0;
+        return check_field_reference(rules, &reference, path);
+}
+
+static int check_env_from(const Rules *rules, const EnvFromSource *source, const char *path) {
+        if (!source->config_map_ref && !source->secret_ref)
+                return broken(rules, path, "must specify one of: `configMapRef` or `secretRef`");
+        if (source->config_map_ref && source->secret_ref)
+                return broken(rules, path, "may not have more than one field specified at a time");
+        return 0;
+}
+
+int check_environment(const Rules *rules, size_t i) {
+        const Container *container = &rules->pod->spec.containers.items[i];
+        char path[DECODE_PATH_SIZE];
+        int r = 0;
+
+        for (size_t j = 0; r >= 0 && j < container->env_from.n; j++) {
+                (void) snprintf(path, sizeof(path), "spec.containers[%zu].envFrom[%zu]", i, j);
+                r = check_env_from(rules, &container->env_from.items[j], path);
+        }
+        for (size_t j = 0; r >= 0 && j < container->env.n; j++) {
+                (void) snprintf(path, sizeof(path), "spec.containers[%zu].env[%zu].valueFrom", i,
+                                j);
+                if (container->env.items[j].value_from)
+                        r = check_source(rules, &container->env.items[j], path);
+        }
+        return r;
+}
+
+/* ---- volumes ---- */
+
+static int check_downward_files(const Rules *rules, const DownwardAPIVolumeSource *source,
+                                const char *path) {
+        for (size_t i = 0; i < source->items.n; i++) {
+                const DownwardAPIVolumeFile *file = &source->items.items[i];
+                const FieldReference reference = { file->field_ref, file->resource_field_ref,
+                                                   true };
+                char where[DECODE_PATH_SIZE];
+                int r;
+
+                (void) snprintf(where, sizeof(where), "%.400s.items[%zu]", path, i);
+                r = check_field_reference(rules, &reference, where);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int check_projection(const Rules *rules, const VolumeProjection *projection,
+                            const char *path) {
+        int n = (projection->config_map != NULL) + (projection->secret != NULL) +
+                (projection->downward_api != NULL);
+        char where[DECODE_PATH_SIZE];
+
+        if (n == 0)
+                return broken(rules, path, "must have a source: configMap, secret or downwardAPI");
+        if (n > 1)
+                return broken(rules, path, "may not specify more than 1 volume type per source");
+        (void) snprintf(where, sizeof(where), "%.400s.downwardAPI", path);
+        return projection->downward_api
+                       ? check_downward_files(rules, projection->downward_api, where)
+                       : 0;
+}
+
+int check_data_volume(const Rules *rules, size_t i) {
+        const Volume *volume = &rules->pod->spec.volumes.items[i];
+        size_t n = volume->projected ? volume->projected->sources.n : 0;
+        char path[DECODE_PATH_SIZE];
+        int r = 0;
+
+        (void) snprintf(path, sizeof(path), "spec.volumes[%zu].downwardAPI", i);
+        if (volume->downward_api)
+                return check_downward_files(rules, volume->downward_api, path);
+        for (size_t j = 0; r >= 0 && j < n; j++) {
+                (void) snprintf(path, sizeof(path), "spec.volumes[%zu].projected.sources[%zu]", i,
+                                j);
+                r = check_projection(rules, &volume->projected->sources.items[j], path);
+        }
+        return r;
+}
+
+/* ---- mounts ---- */
+
+static int check_recursive_read_only(const Rules *rules, const VolumeMount *mount,
+                                     const char *path) {
+        char where[DECODE_PATH_SIZE];
+
+        if (mount->recursive_read_only <= RECURSIVE_READ_ONLY_DISABLED)
+                return 0;
+        (void) snprintf(where, sizeof(where), "%s.recursiveReadOnly", path);
+        if (!mount->read_only)
+                return broken(rules, where, "may only be specified when readOnly is true");
+        if (mount->mount_propagation > MOUNT_PROPAGATION_NONE)
+                return broken(rules, where,
+                              "may only be specified when mountPropagation is None or not "
+                              "specified");
+        return 0;
+}
+
+int check_mount_options(const Rules *rules, size_t i, size_t j) {
+        const Container *container = &rules->pod->spec.containers.items[i];
+        const VolumeMount *mount = &container->volume_mounts.items[j];
+        char path[128], where[DECODE_PATH_SIZE];
+
+        (void) snprintf(path, sizeof(path), "spec.containers[%zu].volumeMounts[%zu]", i, j);
+        if (mount->sub_path && mount->sub_path_expr) {
+                (void) snprintf(where, sizeof(where), "%s.subPathExpr", path);
+                return broken(rules, where, "subPathExpr and subPath are mutually exclusive");
+        }
+        /* A mount that the container makes appears on the node. */
+        if (mount->mount_propagation == MOUNT_PROPAGATION_BIDIRECTIONAL &&
+            !container->security_context.privileged) {
+                (void) snprintf(where, sizeof(where), "%s.mountPropagation", path);
+                return broken(rules, where,
+                              "Bidirectional mount propagation is available only to privileged "
+                              "containers");
+        }
+        return check_recursive_read_only(rules, mount, path);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/object.h"
+
+#include "agent/model/names.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const char *const object_kind_names[N_OBJECT_KINDS] = {
+        [OBJECT_CONFIG_MAP] = "ConfigMap",
+        [OBJECT_SECRET] = "Secret",
+};
+
+const char *const object_kind_words[N_OBJECT_KINDS] = {
+        [OBJECT_CONFIG_MAP] = "configmap",
+        [OBJECT_SECRET] = "secret",
+};
+
+/* clang-format off */
+static const Field config_map_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        FIELD("metadata",               OBJECT,     DataObject, metadata, .is_required = true,
+              .schema = &object_meta_schema),
+        FIELD("immutable",              BOOL,       DataObject, immutable),
+        FIELD("data",                   STRING_MAP, DataObject, data),
+        FIELD("binaryData",             STRING_MAP, DataObject, binary_data),
+};
+static const Schema config_map_schema = {
+        .name = "ConfigMap", .size = sizeof(DataObject),
+        .fields = config_map_fields, .n_fields = N_ELEMENTS(config_map_fields),
+};
+
+static const Field secret_fields[] = {
+        IGNORED("kind"),
+        IGNORED("apiVersion"),
+        FIELD("metadata",               OBJECT,     DataObject, metadata, .is_required = true,
+              .schema = &object_meta_schema),
+        FIELD("immutable",              BOOL,       DataObject, immutable),
+        FIELD("data",                   STRING_MAP, DataObject, data, .is_secret = true),
+        FIELD("stringData",             STRING_MAP, DataObject, string_data, .is_secret = true),
+        FIELD("type",                   STRING,     DataObject, type),
+};
+static const Schema secret_schema = {
+        .name = "Secret", .size = sizeof(DataObject),
+        .fields = secret_fields, .n_fields = N_ELEMENTS(secret_fields),
+};
+/* clang-format on */
+
+const Schema *const object_schemas[N_OBJECT_KINDS] = {
+        [OBJECT_CONFIG_MAP] = &config_map_schema,
+        [OBJECT_SECRET] = &secret_schema,
+};
+
+DataObject *data_object_free(DataObject *object) {
+        if (!object)
+                return NULL;
+        for (size_t i = 0; i < object->values.n; i++) {
+                ObjectValue *value = &object->values.items[i];
+
+                /* A password should not outlive its object in the heap. */
+                if (value->bytes)
+                        explicit_bzero(value->bytes, value->length);
+                free(value->bytes);
+                free(value->key);
+        }
+        free(object->values.items);
+        schema_done(object_schemas[object->kind], object);
+        free(object);
+        return NULL;
+}
+
+const ObjectValue *data_object_find(const DataObject *object, const char *key) {
+        for (size_t i = 0; i < object->values.n; i++)
+                if (streq(object->values.items[i].key, key))
+                        return &object->values.items[i];
+        return NULL;
+}
+
+int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,
+                  const char *name, const DataObject **ret, Error *reterr) {
+        const DataObject *object =
+                lookup->find ? lookup->find(kind, namespace, name, lookup->userdata) : NULL;
+
+        if (!object)
+                return error_setf(reterr, ENOENT, "%s \"%s\" not found", object_kind_words[kind],
+                                  name);
+        *ret = object;
+        return 0;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* ConfigMap and Secret: named bytes that pods refer to. Read by manifest/, looked up by bundle/
+ * through an ObjectLookup that agent.c plugs in. Values of a Secret are never shown or logged. */
+
+#include "agent/model/schema.h"
+
+#define OBJECT_BYTES_MAX (1 * MIB) /* all values together, as in the API */
+
+typedef enum ObjectKind {
+        OBJECT_CONFIG_MAP,
+        OBJECT_SECRET,
+        N_OBJECT_KINDS,
+} ObjectKind;
+
+/* "ConfigMap", and in lower case as the kubelet's sentences have it. */
+extern const char *const object_kind_names[N_OBJECT_KINDS];
+extern const char *const object_kind_words[N_OBJECT_KINDS];
+
+typedef struct ObjectValue {
+        char *key;
+        char *bytes; /* a NUL follows that is not counted */
+        size_t length;
+        bool is_binary; /* of a ConfigMap's binaryData: a file, but no variable */
+} ObjectValue;
+
+/* What a manifest says, and what it comes to. */
+typedef struct DataObject {
+        ObjectKind kind;
+        ObjectMeta metadata;
+        char *type; /* of a Secret; never NULL after defaulting */
+        bool immutable;
+        StringMap data;              /* base64 in a Secret */
+        StringMap binary_data;       /* of a ConfigMap, base64 */
+        StringMap string_data;       /* of a Secret */
+        LIST_OF(ObjectValue) values; /* sorted by key; the maps are empty then */
+} DataObject;
+
+/* By kind; 'kind' and 'values' are in no table. */
+extern const Schema *const object_schemas[N_OBJECT_KINDS];
+
+DataObject *data_object_free(DataObject *object);
+DEFINE_CLEANUP(DataObject *, data_object_free)
+
+/* The value of a key, or NULL. */
+const ObjectValue *data_object_find(const DataObject *object, const char *key);
+
+/* How rooms find objects: NULL where there is none of that name. Valid until the manifests change.
+ */
+typedef struct ObjectLookup {
+        const DataObject *(*find)(ObjectKind kind, const char *namespace, const char *name,
+                                  void *userdata);
+        void *userdata;
+} ObjectLookup;
+
+/* The object of a pod's namespace, or -ENOENT with the kubelet's sentence: configmap "x" not found
+ */
+int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,
+                  const char *name, const DataObject **ret, Error *reterr);

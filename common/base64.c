@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base64.h"
+
+#include "common/cleanup.h"
+
+#include <stdint.h>
+
+static int digit_value(char c) {
+        static const char digits[] =
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const char *found = c ? strchr(digits, c) : NULL;
+
+        return found ? (int) (found - digits) : -EINVAL;
+}
+
+/* The padding that fills the last group up, and then the end. */
+static bool is_right_end(const char *text, unsigned n_digits) {
+        unsigned missing = n_digits % 4 == 0 ? 0 : 4 - n_digits % 4;
+
+        if (missing == 3)
+                return false;
+        for (; *text; text++)
+                if (*text == '=' && missing > 0)
+                        missing--;
+                else if (*text != '\n' && *text != '\r')
+                        return false;
+        return missing == 0;
+}
+
+int base64_decode(const char *text, char **ret_data, size_t *ret_length) {
+        cleanup_free char *data = malloc(strlen(text) / 4 * 3 + 4);
+        unsigned n_digits = 0;
+        uint32_t bits = 0;
+        size_t length = 0;
+
+        if (!data)
+                return -ENOMEM;
+        for (; *text && *text != '='; text++) {
+                int value;
+
+                if (*text == '\n' || *text == '\r')
+                        continue;
+                value = digit_value(*text);
+                if (value < 0)
+                        return value;
+                bits = bits << 6 | (uint32_t) value;
+                /* Six bits come with each digit; from the second of four on they make a byte. */
+                if (n_digits++ % 4 != 0)
+                        data[length++] = (char) (bits >> (6 - 2 * ((n_digits - 1) % 4)));
+        }
+        if (!is_right_end(text, n_digits))
+                return -EINVAL;
+        data[length] = '\0';
+        *ret_data = TAKE_PTR(data);
+        *ret_length = length;
+        return 0;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/base64.h"
+
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+TEST(bytes_come_out_as_rfc_4648_has_them)
+{
+        static const struct {
+                const char *text;
+                const char *bytes;
+                size_t length;
+        } cases[] = {
+                { "", "", 0 },
+                { "Zg==", "f", 1 },
+                { "Zm8=", "fo", 2 },
+                { "Zm9v", "foo", 3 },
+                { "Zm9vYg==", "foob", 4 },
+                { "Zm9v\r\nYmE=\n", "fooba", 5 },
+                { "AP/+", "\0\xff\xfe", 3 },
+                { "+/+/", "\xfb\xff\xbf", 3 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *data = NULL;
+                size_t length = 99;
+
+                EXPECT_EQ(base64_decode(cases[i].text, &data, &length), 0);
+                EXPECT_EQ(length, cases[i].length);
+                EXPECT(data && memcmp(data, cases[i].bytes, length + 1) == 0);
+        }
+}
+
+TEST(what_is_no_base64_is_refused)
+{
+        static const char *const cases[] = {
+                "Z",    "Zg",       "Zg=",   "Zm9",  "Zg===", "=",
+                "====", "Zg==Zg==", "Zm9v=", "Z g=", "Zm9-",  "Zm=v",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                char *data = NULL;
+                size_t length;
+
+                if (base64_decode(cases[i], &data, &length) != -EINVAL)
+                        test_fail(__FILE__, __LINE__, cases[i], "was taken");
+        }
+}
