@@ -215,9 +215,10 @@ static json_t *namespaces(const RuntimeSpecInput *input) {
 }
 
 static json_t *resources(const RuntimeSpecInput *input, const Security *security) {
-        const ResourceRequirements *wanted = &input->container->resources;
-        uint64_t shares = cpu_shares(wanted->requests.cpu.milli);
-        int64_t quota = cpu_quota_usec(wanted->limits.cpu.milli);
+        const PodSpec *spec = &input->pod->spec;
+        uint64_t shares = cpu_shares(container_milli_cpu_request(spec, input->container));
+        int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, input->container));
+        int64_t memory = container_memory_limit(spec, input->container);
         json_t *cpu = json_object();
         json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", security->is_privileged,
                                    "access", "rwm");
@@ -238,10 +239,9 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
                 json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_USEC));
         }
         json_object_set_new(result, "cpu", cpu);
-        if (wanted->limits.memory.value > 0)
-                json_object_set_new(
-                        result, "memory",
-                        json_pack("{s:I}", "limit", (json_int_t) wanted->limits.memory.value));
+        if (memory > 0)
+                json_object_set_new(result, "memory",
+                                    json_pack("{s:I}", "limit", (json_int_t) memory));
         return result;
 }
 

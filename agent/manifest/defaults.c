@@ -113,5 +113,5 @@ int pod_set_defaults(Pod *pod) {
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return pod_set_default_resources(spec);
 }

@@ -349,6 +349,8 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
         for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
                 r = check_container(&rules, i);
         if (r >= 0)
+                r = check_pod_resources(&rules);
+        if (r >= 0)
                 r = check_security(&rules);
         return r;
 }

@@ -301,7 +301,8 @@ typedef struct PodSpec {
         bool share_process_namespace;
         PodSecurityContext security_context;
         char *priority_class_name;
-        OptionalInt priority; /* defaulted from the class */
+        OptionalInt priority;           /* defaulted from the class */
+        ResourceRequirements resources; /* of all containers together */
 } PodSpec;
 
 typedef struct ObjectMeta {
@@ -346,6 +347,10 @@ typedef enum QosClass {
 
 extern const char *const qos_class_names[N_QOS_CLASSES];
 
+/* Something is asked for or limited for all containers together. */
+bool pod_has_resources(const PodSpec *spec);
+
 /* Kubernetes' rule: Guaranteed where every container has cpu and memory limits and requests equal
- * to them, BestEffort where none has any of either, else Burstable. */
+ * to them, BestEffort where none has any of either, else Burstable. What the pod says of all its
+ * containers together is looked at in their place. */
 QosClass pod_qos_class(const PodSpec *spec);

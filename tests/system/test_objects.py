@@ -150,7 +150,7 @@ def test_a_secret_is_readable_for_the_group_of_its_pod(node):
     node.drop(secret("secret", {"key": "1"}))
     pod = volume_pod("group", {"secret": {"secretName": "secret", "defaultMode": 0o400}})
     pod["spec"]["securityContext"] = {"fsGroup": 4711, "runAsUser": 1000}
-    pod["spec"]["containers"][0]["command"][2] = "cat /v/key; " + specs.IDLE
+    pod["spec"]["containers"][0]["command"][2] = "echo $(cat /v/key); " + specs.IDLE
     node.launch(pod)
     world.wait(lambda: node.logged("group") == ["1"], "the container can read it")
     assert os.stat(seen(node, "group", "/key")).st_gid == 4711 and mode(seen(node, "group", "/key")) == 0o440

@@ -352,6 +352,14 @@ TEST(specs_are_checked)
                 { "hostUsers: false", "web.yaml:6:3: spec.hostUsers: is known to Kubernetes but "
                                       "not supported here yet" },
                 { "priority: 1000", "" },
+                { "resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m}}", "" },
+                { "resources: {limits: {cpu: 1}, requests: {cpu: 1001m}}",
+                  "web.yaml:6:49: spec.resources.requests.cpu: must be at most the limit, 1" },
+                { "resources: {requests: {memory: -1}}",
+                  "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
+                { "resources: {claims: [{name: a}]}",
+                  "web.yaml:6:15: spec.resources.claims: is known to Kubernetes but not supported "
+                  "here yet" },
                 { "priorityClassName: system-node-critical", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 2000000000", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 7",
