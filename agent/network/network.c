@@ -12,7 +12,6 @@
 #include "common/hash.h"
 #include "common/strv.h"
 
-
 enum {
         DEPTH_MAX = 64,
 };

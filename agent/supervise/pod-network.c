@@ -114,15 +114,13 @@ void pod_life_resume(PodLife *life, bool is_ready, bool has_run) {
                 attachment_interrupt(life->attachment);
         if (pod_life_has_network(life))
                 attachment_hold(life->attachment, life->sandbox);
-        if (!life->is_wanted)
-                pod_life_set_phase(life, PHASE_READY); /* from where it is ended */
-        else if (must_end(life, is_ready, has_run))
+        if (life->is_wanted && must_end(life, is_ready, has_run))
                 pod_life_end_sandbox(life);
-        else if (!is_ready)
+        else if (life->is_wanted && !is_ready)
                 pod_life_ask_for_setup(life);
-        else if (life->attachment && !has_run)
+        else if (life->is_wanted && life->attachment && !has_run)
                 pod_life_on_ready(life);
-        else
+        else /* who is not wanted is ended from there */
                 pod_life_set_phase(life, PHASE_READY);
 }
 

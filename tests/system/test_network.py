@@ -170,6 +170,24 @@ def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
     clean_masquerade(net)
 
 
+@pytest.mark.parametrize("shim_lives", [True, False])
+def test_what_nobody_knows_by_its_record_any_more_loses_its_addresses_too(net, shim_lives):
+    net.launch(pod("web"))
+    uid, shim = net.pod("web")["metadata"]["uid"], net.shim("web")
+    net.kill9()
+    if not shim_lives:
+        os.kill(shim, signal.SIGKILL)
+    with open(os.path.join(net.state, "pods", uid, "record"), "r+", encoding="utf-8") as file:
+        file.truncate(20)
+    net.remove("web")
+    net.start()
+    wait(lambda: net.reserved() == [] and net.veths() == [], lambda: f"nothing is left: {net.network_leftovers()}")
+    wait(lambda: not os.path.exists(os.path.join(net.state, "pods", uid)), "its directory is removed")
+    if shim_lives:
+        assert net.rules() == []
+    clean_masquerade(net)
+
+
 def clean_masquerade(net):
     """Without the namespace the bridge plugin leaves its chain; that is its own, and no address."""
     assert all("CNI-" in rule for rule in net.rules())
