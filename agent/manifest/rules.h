@@ -20,6 +20,9 @@ int pod_set_default_resources(PodSpec *spec);
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name);
 
+/* dnsPolicy and dnsConfig. What is wrong, and in '*ret_field' below spec it is. */
+int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr);
+
 /* A ConfigMap or Secret: decoded, defaulted, checked; what it holds is in 'values', sorted. 0,
  * -EINVAL with the place, -ENOMEM. */
 int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,

@@ -39,6 +39,13 @@ const char *const protocol_names[N_PROTOCOLS] = {
         [PROTOCOL_SCTP] = "SCTP",
 };
 
+const char *const dns_policy_names[N_DNS_POLICIES] = {
+        [DNS_POLICY_CLUSTER_FIRST] = "ClusterFirst",
+        [DNS_POLICY_CLUSTER_FIRST_WITH_HOST_NET] = "ClusterFirstWithHostNet",
+        [DNS_POLICY_DEFAULT] = "Default",
+        [DNS_POLICY_NONE] = "None",
+};
+
 const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
         [MOUNT_PROPAGATION_NONE] = "None",
         [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = "HostToContainer",

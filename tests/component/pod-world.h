@@ -32,7 +32,7 @@ enum {
 /* One event, kept beyond its callback. */
 typedef struct Record {
         SandboxEvent event;
-        char id[130], name[64], note[1100], message[TEXT_MAX];
+        char id[130], name[64], note[1100], message[TEXT_MAX], output[TEXT_MAX], error[256];
 } Record;
 
 typedef struct World {
@@ -213,6 +213,10 @@ static inline void on_pod_event(Sandbox *sandbox, const SandboxEvent *event, voi
         (void) snprintf(record->name, sizeof(record->name), "%s", strna(event->name));
         (void) snprintf(record->note, sizeof(record->note), "%s", strna(event->note));
         (void) snprintf(record->message, sizeof(record->message), "%s", strna(event->message));
+        (void) snprintf(record->output, sizeof(record->output), "%s", strna(event->output));
+        (void) snprintf(record->error, sizeof(record->error), "%s", strna(event->error));
+        record->event.output = record->output;
+        record->event.error = record->error;
         record->event.id = record->id;
         record->event.name = record->name;
         record->event.note = record->note;

@@ -11,6 +11,7 @@ import pytest
 import specs
 import world
 import yaml
+from network import NetworkNode
 
 EXAMPLES = os.path.join(harness.TOP, "manifests")
 
@@ -188,8 +189,9 @@ def test_health_is_told(busy):
     assert busy.get("/nothing")[0] == 404
 
 
-def test_the_examples_all_run(make_node):
-    node = make_node()
+def test_the_examples_all_run(archive, request):
+    node = NetworkNode(archive)
+    request.addfinalizer(node.finish)
     names = sorted(name for name in os.listdir(EXAMPLES) if name.endswith(".yaml"))
     pods = []
     for name in names:
