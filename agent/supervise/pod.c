@@ -102,7 +102,7 @@ static int make_containers(PodLife *life) {
                 c->pod = life;
                 c->spec = &spec->containers.items[i];
                 c->turn = (Turn){ .on_turn = on_turn, .userdata = c };
-                r = container_new(life->description, c->spec, spec->restart_policy,
+                r = container_new(&life->pod->metadata, c->spec, spec->restart_policy,
                                   &life->context->back_off, &pod_container_driver, c, &c->life);
                 if (r < 0)
                         return r;

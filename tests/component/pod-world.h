@@ -322,6 +322,25 @@ static inline char *shim_mounts(const TestPod *pod) {
         return read_text(path);
 }
 
+/* Those of them that concern the pod, without the numbers: other mounts of the host's may come and
+ * go meanwhile. */
+static inline char *pod_mounts(const TestPod *pod) {
+        cleanup_free char *all = shim_mounts(pod);
+        char *own = NULL, *rest = all;
+        size_t length;
+        FILE *out = open_memstream(&own, &length);
+
+        REQUIRE(out);
+        for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+                const char *path = strstr(line, pod->directory);
+
+                if (path)
+                        (void) fprintf(out, "%s\n", path);
+        }
+        REQUIRE(fclose(out) == 0);
+        return own;
+}
+
 /* Asks for the setup and waits: "ready", or why not. */
 static inline const char *pod_set_up(TestPod *pod, const char *fstab) {
         size_t before = pod->n_records;
