@@ -6,6 +6,7 @@
 
 #include "agent/fetch/catalog.h"
 #include "agent/fetch/document.h"
+#include "agent/fetch/sentence.h"
 #include "common/strv.h"
 
 /* The file is called by its digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
@@ -57,7 +58,7 @@ static int parse_image(const Source *source, CatalogImage *image, const json_t *
 }
 
 /* In an archive that is both, the OCI manifest is the image and we only learn its other names. */
-static int add_names(Catalog *catalog, const CatalogImage *image) {
+static int add_names(Catalog *catalog, const CatalogImage *image, Error *reterr) {
         for (size_t i = 0; i < catalog->n_images; i++) {
                 CatalogImage *there = &catalog->images[i];
 
@@ -68,6 +69,9 @@ static int add_names(Catalog *catalog, const CatalogImage *image) {
 
                         strv_foreach(other, there->names)
                                 known = known || streq(*name, *other);
+                        if (!known && strv_length(there->names) >= CATALOG_NAMES_MAX)
+                                return error_setf(reterr, E2BIG, "an image has more than %d names",
+                                                  CATALOG_NAMES_MAX);
                         if (!known && strv_append(&there->names, *name) < 0)
                                 return -ENOMEM;
                 }
@@ -91,12 +95,12 @@ static int add_item(Catalog *catalog, const json_t *item, bool names_only, Error
         }
         r = parse_image(catalog->source, &image, item, &error);
         if (names_only) {
-                r = r == -ENOMEM ? r : add_names(catalog, &image);
+                r = r == -ENOMEM ? r : add_names(catalog, &image, reterr);
                 catalog_image_done(&image);
                 return r;
         }
         if (r < 0) {
-                image.refusal = strdup(error_message(&error, r));
+                image.refusal = sentence_format(&error, r);
                 if (r == -ENOMEM || !image.refusal) {
                         catalog_image_done(&image);
                         return -ENOMEM;
@@ -119,6 +123,9 @@ int catalog_read_docker(Catalog *catalog, Error *reterr) {
                 r = document_parse(text, length, &json, reterr);
         if (r >= 0 && !json_is_array(json))
                 r = error_setf(reterr, EBADMSG, "it is no list");
+        /* Each costs as much as reading its configuration does, be it the same again. */
+        if (r >= 0 && json_array_size(json) > CATALOG_IMAGES_MAX)
+                r = error_setf(reterr, E2BIG, "it has more than %d images", CATALOG_IMAGES_MAX);
         if (r < 0)
                 return error_prefixf(reterr, r, "manifest.json");
         json_array_foreach(json, i, item) {

@@ -7,6 +7,7 @@
 #include "agent/fetch/catalog.h"
 #include "agent/fetch/document.h"
 #include "agent/fetch/platform.h"
+#include "agent/fetch/sentence.h"
 #include "common/strv.h"
 
 enum {
@@ -212,7 +213,7 @@ static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {
                 return MIN(r, 0);
         }
         if (r < 0) {
-                image.refusal = strdup(error_message(&error, r));
+                image.refusal = sentence_format(&error, r);
                 if (!image.refusal) {
                         catalog_image_done(&image);
                         return -ENOMEM;

@@ -5,11 +5,6 @@
 #include "agent/fetch/platform.h"
 #include "common/strv.h"
 
-enum {
-        IMAGES_MAX = 256,
-        NAMES_MAX = 64
-};
-
 static void blob_done(CatalogBlob *blob) {
         free(blob->member);
         free(blob->media_type);
@@ -53,12 +48,12 @@ int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
         size_t n_names = strv_length(image->names) + strv_length(there ? there->names : NULL);
         int r = 0;
 
-        if (n_names > NAMES_MAX) {
-                r = error_setf(reterr, E2BIG, "an image has more than %d names", NAMES_MAX);
+        if (n_names > CATALOG_NAMES_MAX) {
+                r = error_setf(reterr, E2BIG, "an image has more than %d names", CATALOG_NAMES_MAX);
         } else if (there) {
                 r = strv_extend(&there->names, image->names);
-        } else if (catalog->n_images >= IMAGES_MAX) {
-                r = error_setf(reterr, E2BIG, "it has more than %d images", IMAGES_MAX);
+        } else if (catalog->n_images >= CATALOG_IMAGES_MAX) {
+                r = error_setf(reterr, E2BIG, "it has more than %d images", CATALOG_IMAGES_MAX);
         } else {
                 larger = reallocarray(catalog->images, catalog->n_images + 1, sizeof(*larger));
                 if (larger) {

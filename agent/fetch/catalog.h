@@ -8,6 +8,11 @@
 #include "agent/fetch/config.h"
 #include "agent/fetch/source.h"
 
+enum {
+        CATALOG_IMAGES_MAX = 256,
+        CATALOG_NAMES_MAX = 64 /* of one image */
+};
+
 typedef struct CatalogBlob {
         char *member;             /* its name in the archive */
         char *media_type;         /* NULL where no manifest says */

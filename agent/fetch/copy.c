@@ -3,30 +3,45 @@
 
 #include "agent/fetch/metadata.h"
 #include "common/cleanup.h"
-#include "common/file.h"
 
 #include <fcntl.h>
 #include <limits.h>
 
-static int copy_bytes(int from, int to, uint64_t *ret_copied) {
-        uint64_t total = 0;
-
-        for (;;) {
+static int copy_range(int from, int to, off_t start, off_t end) {
+        while (start < end) {
                 char buffer[64 * 1024];
-                ssize_t n = read(from, buffer, sizeof(buffer));
-                int r;
+                size_t want = MIN((size_t) (end - start), sizeof(buffer));
+                ssize_t n = pread(from, buffer, want, start), written = 0;
 
-                if (n < 0)
+                if (n > 0)
+                        written = pwrite(to, buffer, (size_t) n, start);
+                if (n < 0 || written < 0)
                         return -errno;
                 if (n == 0)
                         break;
-                r = write_all(to, buffer, (size_t) n);
+                start += written;
+        }
+        return 0;
+}
+
+/* Holes stay holes: a file of a hundred gigabytes may take a kilobyte in the archive, and so it may
+ * take no more on the disk, however often it is copied. */
+static int copy_bytes(int from, int to, off_t size) {
+        off_t end = 0;
+
+        for (;;) {
+                off_t start = lseek(from, end, SEEK_DATA);
+                int r;
+
+                if (start < 0 && errno == ENXIO)
+                        return ftruncate(to, size) < 0 ? -errno : 0;
+                end = start < 0 ? start : lseek(from, start, SEEK_HOLE);
+                if (end < 0)
+                        return -errno;
+                r = copy_range(from, to, start, end);
                 if (r < 0)
                         return r;
-                total += (uint64_t) n;
         }
-        *ret_copied = total;
-        return 0;
 }
 
 int copy_up_file(const View *view, int layer, const char *path, int dir_fd, const char *base,
@@ -45,12 +60,16 @@ int copy_up_file(const View *view, int layer, const char *path, int dir_fd, cons
         to = openat(dir_fd, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (to < 0)
                 return -errno;
-        r = copy_bytes(from, to, ret_copied);
+        r = copy_bytes(from, to, st.st_size);
         if (r >= 0)
                 r = metadata_apply(to, &metadata);
         if (r >= 0)
                 r = xattr_copy(from, to);
-        return r < 0 ? r : metadata_apply_times(to, &metadata);
+        if (r >= 0)
+                r = metadata_apply_times(to, &metadata);
+        if (r >= 0)
+                *ret_copied = (uint64_t) st.st_size;
+        return r;
 }
 
 int copy_up_symlink(const View *view, int layer, const char *path, int dir_fd, const char *base,

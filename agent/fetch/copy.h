@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* The regular file 'path' of layer 'layer' becomes 'base' in 'dir_fd', which must not be there. 0
- * or -errno. */
+/* The regular file 'path' of layer 'layer' becomes 'base' in 'dir_fd', which must not be there. 0,
+ * with its size, holes counted, or -errno. */
 int copy_up_file(const View *view, int layer, const char *path, int dir_fd, const char *base,
                  uint64_t *ret_copied);
 

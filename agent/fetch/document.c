@@ -25,6 +25,8 @@ int document_strv(const json_t *object, const char *key, char ***strv, Error *re
                 return 0;
         if (!json_is_array(array))
                 return error_setf(reterr, EBADMSG, "'%s' is no list", key);
+        if (json_array_size(array) > DOCUMENT_STRINGS_MAX)
+                return error_setf(reterr, E2BIG, "'%s' is too long", key);
         json_array_foreach(array, i, item) {
                 if (!json_is_string(item))
                         return error_setf(reterr, EBADMSG, "'%s' has something that is no string",

@@ -12,7 +12,8 @@
 
 enum {
         MANIFEST_SIZE_MAX = 4 * 1024 * 1024,
-        CONFIG_SIZE_MAX = 8 * 1024 * 1024
+        CONFIG_SIZE_MAX = 8 * 1024 * 1024,
+        DOCUMENT_STRINGS_MAX = 4096 /* in one list */
 };
 
 #define cleanup_json cleanup_with(json_decrefp)
@@ -24,7 +25,7 @@ int document_parse(const char *text, size_t length, json_t **ret, Error *reterr)
 /* A string of an object; NULL where there is none, or something else. */
 const char *document_string(const json_t *object, const char *key);
 
-/* An array of strings, or null, of an object, appended to 'strv'. 0 or -EBADMSG. */
+/* An array of strings, or null, of an object, appended to 'strv'. 0, -EBADMSG, or -E2BIG. */
 int document_strv(const json_t *object, const char *key, char ***strv, Error *reterr);
 
 /* What points to a blob. */

@@ -5,6 +5,7 @@
 
 #include "agent/fetch/catalog.h"
 #include "agent/fetch/confine.h"
+#include "agent/fetch/sentence.h"
 #include "agent/fetch/unpack.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
@@ -146,8 +147,11 @@ static int run_verb(int argc, char **argv) {
         r = store_open(arg_store, &store, &error);
         if (r >= 0)
                 r = verbs[i].run(store, &error);
-        if (r < 0)
-                (void) fprintf(stderr, "%s\n", error_message(&error, r));
+        if (r < 0) {
+                cleanup_free char *sentence = sentence_format(&error, r);
+
+                (void) fprintf(stderr, "%s\n", sentence ? sentence : strerror(-r));
+        }
         return r < 0;
 }
 

@@ -145,7 +145,8 @@ int tree_whiteout(Tree *tree, const char *base, Error *reterr) {
         return 0;
 }
 
-static int list_names(int fd, char ***names) {
+/* One by one: there may be millions, and nobody writes to the layer that is read. */
+static int hide_names_of(Tree *tree, int fd, Error *reterr) {
         int copy = open_plainly(fd, "", O_RDONLY | O_DIRECTORY), r = 0;
         cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
         struct dirent *entry;
@@ -156,22 +157,17 @@ static int list_names(int fd, char ***names) {
         }
         while (r >= 0 && (entry = readdir(dir)))
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-                        r = strv_append(names, entry->d_name);
+                        r = tree_whiteout(tree, entry->d_name, reterr);
         return r;
 }
 
 /* Overlayfs does not look whether the top of a layer is opaque; so each name is hidden by itself.
  */
 static int hide_all_at_top(Tree *tree, Error *reterr) {
-        cleanup_strv char **names = NULL;
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < tree->below.n_layers; i++)
-                r = list_names(tree->below.layers[i], &names);
-        strv_foreach(name, names) {
-                if (r >= 0)
-                        r = tree_whiteout(tree, *name, reterr);
-        }
+                r = hide_names_of(tree, tree->below.layers[i], reterr);
         return r;
 }
 

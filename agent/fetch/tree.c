@@ -182,6 +182,19 @@ static int enter_resolved(Tree *tree, const char *parent, const char *path, int 
         return 0;
 }
 
+/* Links may lead deeper than any name, one link after the other. Such a tree could not be removed
+ * again: that takes descriptors on each level. */
+static int check_depth(const char *path, Error *reterr) {
+        unsigned depth = path[0] != '\0';
+
+        for (const char *p = path; *p; p++)
+                depth += *p == '/';
+        if (depth > NAME_DEPTH_MAX)
+                return error_setf(reterr, ENAMETOOLONG, "lies in more than %d directories",
+                                  NAME_DEPTH_MAX);
+        return 0;
+}
+
 static int enter(Tree *tree, const char *parent, bool implied, Error *reterr) {
         cleanup_close int fd = -EBADF;
         char path[PATH_MAX];
@@ -198,6 +211,8 @@ static int enter(Tree *tree, const char *parent, bool implied, Error *reterr) {
                 r = enter_resolved(tree, parent, parent, fd);
         } else {
                 r = view_resolve(&tree->all, parent, path, reterr);
+                if (r >= 0)
+                        r = check_depth(path, reterr);
                 if (r < 0)
                         return r;
                 fd = open_or_make(tree, path, implied);

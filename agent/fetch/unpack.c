@@ -5,6 +5,7 @@
 #include "agent/fetch/document.h"
 #include "agent/fetch/layer.h"
 #include "agent/fetch/record.h"
+#include "agent/fetch/sentence.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -235,15 +236,19 @@ static int put_documents(const Unpack *unpack, char *const *names, Error *reterr
 static int put_record(const Unpack *unpack, Error *reterr) {
         View view = { unpack->stack, unpack->n };
         cleanup_error Error user_error = ERROR_NULL;
-        cleanup_free char *text = NULL;
+        cleanup_free char *text = NULL, *sentence = NULL;
         Account account = { 0 };
         int r;
 
         /* Whoever names another user may run it all the same, so this is said when it matters. */
         r = account_find_in_image(unpack->image->settings->user, &view, &account, &user_error);
-        if (r == -ENOMEM)
-                return r;
-        r = record_format(unpack->image, unpack->chain_ids, &account, user_error.message, &text);
+        if (r < 0)
+                sentence = sentence_format(&user_error, r);
+        if (r == -ENOMEM || (r < 0 && !sentence)) {
+                account_done(&account);
+                return -ENOMEM;
+        }
+        r = record_format(unpack->image, unpack->chain_ids, &account, sentence, &text);
         account_done(&account);
         if (r < 0)
                 return r;

@@ -386,6 +386,80 @@ TEST(an_image_with_a_fault_is_refused_and_the_others_are_not)
         tar_done(&layer);
 }
 
+/* Half a character in a refusal would also make JSON of the index or of a record impossible. */
+TEST(what_strangers_wrote_is_quoted_on_one_line_of_utf8)
+{
+        static const struct {
+                const char *process, *entry, *part;
+                int status;
+        } cases[] = {
+                { .entry = "a\nforged: line\033[31m/../x",
+                  .part = "a?forged: line?[31m/../x' has '..' in its name",
+                  .status = 1 },
+                { .entry = "a\xff/../x", .part = "a?/../x' has", .status = 1 },
+                { .process = "{\"WorkingDir\":\"/proc/a\\nforged\"}",
+                  .part = "its working directory '/proc/a?forged' is refused",
+                  .status = 1 },
+                { .process = "{\"User\":\"123456789012345678901234567890123456789012345678901234"
+                             "567890123\xc3\xa9 and more\"}",
+                  .part = "" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *archive = in_test_directory("image.tar");
+                const char *entry = cases[i].entry ? cases[i].entry : "a";
+                Tar layer = tar_of((TarEntry[]){ { .name = entry, .data = "x" }, { 0 } });
+                TestImage image = { "x:1", &layer, 1, .process = cases[i].process };
+                char digest[80];
+
+                write_oci_archive(archive, &image, digest);
+                tar_done(&layer);
+                EXPECT_EQ(index_archive(archive), 0);
+                EXPECT_EQ(unpack_archive(archive, digest, "x:1"), cases[i].status);
+                if (cases[i].status == 0)
+                        EXPECT(store_has("records/%s.json", digest + 7));
+                else
+                        expect_sentence(cases[i].part, cases[i].part);
+                EXPECT_EQ(count_in_store("tmp"), 0);
+        }
+}
+
+/* A document of a megabyte must not keep the machine busy for minutes. */
+TEST(lists_without_end_are_refused)
+{
+        static const struct {
+                const char *start, *item, *end, *part;
+                size_t n;
+        } cases[] = {
+                { "[{}", ",{\"Config\":\"c\"}", "]", "more than 256 images", 5000 },
+                { "[{\"Config\":\"c\",\"Layers\":[\"\"", ",\"\"", "]}]", "'Layers' is too long",
+                  300000 },
+                { "[{\"Config\":\"c\",\"RepoTags\":[\"\"", ",\"\"", "]}]", "'RepoTags' is too long",
+                  300000 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *archive = in_test_directory("image.tar");
+                size_t start = strlen(cases[i].start), item = strlen(cases[i].item);
+                size_t length = start + cases[i].n * item + strlen(cases[i].end);
+                cleanup_free char *text = malloc(length + 1);
+                Tar tar;
+
+                REQUIRE(text);
+                memcpy(text, cases[i].start, start + 1);
+                for (size_t j = 0; j < cases[i].n; j++)
+                        memcpy(text + start + j * item, cases[i].item, item);
+                memcpy(text + start + cases[i].n * item, cases[i].end, strlen(cases[i].end) + 1);
+                tar = tar_of((TarEntry[]){ { .name = "manifest.json", .data = text }, { 0 } });
+                write_file(archive, tar.data, tar.length);
+                tar_done(&tar);
+                if (index_archive(archive) == 0)
+                        EXPECT(strstr(output, cases[i].part));
+                else
+                        expect_sentence(cases[i].part, cases[i].part);
+        }
+}
+
 TEST(an_index_of_several_platforms_gives_this_machines)
 {
         cleanup_free char *archive = in_test_directory("image.tar"), *list = NULL, *index = NULL;

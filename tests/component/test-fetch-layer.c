@@ -393,6 +393,25 @@ TEST(names_without_end_are_refused)
         stack_done(&stack);
 }
 
+TEST(links_lead_no_deeper_than_names)
+{
+        cleanup_with(stack_done) Stack stack = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        char path[600] = "", pax[3][700];
+        TarEntry entries[4] = { 0 };
+
+        for (size_t i = 0; i < 200; i++)
+                memcpy(path + strlen(path), i > 0 ? "/a" : "a", i > 0 ? 3 : 2);
+        (void) snprintf(pax[0], sizeof(pax[0]), "path=%s", path);
+        (void) snprintf(pax[1], sizeof(pax[1]), "linkpath=%s", path);
+        (void) snprintf(pax[2], sizeof(pax[2]), "path=link/%s", path);
+        entries[0] = (TarEntry){ .name = "a", .type = '5', .pax = pax[0] };
+        entries[1] = (TarEntry){ .name = "link", .type = '2', .link = "a", .pax = pax[1] };
+        entries[2] = (TarEntry){ .name = "link", .type = '5', .pax = pax[2] };
+        EXPECT_EQ(unpack(&stack, entries, &error), -ENAMETOOLONG);
+        EXPECT(error.message && strstr(error.message, "lies in more than 256 directories"));
+}
+
 TEST(bytes_of_names_are_kept_as_they_are)
 {
         Stack stack = { 0 };
@@ -567,6 +586,40 @@ TEST(a_hard_link_to_a_file_below_copies_it)
                 EXPECT_EQ(fgetxattr(fd, "user.k", value, sizeof(value)), 1);
         }
         stack_done(&stack);
+}
+
+TEST(a_copied_file_keeps_its_holes)
+{
+        static const char *const places[] = { "here", "there" };
+        cleanup_with(stack_done) Stack stack = { 0 };
+        const off_t size = (off_t) 64 << 30;
+        cleanup_close int fd = -EBADF;
+
+        EXPECT_EQ(unpack(&stack, (TarEntry[]){ { .name = "here", .data = "start" }, { 0 } }, NULL),
+                  0);
+        fd = openat(stack.fds[0], "here", O_RDWR | O_CLOEXEC);
+        REQUIRE(fd >= 0);
+        REQUIRE(ftruncate(fd, size) >= 0);
+        REQUIRE(pwrite(fd, "end", 3, size - 3) == 3);
+        EXPECT_EQ(unpack(&stack,
+                         (TarEntry[]){ { .name = "there", .type = '1', .link = "here" }, { 0 } },
+                         NULL),
+                  0);
+        for (size_t i = 0; i < N_ELEMENTS(places); i++) {
+                struct stat st;
+                char text[6] = "";
+                int file = openat(stack.fds[1 - i], places[i], O_RDONLY | O_CLOEXEC);
+
+                REQUIRE(file >= 0);
+                REQUIRE(fstat(file, &st) >= 0);
+                EXPECT_EQ(st.st_size, size);
+                EXPECT(st.st_blocks <= 256);
+                EXPECT_EQ(pread(file, text, 5, 0), 5);
+                EXPECT_STREQ(text, "start");
+                EXPECT_EQ(pread(file, text, 5, size - 5), 5);
+                EXPECT(memcmp(text, "\0\0end", 5) == 0);
+                close_fd(file);
+        }
 }
 
 TEST(a_hard_link_to_what_was_hidden_is_refused)

@@ -147,6 +147,7 @@ TEST(signals_have_one_name)
                 { "", NULL },
                 { "15x", NULL },
                 { "-9", NULL },
+                { "RTMIN-9223372036854775808", NULL },
                 { "SIGRTMIN+99", NULL },
                 { "RTMIN+", NULL },
         };
