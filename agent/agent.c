@@ -38,6 +38,7 @@ typedef struct Agent {
         SeccompProfile *seccomp;
         BundleConfig bundle_config;
         SandboxConfig sandbox_config;
+        NetworkPlaces network_places;
 
         sd_event *event;
         sd_event_source *publish_source;
@@ -507,6 +508,9 @@ static void fill_shared_configs(Agent *agent) {
                 .state_dir = agent->state_dir,
                 .log_dir = agent->log_dir,
                 .hostname = agent->node.hostname,
+                .cluster_domain = agent->config.cluster_domain,
+                .cluster_dns = agent->config.cluster_dns,
+                .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
                 .memory_capacity = agent->node.memory_capacity,
                 .pids_limit = agent->config.pod_pids_limit.is_set
@@ -529,6 +533,10 @@ static void fill_shared_configs(Agent *agent) {
                 .run_dir = agent->run_dir,
                 .shim_cgroup = agent->shim_cgroup,
         };
+        agent->network_places = (NetworkPlaces){
+                .config_dir = agent->config.mainstay.cni_conf_dir,
+                .plugin_path = agent->config.mainstay.cni_bin_dir,
+        };
 }
 
 static int build_supervisor(Agent *agent) {
@@ -541,6 +549,7 @@ static int build_supervisor(Agent *agent) {
                         .event = agent->event,
                         .bundle = &agent->bundle_config,
                         .sandbox = &agent->sandbox_config,
+                        .network = &agent->network_places,
                         .images = agent->images,
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
                         .log_max_size = config->log_max_size_bytes,

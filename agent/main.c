@@ -8,9 +8,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 enum {
-        EXIT_USAGE = 2
+        EXIT_USAGE = 2,
+        DESCRIPTORS_MAX = 1024 * 1024
 };
 
 static const char help_text[] =
@@ -108,12 +110,24 @@ static void set_up_signals(void) {
         (void) signal(SIGPIPE, SIG_IGN);
 }
 
+/* A pod costs two descriptors, and the usual soft limit is 1024. What we may, we take; containers
+ * inherit it, as they do from other engines. */
+static void raise_descriptor_limit(void) {
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        limit.rlim_cur = MIN(limit.rlim_max, DESCRIPTORS_MAX);
+        (void) setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv) {
         AgentOptions options = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         set_up_signals();
+        raise_descriptor_limit();
         r = parse_arguments(argc, argv, &options);
         if (r >= 0)
                 return r;

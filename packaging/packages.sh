@@ -8,7 +8,7 @@ BUILD_PACKAGES=(
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev
 )
 # shellcheck disable=SC2034
-RUNTIME_PACKAGES=(runc busybox-static python3)
+RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3)
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell python3-pytest python3-yaml

@@ -4,6 +4,7 @@
 #include "agent/bundle/bundle.h"
 
 #include "agent/bundle/fstab.h"
+#include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
@@ -18,11 +19,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>
-
-/* What a node's /etc/hosts may measure; longer ones are cut by nobody, they are refused. */
-enum {
-        POD_FILE_MAX = 1024 * 1024
-};
 
 static int make_directory(const char *path, mode_t mode, Error *reterr) {
         int r;
@@ -119,38 +115,80 @@ int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *ret
         return write_volumes(config, pod, /* anew= */ false, reterr);
 }
 
-/* Gives the pod its own copy of a file of the node's; one that the node lacks is no error. */
-static int copy_node_file(const BundleConfig *config, const Pod *pod, const char *file,
-                          const char *header, Error *reterr) {
-        cleanup_free char *path = pod_file_path(config, pod->metadata.uid, file);
-        cleanup_free char *data = NULL, *text = NULL;
-        char *name;
-        int r;
+/* The text of a file of the node's, "" where it has none. */
+static int read_node_file(const char *path, char **ret, Error *reterr) {
+        int r = path[0] ? read_file_at(AT_FDCWD, path, ETC_FILE_MAX, ret, NULL) : -ENOENT;
 
-        if (!path)
-                return -ENOMEM;
-        r = read_file_at(AT_FDCWD, file, POD_FILE_MAX, &data, NULL);
-        if (r == -ENOENT)
-                return 0;
-        if (r < 0)
-                return error_setf(reterr, -r, "cannot read %s: %s", file, strerror(-r));
-        if (asprintf(&text, "%s%s", header, data) < 0) {
-                text = NULL;
-                return -ENOMEM;
+        if (r == -ENOENT) {
+                *ret = strdup("");
+                return *ret ? 0 : -ENOMEM;
         }
-        name = strrchr(path, '/');
-        *name++ = '\0';
-        return write_file(path, name, text, 0644, reterr);
+        return r < 0 ? error_setf(reterr, -r, "cannot read %s: %s", path, strerror(-r)) : 0;
+}
+
+static int write_pod_file(const BundleConfig *config, const Pod *pod, const char *name,
+                          const char *text, Error *reterr) {
+        cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
+
+        return run_dir && text ? write_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
+}
+
+int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
+                       size_t n_addresses, Error *reterr) {
+        cleanup_free char *node_hosts = NULL, *text = NULL;
+        int r = n_addresses == 0 ? read_node_file("/etc/hosts", &node_hosts, reterr) : 0;
+
+        if (r < 0)
+                return r;
+        text = pod_hosts(config, pod, addresses, n_addresses, node_hosts);
+        return write_pod_file(config, pod, "hosts", text, reterr);
+}
+
+/* systemd-resolved's stub listens on the node's loopback, where a pod with a network of its own is
+ * not; beside it lies the file of the servers that it asks itself. */
+static int read_resolv_conf(const BundleConfig *config, const Pod *pod, char **ret, Error *reterr) {
+        static const char real[] = "/run/systemd/resolve/resolv.conf";
+        const char *path = config->resolv_conf ? config->resolv_conf : "/etc/resolv.conf";
+        cleanup_free char *text = NULL;
+        int r = read_node_file(path, &text, reterr);
+
+        if (r < 0)
+                return r;
+        if (!pod->spec.host_network && streq(path, "/etc/resolv.conf") &&
+            strstr(text, "nameserver 127.0.0.53") && access(real, R_OK) >= 0)
+                return read_node_file(real, ret, reterr);
+        *ret = TAKE_PTR(text);
+        return 0;
+}
+
+static int write_resolv_conf(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        cleanup_free char *node = NULL, *text = NULL;
+        int r = read_resolv_conf(config, pod, &node, reterr);
+
+        if (r < 0)
+                return r;
+        text = pod_resolv_conf(config, pod, node);
+        return write_pod_file(config, pod, "resolv.conf", text, reterr);
+}
+
+static int write_hostname(const BundleConfig *config, const Pod *pod, Error *reterr) {
+        cleanup_free char *name = NULL, *text = NULL;
+        int r = pod_hostname(config, pod, &name, reterr);
+
+        if (r < 0)
+                return r;
+        if (asprintf(&text, "%s\n", name) < 0)
+                text = NULL;
+        return write_pod_file(config, pod, "hostname", text, reterr);
 }
 
 static int prepare_files(const BundleConfig *config, const Pod *pod, Error *reterr) {
-        int r = copy_node_file(config, pod, "/etc/hosts",
-                               "# Kubernetes-managed hosts file (host network).\n", reterr);
+        int r = write_resolv_conf(config, pod, reterr);
 
         if (r >= 0)
-                r = copy_node_file(config, pod, "/etc/resolv.conf", "", reterr);
-        if (r >= 0)
-                r = copy_node_file(config, pod, "/etc/hostname", "", reterr);
+                r = write_hostname(config, pod, reterr);
+        if (r >= 0 && pod->spec.host_network)
+                r = bundle_write_hosts(config, pod, NULL, 0, reterr);
         return r;
 }
 

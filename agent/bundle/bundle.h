@@ -24,12 +24,16 @@ typedef struct BundleConfig {
         const char *state_dir;
         const char *log_dir;
         const char *hostname;       /* what containers in the host's network see as HOSTNAME */
+        const char *cluster_domain; /* "cluster.local"; NULL or "": none */
+        char *const *cluster_dns;   /* the cluster's nameservers; NULL: none */
+        const char *resolv_conf;    /* the node's file; NULL: /etc/resolv.conf; "": none */
         const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
         int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
         int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
         int64_t pids_limit;         /* of a pod; < 0: none */
         int oom_score_adj_min;      /* the least that we may set */
         const char *host_ip;        /* NULL: unknown */
+        const char *pod_ips[2];     /* in a copy for one pod: its own addresses, NULL: none (yet) */
         ObjectLookup objects;
         const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
         char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */
@@ -39,8 +43,13 @@ typedef struct BundleConfig {
 } BundleConfig;
 
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and
- * fstab. */
+ * fstab. /etc/hosts only in the node's network; see bundle_write_hosts(). */
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr);
+
+/* Writes the pod's /etc/hosts, now that it has addresses of its own; or, with none, as the node's.
+ */
+int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
+                       size_t n_addresses, Error *reterr);
 
 /* Brings the volumes that are made of objects and fields up to date, under the eyes of running
  * containers: what has changed is exchanged at once, what is not there any more stays as it was. 0

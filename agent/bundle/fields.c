@@ -54,7 +54,16 @@ static char *map_value(const StringMap *map, const char *subscript) {
 
 /* In the host's network a pod has the node's address. */
 static const char *pod_ip(const BundleConfig *config, const Pod *pod) {
-        return pod->spec.host_network ? strna(config->host_ip) : "";
+        return strna(pod->spec.host_network ? config->host_ip : config->pod_ips[0]);
+}
+
+static char *pod_ips(const BundleConfig *config, const Pod *pod) {
+        const char *other = pod->spec.host_network ? NULL : config->pod_ips[1];
+        char *text;
+
+        if (asprintf(&text, "%s%s%s", pod_ip(config, pod), other ? "," : "", strna(other)) < 0)
+                return NULL;
+        return text;
 }
 
 char *field_value(const BundleConfig *config, const Pod *pod, const char *path) {
@@ -72,9 +81,10 @@ char *field_value(const BundleConfig *config, const Pod *pod, const char *path) 
                 { "status.hostIP", config->host_ip },
                 { "status.hostIPs", config->host_ip },
                 { "status.podIP", pod_ip(config, pod) },
-                { "status.podIPs", pod_ip(config, pod) },
         };
 
+        if (streq(path, "status.podIPs"))
+                return pod_ips(config, pod);
         for (size_t i = 0; i < N_ELEMENTS(fields); i++)
                 if (streq(path, fields[i].path))
                         return strdup(strna(fields[i].value));

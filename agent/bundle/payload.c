@@ -11,6 +11,7 @@
 #include "common/hash.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -38,49 +39,65 @@ void payload_done(Payload *payload) {
         *payload = (Payload){ 0 };
 }
 
-static PayloadFile *find_or_append(Payload *payload, const char *path) {
+/* Room for one more, twice as much each time that there is none. */
+static int grow(Payload *payload) {
+        size_t n = payload->files.n;
         PayloadFile *longer;
 
-        for (size_t i = 0; i < payload->files.n; i++)
-                if (streq(payload->files.items[i].path, path)) {
-                        file_done(&payload->files.items[i]);
-                        return &payload->files.items[i];
-                }
-        longer = reallocarray(payload->files.items, payload->files.n + 1, sizeof(*longer));
+        if (n > 0 && (n & (n - 1)) != 0)
+                return 0;
+        longer = reallocarray(payload->files.items, n > 0 ? 2 * n : 1, sizeof(*longer));
         if (!longer)
-                return NULL;
+                return -ENOMEM;
         payload->files.items = longer;
-        longer[payload->files.n] = (PayloadFile){ 0 };
-        return &longer[payload->files.n++];
+        return 0;
 }
 
 int payload_add(Payload *payload, const char *path, const void *bytes, size_t length, mode_t mode) {
         cleanup_free char *path_copy = strdup(path), *copy = malloc(length + 1);
-        PayloadFile *file;
+        size_t n = payload->files.n;
 
-        if (!path_copy || !copy)
+        if (!path_copy || !copy || grow(payload) < 0)
                 return -ENOMEM;
         memcpy(copy, bytes, length);
-        file = find_or_append(payload, path);
-        if (!file)
-                return -ENOMEM;
-        *file = (PayloadFile){ TAKE_PTR(path_copy), TAKE_PTR(copy), length, mode };
+        payload->files.items[n] = (PayloadFile){ .path = TAKE_PTR(path_copy),
+                                                 .bytes = TAKE_PTR(copy),
+                                                 .length = length,
+                                                 .mode = mode,
+                                                 .order = n };
+        payload->files.n++;
         return 0;
 }
 
 static int compare_files(const void *a, const void *b) {
-        return strcmp(((const PayloadFile *) a)->path, ((const PayloadFile *) b)->path);
+        const PayloadFile *x = a, *y = b;
+        int r = strcmp(x->path, y->path);
+
+        return r != 0 ? r : x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* By path, each once: there may be many. */
+static void sort_files(Payload *payload) {
+        PayloadFile *files = payload->files.items;
+        size_t n = 0;
+
+        if (payload->files.n == 0)
+                return;
+        qsort(files, payload->files.n, sizeof(*files), compare_files);
+        for (size_t i = 0; i < payload->files.n; i++) {
+                if (n > 0 && streq(files[n - 1].path, files[i].path))
+                        file_done(&files[--n]);
+                files[n++] = files[i];
+        }
+        payload->files.n = n;
 }
 
 /* Of all that a reader can see. */
-static int hash_payload(Payload *payload, char ret_hex[SHA256_HEX_SIZE]) {
+static int hash_payload(const Payload *payload, char ret_hex[SHA256_HEX_SIZE]) {
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
 
         if (!hash)
                 return -ENOMEM;
-        if (payload->files.n > 0)
-                qsort(payload->files.items, payload->files.n, sizeof(*payload->files.items),
-                      compare_files);
         sha256_update(hash, &payload->group, sizeof(payload->group));
         for (size_t i = 0; i < payload->files.n; i++) {
                 const PayloadFile *file = &payload->files.items[i];
@@ -196,16 +213,27 @@ static size_t visible_length(const char *path) {
         return strcspn(path, "/");
 }
 
-static bool is_visible(const Payload *payload, const char *name) {
-        size_t length = strlen(name);
+/* The first file whose path is not before the one given. */
+static const char *find_from(const Payload *payload, const char *path) {
+        size_t low = 0, high = payload->files.n;
 
-        for (size_t i = 0; i < payload->files.n; i++) {
-                const char *path = payload->files.items[i].path;
+        while (low < high) {
+                size_t middle = (low + high) / 2;
 
-                if (visible_length(path) == length && strncmp(path, name, length) == 0)
-                        return true;
+                if (strcmp(payload->files.items[middle].path, path) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
         }
-        return false;
+        return low < payload->files.n ? payload->files.items[low].path : "";
+}
+
+static bool is_visible(const Payload *payload, const char *name) {
+        char directory[NAME_MAX + 2];
+        int length = snprintf(directory, sizeof(directory), "%s/", name);
+
+        return streq(find_from(payload, name), name) ||
+               strncmp(find_from(payload, directory), directory, (size_t) length) == 0;
 }
 
 static int make_links(int dir_fd, const Payload *payload) {
@@ -252,8 +280,10 @@ static void sweep(int dir_fd, const Payload *payload, const char *set) {
 
 int payload_write(int dir_fd, Payload *payload, bool anew) {
         char hash[SHA256_HEX_SIZE], set[SET_NAME_SIZE];
-        int r = hash_payload(payload, hash);
+        int r;
 
+        sort_files(payload);
+        r = hash_payload(payload, hash);
         if (r < 0)
                 return r;
         /* Links too are looked at again: an agent may have died before it made them. */

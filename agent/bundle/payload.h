@@ -20,6 +20,7 @@ typedef struct PayloadFile {
         char *bytes;
         size_t length;
         mode_t mode;
+        size_t order; /* of two with the same path the later one is meant */
 } PayloadFile;
 
 typedef struct Payload {
@@ -27,7 +28,7 @@ typedef struct Payload {
         int64_t group; /* whose the files are, readable for it; < 0: root's */
 } Payload;
 
-/* Adds a copy; what has the same path is replaced. 0 or -ENOMEM. */
+/* Adds a copy; of what has the same path the last is meant. 0 or -ENOMEM. */
 int payload_add(Payload *payload, const char *path, const void *bytes, size_t length, mode_t mode);
 void payload_done(Payload *payload);
 

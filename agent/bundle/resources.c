@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/resources.h"
 
+#include "agent/model/quantity.h"
 #include "common/cleanup.h"
 
 #include <inttypes.h>
@@ -49,6 +50,15 @@ int64_t cpu_quota_usec(int64_t milli_cpu) {
         return MAX(milli_cpu * CPU_PERIOD_USEC / 1000, QUOTA_MIN_USEC);
 }
 
+/* What the pod asks for beyond its containers is split among them. */
+static int64_t memory_share(const PodSpec *spec) {
+        int64_t rest = spec->resources.requests.memory.value;
+
+        for (size_t i = 0; i < spec->containers.n && rest > 0; i++)
+                rest -= spec->containers.items[i].resources.requests.memory.value;
+        return rest > 0 && spec->containers.n > 0 ? rest / (int64_t) spec->containers.n : 0;
+}
+
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity) {
         int64_t request, adjust;
 
@@ -63,7 +73,7 @@ int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memor
         case N_QOS_CLASSES:
                 break;
         }
-        request = container->resources.requests.memory.value;
+        request = container->resources.requests.memory.value + memory_share(spec);
         if (memory_capacity <= 0 || request >= memory_capacity)
                 return 3;
         adjust = 1000 - (int64_t) (1000 * (__int128) request / memory_capacity);
@@ -112,9 +122,29 @@ char *pod_slice_name(QosClass qos, const char *uid) {
         return name;
 }
 
+int64_t container_milli_cpu_limit(const PodSpec *spec, const Container *container) {
+        int64_t own = container->resources.limits.cpu.milli;
+
+        return own > 0 ? own : spec->resources.limits.cpu.milli;
+}
+
+int64_t container_memory_limit(const PodSpec *spec, const Container *container) {
+        int64_t own = container->resources.limits.memory.value;
+
+        return own > 0 ? own : spec->resources.limits.memory.value;
+}
+
+int64_t container_milli_cpu_request(const PodSpec *spec, const Container *container) {
+        const Quantity *own = &container->resources.requests.cpu;
+
+        return quantity_is_set(own) ? own->milli : container_milli_cpu_limit(spec, container);
+}
+
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
         int64_t sum = 0;
 
+        if (quantity_is_set(&spec->resources.requests.cpu))
+                return spec->resources.requests.cpu.milli;
         for (size_t i = 0; i < spec->containers.n; i++)
                 if (__builtin_add_overflow(
                             sum, spec->containers.items[i].resources.requests.cpu.milli, &sum))
@@ -122,10 +152,13 @@ int64_t pod_milli_cpu_request(const PodSpec *spec) {
         return sum;
 }
 
-/* The sum of a limit over all containers, or 0 where one has none. */
+/* The pod's own limit, or the sum over all containers, or 0 where one has none. */
 static int64_t sum_of_limits(const PodSpec *spec, bool memory) {
-        int64_t sum = 0;
+        const ResourceList *own = &spec->resources.limits;
+        int64_t sum = memory ? own->memory.value : own->cpu.milli;
 
+        if (sum > 0)
+                return sum;
         for (size_t i = 0; i < spec->containers.n; i++) {
                 const ResourceList *limits = &spec->containers.items[i].resources.limits;
                 int64_t limit = memory ? limits->memory.value : limits->cpu.milli;

@@ -24,6 +24,13 @@ enum {
  * Burstable. */
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity);
 
+/* A container's own limits, or, where it has none, those of its pod; 0: none. */
+int64_t container_milli_cpu_limit(const PodSpec *spec, const Container *container);
+int64_t container_memory_limit(const PodSpec *spec, const Container *container);
+
+/* Where a container asks for no CPU, what it may use counts. */
+int64_t container_milli_cpu_request(const PodSpec *spec, const Container *container);
+
 /* "<root>/kubepods/pod<uid>" or with "/burstable", "/besteffort" before the pod (cgroupfs driver).
  */
 char *pod_cgroup_path(const char *cgroup_root, QosClass qos, const char *uid);
@@ -44,10 +51,10 @@ enum {
         CGROUP_VALUES_MAX = 8
 };
 
-/* What the pod's group gets: shares, quota where every container has a CPU limit, memory limit
- * where every container has one, and the limit of processes. Gives how many. */
+/* What the pod's group gets: shares, quota where the pod or every container has a CPU limit, memory
+ * limit where the pod or every container has one, and the limit of processes. Gives how many. */
 size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]);
 
-/* The CPU request of all containers in thousandths. */
+/* The CPU request of the pod, or else of all its containers, in thousandths. */
 int64_t pod_milli_cpu_request(const PodSpec *spec);

@@ -6,6 +6,7 @@
 
 #include "agent/bundle/runtime-spec.h"
 
+#include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
@@ -79,14 +80,17 @@ static int check_working_directory(const char *directory, Error *reterr) {
 static int process(const RuntimeSpecInput *input, Security *security, json_t **ret, Error *reterr) {
         const BundleConfig *config = input->config;
         cleanup_strv char **variables = NULL, **env = NULL, **argv = NULL;
+        cleanup_free char *hostname = NULL;
         const char *directory = working_directory(input);
         int adjust, r;
 
         r = check_working_directory(directory, reterr);
         if (r >= 0)
+                r = pod_hostname(config, input->pod, &hostname, reterr);
+        if (r >= 0)
                 r = container_variables(config, input->pod, input->container, &variables, reterr);
         if (r >= 0)
-                r = container_environment(input->image, config->hostname, variables, &env);
+                r = container_environment(input->image, hostname, variables, &env);
         if (r >= 0)
                 r = container_argv(input->container, input->image, variables, &argv, reterr);
         if (r < 0)
@@ -173,6 +177,14 @@ static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security
         return mounts;
 }
 
+static void join_sandbox(json_t *namespaces, const RuntimeSpecInput *input, const char *type,
+                         const char *file) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int) input->sandbox_pid, file);
+        json_array_append_new(namespaces, json_pack("{s:s, s:s}", "type", type, "path", path));
+}
+
 /* The container's own, the pod's, which the shim holds, or the node's, for which nothing is said.
  */
 static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
@@ -186,24 +198,27 @@ static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
                 json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
 }
 
+/* A namespace that is not named here is the runtime's own: the node's. */
 static json_t *namespaces(const RuntimeSpecInput *input) {
-        cleanup_free char *ipc = NULL;
         json_t *list = json_pack("[{s:s}]", "type", "mount");
 
         add_pid_namespace(input, list);
 
-        if (asprintf(&ipc, "/proc/%d/ns/ipc", (int) input->sandbox_pid) < 0)
-                ipc = NULL;
-        json_array_append_new(list, json_pack("{s:s, s:s}", "type", "ipc", "path", strna(ipc)));
+        join_sandbox(list, input, "ipc", "ipc");
+        if (!input->pod->spec.host_network) {
+                join_sandbox(list, input, "network", "net");
+                join_sandbox(list, input, "uts", "uts");
+        }
         if (input->cgroup_version == 2)
                 json_array_append_new(list, json_pack("{s:s}", "type", "cgroup"));
         return list;
 }
 
 static json_t *resources(const RuntimeSpecInput *input, const Security *security) {
-        const ResourceRequirements *wanted = &input->container->resources;
-        uint64_t shares = cpu_shares(wanted->requests.cpu.milli);
-        int64_t quota = cpu_quota_usec(wanted->limits.cpu.milli);
+        const PodSpec *spec = &input->pod->spec;
+        uint64_t shares = cpu_shares(container_milli_cpu_request(spec, input->container));
+        int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, input->container));
+        int64_t memory = container_memory_limit(spec, input->container);
         json_t *cpu = json_object();
         json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", security->is_privileged,
                                    "access", "rwm");
@@ -224,10 +239,9 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
                 json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_USEC));
         }
         json_object_set_new(result, "cpu", cpu);
-        if (wanted->limits.memory.value > 0)
-                json_object_set_new(
-                        result, "memory",
-                        json_pack("{s:I}", "limit", (json_int_t) wanted->limits.memory.value));
+        if (memory > 0)
+                json_object_set_new(result, "memory",
+                                    json_pack("{s:I}", "limit", (json_int_t) memory));
         return result;
 }
 

@@ -6,8 +6,7 @@
 #include "agent/bundle/runtime-spec.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
-
-#include <jansson.h>
+#include "common/utf8.h"
 
 typedef struct Variables {
         const BundleConfig *config;
@@ -19,16 +18,12 @@ typedef struct Variables {
 
 /* What a process can be given, and config.json can say. */
 static int check_value(const Variables *v, const DataObject *object, const ObjectValue *value) {
-        json_t *text = memchr(value->bytes, '\0', value->length) ? NULL : json_string(value->bytes);
-
-        if (!text)
-                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
-                                  "the value of %s in %s %s/%s is no UTF-8 text and cannot be a "
-                                  "variable",
-                                  value->key, object_kind_names[object->kind],
-                                  object->metadata.namespace, object->metadata.name);
-        json_decref(text);
-        return 0;
+        if (utf8_is_text(value->bytes, value->length))
+                return 0;
+        return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
+                          "the value of %s in %s %s/%s is no UTF-8 text and cannot be a variable",
+                          value->key, object_kind_names[object->kind], object->metadata.namespace,
+                          object->metadata.name);
 }
 
 /* 1, or 0 where it is not there and need not be. What is missing is -BUNDLE_CONFIG_ERROR. */

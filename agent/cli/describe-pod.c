@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/describe.h"
 
+#include "agent/cli/describe-references.h"
 #include "agent/cli/summary.h"
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
@@ -236,9 +237,15 @@ static void write_environment(FILE *out, const json_t *env) {
         json_t *variable;
 
         fprintf(out, "    Environment:%s\n", json_array_size(env) == 0 ? "\t<none>" : "");
-        json_array_foreach(env, i, variable)
-                write_variable(out, strna(json_text(variable, "name")),
-                               strna(json_text(variable, "value")));
+        json_array_foreach(env, i, variable) {
+                const char *name = strna(json_text(variable, "name"));
+                const json_t *source = json_object_get(variable, "valueFrom");
+
+                if (source)
+                        describe_value_from(out, name, source);
+                else
+                        write_variable(out, name, strna(json_text(variable, "value")));
+        }
 }
 
 static int compare_mounts(const void *a, const void *b) {
@@ -257,10 +264,16 @@ static void write_mounts(FILE *out, const json_t *mounts) {
                 sorted[i] = json_array_get(mounts, i);
         if (n > 1)
                 qsort(sorted, n, sizeof(*sorted), compare_mounts);
-        for (size_t i = 0; i < n; i++)
-                fprintf(out, "      %s from %s (%s)\n", strna(json_text(sorted[i], "mountPath")),
+        for (size_t i = 0; i < n; i++) {
+                const char *sub_path = json_text(sorted[i], "subPath");
+
+                fprintf(out, "      %s from %s (%s", strna(json_text(sorted[i], "mountPath")),
                         strna(json_text(sorted[i], "name")),
                         json_is_true(json_object_get(sorted[i], "readOnly")) ? "ro" : "rw");
+                if (sub_path)
+                        fprintf(out, ",path=\"%s\"", sub_path);
+                fputs(")\n", out);
+        }
 }
 
 static const json_t *find_status(const json_t *pod, const char *name) {
@@ -291,6 +304,7 @@ static void write_container(FILE *out, const json_t *pod, const json_t *containe
                 write_container_status(out, status);
         write_resources(out, "Limits", json_at(container, "resources", "limits"));
         write_resources(out, "Requests", json_at(container, "resources", "requests"));
+        describe_env_from(out, json_object_get(container, "envFrom"));
         write_environment(out, json_object_get(container, "env"));
         write_mounts(out, json_object_get(container, "volumeMounts"));
 }
@@ -336,7 +350,7 @@ static void write_volume(FILE *out, const json_t *volume) {
                         "    Medium:\t%s\n"
                         "    SizeLimit:\t%s\n",
                         strna(json_text(empty_dir, "medium")), limit ? limit : "<unset>");
-        else
+        else if (!describe_data_volume(out, volume))
                 fputs("    <unknown>\n", out);
 }
 

@@ -44,7 +44,11 @@ static int config_set_defaults(Config *config) {
                 { &config->container_log_max_size, LOG_MAX_SIZE_DEFAULT },
                 { &config->crash_loop_back_off.max_container_restart_period,
                   RESTART_PERIOD_DEFAULT },
+                { &config->cluster_domain, "cluster.local" },
+                { &config->resolv_conf, "/etc/resolv.conf" },
                 { &config->mainstay.runtime, "runc" },
+                { &config->mainstay.cni_conf_dir, "/etc/cni/net.d" },
+                { &config->mainstay.cni_bin_dir, "/opt/cni/bin:/usr/lib/cni" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(strings); i++)

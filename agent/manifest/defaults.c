@@ -94,6 +94,8 @@ int pod_set_defaults(Pod *pod) {
         }
         if (spec->restart_policy == RESTART_POLICY_UNSET)
                 spec->restart_policy = RESTART_POLICY_ALWAYS;
+        if (spec->dns_policy == DNS_POLICY_UNSET)
+                spec->dns_policy = DNS_POLICY_CLUSTER_FIRST;
         if (!spec->termination_grace_period_seconds.is_set)
                 spec->termination_grace_period_seconds = (OptionalInt){
                         .is_set = true,
@@ -111,5 +113,5 @@ int pod_set_defaults(Pod *pod) {
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return pod_set_default_resources(spec);
 }

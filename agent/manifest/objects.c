@@ -51,40 +51,13 @@ static int make_value(const Place *place, KeyValue *from, bool is_base64, Object
         return r;
 }
 
-/* Puts a value in, or, as stringData does, in the place of one. */
-static int add_value(const Place *place, DataObject *object, ObjectValue *value, bool may_replace) {
-        ObjectValue *known = NULL, *longer;
-
-        for (size_t i = 0; i < object->values.n; i++)
-                if (streq(object->values.items[i].key, value->key))
-                        known = &object->values.items[i];
-        if (known && !may_replace)
-                return at(place, error_setf(place->decoder->reterr, EINVAL,
-                                            "must be unique; it is also a key of data"));
-        if (known) {
-                free(known->bytes);
-                known->bytes = TAKE_PTR(value->bytes);
-                known->length = value->length;
-                return 0;
-        }
-        longer = reallocarray(object->values.items, object->values.n + 1, sizeof(*longer));
-        if (!longer)
-                return -ENOMEM;
-        object->values.items = longer;
-        longer[object->values.n++] = *value;
-        *value = (ObjectValue){ 0 };
-        return 0;
-}
-
 static void value_done(ObjectValue *value) {
         free(value->key);
         free(value->bytes);
 }
 
-/* All of one map; its values are moved out. */
+/* All of one map, behind what there is; its values are moved out. */
 static int take_map(const Place *where, DataObject *object, StringMap *map, bool is_base64) {
-        bool is_string_data = map == &object->string_data;
-
         for (size_t i = 0; i < map->n; i++) {
                 cleanup_with(value_done) ObjectValue value = {
                         .is_binary = map == &object->binary_data,
@@ -97,15 +70,45 @@ static int take_map(const Place *where, DataObject *object, StringMap *map, bool
                 if (r < 0)
                         return r;
                 value.key = strdup(map->items[i].key);
-                r = value.key ? add_value(&place, object, &value, is_string_data) : -ENOMEM;
-                if (r < 0)
-                        return r;
+                if (!value.key)
+                        return -ENOMEM;
+                object->values.items[object->values.n++] = value;
+                value = (ObjectValue){ 0 };
         }
         return 0;
 }
 
+/* By key; of two the one that came later is the later one. */
 static int compare_values(const void *a, const void *b) {
-        return strcmp(((const ObjectValue *) a)->key, ((const ObjectValue *) b)->key);
+        const ObjectValue *x = a, *y = b;
+        int r = strcmp(x->key, y->key);
+
+        return r != 0 ? r : x->is_later - y->is_later;
+}
+
+/* Of a key that is in both maps a Secret's stringData is meant; a ConfigMap must not have it. */
+static int merge_twins(Place *where, DataObject *object) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < object->values.n; i++) {
+                ObjectValue *value = &object->values.items[i];
+                ObjectValue *last = n > 0 ? &object->values.items[n - 1] : NULL;
+
+                if (!last || !streq(last->key, value->key)) {
+                        object->values.items[n++] = *value;
+                        continue;
+                }
+                if (object->kind == OBJECT_CONFIG_MAP) {
+                        where->map = "binaryData";
+                        where->key = value->key;
+                        return at(where, error_setf(where->decoder->reterr, EINVAL,
+                                                    "must be unique; it is also a key of data"));
+                }
+                value_done(last);
+                *last = *value;
+        }
+        object->values.n = n;
+        return 0;
 }
 
 static int check_size(const Place *where, const DataObject *object) {
@@ -122,21 +125,30 @@ static int check_size(const Place *where, const DataObject *object) {
 
 static int fill_values(Place *where, DataObject *object) {
         bool is_secret = object->kind == OBJECT_SECRET;
-        int r = take_map(where, object, &object->data, is_secret);
+        StringMap *second = is_secret ? &object->string_data : &object->binary_data;
+        size_t n;
+        int r;
 
-        where->map = "binaryData";
+        object->values.items =
+                calloc(object->data.n + second->n + 1, sizeof(*object->values.items));
+        if (!object->values.items)
+                return -ENOMEM;
+        r = take_map(where, object, &object->data, is_secret);
+        n = object->values.n;
+        where->map = is_secret ? "stringData" : "binaryData";
         if (r >= 0)
-                r = take_map(where, object, &object->binary_data, true);
-        where->map = "stringData";
-        if (r >= 0)
-                r = take_map(where, object, &object->string_data, false);
-        where->map = "data";
-        if (r >= 0)
-                r = check_size(where, object);
+                r = take_map(where, object, second, !is_secret);
+        for (size_t i = n; i < object->values.n; i++)
+                object->values.items[i].is_later = true;
         if (r >= 0 && object->values.n > 0)
                 qsort(object->values.items, object->values.n, sizeof(*object->values.items),
                       compare_values);
-        return r;
+        if (r >= 0)
+                r = merge_twins(where, object);
+        if (r < 0)
+                return r;
+        where->map = "data";
+        return check_size(where, object);
 }
 
 /* What the types of Kubernetes promise to those who use them. */

@@ -11,10 +11,17 @@
  * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
 int pod_set_defaults(Pod *pod);
 
+/* A part of it: what a pod that says something of all its containers together does not say of them:
+ * their requests together, or else its limit. 0 or -ENOMEM. */
+int pod_set_default_resources(PodSpec *spec);
+
 /* What a table cannot say: uniqueness, references, and what depends on another field. 'root' is the
  * pod's node, 'path' where it lies in its file. 0 or -EINVAL with the place. */
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name);
+
+/* dnsPolicy and dnsConfig. What is wrong, and in '*ret_field' below spec it is. */
+int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr);
 
 /* A ConfigMap or Secret: decoded, defaulted, checked; what it holds is in 'values', sorted. 0,
  * -EINVAL with the place, -ENOMEM. */

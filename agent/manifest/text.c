@@ -2,6 +2,7 @@
 #include "agent/manifest/text.h"
 
 #include "common/cleanup.h"
+#include "common/utf8.h"
 
 #include <ctype.h>
 #include <stdint.h>
@@ -10,27 +11,6 @@ enum {
         ESCAPE_SIZE = sizeof("\\U0001f600"),
         TAG_DIRECTIVES_MAX = 1000,
 };
-
-/* Length of the character that begins at 'p', 0 where that is none. */
-static size_t character_length(const uint8_t *p, size_t left) {
-        size_t n = *p < 0x80   ? 1
-                   : *p < 0xc2 ? 0
-                   : *p < 0xe0 ? 2
-                   : *p < 0xf0 ? 3
-                   : *p < 0xf5 ? 4
-                               : 0;
-
-        if (n == 0 || n > left)
-                return 0;
-        for (size_t i = 1; i < n; i++)
-                if ((p[i] & 0xc0) != 0x80)
-                        return 0;
-        /* Written too long, surrogates, beyond the last plane. */
-        if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-            (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f))
-                return 0;
-        return n;
-}
 
 void text_place(const char *data, size_t offset, size_t *ret_line, size_t *ret_column) {
         size_t line = 1, column = 1;
@@ -81,7 +61,7 @@ int text_check(const char *file, const char *data, size_t length, Error *reterr)
                 return error_setf(reterr, EINVAL, "%s:1:1: is UTF-16; only UTF-8 is read", file);
 
         for (size_t i = 0; i < length;) {
-                size_t n = character_length(bytes + i, length - i);
+                size_t n = utf8_character_length(bytes + i, length - i);
 
                 if (n == 0 || bytes[i] == '\0')
                         return refuse(file, data, i, reterr);

@@ -321,6 +321,13 @@ static int check_node_name(const Rules *rules, const char *node_name) {
         return at(rules, r, "spec.nodeName");
 }
 
+static int check_dns(const Rules *rules) {
+        const char *field = "";
+        int r = pod_validate_dns(&rules->pod->spec, &field, rules->reterr);
+
+        return r < 0 ? at(rules, r, "spec.%s", field) : 0;
+}
+
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name) {
         const Rules rules = {
@@ -337,8 +344,12 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
                 r = check_node_name(&rules, node_name);
         if (r >= 0)
                 r = check_volumes(&rules);
+        if (r >= 0)
+                r = check_dns(&rules);
         for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
                 r = check_container(&rules, i);
+        if (r >= 0)
+                r = check_pod_resources(&rules);
         if (r >= 0)
                 r = check_security(&rules);
         return r;

@@ -20,6 +20,9 @@ typedef struct Rules {
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
 
+/* What the pod asks for as a whole, against what its containers do. */
+int check_pod_resources(const Rules *rules);
+
 /* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
 int check_security(const Rules *rules);
 /* env and envFrom: sources, references, what is spelled in their paths. */

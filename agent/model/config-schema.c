@@ -54,6 +54,27 @@ static int check_restart_period(const char *value, Error *reterr) {
         return 0;
 }
 
+/* Absolute paths with ':' in between. */
+static int check_search_path(const char *value, Error *reterr) {
+        for (const char *path = value;; path++) {
+                if (*path != '/')
+                        return error_setf(reterr, EINVAL,
+                                          "must be absolute paths with ':' in between");
+                path += strcspn(path, ":");
+                if (!*path)
+                        return 0;
+        }
+}
+
+static int check_cluster_domain(const char *value, Error *reterr) {
+        return value[0] ? check_dns_subdomain(value, reterr) : 0;
+}
+
+/* "" is no file at all, as with the kubelet. */
+static int check_resolv_conf(const char *value, Error *reterr) {
+        return value[0] ? check_host_path(value, reterr) : 0;
+}
+
 static int check_seccomp_profile(const char *value, Error *reterr) {
         return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
 }
@@ -67,6 +88,8 @@ static const Schema crash_loop_back_off_schema =
         SCHEMA(CrashLoopBackOffConfig, crash_loop_back_off_fields);
 
 static const Field mainstay_fields[] = {
+        FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
+        FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
@@ -107,8 +130,8 @@ static const Field config_fields[] = {
         REFUSED("healthzPort"),
         REFUSED("healthzBindAddress"),
         REFUSED("oomScoreAdj"),
-        REFUSED("clusterDomain"),
-        REFUSED("clusterDNS"),
+        FIELD("clusterDomain", STRING, Config, cluster_domain, .check = check_cluster_domain),
+        FIELD("clusterDNS", STRINGS, Config, cluster_dns, .check = check_ip_address),
         REFUSED("streamingConnectionIdleTimeout"),
         REFUSED("nodeStatusUpdateFrequency"),
         REFUSED("nodeStatusReportFrequency"),
@@ -137,7 +160,7 @@ static const Field config_fields[] = {
         REFUSED("maxPods"),
         REFUSED("podCIDR"),
         FIELD("podPidsLimit", INT, Config, pod_pids_limit, .min = -1, .max = PIDS_MAX),
-        REFUSED("resolvConf"),
+        FIELD("resolvConf", STRING, Config, resolv_conf, .check = check_resolv_conf),
         REFUSED("runOnce"),
         REFUSED("cpuCFSQuota"),
         REFUSED("cpuCFSQuotaPeriod"),

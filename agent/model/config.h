@@ -13,6 +13,8 @@ typedef struct CrashLoopBackOffConfig {
 
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
+        char *cni_conf_dir;    /* "/etc/cni/net.d" */
+        char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   ours */
@@ -24,6 +26,9 @@ typedef struct Config {
         char *cgroup_driver;                 /* "cgroupfs" */
         char *container_log_max_size;        /* quantity, "10Mi" */
         OptionalInt container_log_max_files; /* 5 */
+        char **cluster_dns;                  /* none */
+        char *cluster_domain;                /* "cluster.local" */
+        char *resolv_conf;                   /* "/etc/resolv.conf" */
         OptionalInt pod_pids_limit;          /* -1: none */
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         CrashLoopBackOffConfig crash_loop_back_off;

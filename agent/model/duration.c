@@ -5,6 +5,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 static const struct {
         const char *name;
@@ -74,4 +76,18 @@ int duration_parse(const char *text, uint64_t *ret_usec) {
         while (*text);
         *ret_usec = total_nsec / 1000;
         return 0;
+}
+
+char *duration_format(char buffer[DURATION_SIZE], uint64_t usec) {
+        uint64_t seconds = usec / USEC_PER_SEC;
+
+        if (seconds < 60)
+                (void) snprintf(buffer, DURATION_SIZE, "%" PRIu64 "s", seconds);
+        else if (seconds < 3600)
+                (void) snprintf(buffer, DURATION_SIZE, "%" PRIu64 "m%" PRIu64 "s", seconds / 60,
+                                seconds % 60);
+        else
+                (void) snprintf(buffer, DURATION_SIZE, "%" PRIu64 "h%" PRIu64 "m%" PRIu64 "s",
+                                seconds / 3600, seconds / 60 % 60, seconds % 60);
+        return buffer;
 }

@@ -302,18 +302,25 @@ static json_t *write_container_statuses(Writer *writer, const PodStatus *status)
         return array;
 }
 
-/* "hostIP" and the list of one that stands beside it. */
+static void append_address(Writer *writer, json_t *list, const char *address) {
+        json_t *entry = json_object();
+
+        put(writer, entry, "ip", text(address));
+        append(writer, list, entry);
+}
+
+/* "podIP" and the list that stands beside it, which has one of the other family too. */
 static void put_address(Writer *writer, json_t *json, const char *key, const char *list_key,
-                        const char *address) {
-        json_t *list, *entry;
+                        const char *address, const char *other) {
+        json_t *list;
 
         if (!address || !address[0])
                 return;
         put(writer, json, key, text(address));
         list = json_array();
-        entry = json_object();
-        put(writer, entry, "ip", text(address));
-        append(writer, list, entry);
+        append_address(writer, list, address);
+        if (other)
+                append_address(writer, list, other);
         put(writer, json, list_key, list);
 }
 
@@ -324,8 +331,8 @@ static json_t *write_status(Writer *writer, const PodStatus *status) {
         put(writer, json, "conditions", write_conditions(writer, status));
         put_text(writer, json, "message", status->message);
         put_text(writer, json, "reason", status->reason);
-        put_address(writer, json, "hostIP", "hostIPs", status->host_ip);
-        put_address(writer, json, "podIP", "podIPs", status->pod_ip);
+        put_address(writer, json, "hostIP", "hostIPs", status->host_ip, NULL);
+        put_address(writer, json, "podIP", "podIPs", status->pod_ip, status->other_pod_ip);
         if (status->start_time > 0)
                 put(writer, json, "startTime", timestamp(status->start_time));
         if (status->containers.n > 0)

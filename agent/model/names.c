@@ -182,6 +182,37 @@ int check_ip_address(const char *value, Error *reterr) {
         return refuse(value, "be an IP address", reterr);
 }
 
+int check_optional_dns_label(const char *value, Error *reterr) {
+        return value[0] ? check_dns_label(value, reterr) : 0;
+}
+
+/* Kubernetes allows '_' here (RelaxedDNSSearchValidation). */
+int check_dns_search(const char *value, Error *reterr) {
+        char copy[DNS_SUBDOMAIN_MAX + 2];
+        size_t n = strlen(value);
+
+        if (streq(value, "."))
+                return 0;
+        if (n > 0 && value[n - 1] == '.')
+                n--;
+        if (n > DNS_SUBDOMAIN_MAX)
+                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        for (size_t i = 0; i < n; i++)
+                copy[i] = value[i];
+        copy[n] = '\0';
+        for (char *c = copy; *c; c++)
+                if (*c == '_')
+                        *c = 'a';
+        return is_dns_subdomain(copy) ? 0 : refuse(value, "be a DNS subdomain", reterr);
+}
+
+int check_dns_option(const char *value, Error *reterr) {
+        for (const char *c = value; *c; c++)
+                if (*c <= ' ' || *c > '~')
+                        return refuse(value, "be printable ASCII without blanks", reterr);
+        return 0;
+}
+
 int check_image(const char *value, Error *reterr) {
         size_t n = strlen(value);
 

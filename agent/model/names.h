@@ -39,6 +39,14 @@ int check_env_name(const char *value, Error *reterr);
 int check_port_name(const char *value, Error *reterr);
 int check_ip_address(const char *value, Error *reterr);
 
+/* As check_dns_label(); "" is the same as absent. */
+int check_optional_dns_label(const char *value, Error *reterr);
+
+/* A line of resolv.conf is words: a search domain (a dot may follow it, or be all of it), and a
+ * word of its options. */
+int check_dns_search(const char *value, Error *reterr);
+int check_dns_option(const char *value, Error *reterr);
+
 /* No white space around it; whether it is a reference is for the image store to say. */
 int check_image(const char *value, Error *reterr);
 

@@ -70,11 +70,15 @@ DataObject *data_object_free(DataObject *object) {
         return NULL;
 }
 
+static int compare_key(const void *key, const void *value) {
+        return strcmp(key, ((const ObjectValue *) value)->key);
+}
+
 const ObjectValue *data_object_find(const DataObject *object, const char *key) {
-        for (size_t i = 0; i < object->values.n; i++)
-                if (streq(object->values.items[i].key, key))
-                        return &object->values.items[i];
-        return NULL;
+        if (object->values.n == 0)
+                return NULL;
+        return bsearch(key, object->values.items, object->values.n, sizeof(ObjectValue),
+                       compare_key);
 }
 
 int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,

@@ -22,6 +22,7 @@ typedef struct ObjectValue {
         char *key;
         char *bytes; /* a NUL follows that is not counted */
         size_t length;
+        bool is_later;  /* of the second of its object's maps */
         bool is_binary; /* of a ConfigMap's binaryData: a file, but no variable */
 } ObjectValue;
 

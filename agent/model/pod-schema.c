@@ -313,6 +313,31 @@ static const Field volume_fields[] = {
 };
 static const Schema volume_schema = SCHEMA(Volume, volume_fields);
 
+static const Field host_alias_fields[] = {
+        FIELD("ip",                     STRING,     HostAlias, ip, REQUIRED, CHECK(check_ip_address)),
+        FIELD("hostnames",              STRINGS,    HostAlias, hostnames, CHECK(check_dns_subdomain)),
+};
+static const Schema host_alias_schema = SCHEMA(HostAlias, host_alias_fields);
+
+static const Field pod_dns_option_fields[] = {
+        FIELD("name",                   STRING,     PodDnsOption, name, REQUIRED, CHECK(check_dns_option)),
+        FIELD("value",                  STRING,     PodDnsOption, value, CHECK(check_dns_option)),
+};
+static const Schema pod_dns_option_schema = {
+        .name = "PodDNSConfigOption", .size = sizeof(PodDnsOption),
+        .fields = pod_dns_option_fields, .n_fields = N_ELEMENTS(pod_dns_option_fields),
+};
+
+static const Field pod_dns_config_fields[] = {
+        FIELD("nameservers",            STRINGS,    PodDnsConfig, nameservers, CHECK(check_ip_address)),
+        FIELD("searches",               STRINGS,    PodDnsConfig, searches, CHECK(check_dns_search)),
+        FIELD("options",                LIST,       PodDnsConfig, options, .schema = &pod_dns_option_schema),
+};
+static const Schema pod_dns_config_schema = {
+        .name = "PodDNSConfig", .size = sizeof(PodDnsConfig),
+        .fields = pod_dns_config_fields, .n_fields = N_ELEMENTS(pod_dns_config_fields),
+};
+
 static const Field pod_spec_fields[] = {
         FIELD("volumes",                LIST,       PodSpec, volumes, .schema = &volume_schema),
         REFUSED("initContainers"),
@@ -324,7 +349,7 @@ static const Field pod_spec_fields[] = {
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
               .min = 0, .max = INT32_MAX),
         REFUSED("activeDeadlineSeconds"),
-        REFUSED_BUT("dnsPolicy", "ClusterFirst"),
+        FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
         REFUSED("nodeSelector"),
         REFUSED("serviceAccountName"),
         REFUSED("serviceAccount"),
@@ -338,29 +363,31 @@ static const Field pod_spec_fields[] = {
         FIELD("securityContext",        OBJECT,     PodSpec, security_context,
               .schema = &pod_security_context_schema),
         REFUSED("imagePullSecrets"),
-        REFUSED("hostname"),
-        REFUSED("subdomain"),
+        FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
+        FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
         REFUSED("affinity"),
         REFUSED_BUT("schedulerName", "default-scheduler"),
         REFUSED("tolerations"),
-        REFUSED("hostAliases"),
+        FIELD("hostAliases",            LIST,       PodSpec, host_aliases, .schema = &host_alias_schema),
         FIELD("priorityClassName",      STRING,     PodSpec, priority_class_name,
               CHECK(check_dns_subdomain)),
         FIELD("priority",               INT,        PodSpec, priority,
               .min = INT32_MIN, .max = INT32_MAX),
-        REFUSED("dnsConfig"),
+        FIELD("dnsConfig",              OPTIONAL,   PodSpec, dns_config, .schema = &pod_dns_config_schema),
         REFUSED("readinessGates"),
         REFUSED("runtimeClassName"),
-        REFUSED_BUT("enableServiceLinks", "true"),
+        /* There are no services here whose names could be linked. */
+        IGNORED("enableServiceLinks"),
         REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority"),
         REFUSED("overhead"),
         REFUSED("topologySpreadConstraints"),
-        REFUSED_BUT("setHostnameAsFQDN", "false"),
+        FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         REFUSED("os"),
         REFUSED_BUT("hostUsers", "true"),
         REFUSED("schedulingGates"),
         REFUSED("resourceClaims"),
-        REFUSED("resources"),
+        FIELD("resources",              OBJECT,     PodSpec, resources,
+              .schema = &resource_requirements_schema),
         REFUSED("hostnameOverride"),
         REFUSED("workloadRef"),
         REFUSED("schedulingGroup"),

@@ -39,6 +39,13 @@ const char *const protocol_names[N_PROTOCOLS] = {
         [PROTOCOL_SCTP] = "SCTP",
 };
 
+const char *const dns_policy_names[N_DNS_POLICIES] = {
+        [DNS_POLICY_CLUSTER_FIRST] = "ClusterFirst",
+        [DNS_POLICY_CLUSTER_FIRST_WITH_HOST_NET] = "ClusterFirstWithHostNet",
+        [DNS_POLICY_DEFAULT] = "Default",
+        [DNS_POLICY_NONE] = "None",
+};
+
 const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
         [MOUNT_PROPAGATION_NONE] = "None",
         [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = "HostToContainer",
@@ -135,17 +142,35 @@ static bool is_guaranteed(const Quantity *limit, const Quantity *request) {
         return is_positive(limit) && request->milli == limit->milli;
 }
 
+static bool asks_for_something(const ResourceRequirements *resources) {
+        return is_positive(&resources->limits.cpu) || is_positive(&resources->limits.memory) ||
+               is_positive(&resources->requests.cpu) || is_positive(&resources->requests.memory);
+}
+
+static bool gets_all_it_may_use(const ResourceRequirements *resources) {
+        return is_guaranteed(&resources->limits.cpu, &resources->requests.cpu) &&
+               is_guaranteed(&resources->limits.memory, &resources->requests.memory);
+}
+
+bool pod_has_resources(const PodSpec *spec) {
+        return quantity_is_set(&spec->resources.limits.cpu) ||
+               quantity_is_set(&spec->resources.limits.memory) ||
+               quantity_is_set(&spec->resources.requests.cpu) ||
+               quantity_is_set(&spec->resources.requests.memory);
+}
+
 QosClass pod_qos_class(const PodSpec *spec) {
         bool all_guaranteed = spec->containers.n > 0, any = false;
 
         for (size_t i = 0; i < spec->containers.n; i++) {
-                const ResourceList *limits = &spec->containers.items[i].resources.limits;
-                const ResourceList *requests = &spec->containers.items[i].resources.requests;
+                const ResourceRequirements *resources = &spec->containers.items[i].resources;
 
-                any = any || is_positive(&limits->cpu) || is_positive(&limits->memory) ||
-                      is_positive(&requests->cpu) || is_positive(&requests->memory);
-                all_guaranteed = all_guaranteed && is_guaranteed(&limits->cpu, &requests->cpu) &&
-                                 is_guaranteed(&limits->memory, &requests->memory);
+                any = any || asks_for_something(resources);
+                all_guaranteed = all_guaranteed && gets_all_it_may_use(resources);
+        }
+        if (pod_has_resources(spec)) {
+                any = asks_for_something(&spec->resources);
+                all_guaranteed = gets_all_it_may_use(&spec->resources);
         }
         if (!any)
                 return QOS_BEST_EFFORT;

@@ -70,6 +70,15 @@ typedef enum Protocol {
         N_PROTOCOLS,
 } Protocol;
 
+typedef enum DnsPolicy {
+        DNS_POLICY_UNSET,
+        DNS_POLICY_CLUSTER_FIRST,
+        DNS_POLICY_CLUSTER_FIRST_WITH_HOST_NET,
+        DNS_POLICY_DEFAULT,
+        DNS_POLICY_NONE,
+        N_DNS_POLICIES,
+} DnsPolicy;
+
 typedef enum MountPropagation {
         MOUNT_PROPAGATION_UNSET,
         MOUNT_PROPAGATION_NONE,
@@ -99,6 +108,7 @@ extern const char *const pull_policy_names[N_PULL_POLICIES];
 extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
 extern const char *const medium_names[N_MEDIA];
 extern const char *const protocol_names[N_PROTOCOLS];
+extern const char *const dns_policy_names[N_DNS_POLICIES];
 extern const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS];
 extern const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY];
 extern const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES];
@@ -257,19 +267,42 @@ typedef struct Volume {
         ProjectedVolumeSource *projected;
 } Volume;
 
+typedef struct HostAlias {
+        char *ip;
+        char **hostnames;
+} HostAlias;
+
+typedef struct PodDnsOption {
+        char *name;
+        char *value; /* NULL: the name alone */
+} PodDnsOption;
+
+typedef struct PodDnsConfig {
+        char **nameservers;
+        char **searches;
+        LIST_OF(PodDnsOption) options;
+} PodDnsConfig;
+
 typedef struct PodSpec {
         LIST_OF(Container) containers;
         LIST_OF(Volume) volumes;
         RestartPolicy restart_policy;
         OptionalInt termination_grace_period_seconds;
+        DnsPolicy dns_policy;
         char *node_name;
         bool host_network;
+        char *hostname;
+        char *subdomain;
+        LIST_OF(HostAlias) host_aliases;
+        PodDnsConfig *dns_config;
+        bool set_hostname_as_fqdn;
         bool host_pid;
         bool host_ipc;
         bool share_process_namespace;
         PodSecurityContext security_context;
         char *priority_class_name;
-        OptionalInt priority; /* defaulted from the class */
+        OptionalInt priority;           /* defaulted from the class */
+        ResourceRequirements resources; /* of all containers together */
 } PodSpec;
 
 typedef struct ObjectMeta {
@@ -314,6 +347,10 @@ typedef enum QosClass {
 
 extern const char *const qos_class_names[N_QOS_CLASSES];
 
+/* Something is asked for or limited for all containers together. */
+bool pod_has_resources(const PodSpec *spec);
+
 /* Kubernetes' rule: Guaranteed where every container has cpu and memory limits and requests equal
- * to them, BestEffort where none has any of either, else Burstable. */
+ * to them, BestEffort where none has any of either, else Burstable. What the pod says of all its
+ * containers together is looked at in their place. */
 QosClass pod_qos_class(const PodSpec *spec);

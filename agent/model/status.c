@@ -44,5 +44,6 @@ void pod_status_done(PodStatus *status) {
         free(status->message);
         free(status->host_ip);
         free(status->pod_ip);
+        free(status->other_pod_ip);
         *status = (PodStatus){ 0 };
 }

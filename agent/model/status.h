@@ -73,6 +73,7 @@ typedef struct PodStatus {
         char *message;
         char *host_ip;
         char *pod_ip;
+        char *other_pod_ip; /* of the other family, where the pod has both */
         uint64_t start_time;
         uint64_t deletion_time; /* metadata.deletionTimestamp: set while the pod is being stopped */
         LIST_OF(ContainerStatus) containers; /* sorted by name, as the kubelet has them */

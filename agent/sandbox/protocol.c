@@ -34,10 +34,15 @@ typedef struct Schema {
         size_t n_members;
 } Schema;
 
+enum {
+        LISTS_MAX = 4
+};
+
 /* What a decoded message lives in. */
 typedef struct Storage {
         json_t *root;
-        const char **strings;
+        const char **lists[LISTS_MAX]; /* one for each member that is a list */
+        size_t n_lists;
 } Storage;
 
 _Static_assert(sizeof(pid_t) == sizeof(int), "KIND_INTEGER serves both");
@@ -52,6 +57,7 @@ static const char *const request_names[] = {
         [REQUEST_STOP]     = "stop",
         [REQUEST_DELETE]   = "delete",
         [REQUEST_TEARDOWN] = "teardown",
+        [REQUEST_EXEC]     = "exec",
 };
 
 static const char *const event_names[] = {
@@ -64,19 +70,22 @@ static const char *const event_names[] = {
         [EVENT_START_FAILED] = "start-failed",
         [EVENT_EXITED]       = "exited",
         [EVENT_DELETED]      = "deleted",
+        [EVENT_EXEC_DONE]    = "exec-done",
         [EVENT_ERROR]        = "error",
 };
 
 enum {
-        OF_ID = BIT(REQUEST_RUN) | BIT(REQUEST_STOP) | BIT(REQUEST_DELETE),
+        OF_ID = BIT(REQUEST_RUN) | BIT(REQUEST_STOP) | BIT(REQUEST_DELETE) | BIT(REQUEST_EXEC),
         OF_ENDED = BIT(EVENT_EXITED) | BIT(EVENT_START_FAILED),
         OF_ATTEMPT = OF_ENDED | BIT(EVENT_STARTING) | BIT(EVENT_STARTED) | BIT(EVENT_DELETED),
         OF_LIFE = BIT(EVENT_STARTED) | BIT(EVENT_EXITED),
+        OF_STATUS = BIT(EVENT_EXITED) | BIT(EVENT_EXEC_DONE),
 };
 
 static const Member request_members[] = {
         { "version",       KIND_UNSIGNED, offsetof(Request, version),       BIT(REQUEST_HELLO)  },
         { "fstab",         KIND_STRING,   offsetof(Request, fstab),         BIT(REQUEST_SETUP)  },
+        { "hostname",      KIND_OPTIONAL, offsetof(Request, hostname),      BIT(REQUEST_SETUP)  },
         { "log_max_size",  KIND_LARGE,    offsetof(Request, log_max_size),  BIT(REQUEST_SETUP)  },
         { "log_max_files", KIND_UNSIGNED, offsetof(Request, log_max_files), BIT(REQUEST_SETUP)  },
         { "id",            KIND_STRING,   offsetof(Request, id),            OF_ID               },
@@ -89,13 +98,19 @@ static const Member request_members[] = {
         { "signal",        KIND_INTEGER,  offsetof(Request, signal),        BIT(REQUEST_STOP)   },
         { "grace_usec",    KIND_LARGE,    offsetof(Request, grace_usec),    BIT(REQUEST_STOP)   },
         { "directories",   KIND_STRINGS,  offsetof(Request, directories),   BIT(REQUEST_DELETE) },
+        { "arguments",     KIND_STRINGS,  offsetof(Request, arguments),     BIT(REQUEST_EXEC)   },
+        { "environment",   KIND_STRINGS,  offsetof(Request, environment),   BIT(REQUEST_EXEC)   },
+        { "input",         KIND_OPTIONAL, offsetof(Request, input),         BIT(REQUEST_EXEC)   },
+        { "in_host",       KIND_BOOLEAN,  offsetof(Request, in_host),       BIT(REQUEST_EXEC)   },
+        { "timeout_usec",  KIND_LARGE,    offsetof(Request, timeout_usec),  BIT(REQUEST_EXEC)   },
 };
 
 static const Member event_members[] = {
         { "version",        KIND_UNSIGNED, offsetof(Event, version),        BIT(EVENT_HELLO) },
         { "pid",            KIND_INTEGER,  offsetof(Event, pid),            BIT(EVENT_HELLO) | BIT(EVENT_STARTED) },
         { "ready",          KIND_BOOLEAN,  offsetof(Event, ready),          BIT(EVENT_SYNCED) },
-        { "id",             KIND_OPTIONAL, offsetof(Event, id),             OF_ATTEMPT | BIT(EVENT_ERROR) },
+        { "id",             KIND_OPTIONAL, offsetof(Event, id),
+          OF_ATTEMPT | BIT(EVENT_EXEC_DONE) | BIT(EVENT_ERROR) },
         { "name",           KIND_OPTIONAL, offsetof(Event, name),           OF_ATTEMPT },
         { "attempt",        KIND_UNSIGNED, offsetof(Event, attempt),        OF_ATTEMPT },
         { "note",           KIND_OPTIONAL, offsetof(Event, note),           OF_ATTEMPT },
@@ -103,12 +118,15 @@ static const Member event_members[] = {
         { "deleted",        KIND_BOOLEAN,  offsetof(Event, deleted),        OF_ENDED },
         { "started_at",     KIND_LARGE,    offsetof(Event, started_at),     OF_LIFE },
         { "finished_at",    KIND_LARGE,    offsetof(Event, finished_at),    BIT(EVENT_EXITED) },
-        { "exit_code",      KIND_INTEGER,  offsetof(Event, exit_code),      BIT(EVENT_EXITED) },
-        { "signal",         KIND_INTEGER,  offsetof(Event, signal),         BIT(EVENT_EXITED) },
+        { "exit_code",      KIND_INTEGER,  offsetof(Event, exit_code),      OF_STATUS },
+        { "signal",         KIND_INTEGER,  offsetof(Event, signal),         OF_STATUS },
+        { "timed_out",      KIND_BOOLEAN,  offsetof(Event, timed_out),      BIT(EVENT_EXEC_DONE) },
+        { "output",         KIND_TEXT,     offsetof(Event, output),         BIT(EVENT_EXEC_DONE) },
+        { "error",          KIND_TEXT,     offsetof(Event, error),          BIT(EVENT_EXEC_DONE) },
         { "oom_killed",     KIND_BOOLEAN,  offsetof(Event, oom_killed),     BIT(EVENT_EXITED) },
         { "runtime_failed", KIND_BOOLEAN,  offsetof(Event, runtime_failed), BIT(EVENT_START_FAILED) },
         { "message",        KIND_TEXT,     offsetof(Event, message),
-          OF_ATTEMPT | BIT(EVENT_ERROR) | BIT(EVENT_SETUP_FAILED) },
+          OF_ATTEMPT | BIT(EVENT_EXEC_DONE) | BIT(EVENT_ERROR) | BIT(EVENT_SETUP_FAILED) },
 };
 
 static const Schema request_schema = {
@@ -134,7 +152,7 @@ static json_t *text_to_json(const char *text) {
 
         if (value)
                 return value;
-        copy = strndup(text, PROTOCOL_MESSAGE_MAX);
+        copy = strndup(text, PROTOCOL_OUTPUT_MAX);
         if (!copy)
                 return NULL;
         for (char *p = copy; *p; p++)
@@ -236,21 +254,24 @@ int event_encode(const Event *event, char **ret_packet, size_t *ret_length) {
 }
 
 static int strings_from_json(json_t *array, Storage *storage, StringList *ret, Error *reterr) {
+        const char **strings;
         size_t i;
         json_t *item;
 
         if (!json_is_array(array))
                 return error_setf(reterr, EBADMSG, "is no list");
-        free(storage->strings);
-        storage->strings = calloc(json_array_size(array) + 1, sizeof(char *));
-        if (!storage->strings)
+        if (storage->n_lists == LISTS_MAX)
+                return error_setf(reterr, EBADMSG, "is one list too many");
+        strings = calloc(json_array_size(array) + 1, sizeof(char *));
+        if (!strings)
                 return -ENOMEM;
+        storage->lists[storage->n_lists++] = strings;
         json_array_foreach(array, i, item) {
-                storage->strings[i] = json_string_value(item);
-                if (!storage->strings[i])
+                strings[i] = json_string_value(item);
+                if (!strings[i])
                         return error_setf(reterr, EBADMSG, "has an item that is no string");
         }
-        *ret = (StringList){ storage->strings, json_array_size(array) };
+        *ret = (StringList){ strings, json_array_size(array) };
         return 0;
 }
 
@@ -349,7 +370,8 @@ static void storage_free(Storage *storage) {
         if (!storage)
                 return;
         json_decref(storage->root);
-        free(storage->strings);
+        for (size_t i = 0; i < storage->n_lists; i++)
+                free(storage->lists[i]);
         free(storage);
 }
 

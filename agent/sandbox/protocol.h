@@ -18,6 +18,8 @@ enum {
         PROTOCOL_PACKET_MAX = 64 * 1024,
         PROTOCOL_NOTE_MAX = 1024,
         PROTOCOL_MESSAGE_MAX = 4096,
+        PROTOCOL_OUTPUT_MAX = 48 * 1024, /* bytes of a program's output; less where the packet is
+                                          * full before */
 };
 
 typedef struct StringList {
@@ -27,11 +29,12 @@ typedef struct StringList {
 
 typedef enum RequestType {
         REQUEST_HELLO,    /* version */
-        REQUEST_SETUP,    /* fstab, log_max_size, log_max_files */
+        REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
         REQUEST_RUN,      /* id, name, attempt, bundle, log, events_file, note */
         REQUEST_STOP,     /* id, signal, grace_usec */
         REQUEST_DELETE,   /* id, directories */
         REQUEST_TEARDOWN, /* nothing */
+        REQUEST_EXEC,     /* id, arguments, environment, input, in_host, timeout_usec */
         N_REQUEST_TYPES,
 } RequestType;
 
@@ -39,6 +42,7 @@ typedef struct Request {
         RequestType type;
         unsigned version;
         const char *fstab;
+        const char *hostname;  /* of the pod's UTS namespace; NULL: as it is */
         uint64_t log_max_size; /* bytes; 0: no limit */
         unsigned log_max_files;
         const char *id;
@@ -51,7 +55,12 @@ typedef struct Request {
         int signal;
         uint64_t grace_usec;
         StringList directories;
-        void *storage; /* of a decoded request: what the strings live in */
+        StringList arguments;   /* arguments[0] is a path */
+        StringList environment; /* all of it */
+        const char *input;      /* for the standard input; NULL: nothing */
+        bool in_host;           /* in the node's network and UTS namespaces */
+        uint64_t timeout_usec;  /* 0: none */
+        void *storage;          /* of a decoded request: what the strings live in */
 } Request;
 
 typedef enum EventType {
@@ -65,6 +74,8 @@ typedef enum EventType {
                              */
         EVENT_EXITED,       /* as started; exit_code, signal, oom_killed, finished_at, deleted */
         EVENT_DELETED,      /* id, name, attempt, note */
+        EVENT_EXEC_DONE,    /* id, exit_code, signal, timed_out, output, error; message where it
+                             * did not run */
         EVENT_ERROR,        /* message; id where it is about one: a request that was refused */
         N_EVENT_TYPES,
 } EventType;
@@ -76,6 +87,8 @@ typedef struct Event {
         const char *name;
         const char *note;
         const char *message; /* bytes that are not UTF-8 travel as '?' */
+        const char *output;  /* likewise */
+        const char *error;   /* likewise; the last line of standard error */
         unsigned attempt;
         pid_t pid;
         int exit_code;
@@ -85,6 +98,7 @@ typedef struct Event {
         bool replayed;
         bool ready;
         bool deleted;
+        bool timed_out;
         uint64_t started_at;  /* realtime, microseconds */
         uint64_t finished_at; /* realtime, microseconds */
         void *storage;        /* of a decoded event */

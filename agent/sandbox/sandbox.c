@@ -154,6 +154,7 @@ static const SandboxEventType sandbox_event_types[N_EVENT_TYPES] = {
         [EVENT_START_FAILED] = SANDBOX_START_FAILED,
         [EVENT_EXITED]       = SANDBOX_EXITED,
         [EVENT_DELETED]      = SANDBOX_DELETED,
+        [EVENT_EXEC_DONE]    = SANDBOX_EXEC_DONE,
 };
 /* clang-format on */
 
@@ -164,6 +165,8 @@ static void forward(Sandbox *sandbox, const Event *event) {
                 .name = strna(event->name),
                 .note = strna(event->note),
                 .message = strna(event->message),
+                .output = strna(event->output),
+                .error = strna(event->error),
                 .attempt = event->attempt,
                 .pid = event->pid,
                 .exit_code = event->exit_code,
@@ -173,6 +176,7 @@ static void forward(Sandbox *sandbox, const Event *event) {
                 .replayed = event->replayed,
                 .ready = event->ready,
                 .deleted = event->deleted,
+                .timed_out = event->timed_out,
                 .started_at = event->started_at,
                 .finished_at = event->finished_at,
         };
@@ -338,6 +342,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
 int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup) {
         return send_request(sandbox, &(Request){ .type = REQUEST_SETUP,
                                                  .fstab = setup->fstab,
+                                                 .hostname = setup->hostname,
                                                  .log_max_size = setup->log_max_size,
                                                  .log_max_files = setup->log_max_files });
 }
@@ -365,6 +370,20 @@ int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *director
         return send_request(sandbox, &(Request){ .type = REQUEST_DELETE,
                                                  .id = id,
                                                  .directories = { directories, n_directories } });
+}
+
+static StringList list_of(char *const *strv) {
+        return (StringList){ (const char *const *) strv, strv_length(strv) };
+}
+
+int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_EXEC,
+                                                 .id = exec->id,
+                                                 .arguments = list_of(exec->argv),
+                                                 .environment = list_of(exec->environment),
+                                                 .input = exec->input,
+                                                 .in_host = exec->in_host,
+                                                 .timeout_usec = exec->timeout_usec });
 }
 
 int sandbox_teardown(Sandbox *sandbox) {

@@ -37,6 +37,8 @@ typedef enum SandboxEventType {
                                */
         SANDBOX_EXITED,       /* .exit_code, .signal, .oom_killed, .started_at, .finished_at */
         SANDBOX_DELETED,      /* nothing of the attempt is left but its log */
+        SANDBOX_EXEC_DONE,    /* .id of sandbox_exec(), .exit_code, .signal, .timed_out, .output,
+                               * .error;    or .message where the program could not be started */
         SANDBOX_LOST,         /* the shim is gone, by teardown or by death */
 } SandboxEventType;
 
@@ -49,6 +51,8 @@ typedef struct SandboxEvent {
         const char *name; /* container name */
         const char *note; /* what sandbox_run() gave along, "" if nothing */
         const char *message;
+        const char *output; /* what the program wrote, cut at 48 KiB */
+        const char *error;  /* the last line that it wrote to standard error */
         unsigned attempt;
         pid_t pid;
         int exit_code; /* 0..255; 128 + signal where a signal ended it, as container runtimes report
@@ -59,6 +63,7 @@ typedef struct SandboxEvent {
                                 it */
         bool replayed;       /* told on connection, not as it happened */
         bool ready;
+        bool timed_out;
         bool deleted;         /* replayed only: the attempt's remains are already deleted */
         uint64_t started_at;  /* realtime, microseconds */
         uint64_t finished_at; /* realtime, microseconds */
@@ -70,6 +75,7 @@ typedef void (*sandbox_event_t)(Sandbox *sandbox, const SandboxEvent *event, voi
 typedef struct SandboxSetup {
         const char
                 *fstab; /* path of the pod's fstab; its mounts are made in the shim's namespace */
+        const char *hostname;  /* for the pod's UTS namespace; NULL: as it is */
         uint64_t log_max_size; /* bytes; a container's log is rotated before it grows beyond */
         unsigned log_max_files;
 } SandboxSetup;
@@ -118,6 +124,21 @@ int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_us
  * follows. */
 int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
                    size_t n_directories);
+
+typedef struct SandboxExec {
+        const char *id;           /* comes back with the event; at most 128 bytes */
+        char *const *argv;        /* argv[0] is a path */
+        char *const *environment; /* all of it */
+        const char *input;        /* what it reads from its standard input; NULL: nothing */
+        bool in_host;             /* in the node's network and UTS namespaces, else in the pod's */
+        uint64_t timeout_usec;    /* then it is killed; 0: never */
+} SandboxExec;
+
+/* Runs a program in the shim's mount namespace. SANDBOX_EXEC_DONE follows, unless the connection or
+ * the shim ends before. Those of 'in_host' run one after another, in the order of the requests, so
+ * that no two of a pod's network plugins ever run at the same time. -EMSGSIZE for more than a
+ * packet holds (64 KiB). */
+int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec);
 
 /* Ends the shim: kills what still runs, drops its mounts. SANDBOX_LOST follows. */
 int sandbox_teardown(Sandbox *sandbox);

@@ -9,10 +9,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 /* What a service manager tells the agent is not for a shim and its runtime: runc for one would wait
@@ -62,8 +65,31 @@ static void enter_cgroup(const char *path) {
                 log_warning("Staying in the cgroup of the agent: %s", error_message(&error, r));
 }
 
-int environment_enter(const ShimOptions *options, Error *reterr) {
-        int namespaces = CLONE_NEWNS;
+static int keep_host(HostNamespaces *ret) {
+        int network_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC), uts_fd;
+
+        if (network_fd < 0)
+                return -errno;
+        uts_fd = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
+        if (uts_fd < 0) {
+                int r = -errno;
+                close_fd(network_fd);
+                return r;
+        }
+        *ret = (HostNamespaces){ network_fd, uts_fd };
+        return 0;
+}
+
+/* A new network namespace has a loopback interface that is down. */
+static int raise_loopback(void) {
+        struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+        cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
+}
+
+int environment_enter(const ShimOptions *options, HostNamespaces *ret_host, Error *reterr) {
+        int namespaces = CLONE_NEWNS, r;
 
         reset_inheritance();
         if (prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
@@ -72,8 +98,13 @@ int environment_enter(const ShimOptions *options, Error *reterr) {
         (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "-998");
         if (options->cgroup)
                 enter_cgroup(options->cgroup);
-        if (!options->host_network)
+        if (!options->host_network) {
+                r = keep_host(ret_host);
+                if (r < 0)
+                        return error_setf(reterr, -r, "cannot keep the node's namespaces: %s",
+                                          strerror(-r));
                 namespaces |= CLONE_NEWNET | CLONE_NEWUTS;
+        }
         if (!options->host_ipc)
                 namespaces |= CLONE_NEWIPC;
         /* Mounts keep their peers: a hostPath volume sees what the host mounts there. What we mount
@@ -81,5 +112,9 @@ int environment_enter(const ShimOptions *options, Error *reterr) {
         if (unshare(namespaces) < 0)
                 return error_setf(reterr, errno, "cannot make the pod's namespaces: %s",
                                   strerror(errno));
+        r = options->host_network ? 0 : raise_loopback();
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot raise the pod's loopback interface: %s",
+                                  strerror(-r));
         return chdir("/") < 0 ? -errno : 0;
 }

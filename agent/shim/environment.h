@@ -10,6 +10,7 @@
  * descriptor or -errno. */
 int environment_take_socket(void);
 
-/* Session, signals, priorities, control group, namespaces. 0 or -errno: without its namespaces it
- * is no sandbox; the rest is only warned about. */
-int environment_enter(const ShimOptions *options, Error *reterr);
+/* Session, signals, priorities, control group, namespaces; in a network namespace of its own the
+ * loopback interface is up. 'ret_host' are descriptors of those namespaces of the node's that were
+ * left. 0 or -errno: without its namespaces it is no sandbox; the rest is only warned about. */
+int environment_enter(const ShimOptions *options, HostNamespaces *ret_host, Error *reterr);

@@ -25,10 +25,12 @@ enum {
 typedef struct SetupJob {
         Shim *shim;
         char *fstab;
+        char *hostname; /* or NULL */
 } SetupJob;
 
 static void setup_job_free(SetupJob *job) {
         free(job->fstab);
+        free(job->hostname);
         free(job);
 }
 
@@ -41,6 +43,11 @@ static int setup_main(void *userdata, Error *reterr) {
                 r = mounts_undo(job->shim->pod_dir);
         if (r >= 0)
                 r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
+        /* Never the node's: without a UTS namespace of its own a pod has the node's name. */
+        if (r >= 0 && job->hostname && job->shim->host.uts_fd >= 0 &&
+            sethostname(job->hostname, strlen(job->hostname)) < 0)
+                r = error_setf(reterr, errno, "cannot set the host name '%s': %s", job->hostname,
+                               strerror(errno));
         if (r >= 0)
                 r = sysctls_apply(job->shim->pod_dir, reterr);
         if (r >= 0 && job->shim->pause_pid > 0)
@@ -75,7 +82,8 @@ static int begin_setup(Shim *shim, const Request *request) {
         if (job) {
                 job->shim = shim;
                 job->fstab = strdup(request->fstab);
-                if (job->fstab)
+                job->hostname = request->hostname ? strdup(request->hostname) : NULL;
+                if (job->fstab && (job->hostname || !request->hostname))
                         r = task_start(&shim->tasks, &spec);
                 if (r < 0)
                         setup_job_free(job);
@@ -108,6 +116,7 @@ static void tear_down(Shim *shim) {
         if (shim->tearing_down)
                 return;
         shim->tearing_down = true;
+        programs_drop_waiting(&shim->programs);
         tasks_limit(&shim->tasks, now_boottime_usec() + TEARDOWN_RUNTIME_USEC);
 }
 
@@ -131,6 +140,9 @@ static void on_request(Connection *connection, const Request *request) {
                 break;
         case REQUEST_TEARDOWN:
                 tear_down(shim);
+                break;
+        case REQUEST_EXEC:
+                program_run(shim, request);
                 break;
         case N_REQUEST_TYPES:
                 break;
@@ -225,7 +237,10 @@ static int watch_signals(Shim *shim) {
 static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
         int r;
 
-        *shim = (Shim){ .options = options, .epoll_fd = -EBADF, .signals = SOURCE_NULL };
+        *shim = (Shim){ .options = options,
+                        .epoll_fd = -EBADF,
+                        .signals = SOURCE_NULL,
+                        .host = HOST_NAMESPACES_NULL };
         shim->connection.listener = shim->connection.peer = SOURCE_NULL;
         shim->connection.on_request = on_request;
         shim->connection.on_connected = on_connected;
@@ -246,6 +261,9 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
 static void shim_done(Shim *shim) {
         pids_end(shim->pause_pid);
         attempts_free(&shim->attempts);
+        programs_free(&shim->programs);
+        close_fd(shim->host.network_fd);
+        close_fd(shim->host.uts_fd);
         connection_done(&shim->connection);
         close_fd(shim->signals.fd);
         close_fd(shim->epoll_fd);
@@ -286,16 +304,18 @@ static void remove_socket(const Shim *shim) {
 int shim_main(const ShimOptions *options) {
         cleanup_error Error error = ERROR_NULL;
         int listen_fd = environment_take_socket(), r;
+        HostNamespaces host = HOST_NAMESPACES_NULL;
         Shim shim;
 
         if (listen_fd < 0)
                 return log_error_errno(listen_fd, "No socket on standard input");
-        r = environment_enter(options, &error);
+        r = environment_enter(options, &host, &error);
         if (r < 0) {
                 log_error("Pod %s: %s", options->uid, error_message(&error, r));
                 return r;
         }
         r = shim_init(&shim, options, listen_fd);
+        shim.host = host;
         if (r >= 0) {
                 (void) malloc_trim(0);
                 r = serve(&shim);

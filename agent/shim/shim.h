@@ -9,6 +9,7 @@
 
 #include "agent/shim/attempt.h"
 #include "agent/shim/connection.h"
+#include "agent/shim/exec.h"
 #include "agent/shim/task.h"
 
 typedef struct ShimOptions {
@@ -31,15 +32,25 @@ enum {
         STRAYS_MAX = 256,
 };
 
+/* The node's namespaces, where the pod has its own; else -EBADF. */
+typedef struct HostNamespaces {
+        int network_fd;
+        int uts_fd;
+} HostNamespaces;
+
+#define HOST_NAMESPACES_NULL ((HostNamespaces){ -EBADF, -EBADF })
+
 typedef struct Shim {
         const ShimOptions *options;
         char *pod_dir;      /* <run-dir>/pods/<uid> */
         char *runtime_root; /* the runtime's own state, below pod_dir */
         int epoll_fd;
+        HostNamespaces host;
         Source signals;
         Connection connection;
         TaskList tasks;
         AttemptList attempts;
+        ProgramList programs;
         LogLimits log_limits;
         pid_t pause_pid; /* first process of the PID namespace that containers share; 0: none */
         Stray *strays;   /* only while a runtime call is under way */

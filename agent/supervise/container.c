@@ -8,6 +8,7 @@
 #include "agent/supervise/container.h"
 
 #include "agent/bundle/paths.h"
+#include "agent/model/duration.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
@@ -44,7 +45,8 @@ typedef enum Event {
 } Event;
 
 struct ContainerLife {
-        char *description;     /* "default/web-node1/nginx", for log lines */
+        char *description; /* "default/web-node1/nginx", for log lines */
+        const ObjectMeta *pod;
         const Container *spec; /* the pod's */
         RestartPolicy policy;
         const BackOff *back_off;
@@ -268,17 +270,18 @@ static void handle(ContainerLife *c, Event event) {
         move->enter(c);
 }
 
-int container_new(const char *pod_description, const Container *spec, RestartPolicy policy,
+int container_new(const ObjectMeta *pod, const Container *spec, RestartPolicy policy,
                   const BackOff *back_off, const ContainerDriver *driver, void *userdata,
                   ContainerLife **ret) {
         ContainerLife *c = calloc(1, sizeof(*c));
 
         if (!c)
                 return -ENOMEM;
-        if (asprintf(&c->description, "%s/%s", pod_description, spec->name) < 0) {
+        if (asprintf(&c->description, "%s/%s/%s", pod->namespace, pod->name, spec->name) < 0) {
                 free(c);
                 return -ENOMEM;
         }
+        c->pod = pod;
         c->spec = spec;
         c->policy = policy;
         c->back_off = back_off;
@@ -390,11 +393,14 @@ void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runti
                              by_runtime ? "RunContainerError" : "CreateContainerError", message);
 }
 
+/* In the kubelet's words. */
 static void say_back_off(ContainerLife *c, uint64_t delay_usec) {
         cleanup_free char *message = NULL;
+        char delay[DURATION_SIZE];
 
-        if (asprintf(&message, "back-off %gs restarting failed container=%s",
-                     (double) delay_usec / (double) USEC_PER_SEC, c->spec->name) < 0)
+        if (asprintf(&message, "back-off %s restarting failed container=%s pod=%s_%s(%s)",
+                     duration_format(delay, delay_usec), c->spec->name, c->pod->name,
+                     c->pod->namespace, c->pod->uid) < 0)
                 message = NULL;
         set_waiting(c, "CrashLoopBackOff", message);
 }

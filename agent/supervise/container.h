@@ -45,7 +45,8 @@ typedef struct ContainerExit {
         const char *message; /* its last words, or NULL; copied */
 } ContainerExit;
 
-int container_new(const char *pod_description, const Container *spec, RestartPolicy policy,
+/* The metadata and the spec are the pod's, and outlive the container. */
+int container_new(const ObjectMeta *pod, const Container *spec, RestartPolicy policy,
                   const BackOff *back_off, const ContainerDriver *driver, void *userdata,
                   ContainerLife **ret);
 ContainerLife *container_free(ContainerLife *container);

@@ -162,13 +162,16 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
         PodContainer *c = userdata;
         PodLife *pod = c->pod;
         cleanup_with(bundle_done) Bundle bundle = { 0 };
+        BundleConfig config = *pod->context->bundle;
         char note[NOTE_MAX];
         int r;
 
+        for (size_t i = 0; pod->attachment && i < N_ELEMENTS(config.pod_ips); i++)
+                config.pod_ips[i] = attachment_address(pod->attachment, i);
         r = check_run_dir(pod, reterr);
         if (r >= 0)
-                r = bundle_prepare_container(pod->context->bundle, pod->pod, c->spec, attempt,
-                                             c->image, sandbox_pid(pod->sandbox), &bundle, reterr);
+                r = bundle_prepare_container(&config, pod->pod, c->spec, attempt, c->image,
+                                             sandbox_pid(pod->sandbox), &bundle, reterr);
         if (r < 0)
                 return r;
         r = use_image(c);

@@ -4,6 +4,7 @@
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
+#include "agent/supervise/attachment.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -14,6 +15,8 @@ typedef struct Orphan {
         Orphans *orphans;
         char *uid;
         Sandbox *sandbox; /* while a shim of it lives */
+        Attachment *attachment;
+        bool has_undertaker; /* the shim was started to remove its network */
         Child *cleanup;
         struct Orphan *next;
 } Orphan;
@@ -32,6 +35,7 @@ Orphans *orphans_new(const PodContext *context) {
 }
 
 static void orphan_free(Orphan *orphan) {
+        attachment_free(orphan->attachment);
         sandbox_free(orphan->sandbox);
         child_free(orphan->cleanup);
         free(orphan->uid);
@@ -89,7 +93,10 @@ static int clean_up(Orphan *orphan) {
         cleanup_free char *cgroup =
                 run_dir ? orphan_cgroup(context->bundle, run_dir, orphan->uid) : NULL;
         cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
+        /* What could not be deleted of its network is on disk for the next agent. */
+        bool is_whole = !attachment_is_known(orphan->attachment);
         const char *directories[] = { run_dir, state_dir, log_dir };
+        size_t n = log_dir ? 3 : 2;
 
         if (!state_dir || !cgroup)
                 return -ENOMEM;
@@ -99,37 +106,74 @@ static int clean_up(Orphan *orphan) {
                                &(SandboxCleanup){ .uid = orphan->uid,
                                                   .cgroup = cgroup,
                                                   .directories = directories,
-                                                  .n_directories = log_dir ? 3 : 2 },
+                                                  .n_directories = is_whole ? n : 1 },
                                on_cleaned, orphan, &orphan->cleanup, NULL);
 }
 
-static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
+static void on_detached(int r, const Error *error, void *userdata) {
         Orphan *orphan = userdata;
+
+        if (r < 0)
+                log_warning("Cannot remove the network of pod %s: %s", orphan->uid,
+                            error_message(error, r));
+        (void) sandbox_teardown(orphan->sandbox);
+}
+
+/* Without a shim, or with one less: what is left of the network takes one more, once. */
+static int begin_end(Orphan *orphan);
+
+static void on_lost(Orphan *orphan) {
         int r;
 
-        if (event->type == SANDBOX_SYNCED)
-                (void) sandbox_teardown(sandbox);
-        if (event->type != SANDBOX_LOST)
-                return;
-        r = clean_up(orphan);
+        attachment_lose(orphan->attachment);
+        r = begin_end(orphan);
         if (r >= 0)
                 return;
         (void) log_warning_errno(r, "Cannot clean up what is left of pod %s", orphan->uid);
         forget(orphan);
 }
 
+static void on_sandbox_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
+        Orphan *orphan = userdata;
+
+        if (event->type == SANDBOX_SYNCED) {
+                attachment_interrupt(orphan->attachment);
+                attachment_hold(orphan->attachment, sandbox);
+                attachment_detach(orphan->attachment, sandbox);
+        } else if (event->type == SANDBOX_EXEC_DONE)
+                (void) attachment_handle(orphan->attachment, event);
+        else if (event->type == SANDBOX_LOST)
+                on_lost(orphan);
+}
+
+static int begin_end(Orphan *orphan) {
+        const PodContext *context = orphan->orphans->context;
+        cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
+        int r;
+
+        if (orphan->has_undertaker || !attachment_is_known(orphan->attachment))
+                return clean_up(orphan);
+        orphan->has_undertaker = true;
+        r = run_dir ? mkdir_parents_at(AT_FDCWD, run_dir, 0700) : -ENOMEM;
+        if (r >= 0)
+                r = sandbox_start(orphan->sandbox, /* host_network= */ true, /* host_ipc= */ true,
+                                  NULL);
+        return r < 0 ? clean_up(orphan) : 0;
+}
+
 /* Asks a shim that lives to end, and cleans up behind it; or cleans up at once. */
 static int end_orphan(Orphan *orphan) {
         const PodContext *context = orphan->orphans->context;
-        int r = sandbox_new(context->sandbox, orphan->uid, on_sandbox_event, orphan,
-                            &orphan->sandbox);
+        int r = attachment_new(context->bundle, context->network, orphan->uid, on_detached, orphan,
+                               &orphan->attachment);
 
-        if (r >= 0)
-                r = sandbox_connect(orphan->sandbox, NULL);
-        if (r > 0)
-                return 0;
-        orphan->sandbox = sandbox_free(orphan->sandbox);
-        return clean_up(orphan);
+        if (r < 0)
+                return r;
+        (void) attachment_load(orphan->attachment);
+        r = sandbox_new(context->sandbox, orphan->uid, on_sandbox_event, orphan, &orphan->sandbox);
+        if (r < 0)
+                return r;
+        return sandbox_connect(orphan->sandbox, NULL) > 0 ? 0 : begin_end(orphan);
 }
 
 static int add_orphan(Orphans *orphans, const char *uid) {

@@ -3,6 +3,7 @@
  * past, when it was found or found again, is kept until it has told all, for only the whole says
  * what has become of a container. */
 
+#include "agent/bundle/identity.h"
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
 #include "common/cleanup.h"
@@ -120,13 +121,16 @@ static void take_up(PodContainer *c, bool is_found) {
 }
 
 void pod_life_ask_for_setup(PodLife *life) {
-        cleanup_free char *fstab = pod_fstab_path(life->context->bundle, life->pod->metadata.uid);
+        const BundleConfig *config = life->context->bundle;
+        cleanup_free char *fstab = pod_fstab_path(config, life->pod->metadata.uid);
+        cleanup_free char *hostname = NULL;
 
-        if (!fstab)
+        if (!fstab || pod_hostname(config, life->pod, &hostname, NULL) < 0)
                 return;
         pod_life_set_phase(life, PHASE_SETTING_UP);
         (void) sandbox_setup(life->sandbox, &(SandboxSetup){
                                                     .fstab = fstab,
+                                                    .hostname = hostname,
                                                     .log_max_size = life->context->log_max_size,
                                                     .log_max_files = life->context->log_max_files,
                                             });
@@ -135,17 +139,16 @@ void pod_life_ask_for_setup(PodLife *life) {
 /* It has told all that it knows, and goes on from there. Where the connection broke, what was asked
  * for may have been lost, so a pod that is ending asks again. */
 static void on_synced(PodLife *life, bool is_ready) {
-        bool is_found = life->phase == PHASE_SYNCING;
+        bool is_found = life->phase == PHASE_SYNCING, has_run = false;
 
         life->must_clean = false;
         /* They may have changed while nobody looked. */
         pod_life_update_volumes(life);
-        for (size_t i = 0; i < life->n_containers; i++)
+        for (size_t i = 0; i < life->n_containers; i++) {
+                has_run = has_run || life->containers[i].latest.is_known;
                 take_up(&life->containers[i], is_found);
-        if (is_ready || !life->is_wanted)
-                pod_life_set_phase(life, PHASE_READY);
-        else
-                pod_life_ask_for_setup(life);
+        }
+        pod_life_resume(life, is_ready, has_run);
 }
 
 static void on_container_event(PodContainer *c, const SandboxEvent *event) {
@@ -167,12 +170,6 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                 log_ended(c, event->attempt);
                 pod_container_on_exited(c, event->attempt, &end);
         }
-}
-
-static void on_ready(PodLife *life) {
-        pod_life_set_phase(life, PHASE_READY);
-        life->retry_delay_usec = 0;
-        pod_life_set_trouble(life, NULL);
 }
 
 static void on_setup_failed(PodLife *life, const char *message) {
@@ -211,7 +208,7 @@ void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userda
                 on_synced(life, event->ready);
                 break;
         case SANDBOX_READY:
-                on_ready(life);
+                pod_life_on_ready(life);
                 break;
         case SANDBOX_SETUP_FAILED:
                 on_setup_failed(life, event->message);
@@ -227,6 +224,10 @@ void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userda
                         remember(c, event);
                 else if (c)
                         on_container_event(c, event);
+                break;
+        case SANDBOX_EXEC_DONE:
+                if (life->attachment)
+                        (void) attachment_handle(life->attachment, event);
                 break;
         case SANDBOX_DELETED:
                 break;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of a pod's life share: pod.c steps it, pod-events.c hears its shim, effects.c acts
+/* What the files of a pod's life share: pod.c steps it, pod-events.c hears its shim,
+ * pod-network.c attaches it, effects.c acts
  * for its containers, pod-status.c tells, pod-logs.c finds logs. Nobody else includes this. */
 
 #include "agent/image/image.h"
+#include "agent/supervise/attachment.h"
 #include "agent/supervise/container.h"
 #include "agent/supervise/pod.h"
 
@@ -12,7 +14,9 @@ typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
         PHASE_SYNCING,    /* connected, it is telling what it knows */
         PHASE_SETTING_UP, /* its mounts are being made */
+        PHASE_ATTACHING,  /* its network is being made */
         PHASE_READY,      /* containers may run */
+        PHASE_DETACHING,  /* nothing runs any more, its network is being removed */
         PHASE_ENDING,     /* the shim has been told to end */
         PHASE_LOST,       /* the shim is gone; what it left is not cleaned up yet */
         PHASE_CLEANING,   /* a child cleans up */
@@ -60,6 +64,7 @@ struct PodLife {
         bool is_mute;          /* its shim does not tell what it knows */
         bool must_clean;       /* before anything starts: an earlier agent left this pod */
         Sandbox *sandbox;
+        Attachment *attachment; /* NULL in the node's network */
         Child *cleanup;
         sd_event_source *timer;     /* of the phase; goes with it */
         sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
@@ -99,6 +104,28 @@ void pod_life_ask_for_setup(PodLife *life);
 void pod_life_end_containers(PodLife *life); /* their shim is gone; may be said twice */
 void pod_container_forget_replay(PodContainer *c);
 PodContainer *pod_life_find_container(PodLife *life, const char *name);
+
+/* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
+ * agent knew. */
+int pod_life_make_attachment(PodLife *life);
+
+/* There is a network that must be deleted one day. */
+bool pod_life_has_network(const PodLife *life);
+
+/* The mounts are made: on to the network, or to the containers. */
+void pod_life_on_ready(PodLife *life);
+
+/* Ends the shim; the network first, which the shim must run plugins for. */
+void pod_life_end_sandbox(PodLife *life);
+
+/* A shim was found or started, and is ready or not; or we are connected again, and it may not have
+ * heard what we asked last. 'has_run': it knows of containers, which run, or ran, in the network
+ * that it has. */
+void pod_life_resume(PodLife *life, bool is_ready, bool has_run);
+
+/* Starts a shim, in the node's network, that only runs the plugins which remove what the lost one
+ * had. */
+int pod_life_start_undertaker(PodLife *life, Error *reterr);
 
 /* Of a container that no shim knows of but that has logs: it ran, and nobody saw its end. */
 void pod_container_recover(PodContainer *c);

@@ -111,6 +111,14 @@ static void fill_conditions(PodLife *life, PodStatus *status) {
         set_condition(life, status, CONDITION_SCHEDULED, true, NULL, NULL);
 }
 
+static void fill_addresses(const PodLife *life, PodStatus *status) {
+        const char *first = attachment_address(life->attachment, 0);
+        const char *second = attachment_address(life->attachment, 1);
+
+        status->pod_ip = first ? strdup(first) : NULL;
+        status->other_pod_ip = second ? strdup(second) : NULL;
+}
+
 int pod_life_status(PodLife *life, PodStatus *ret) {
         const char *host_ip = life->context->host_ip;
         PodStatus status = {
@@ -131,6 +139,8 @@ int pod_life_status(PodLife *life, PodStatus *ret) {
          * there. */
         if (life->pod->spec.host_network && life->phase == PHASE_READY && host_ip)
                 status.pod_ip = strdup(host_ip);
+        else if (life->attachment)
+                fill_addresses(life, &status);
         fill_conditions(life, &status);
         *ret = status;
         return 0;

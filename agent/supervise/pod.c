@@ -102,7 +102,7 @@ static int make_containers(PodLife *life) {
                 c->pod = life;
                 c->spec = &spec->containers.items[i];
                 c->turn = (Turn){ .on_turn = on_turn, .userdata = c };
-                r = container_new(life->description, c->spec, spec->restart_policy,
+                r = container_new(&life->pod->metadata, c->spec, spec->restart_policy,
                                   &life->context->back_off, &pod_container_driver, c, &c->life);
                 if (r < 0)
                         return r;
@@ -129,6 +129,8 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
         if (asprintf(&life->description, "%s/%s", pod->metadata.namespace, pod->metadata.name) < 0)
                 life->description = NULL;
         else
+                r = pod_life_make_attachment(life);
+        if (r >= 0)
                 r = make_containers(life);
         if (r < 0) {
                 life->pod = NULL; /* still the caller's */
@@ -161,6 +163,7 @@ PodLife *pod_life_free(PodLife *life) {
                 free(life->conditions[i].message);
         }
         child_free(life->cleanup);
+        attachment_free(life->attachment);
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->timer);
         sd_event_source_disable_unref(life->end_timer);
@@ -251,7 +254,7 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
 
 /* One that ends before its pod was set up will most likely do so again. */
 static bool is_early(const PodLife *life) {
-        return life->phase == PHASE_SETTING_UP ||
+        return life->phase == PHASE_SETTING_UP || life->phase == PHASE_ATTACHING ||
                (life->phase == PHASE_SYNCING && !life->must_clean);
 }
 
@@ -259,6 +262,8 @@ static void step_lost(PodLife *life) {
         life->sandbox_is_lost = false;
         life->is_mute = false;
         life->sandbox = sandbox_free(life->sandbox);
+        if (life->attachment)
+                attachment_lose(life->attachment);
         life->was_lost_early = is_early(life);
         if (life->was_lost_early)
                 pod_life_set_trouble(life, "its shim ended before the pod was set up");
@@ -269,9 +274,12 @@ static void step_lost(PodLife *life) {
 }
 
 static void after_cleanup(PodLife *life) {
-        if (life->is_wanted && life->was_lost_early)
+        /* Of a pod that is not wanted the network may be left, which takes a shim to remove. */
+        bool goes_on = life->is_wanted || pod_life_has_network(life);
+
+        if (goes_on && life->was_lost_early)
                 pod_life_retry_later(life, PHASE_NONE);
-        else if (life->is_wanted)
+        else if (goes_on)
                 pod_life_set_phase(life, PHASE_NONE);
         else /* what was spared for a pod that was wanted still then goes now */
                 pod_life_set_phase(life, life->cleanup_is_whole ? PHASE_GONE : PHASE_LOST);
@@ -309,7 +317,7 @@ static int start_cleanup(PodLife *life, Error *reterr) {
 
         if (!run_dir || !containers || !log_dir || !cgroup)
                 return -ENOMEM;
-        life->cleanup_is_whole = !life->is_wanted;
+        life->cleanup_is_whole = !life->is_wanted && !pod_life_has_network(life);
         if (life->cleanup_is_whole)
                 bundle_remove_log_links(config, log_dir);
         return sandbox_cleanup(
@@ -351,6 +359,8 @@ static int start_sandbox(PodLife *life, Error *reterr) {
 
         if (r < 0)
                 return r;
+        if (life->attachment) /* an earlier shim's, of which we know by its record */
+                attachment_lose(life->attachment);
         return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,
                              reterr);
 }
@@ -367,12 +377,12 @@ static int find_or_start_sandbox(PodLife *life, Error *reterr) {
         if (r != 0)
                 return r;
         /* Nobody is there. What an earlier shim of this pod may have left is cleaned up first. */
-        if (life->must_clean || !life->is_wanted) {
+        if (life->must_clean || (!life->is_wanted && !pod_life_has_network(life))) {
                 life->sandbox = sandbox_free(life->sandbox);
                 step_cleanup(life);
                 return 0;
         }
-        r = start_sandbox(life, reterr);
+        r = life->is_wanted ? start_sandbox(life, reterr) : pod_life_start_undertaker(life, reterr);
         return r < 0 ? r : 1;
 }
 
@@ -387,12 +397,6 @@ static bool all_finished(const PodLife *life) {
 static bool needs_sandbox(PodLife *life) {
         if (!life->is_wanted || life->must_clean)
                 return true;
-        if (!life->pod->spec.host_network) {
-                pod_life_set_trouble(life,
-                                     "waits for a pod network, which this version does not make; "
-                                     "set 'hostNetwork: true' to use the node's");
-                return false;
-        }
         for (size_t i = 0; i < life->n_containers; i++)
                 pod_container_recover(&life->containers[i]);
         return !all_finished(life);
@@ -418,10 +422,8 @@ static void step_none(PodLife *life) {
 static void step_unwanted_with_shim(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
                 container_stop(life->containers[i].life);
-        if (!all_finished(life))
-                return;
-        pod_life_set_phase(life, PHASE_ENDING);
-        (void) sandbox_teardown(life->sandbox);
+        if (all_finished(life))
+                pod_life_end_sandbox(life);
 }
 
 static void step_ready(PodLife *life) {
@@ -458,6 +460,8 @@ void pod_step(PodLife *life) {
                 break;
         case PHASE_RETRY:
         case PHASE_SYNCING:
+        case PHASE_ATTACHING:
+        case PHASE_DETACHING:
         case PHASE_ENDING:
         case PHASE_CLEANING:
         case PHASE_GONE:

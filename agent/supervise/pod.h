@@ -8,6 +8,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
 #include "agent/model/status.h"
+#include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/supervise/decide.h"
 #include "agent/supervise/turns.h"
@@ -19,6 +20,7 @@ typedef struct PodContext {
         sd_event *event;
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
+        const NetworkPlaces *network;
         ImageStore *images;
         Turns turns;
         BackOff back_off;

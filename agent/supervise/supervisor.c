@@ -85,6 +85,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .event = config->event,
                 .bundle = config->bundle,
                 .sandbox = config->sandbox,
+                .network = config->network,
                 .images = config->images,
                 .back_off = config->back_off,
                 .log_max_size = config->log_max_size,

@@ -10,6 +10,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
 #include "agent/model/status.h"
+#include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/supervise/decide.h"
 
@@ -20,6 +21,7 @@ typedef struct SupervisorConfig {
         sd_event *event;
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
+        const NetworkPlaces *network;
         ImageStore *images;
         BackOff back_off;
         uint64_t log_max_size;

@@ -32,7 +32,7 @@ enum {
 /* One event, kept beyond its callback. */
 typedef struct Record {
         SandboxEvent event;
-        char id[130], name[64], note[1100], message[TEXT_MAX];
+        char id[130], name[64], note[1100], message[TEXT_MAX], output[TEXT_MAX], error[256];
 } Record;
 
 typedef struct World {
@@ -213,6 +213,10 @@ static inline void on_pod_event(Sandbox *sandbox, const SandboxEvent *event, voi
         (void) snprintf(record->name, sizeof(record->name), "%s", strna(event->name));
         (void) snprintf(record->note, sizeof(record->note), "%s", strna(event->note));
         (void) snprintf(record->message, sizeof(record->message), "%s", strna(event->message));
+        (void) snprintf(record->output, sizeof(record->output), "%s", strna(event->output));
+        (void) snprintf(record->error, sizeof(record->error), "%s", strna(event->error));
+        record->event.output = record->output;
+        record->event.error = record->error;
         record->event.id = record->id;
         record->event.name = record->name;
         record->event.note = record->note;
@@ -316,6 +320,25 @@ static inline char *shim_mounts(const TestPod *pod) {
         cleanup_free char *path = print_text("/proc/%d/mountinfo", sandbox_pid(pod->sandbox));
 
         return read_text(path);
+}
+
+/* Those of them that concern the pod, without the numbers: other mounts of the host's may come and
+ * go meanwhile. */
+static inline char *pod_mounts(const TestPod *pod) {
+        cleanup_free char *all = shim_mounts(pod);
+        char *own = NULL, *rest = all;
+        size_t length;
+        FILE *out = open_memstream(&own, &length);
+
+        REQUIRE(out);
+        for (char *line = strsep(&rest, "\n"); line; line = strsep(&rest, "\n")) {
+                const char *path = strstr(line, pod->directory);
+
+                if (path)
+                        (void) fprintf(out, "%s\n", path);
+        }
+        REQUIRE(fclose(out) == 0);
+        return own;
 }
 
 /* Asks for the setup and waits: "ready", or why not. */

@@ -124,13 +124,13 @@ TEST(a_setup_that_fails_leaves_no_mounts)
         pod_start(&pod);
         (void) pod_set_up(&pod, "this is no fstab\n");
         EXPECT(strstr(pod.records[pod.n_records - 1].message, "fstab: line 1: "));
-        before = shim_mounts(&pod);
+        before = pod_mounts(&pod);
         fstab = print_text("tmpfs %s/a tmpfs size=64k 0 0\n"
                            "%s/a %s/b none bind,ro 0 0\n"
                            "nothing %s/c no-such-type defaults 0 0\n",
                            pod.directory, pod.directory, pod.directory, pod.directory);
         EXPECT(strstr(pod_set_up(&pod, fstab), "cannot mount no-such-type on"));
-        after = shim_mounts(&pod);
+        after = pod_mounts(&pod);
         EXPECT_STREQ(after, before);
         EXPECT_STREQ(pod_set_up(&pod, ""), "ready");
         pod_down(&pod);

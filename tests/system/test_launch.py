@@ -170,13 +170,6 @@ def test_a_running_pod_has_the_phase_conditions_and_states_of_kubernetes(node):
         assert len(container["containerID"]) == len("mainstay://") + 64
 
 
-def test_a_pod_without_the_host_s_network_waits_and_says_why(node):
-    node.drop(specs.pod("isolated", hostNetwork=False))
-    node.wait_pod("isolated", lambda pod: pod["status"]["phase"] == "Pending" and
-                  "network" in str(pod["status"]).lower(), "waits for a network")
-    assert world.pids_of_root(node.cgroup_root) == []
-
-
 def test_a_web_server_of_a_pod_answers_on_the_host_s_network(node):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -150,7 +150,7 @@ def test_a_secret_is_readable_for_the_group_of_its_pod(node):
     node.drop(secret("secret", {"key": "1"}))
     pod = volume_pod("group", {"secret": {"secretName": "secret", "defaultMode": 0o400}})
     pod["spec"]["securityContext"] = {"fsGroup": 4711, "runAsUser": 1000}
-    pod["spec"]["containers"][0]["command"][2] = "cat /v/key; " + specs.IDLE
+    pod["spec"]["containers"][0]["command"][2] = "echo $(cat /v/key); " + specs.IDLE
     node.launch(pod)
     world.wait(lambda: node.logged("group") == ["1"], "the container can read it")
     assert os.stat(seen(node, "group", "/key")).st_gid == 4711 and mode(seen(node, "group", "/key")) == 0o440
@@ -359,6 +359,26 @@ def test_a_mount_below_a_read_only_one_is_read_only_where_that_is_asked_for(node
         assert ("ro" in options) == (recursive in ("IfPossible", "Enabled"))
     finally:
         world.run("umount", f"{node.data}/inner")
+
+
+def test_describe_names_what_is_referred_to_and_shows_no_value(node):
+    node.drop(specs.text(config_map("map", {"key": "visible"}), secret("secret", {"key": "hunter2"})), "objects.yaml")
+    node.launch(specs.pod("told", specs.container(
+        envFrom=[{"prefix": "P_", "configMapRef": {"name": "map"}}],
+        env=[variable("A", **key_ref("secret", "secret", "key")),
+             variable("B", **key_ref("configMap", "map", "key", optional=True)),
+             variable("C", fieldRef={"fieldPath": "metadata.name"})],
+        volumeMounts=[specs.mount("map", "/m", subPath="key"), specs.mount("all", "/a")]),
+        volumes=[{"name": "map", "configMap": {"name": "map"}},
+                 {"name": "all", "projected": {"sources": [{"secret": {"name": "secret"}}]}}]))
+    said = " ".join(node.cli("describe", "pod", "told").stdout.split())
+    for words in ("map ConfigMap with prefix 'P_' Optional: false",
+                  "A: <set to the key 'key' in secret 'secret'> Optional: false",
+                  "B: <set to the key 'key' of config map 'map'> Optional: true", "C: (v1:metadata.name)",
+                  '/m from map (rw,path="key")', "Type: ConfigMap (a volume populated by a ConfigMap) Name: map",
+                  "Type: Projected (a volume that contains injected data from multiple sources) SecretName: secret"):
+        assert words in said
+    assert "hunter2" not in said and "visible" not in said
 
 
 def last_words(node, script, **fields):

@@ -44,6 +44,28 @@ def test_limits_are_values_of_the_container_s_group_and_the_pod_s(node):
         assert world.cgroup_value(node.container_cgroup("limited"), "cpu", "cpu.weight") == "17"
 
 
+def test_what_the_pod_says_limits_all_its_containers_together(node):
+    """The first has limits of its own; the second may use what the pod may."""
+    pod = node.launch(specs.pod(
+        "whole", specs.container("a", **resources({"cpu": "50m", "memory": "8Mi"}, {"cpu": "100m", "memory": "16Mi"})),
+        specs.container("b"), **resources({"cpu": "200m"}, {"cpu": "400m", "memory": "64Mi"})))
+    assert pod["status"]["qosClass"] == "Burstable"
+    assert pod["spec"]["resources"]["requests"] == {"cpu": "200m", "memory": "8388608"}
+    whole, a, b = node.pod_cgroup("whole"), node.container_cgroup("whole", "a"), node.container_cgroup("whole", "b")
+    assert [memory_limit(path) for path in (whole, a, b)] == [str(n * MIB) for n in (64, 16, 64)]
+    assert [quota(path) for path in (whole, a, b)] == ["40000", "10000", "40000"]
+    if V1:
+        shares = [world.cgroup_value(path, "cpu", "cpu.shares") for path in (whole, a, b)]
+        assert shares == ["204", "51", "409"]
+
+
+def test_a_pod_whose_own_requests_are_its_limits_is_guaranteed(node):
+    pod = node.launch(specs.pod("sure", specs.container(), **resources(None, {"cpu": "100m", "memory": "32Mi"})))
+    assert pod["status"]["qosClass"] == "Guaranteed"
+    assert pod["spec"]["resources"]["requests"] == {"cpu": "100m", "memory": "32Mi"}
+    assert memory_limit(node.pod_cgroup("sure")) == str(32 * MIB)
+
+
 def test_a_pod_s_group_has_the_sum_where_all_containers_have_a_limit(node):
     node.launch(specs.pod("sum", specs.container("a", **resources(None, {"cpu": "100m", "memory": "16Mi"})),
                           specs.container("b", **resources(None, {"cpu": "300m", "memory": "48Mi"}))))

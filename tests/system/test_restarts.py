@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens when a container ends: policies, counts, last states, back-off, phases."""
 
+import re
 import os
 
 import pytest
@@ -63,7 +64,7 @@ def test_a_first_process_that_is_killed_ends_with_137(node):
 def test_a_container_that_always_fails_is_held_back(node):
     node.drop(ends_with(5, "Always"))
     message = node.wait_waiting("ender", "CrashLoopBackOff")
-    assert message.startswith("back-off 1s restarting failed container=main")
+    assert re.fullmatch(r"back-off 1s restarting failed container=main pod=[a-z]+-node1_default\([0-9a-f]{32}\)", message)
     status = node.status("ender")
     assert status["lastState"]["terminated"]["exitCode"] == 5
     assert status["restartCount"] >= 1, "the first restart is immediate"

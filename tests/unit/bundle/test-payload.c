@@ -120,3 +120,18 @@ TEST(a_file_where_a_directory_is_needed_changes_nothing)
         EXPECT_EQ(count_entries(fd), 4);
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
+
+TEST(of_two_files_with_one_path_the_later_one_is_meant)
+{
+        char path[64];
+        cleanup_close int fd = open_scratch(path);
+
+        EXPECT_EQ(write_two(fd, "a", "1", "a", "2", false), 1);
+        expect_file(fd, "a", "2");
+        /* Names that sort between a directory and what is in it. */
+        EXPECT_EQ(write_two(fd, "a/b", "3", "a-b", "4", false), 1);
+        expect_file(fd, "a/b", "3");
+        expect_file(fd, "a-b", "4");
+        EXPECT_EQ(count_entries(fd), 4);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+}

@@ -143,3 +143,36 @@ TEST(a_pods_group_is_limited_only_where_every_container_is)
                       (const char *[]){ "cpu.weight 20", "cpu.max 200000 100000", "memory.max 2000",
                                         "pids.max 100", NULL });
 }
+
+TEST(what_the_pod_says_of_all_goes_before_the_sum_of_its_containers)
+{
+        static char text[] = "x";
+        static const int64_t none[2] = { 0, 0 }, request[2] = { 0, 64 * MIB };
+        Container containers[2];
+        PodSpec spec = make_spec(containers, none, none, 2);
+        CgroupValue values[CGROUP_VALUES_MAX];
+
+        EXPECT_EQ(pod_qos_class(&spec), QOS_BEST_EFFORT);
+        spec.resources.limits = (ResourceList){
+                .cpu = { text, 2, 2000 },
+                .memory = { text, INT64_C(1) << 30, (INT64_C(1) << 30) * 1000 },
+        };
+        spec.resources.requests = spec.resources.limits;
+        EXPECT_EQ(pod_qos_class(&spec), QOS_GUARANTEED);
+        EXPECT_EQ(pod_milli_cpu_request(&spec), 2000);
+        EXPECT_EQ(container_milli_cpu_limit(&spec, &containers[0]), 2000);
+        EXPECT_EQ(container_milli_cpu_request(&spec, &containers[0]), 2000);
+        EXPECT_EQ(container_memory_limit(&spec, &containers[1]), INT64_C(1) << 30);
+        EXPECT_EQ(pod_cgroup_values(&spec, 2, -1, values), 3);
+        EXPECT_STREQ(values[1].value, "200000 100000");
+        EXPECT_STREQ(values[2].value, "1073741824");
+        spec.resources.requests.cpu = (Quantity){ text, 1, 500 };
+        EXPECT_EQ(pod_qos_class(&spec), QOS_BURSTABLE);
+        /* 1 GiB of 8, split in two: 512 MiB is a sixteenth. */
+        EXPECT_EQ(oom_score_adj(&spec, &containers[0], INT64_C(8) << 30), 1000 - 62);
+        spec = make_spec(containers, request, none, 2);
+        spec.resources.requests.memory = (Quantity){ text, 128 * MIB, INT64_C(128) * MIB * 1000 };
+        /* The 64 MiB beyond the second's own are 32 for each. */
+        EXPECT_EQ(oom_score_adj(&spec, &containers[0], INT64_C(1) << 30), 1000 - 31);
+        EXPECT_EQ(oom_score_adj(&spec, &containers[1], INT64_C(1) << 30), 1000 - 93);
+}

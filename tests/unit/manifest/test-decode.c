@@ -320,8 +320,30 @@ TEST(specs_are_checked)
                 { "hostNetwork: 1",
                   "web.yaml:6:16: spec.hostNetwork: must be true or false, not the number 1" },
                 { "dnsPolicy: ClusterFirst", "" },
-                { "dnsPolicy: None", "web.yaml:6:3: spec.dnsPolicy: is known to Kubernetes but not "
-                                     "supported here yet" },
+                { "dnsPolicy: None",
+                  "web.yaml:5:3: spec.dnsConfig: must be provided when dnsPolicy is None" },
+                { "dnsPolicy: None\n  dnsConfig: {searches: [a]}",
+                  "web.yaml:7:14: spec.dnsConfig.nameservers: must provide at least one DNS "
+                  "nameserver when dnsPolicy is None" },
+                { "dnsConfig: {nameservers: [1.1.1.1, 1.1.1.2, 1.1.1.3, 1.1.1.4]}",
+                  "web.yaml:6:28: spec.dnsConfig.nameservers: must not have more than 3 "
+                  "nameservers" },
+                { "dnsConfig: {nameservers: [dns]}",
+                  "web.yaml:6:29: spec.dnsConfig.nameservers[0]: must be an IP address, not "
+                  "'dns'" },
+                { "dnsConfig: {searches: [a b]}",
+                  "web.yaml:6:26: spec.dnsConfig.searches[0]: must be a DNS subdomain, not 'a b'" },
+                { "dnsConfig: {searches: [., a_b.c., _tcp.d]}", "" },
+                { "dnsConfig: {options: [{value: x}]}",
+                  "web.yaml:6:25: spec.dnsConfig.options[0].name: is required" },
+                { "hostname: a.b", "web.yaml:6:13: spec.hostname: must be a DNS label, not 'a.b'" },
+                { "hostname: ''\n  subdomain: ''", "" },
+                { "subdomain: A", "web.yaml:6:14: spec.subdomain: must be a DNS label, not 'A'" },
+                { "hostAliases: [{ip: a, hostnames: [b]}]",
+                  "web.yaml:6:22: spec.hostAliases[0].ip: must be an IP address, not 'a'" },
+                { "hostAliases: [{ip: 1.2.3.4, hostnames: [B]}]",
+                  "web.yaml:6:43: spec.hostAliases[0].hostnames[0]: must be a DNS subdomain, not "
+                  "'B'" },
                 { "schedulerName: default-scheduler\n  hostUsers: true\n  enableServiceLinks: "
                   "true\n"
                   "  automountServiceAccountToken: true\n  securityContext: {}\n  priority: 0\n"
@@ -330,6 +352,14 @@ TEST(specs_are_checked)
                 { "hostUsers: false", "web.yaml:6:3: spec.hostUsers: is known to Kubernetes but "
                                       "not supported here yet" },
                 { "priority: 1000", "" },
+                { "resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m}}", "" },
+                { "resources: {limits: {cpu: 1}, requests: {cpu: 1001m}}",
+                  "web.yaml:6:49: spec.resources.requests.cpu: must be at most the limit, 1" },
+                { "resources: {requests: {memory: -1}}",
+                  "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
+                { "resources: {claims: [{name: a}]}",
+                  "web.yaml:6:15: spec.resources.claims: is known to Kubernetes but not supported "
+                  "here yet" },
                 { "priorityClassName: system-node-critical", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 2000000000", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 7",

@@ -437,3 +437,17 @@ TEST(names_leave_room_for_the_nodes)
         expect_refused(yaml, "f:3:18: metadata.name: must be at most 247 characters, so that "
                              "'-node1' can follow");
 }
+
+TEST(containers_stay_within_what_their_pod_has)
+{
+        expect_refused(HEAD
+                       "  resources: {requests: {cpu: 1}}\n"
+                       "  containers: [{name: a, image: x, resources: {requests: {cpu: 2}}}]\n",
+                       "f:5:31: spec.resources.requests.cpu: must be greater than or equal to "
+                       "aggregate container requests");
+        expect_refused(HEAD "  resources: {limits: {memory: 1Gi}}\n"
+                            "  containers: [{name: a, image: x, resources: {limits: {memory: 2Gi}, "
+                            "requests: {memory: 1}}}]\n",
+                       "f:6:65: spec.containers[0].resources.limits.memory: must be less than or "
+                       "equal to pod limits of 1Gi");
+}

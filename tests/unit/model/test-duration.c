@@ -62,3 +62,20 @@ TEST(what_is_no_duration_is_refused)
                 EXPECT_EQ(usec, 7);
         }
 }
+
+TEST(whole_seconds_are_printed_as_go_does)
+{
+        static const struct {
+                uint64_t seconds;
+                const char *text;
+        } cases[] = {
+                { 0, "0s" },      { 10, "10s" },   { 60, "1m0s" },     { 80, "1m20s" },
+                { 160, "2m40s" }, { 300, "5m0s" }, { 3600, "1h0m0s" }, { 3725, "1h2m5s" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                char buffer[DURATION_SIZE];
+
+                EXPECT_STREQ(duration_format(buffer, cases[i].seconds * 1000000), cases[i].text);
+        }
+}

@@ -80,6 +80,16 @@ static const struct {
         { check_ip_address, "127.1", "must be an IP address, not '127.1'" },
         { check_ip_address, "localhost", "must be an IP address, not 'localhost'" },
 
+        { check_optional_dns_label, "", NULL },
+        { check_optional_dns_label, "a.b", "must be a DNS label, not 'a.b'" },
+        { check_dns_search, ".", NULL },
+        { check_dns_search, "_tcp.example.com.", NULL },
+        { check_dns_search, "", "must be a DNS subdomain, not ''" },
+        { check_dns_search, "a b", "must be a DNS subdomain, not 'a b'" },
+        { check_dns_option, "ndots", NULL },
+        { check_dns_option, "a\nnameserver 1.1.1.1",
+          "must be printable ASCII without blanks, not 'a?nameserver 1.1.1.1'" },
+
         { check_image, "busybox:1.36", NULL },
         { check_image, " busybox", "must not have white space around it, not ' busybox'" },
         { check_image, "busybox\n", "must not have white space around it, not 'busybox?'" },

@@ -29,6 +29,13 @@ TEST(a_request_survives_the_way_there)
                 { .type = REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000 },
                 { .type = REQUEST_DELETE, .id = "x", .directories = { directories, 3 } },
                 { .type = REQUEST_TEARDOWN },
+                { .type = REQUEST_EXEC,
+                  .id = "token",
+                  .arguments = { directories, 2 },
+                  .environment = { directories, 3 },
+                  .input = "{\"a\":1}",
+                  .in_host = true,
+                  .timeout_usec = 60000000 },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(requests); i++) {
@@ -53,6 +60,15 @@ TEST(a_request_survives_the_way_there)
                 EXPECT_STREQ(got.note, sent->note);
                 EXPECT_EQ(got.signal, sent->signal);
                 EXPECT_EQ(got.grace_usec, sent->grace_usec);
+                EXPECT_STREQ(got.input, sent->input);
+                EXPECT_EQ(got.in_host, sent->in_host);
+                EXPECT_EQ(got.timeout_usec, sent->timeout_usec);
+                EXPECT_EQ(got.arguments.n, sent->arguments.n);
+                EXPECT_EQ(got.environment.n, sent->environment.n);
+                for (size_t j = 0; j < MIN(got.arguments.n, N_ELEMENTS(directories)); j++)
+                        EXPECT_STREQ(got.arguments.items[j], directories[j]);
+                for (size_t j = 0; j < MIN(got.environment.n, N_ELEMENTS(directories)); j++)
+                        EXPECT_STREQ(got.environment.items[j], directories[j]);
                 EXPECT_EQ(got.directories.n, sent->directories.n);
                 for (size_t j = 0; j < MIN(got.directories.n, N_ELEMENTS(directories)); j++)
                         EXPECT_STREQ(got.directories.items[j], directories[j]);
@@ -94,6 +110,31 @@ TEST(an_event_survives_the_way_back)
         EXPECT(!got.ready && !got.runtime_failed);
         EXPECT_EQ(got.started_at, sent.started_at);
         EXPECT_EQ(got.finished_at, sent.finished_at);
+}
+
+TEST(what_a_program_wrote_comes_back_whole_or_with_its_bytes_replaced)
+{
+        char large[6000];
+        Event sent = { .type = EVENT_EXEC_DONE,
+                       .id = "t",
+                       .exit_code = 3,
+                       .output = large,
+                       .error = "e",
+                       .timed_out = true };
+        cleanup_event Event got = { 0 };
+        cleanup_free char *packet = NULL;
+        size_t length = 0;
+
+        memset(large, 'x', sizeof(large) - 1);
+        large[sizeof(large) - 1] = '\0';
+        large[0] = (char) 0xff;
+        REQUIRE(event_encode(&sent, &packet, &length) == 0);
+        REQUIRE(event_decode(packet, length, &got, NULL) == 0);
+        large[0] = '?';
+        EXPECT_STREQ(got.output, large);
+        EXPECT_STREQ(got.error, "e");
+        EXPECT_EQ(got.exit_code, 3);
+        EXPECT(got.timed_out);
 }
 
 /* Old shims are spoken to by new agents: the words on the wire may not change. */

@@ -92,10 +92,11 @@ static const BackOff back_off = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 static void begin(RestartPolicy policy) {
         static char name[] = "c", image[] = "i";
         static Container spec = { .name = name, .image = image };
+        static char pod_name[] = "p", pod_namespace[] = "default", uid[] = "u";
+        static ObjectMeta pod = { .name = pod_name, .namespace = pod_namespace, .uid = uid };
 
         world = (World){ .image_is_here = true };
-        REQUIRE(container_new("default/p", &spec, policy, &back_off, &recorder, NULL,
-                              &world.life) >= 0);
+        REQUIRE(container_new(&pod, &spec, policy, &back_off, &recorder, NULL, &world.life) >= 0);
 }
 
 static void end(void) {

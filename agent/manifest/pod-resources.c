@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What a pod asks for and may use as a whole: how it is defaulted from its containers, and how the
+ * two may not contradict one another. */
+
+#include "agent/manifest/validate.h"
+#include "agent/model/quantity.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Resource {
+        const char *name;
+        size_t offset; /* in a ResourceList */
+        bool in_milli; /* counted in thousandths */
+} Resource;
+
+static const Resource resources[] = {
+        { "cpu", offsetof(ResourceList, cpu), true },
+        { "memory", offsetof(ResourceList, memory), false },
+};
+
+static const Quantity *quantity_in(const ResourceList *list, const Resource *resource) {
+        return (const Quantity *) (const void *) ((const char *) list + resource->offset);
+}
+
+static int64_t amount(const Quantity *quantity, const Resource *resource) {
+        return resource->in_milli ? quantity->milli : quantity->value;
+}
+
+/* Of all containers; false where none asks for any. */
+static bool sum_requests(const PodSpec *spec, const Resource *resource, int64_t *ret) {
+        bool found = false;
+
+        *ret = 0;
+        for (size_t i = 0; i < spec->containers.n; i++) {
+                const Quantity *request =
+                        quantity_in(&spec->containers.items[i].resources.requests, resource);
+
+                found = found || quantity_is_set(request);
+                if (__builtin_add_overflow(*ret, amount(request, resource), ret))
+                        *ret = INT64_MAX;
+        }
+        return found;
+}
+
+static int set_default(PodSpec *spec, const Resource *resource) {
+        const Quantity *limit = quantity_in(&spec->resources.limits, resource);
+        Quantity *request =
+                (Quantity *) (void *) ((char *) &spec->resources.requests + resource->offset);
+        char text[32];
+        int64_t sum;
+
+        if (quantity_is_set(request))
+                return 0;
+        if (sum_requests(spec, resource, &sum)) {
+                (void) snprintf(text, sizeof(text), "%" PRId64 "%s", sum,
+                                resource->in_milli ? "m" : "");
+                return quantity_parse(text, request, NULL);
+        }
+        return quantity_is_set(limit) ? quantity_parse(limit->text, request, NULL) : 0;
+}
+
+int pod_set_default_resources(PodSpec *spec) {
+        for (size_t i = 0; i < N_ELEMENTS(resources) && pod_has_resources(spec); i++) {
+                int r = set_default(spec, &resources[i]);
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int broken(const Rules *rules, const char *sentence, const char *text, const char *format,
+                  ...) printf_like(4, 5);
+static int broken(const Rules *rules, const char *sentence, const char *text, const char *format,
+                  ...) {
+        va_list ap;
+        int r = error_setf(rules->reterr, EINVAL, "%s%s", sentence, text);
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
+}
+
+static int check_containers(const Rules *rules, const Resource *resource) {
+        const PodSpec *spec = &rules->pod->spec;
+        const Quantity *limit = quantity_in(&spec->resources.limits, resource);
+
+        for (size_t i = 0; i < spec->containers.n && quantity_is_set(limit); i++) {
+                const Quantity *own =
+                        quantity_in(&spec->containers.items[i].resources.limits, resource);
+
+                if (quantity_is_set(own) && own->milli > limit->milli)
+                        return broken(rules, "must be less than or equal to pod limits of ",
+                                      limit->text, "spec.containers[%zu].resources.limits.%s", i,
+                                      resource->name);
+        }
+        return 0;
+}
+
+static int check_one(const Rules *rules, const Resource *resource) {
+        const PodSpec *spec = &rules->pod->spec;
+        const Quantity *limit = quantity_in(&spec->resources.limits, resource);
+        const Quantity *request = quantity_in(&spec->resources.requests, resource);
+        int64_t sum;
+
+        if (quantity_is_set(limit) && limit->milli < 0)
+                return broken(rules, "must not be negative", "", "spec.resources.limits.%s",
+                              resource->name);
+        if (quantity_is_set(request) && request->milli < 0)
+                return broken(rules, "must not be negative", "", "spec.resources.requests.%s",
+                              resource->name);
+        if (quantity_is_set(limit) && request->milli > limit->milli)
+                return broken(rules, "must be at most the limit, ", limit->text,
+                              "spec.resources.requests.%s", resource->name);
+        if (quantity_is_set(request) && sum_requests(spec, resource, &sum) &&
+            sum > amount(request, resource))
+                return broken(rules,
+                              "must be greater than or equal to aggregate container requests", "",
+                              "spec.resources.requests.%s", resource->name);
+        return check_containers(rules, resource);
+}
+
+int check_pod_resources(const Rules *rules) {
+        int r = 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(resources) && r >= 0; i++)
+                r = check_one(rules, &resources[i]);
+        return r;
+}

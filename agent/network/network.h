@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* CNI (the specification 1.0, and 0.3.0 to 1.1.0 as far as they agree): which plugins, which JSON,
+ * in which order. Nothing here starts a process; one function reads the configuration's directory,
+ * the rest is computed.
+ *
+ * A Network is one pod's attachment: the configuration that it is made with, what is asked of the
+ * plugins for the pod, and what they answered. It can be written down and read again, so that what
+ * was added by one agent is deleted by a later one, with the same words. */
+
+#include "agent/model/pod.h"
+#include "common/error.h"
+
+enum {
+        NETWORK_CONFIG_MAX =
+                48 * 1024, /* bytes of a configuration; a plugin gets it in one packet */
+        NETWORK_TEXT_MAX = 256 * 1024,  /* bytes of a Network that is written down */
+        NETWORK_RESULT_MAX = 32 * 1024, /* bytes of what a plugin answers */
+        NETWORK_PLUGINS_MAX = 16,
+};
+
+/* Where an administrator configures networks and installs plugins. Strings are borrowed. */
+typedef struct NetworkPlaces {
+        const char *config_dir;  /* /etc/cni/net.d */
+        const char *plugin_path; /* directories with ':' in between, as CNI_PATH */
+} NetworkPlaces;
+
+typedef enum NetworkCommand {
+        NETWORK_ADD,
+        NETWORK_DEL,
+        NETWORK_CHECK,
+        N_NETWORK_COMMANDS,
+} NetworkCommand;
+
+typedef struct Network Network;
+
+/* The text of the configuration: of the first *.conflist, *.conf or *.json by name, or our own
+ * default where there is none. The caller frees the text and the name of the file (NULL: ours). 0
+ * or -errno with the sentence. */
+int network_config_read(const char *config_dir, char **ret_text, char **ret_file, Error *reterr);
+
+/* The bridge network that a lone node has, as packaging/cni/10-mainstay.conflist. */
+extern const char network_default_config[];
+
+/* The attachment of a pod to the network that 'config' (the text) describes. 'number' tells the
+ * sandboxes of a pod apart: the plugins know each by a name of its own. -EINVAL with the sentence
+ * for a configuration, a hostPort or an annotation that cannot be. */
+int network_new(const char *config, const char *plugin_path, const Pod *pod, unsigned number,
+                Network **ret, Error *reterr);
+Network *network_free(Network *network);
+DEFINE_CLEANUP(Network *, network_free)
+
+/* All of it as text, freed by the caller; NULL where memory ends. And back: -EBADMSG. */
+char *network_to_text(const Network *network);
+int network_from_text(const char *text, Network **ret, Error *reterr);
+
+unsigned network_number(const Network *network);
+
+/* How many plugins a command runs: DEL those that ADD had begun with, CHECK none where the
+ * configuration disables it. */
+size_t network_n_steps(const Network *network, NetworkCommand command);
+
+/* Notes that ADD begins with its step 'n' - 1. Before the plugin runs, and before the text is
+ * written down: what is not noted is not deleted. */
+void network_note_begun(Network *network, size_t n);
+
+/* What the shim is to run. Strings belong to it. */
+typedef struct NetworkInvocation {
+        char *plugin; /* its type */
+        char **argv;
+        char **environment;
+        char *input;
+} NetworkInvocation;
+
+/* The invocation of one step, which counts in the order of running: DEL runs backwards. 'netns' is
+ * the path of the pod's network namespace, "" where it is gone. ADD chains what network_take() was
+ * given; DEL and CHECK repeat the last of it. -ENOENT with the sentence where the plugin is not
+ * installed. */
+int network_invocation(const Network *network, NetworkCommand command, size_t step,
+                       const char *netns, NetworkInvocation *ret, Error *reterr);
+void network_invocation_done(NetworkInvocation *invocation);
+
+/* How a plugin ended. */
+typedef struct NetworkAnswer {
+        bool has_run;
+        bool timed_out;
+        int exit_code;
+        const char *output;
+        const char *error; /* for a person: why it did not run, or its last line */
+} NetworkAnswer;
+
+/* Takes the answer to a step. For the last step of ADD the attachment has addresses then, or it is
+ * an error. 0 or -errno with the sentence, which names the plugin. */
+int network_take(Network *network, NetworkCommand command, size_t step, const NetworkAnswer *answer,
+                 Error *reterr);
+
+/* True once ADD is done and until DEL begins. */
+bool network_is_attached(const Network *network);
+void network_begin_delete(Network *network);
+
+/* The pod's addresses: at most one of each family, the IPv4 one first. NULL where there are no
+ * more. */
+const char *network_address(const Network *network, size_t i);

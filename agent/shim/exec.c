@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/exec.h"
+
+#include "agent/shim/shim.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+enum {
+        ERROR_MAX = 4 * 1024,
+        PROGRAMS_MAX = 256,
+};
+
+/* One of the two pipes that a program writes into. Its beginning is kept, the rest thrown away. */
+typedef struct Capture {
+        Source source;
+        int epoll_fd;
+        int write_fd; /* the program's end, ours until it has begun */
+        size_t max;
+        size_t length;
+        char *text;
+} Capture;
+
+struct Program {
+        Program *next;
+        Shim *shim;
+        char *id;
+        char **argv;
+        char **environment;
+        int input_fd; /* a memfd, or -EBADF for /dev/null */
+        bool in_host;
+        bool has_begun;
+        uint64_t timeout_usec;
+        Capture output;
+        Capture error;
+};
+
+/* ---- what it writes ---- */
+
+static void capture_close(Capture *capture) {
+        source_remove(capture->epoll_fd, &capture->source);
+        capture->source.fd = close_fd(capture->source.fd);
+}
+
+static void keep(Capture *capture, const char *data, size_t length) {
+        length = MIN(length, capture->max - capture->length);
+        if (!capture->text)
+                capture->text = malloc(capture->max + 1);
+        if (!capture->text)
+                return;
+        memcpy(capture->text + capture->length, data, length);
+        capture->length += length;
+}
+
+/* Reads what is there, up to a limit that lets others have their turn. */
+static void drain(Capture *capture) {
+        char chunk[4096];
+
+        for (unsigned i = 0; i < 64 && capture->source.fd >= 0; i++) {
+                ssize_t n = read(capture->source.fd, chunk, sizeof(chunk));
+
+                if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                        return;
+                if (n <= 0)
+                        capture_close(capture);
+                else
+                        keep(capture, chunk, (size_t) n);
+        }
+}
+
+static void on_readable(Source *source, uint32_t events) {
+        drain(container_of(source, Capture, source));
+}
+
+static int capture_open(Capture *capture, int epoll_fd) {
+        int pipes[2];
+
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        capture->epoll_fd = epoll_fd;
+        capture->source.fd = pipes[0];
+        capture->write_fd = pipes[1];
+        if (fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        return source_add(epoll_fd, &capture->source, EPOLLIN);
+}
+
+static void capture_done(Capture *capture) {
+        capture_close(capture);
+        close_fd(capture->write_fd);
+        free(capture->text);
+}
+
+/* The text as it may stand in a message. */
+static const char *captured(Capture *capture) {
+        if (!capture->text)
+                return "";
+        for (size_t i = 0; i < capture->length; i++)
+                if (capture->text[i] == '\0')
+                        capture->text[i] = '?';
+        capture->text[capture->length] = '\0';
+        return capture->text;
+}
+
+static const char *last_line(Capture *capture) {
+        const char *text = captured(capture), *newline;
+        size_t length = strlen(text);
+
+        while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
+                length--;
+        if (length == 0)
+                return "";
+        capture->text[length] = '\0';
+        newline = strrchr(text, '\n');
+        return newline ? newline + 1 : text;
+}
+
+/* ---- its life ---- */
+
+static Program *program_free(Program *program) {
+        if (!program)
+                return NULL;
+        capture_done(&program->output);
+        capture_done(&program->error);
+        close_fd(program->input_fd);
+        strv_free(program->environment);
+        strv_free(program->argv);
+        free(program->id);
+        free(program);
+        return NULL;
+}
+DEFINE_CLEANUP(Program *, program_free)
+
+static void program_unlink(Program *program) {
+        for (Program **link = &program->shim->programs.first; *link; link = &(*link)->next)
+                if (*link == program) {
+                        *link = program->next;
+                        return;
+                }
+}
+
+/* A packet has room for less than we keep when much of it must be escaped. */
+static void tell(Shim *shim, Event *event, Capture *output) {
+        cleanup_free char *packet = NULL;
+        size_t length;
+
+        event->output = captured(output);
+        while (output->length > 0 && event_encode(event, &packet, &length) == -EMSGSIZE) {
+                output->length /= 2;
+                event->output = captured(output);
+        }
+        connection_send(&shim->connection, event);
+}
+
+static void begin_next(Shim *shim);
+
+static void on_ended(const TaskResult *result, void *userdata) {
+        Program *program = userdata;
+        Shim *shim = program->shim;
+        bool was_run = !result->message[0];
+        Event event = {
+                .type = EVENT_EXEC_DONE,
+                .id = program->id,
+                .message = was_run ? NULL : result->message,
+                .timed_out = result->timed_out,
+        };
+
+        /* What it wrote is in the pipes. A child of its that holds them open is not waited for. */
+        drain(&program->output);
+        drain(&program->error);
+        event.error = last_line(&program->error);
+        if (WIFSIGNALED(result->status))
+                event.signal = WTERMSIG(result->status);
+        event.exit_code = event.signal > 0 ? 128 + event.signal : WEXITSTATUS(result->status);
+        tell(shim, &event, &program->output);
+        program_unlink(program);
+        program_free(program);
+        begin_next(shim);
+}
+
+/* In a task: the namespaces, the descriptors, then the program in our place. */
+static int exec_main(void *userdata, Error *reterr) {
+        const Program *program = userdata;
+        const HostNamespaces *host = &program->shim->host;
+
+        if (program->in_host && host->network_fd >= 0 &&
+            (setns(host->network_fd, CLONE_NEWNET) < 0 || setns(host->uts_fd, CLONE_NEWUTS) < 0))
+                return error_setf(reterr, errno, "cannot enter the node's namespaces: %s",
+                                  strerror(errno));
+        if (program->input_fd >= 0 && dup2(program->input_fd, STDIN_FILENO) < 0)
+                return -errno;
+        if (dup2(program->output.write_fd, STDOUT_FILENO) < 0 ||
+            dup2(program->error.write_fd, STDERR_FILENO) < 0)
+                return -errno;
+        (void) execve(program->argv[0], program->argv,
+                      program->environment ? program->environment : (char *[]){ NULL });
+        return error_setf(reterr, errno, "cannot run '%s': %s", program->argv[0], strerror(errno));
+}
+
+/* Those in the node's namespaces take turns. */
+static bool must_wait(const Program *program) {
+        for (const Program *other = program->shim->programs.first; other != program;
+             other = other->next)
+                if (program->in_host && other->in_host)
+                        return true;
+        return false;
+}
+
+static void begin(Program *program) {
+        TaskSpec spec = {
+                .main = exec_main,
+                .done = on_ended,
+                .userdata = program,
+                .deadline = program->timeout_usec > 0 ? now_boottime_usec() + program->timeout_usec
+                                                      : USEC_INFINITY,
+        };
+        int r = capture_open(&program->output, program->shim->epoll_fd);
+
+        program->has_begun = true;
+        if (r >= 0)
+                r = capture_open(&program->error, program->shim->epoll_fd);
+        if (r >= 0)
+                r = task_start(&program->shim->tasks, &spec);
+        /* The task has its own. Ours would keep the pipes from ending. */
+        program->output.write_fd = close_fd(program->output.write_fd);
+        program->error.write_fd = close_fd(program->error.write_fd);
+        program->input_fd = close_fd(program->input_fd);
+        if (r < 0)
+                on_ended(&(TaskResult){ .code = r, .message = strerror(-r) }, program);
+}
+
+static void begin_next(Shim *shim) {
+        Program *program = shim->programs.first;
+
+        while (program && (program->has_begun || must_wait(program)))
+                program = program->next;
+        if (program && !shim->tearing_down)
+                begin(program);
+}
+
+static int list_copy(const StringList *list, char ***ret) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < list->n; i++)
+                r = strv_append(ret, list->items[i]);
+        return r;
+}
+
+/* In a file, so that nobody must write while the program reads. */
+static int input_open(const char *input, int *ret) {
+        cleanup_close int fd = memfd_create("mainstay-input", MFD_CLOEXEC);
+        int r = fd < 0 ? -errno : write_all(fd, input, strlen(input));
+
+        if (r < 0)
+                return r;
+        if (lseek(fd, 0, SEEK_SET) < 0)
+                return -errno;
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+static int program_new(Shim *shim, const Request *request, Program **ret) {
+        cleanup_with(program_freep) Program *program = calloc(1, sizeof(*program));
+        int r;
+
+        if (!program)
+                return -ENOMEM;
+        *program = (Program){
+                .shim = shim,
+                .id = strdup(request->id),
+                .in_host = request->in_host,
+                .timeout_usec = request->timeout_usec,
+                .input_fd = -EBADF,
+                .output = { .source = { .fd = -EBADF, .on_ready = on_readable },
+                            .write_fd = -EBADF,
+                            .max = PROTOCOL_OUTPUT_MAX },
+                .error = { .source = { .fd = -EBADF, .on_ready = on_readable },
+                           .write_fd = -EBADF,
+                           .max = ERROR_MAX },
+        };
+        r = program->id ? list_copy(&request->arguments, &program->argv) : -ENOMEM;
+        if (r >= 0)
+                r = list_copy(&request->environment, &program->environment);
+        if (r >= 0 && request->input)
+                r = input_open(request->input, &program->input_fd);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(program);
+        return 0;
+}
+
+static size_t count(const ProgramList *list) {
+        size_t n = 0;
+
+        for (const Program *program = list->first; program; program = program->next)
+                n++;
+        return n;
+}
+
+void program_run(Shim *shim, const Request *request) {
+        Program *program = NULL, **end = &shim->programs.first;
+        int r = -ECANCELED;
+
+        if (count(&shim->programs) >= PROGRAMS_MAX)
+                r = -EBUSY;
+        else if (request->arguments.n == 0)
+                r = -EINVAL;
+        else if (!shim->tearing_down)
+                r = program_new(shim, request, &program);
+        if (r < 0) {
+                connection_send(&shim->connection, &(Event){ .type = EVENT_EXEC_DONE,
+                                                             .id = request->id,
+                                                             .exit_code = EXIT_FAILURE,
+                                                             .message = strerror(-r) });
+                return;
+        }
+        while (*end)
+                end = &(*end)->next;
+        *end = program;
+        if (!must_wait(program))
+                begin(program);
+}
+
+void programs_drop_waiting(ProgramList *list) {
+        for (Program **link = &list->first; *link;) {
+                Program *program = *link;
+
+                if (program->has_begun) {
+                        link = &program->next;
+                        continue;
+                }
+                *link = program->next;
+                program_free(program);
+        }
+}
+
+void programs_free(ProgramList *list) {
+        while (list->first) {
+                Program *program = list->first;
+
+                list->first = program->next;
+                program_free(program);
+        }
+}

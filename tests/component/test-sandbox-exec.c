@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that the shim runs for the agent. */
+
+#include "tests/component/pod-world.h"
+
+static char *environment[] = { (char[]){ "GREETING=hello" }, NULL };
+
+/* Asks for a shell's words; 'id' comes back. */
+static void ask(TestPod *pod, const char *id, const char *script, const char *input, bool in_host,
+                uint64_t timeout_usec) {
+        char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" },
+                         (char *) (uintptr_t) script, NULL };
+
+        EXPECT_EQ(sandbox_exec(pod->sandbox, &(SandboxExec){ .id = id,
+                                                             .argv = argv,
+                                                             .environment = environment,
+                                                             .input = input,
+                                                             .in_host = in_host,
+                                                             .timeout_usec = timeout_usec }),
+                  0);
+}
+
+static const SandboxEvent *run(TestPod *pod, const char *script, const char *input, bool in_host) {
+        ask(pod, "t", script, input, in_host, 0);
+        return pod_expect(pod, SANDBOX_EXEC_DONE, "t");
+}
+
+static void isolated_up(TestPod *pod, World *world, const char *uid) {
+        cleanup_free char *fstab = NULL;
+
+        pod_init(pod, world, uid);
+        REQUIRE(sandbox_start(pod->sandbox, /* host_network= */ false, /* host_ipc= */ false,
+                              NULL) == 0);
+        (void) pod_expect(pod, SANDBOX_SYNCED, NULL);
+        fstab = path_join(pod->directory, "fstab");
+        write_text(fstab, "");
+        EXPECT_EQ(sandbox_setup(pod->sandbox,
+                                &(SandboxSetup){ .fstab = fstab, .hostname = "inside" }),
+                  0);
+        (void) pod_expect(pod, SANDBOX_READY, NULL);
+}
+
+TEST(a_program_gets_its_input_and_environment_and_its_output_and_status_come_back)
+{
+        World world;
+        TestPod pod;
+        const SandboxEvent *event;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "exec");
+        event = run(&pod, "read x; echo \"$GREETING $x\"; echo first >&2; echo why >&2; exit 7",
+                    "world\n", false);
+        EXPECT_STREQ(event->output, "hello world\n");
+        EXPECT_STREQ(event->error, "why");
+        EXPECT_STREQ(event->message, "");
+        EXPECT_EQ(event->exit_code, 7);
+        EXPECT(!event->timed_out);
+        event = run(&pod, "cat; env | grep -v -E '^(GREETING|PATH|PWD|SHLVL)='", NULL, true);
+        EXPECT_STREQ(event->output, "");
+        event = run(&pod, "kill -9 $$", NULL, false);
+        EXPECT_EQ(event->exit_code, 137);
+        EXPECT_EQ(event->signal, 9);
+        event = run(&pod, "printf 'a\\0\\377b'", NULL, false);
+        EXPECT_STREQ(event->output, "a??b");
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_program_is_in_the_namespaces_that_were_asked_for)
+{
+        char here[64] = "", host[65] = "";
+        cleanup_free char *here_line = NULL, *host_line = NULL;
+        World world;
+        TestPod pod;
+        const SandboxEvent *event;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "where");
+        REQUIRE(readlink("/proc/self/ns/net", here, sizeof(here) - 1) > 0);
+        REQUIRE(gethostname(host, sizeof(host)) == 0);
+        here_line = print_text("%s\n", here);
+        host_line = print_text("%s\n", host);
+        event = run(&pod, "readlink /proc/self/ns/net", NULL, true);
+        EXPECT_STREQ(event->output, here_line);
+        event = run(&pod, "readlink /proc/self/ns/net", NULL, false);
+        EXPECT(!streq(event->output, here_line));
+        event = run(&pod, "hostname", NULL, true);
+        EXPECT_STREQ(event->output, host_line);
+        event = run(&pod, "hostname", NULL, false);
+        EXPECT_STREQ(event->output, "inside\n");
+        event = run(&pod, "ip link show lo", NULL, false);
+        EXPECT(strstr(event->output, "<LOOPBACK,UP"));
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_program_that_hangs_is_ended_with_its_children)
+{
+        World world;
+        TestPod pod;
+        const SandboxEvent *event;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "hang");
+        ask(&pod, "t", "echo begun; sleep 1000 & sleep 1000", NULL, true, 300000);
+        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "t");
+        EXPECT(event->timed_out);
+        EXPECT_EQ(event->signal, SIGKILL);
+        EXPECT_STREQ(event->output, "begun\n");
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(what_cannot_be_run_is_told)
+{
+        char *argv[] = { (char[]){ "/no/such/program" }, NULL }, *nothing[] = { NULL };
+        World world;
+        TestPod pod;
+        const SandboxEvent *event;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "none");
+        EXPECT_EQ(sandbox_exec(pod.sandbox, &(SandboxExec){ .id = "a", .argv = argv }), 0);
+        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "a");
+        EXPECT_STREQ(event->message, "cannot run '/no/such/program': No such file or directory");
+        EXPECT_EQ(sandbox_exec(pod.sandbox, &(SandboxExec){ .id = "b", .argv = nothing }), 0);
+        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "b");
+        EXPECT_STREQ(event->message, "Invalid argument");
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(output_beyond_the_limit_is_thrown_away_and_the_program_does_not_notice)
+{
+        World world;
+        TestPod pod;
+        const SandboxEvent *event;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "much");
+        event = run(&pod,
+                    "head -c 3000000 /dev/zero | tr '\\0' '\\1'; head -c 100000 /dev/zero >&2",
+                    NULL, true);
+        EXPECT_EQ(event->exit_code, 0);
+        EXPECT(event->output[0] == '\1');
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(those_in_the_node_s_namespaces_take_turns_and_others_do_not_wait)
+{
+        cleanup_free char *first = NULL, *second = NULL, *file = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "turns");
+        file = path_join(world.directory, "order");
+        first = print_text("sleep 0.5; echo one >>%s", file);
+        second = print_text("echo two >>%s", file);
+        ask(&pod, "1", first, NULL, true, 0);
+        ask(&pod, "2", second, NULL, true, 0);
+        ask(&pod, "3", "true", NULL, false, 0);
+        (void) pod_expect(&pod, SANDBOX_EXEC_DONE, "3");
+        EXPECT(!pod_find(&pod, SANDBOX_EXEC_DONE, "1"));
+        (void) pod_expect(&pod, SANDBOX_EXEC_DONE, "1");
+        (void) pod_expect(&pod, SANDBOX_EXEC_DONE, "2");
+        free(first);
+        first = read_text(file);
+        EXPECT_STREQ(first, "one\ntwo\n");
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_teardown_does_not_wait_for_ever_for_a_program_nor_begins_another)
+{
+        cleanup_free char *file = NULL, *script = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "end");
+        file = path_join(world.directory, "begun");
+        script = print_text("echo x >%s", file);
+        ask(&pod, "1", "sleep 1", NULL, true, 0);
+        ask(&pod, "2", script, NULL, true, 0);
+        pod_down(&pod);
+        EXPECT(access(file, F_OK) < 0);
+        world_done(&world);
+}

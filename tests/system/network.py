@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node in a network namespace of the test's own, so that bridges, addresses and packet filters of its pods are
+nobody else's and vanish with it."""
+
+import json
+import os
+import subprocess
+
+import harness
+import world
+from world import wait
+
+BRIDGE = "test0"
+SUBNET = "10.213.0.0/24"
+GATEWAY = "10.213.0.1"
+NODE_ADDRESS = "198.51.100.7"
+
+
+def chain(ipam_directory, *more, **bridge):
+    """The configuration of a bridge network, and more plugins after it."""
+    return {"cniVersion": "1.0.0", "name": "testnet", "plugins": [
+        {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": True, "hairpinMode": True,
+         "ipam": {"type": "host-local", "dataDir": ipam_directory, "ranges": [[{"subnet": SUBNET}]],
+                  "routes": [{"dst": "0.0.0.0/0"}]}, **bridge},
+        *more]}
+
+
+PORTMAP = {"type": "portmap", "capabilities": {"portMappings": True}}
+FIREWALL = {"type": "firewall"}
+
+
+class NetworkNode(harness.Node):
+    """Has a lone address, 'host0', and the bridge network unless told otherwise."""
+
+    def __init__(self, archive, config=None, plugins=(PORTMAP, FIREWALL), start=True):  # None: no configuration
+        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+        wait(lambda: os.readlink(f"/proc/{self.holder.pid}/ns/net") != os.readlink("/proc/self/ns/net"),
+             "a network namespace of the test's own")
+        self.run_inside("busybox", "ip", "link", "set", "lo", "up")
+        self.run_inside("busybox", "ip", "link", "add", "host0", "type", "bridge")
+        self.run_inside("busybox", "ip", "address", "add", f"{NODE_ADDRESS}/24", "dev", "host0")
+        self.run_inside("busybox", "ip", "link", "set", "host0", "up")
+        self.plugins = plugins
+        super().__init__(archive, config, start)
+
+    def write_config(self, **fields):
+        self.ipam = os.path.join(self.directory, "ipam")
+        self.cni = os.path.join(self.directory, "cni")
+        self.plugin_directory = os.path.join(self.directory, "plugins")
+        for path in (self.cni, self.plugin_directory):
+            os.makedirs(path, exist_ok=True)
+        if self.plugins is not None:
+            self.configure(chain(self.ipam, *self.plugins))
+        mainstay = {"cniConfDir": self.cni, "cniBinDir": f"{self.plugin_directory}:/usr/lib/cni"}
+        super().write_config(**{"mainstay": mainstay, **fields})
+
+    def configure(self, document, name="10-test.conflist"):
+        with open(os.path.join(self.cni, name), "w", encoding="utf-8") as file:
+            json.dump(document, file)
+
+    def install_plugin(self, name, script):
+        path = os.path.join(self.plugin_directory, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(path, 0o755)
+
+    def inside(self, *words):
+        return ["nsenter", f"--net=/proc/{self.holder.pid}/ns/net", *words]
+
+    def run_inside(self, *words, check=True):
+        return subprocess.run(self.inside(*words), check=check, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=30).stdout
+
+    def command(self):
+        return self.inside(*super().command())
+
+    def is_ours(self, pid):
+        return super().is_ours(pid) and "nsenter" not in world.cmdline(pid)[0]
+
+    # What plugins made
+
+    def reserved(self):
+        """The addresses that the allocator has given away."""
+        directory = os.path.join(self.ipam, "testnet")
+        if not os.path.isdir(directory):
+            return []
+        return sorted(name for name in os.listdir(directory) if name[0].isdigit())
+
+    def veths(self):
+        links = self.run_inside("busybox", "ip", "link", "show")
+        return [line.split()[1].split("@")[0] for line in links.splitlines() if " veth" in line]
+
+    def rules(self):
+        """Packet filter rules that name an address of the pods' network, one for each."""
+        lines = self.run_inside("iptables", "-t", "nat", "-S") + self.run_inside("iptables", "-S")
+        return [line for line in lines.splitlines() if "10.213.0." in line]
+
+    def network_leftovers(self):
+        return [f"address {address}" for address in self.reserved()] + \
+               [f"interface {name}" for name in self.veths()] + [f"rule {rule}" for rule in self.rules()]
+
+    def leftovers(self):
+        return super().leftovers() + self.network_leftovers()
+
+    def fetch(self, address, port):
+        """What a listener says to the node."""
+        return self.run_inside("busybox", "nc", "-w", "2", address, str(port), check=False)
+
+    def address(self, name):
+        return self.pod(name)["status"].get("podIP")
+
+    def exec(self, name, *words):
+        """Runs a program of the node's in the pod's namespaces."""
+        pid = self.init(name)
+        return subprocess.run(["nsenter", f"--target={pid}", "--net", "--uts", "--mount", *words], check=False,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30).stdout
+
+    def clean_up(self):
+        super().clean_up()
+        self.holder.kill()
+        self.holder.wait()

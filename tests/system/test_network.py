@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods with a network of their own: real plugins, in a network namespace of the test's own."""
+
+import os
+import re
+import shutil
+import signal
+
+import pytest
+import specs
+import world
+from network import FIREWALL, GATEWAY, NODE_ADDRESS, PORTMAP, NetworkNode, chain
+from world import wait
+
+LISTEN = "while :; do echo {} | nc -l -p 8080; done & trap 'exit 0' TERM; wait"
+
+
+@pytest.fixture(name="make_network_node")
+def fixture_make_network_node(archive):
+    nodes = []
+
+    def make(**options):
+        nodes.append(NetworkNode(archive, **options))
+        return nodes[-1]
+
+    yield make
+    for node in nodes:
+        node.finish()
+
+
+@pytest.fixture(name="net")
+def fixture_net(make_network_node):
+    return make_network_node()
+
+
+def pod(name, script=specs.IDLE, **spec):
+    return specs.pod(name, specs.container(script=script), hostNetwork=False, **spec)
+
+
+def listener(name, says, **fields):
+    return specs.pod(name, specs.container(script=LISTEN.format(says), **fields), hostNetwork=False)
+
+
+def file_of(node, name, path):
+    return world.read(f"/proc/{node.init(name)}/root{path}")
+
+
+def test_pods_reach_each_other_and_the_node_reaches_them(net):
+    net.launch(listener("one", "I am one"))
+    net.launch(listener("two", "I am two"))
+    one, two = net.address("one"), net.address("two")
+    assert one != two and one.startswith("10.213.0.") and two.startswith("10.213.0.")
+    assert net.pod("one")["status"]["podIPs"] == [{"ip": one}]
+    assert net.pod("one")["status"]["hostIP"] == NODE_ADDRESS
+    assert net.reserved() == sorted([one, two])
+    wait(lambda: net.fetch(one, 8080) == "I am one\n", "the node reaches a pod")
+    wait(lambda: "I am two" in net.exec("one", "/bin/nc", "-w", "2", two, "8080"), "a pod reaches another")
+    assert f"inet {one}/24" in net.exec("one", "/bin/ip", "address", "show", "eth0")
+    assert "<LOOPBACK,UP" in net.exec("one", "/bin/ip", "link", "show", "lo")
+    assert f"default via {GATEWAY}" in net.exec("one", "/bin/ip", "route")
+
+
+def test_a_pod_has_namespaces_of_its_own_and_its_containers_share_them(net):
+    net.launch(specs.pod("pair", specs.container("main"), specs.container("other"), hostNetwork=False))
+    links = {kind: [os.readlink(f"/proc/{pid}/ns/{kind}") for pid in
+                    (net.init("pair"), net.init("pair", "other"), net.shim("pair"), net.agent.pid)]
+             for kind in ("net", "uts")}
+    for main, other, shim, agent in links.values():
+        assert main == other == shim != agent
+
+
+def test_a_host_port_leads_to_the_pod(net):
+    net.launch(listener("web", "through the port", ports=[
+        {"containerPort": 8080, "hostPort": 18080}]))
+    wait(lambda: net.fetch(NODE_ADDRESS, 18080) == "through the port\n", "the node's port leads to the pod")
+    wait(lambda: net.fetch("127.0.0.1", 18080) == "through the port\n", "so does that of its loopback")
+
+
+def test_nothing_is_left_of_the_network_when_the_pod_is_gone(net):
+    net.launch(listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18081}]))
+    assert net.reserved() and net.veths() and net.rules()
+    net.remove("web")
+    net.wait_gone("web")
+    assert net.network_leftovers() == []
+
+
+def test_a_plugin_that_fails_is_told_and_leaves_no_address(net):
+    net.configure(chain(net.ipam, {"type": "refuses"}))
+    net.install_plugin("refuses", 'cat >/dev/null; [ "$CNI_COMMAND" = DEL ] && exit 0\n'
+                       'echo \'{"cniVersion":"1.0.0","code":999,"msg":"no room","details":"at the inn"}\'; exit 1\n')
+    net.drop(pod("web"))
+    message = "failed to set up sandbox network: plugin type=\"refuses\" failed (add): no room; at the inn"
+    net.wait_pod("web", lambda it: it["status"]["containerStatuses"][0]["state"].get("waiting", {})
+                 .get("message") == message, "says why it waits")
+    assert net.status("web")["state"]["waiting"]["reason"] == "ContainerCreating"
+    wait(lambda: net.network_leftovers() == [], lambda: f"nothing is left: {net.network_leftovers()}")
+    net.configure(chain(net.ipam, PORTMAP, FIREWALL))
+    net.wait_running("web")
+    assert net.reserved() == [net.address("web")]
+
+
+def test_a_plugin_that_also_fails_to_delete_keeps_no_other_from_deleting(net):
+    net.configure(chain(net.ipam, {"type": "refuses"}))
+    net.install_plugin("refuses", "cat >/dev/null; echo broken >&2; exit 1\n")
+    net.drop(pod("web"))
+    net.wait_pod("web", lambda it: "failed (add): broken; and then" in str(it), "says both")
+    wait(lambda: not net.veths() and not net.reserved(), "the bridge has deleted what it had")
+    net.install_plugin("refuses", "cat >/dev/null; exit 0\n")
+    net.remove("web")
+    net.wait_gone("web")
+
+
+def test_a_missing_plugin_and_a_broken_configuration_are_told(net):
+    net.configure(chain(net.ipam, {"type": "not-there"}))
+    net.drop(pod("one"))
+    net.wait_pod("one", lambda it: 'failed to find plugin \\"not-there\\" in path' in str(it) or
+                 'failed to find plugin "not-there" in path' in str(it), "misses the plugin")
+    net.configure({"cniVersion": "1.0.0", "name": "testnet", "plugins": [{"type": "../../bin/sh"}]})
+    net.drop(pod("two"))
+    net.wait_pod("two", lambda it: "10-test.conflist: plugins[0].type: must be" in str(it), "refuses the type")
+
+
+def test_a_lost_shim_leaves_no_address_and_the_pod_gets_another(net):
+    net.launch(listener("web", "back", ports=[{"containerPort": 8080, "hostPort": 18082}]))
+    first, shim = net.address("web"), net.shim("web")
+    os.kill(shim, signal.SIGKILL)
+    net.wait_pod("web", lambda it: it["status"].get("podIP") not in (None, first), "has another address")
+    net.wait_running("web")
+    assert net.reserved() == [net.address("web")]
+    assert len(net.veths()) == 1
+    assert not [rule for rule in net.rules() if f"{first}/32" in rule or f"{first}:" in rule], net.rules()
+    wait(lambda: net.fetch(NODE_ADDRESS, 18082) == "back\n", "the port leads to the new one")
+
+
+def test_an_address_outlives_the_agent(net):
+    net.launch(listener("web", "still here"))
+    address, pid = net.address("web"), net.init("web")
+    net.restart()
+    net.wait_running("web")
+    assert net.address("web") == address and net.init("web") == pid
+    wait(lambda: net.fetch(address, 8080) == "still here\n", "the pod is reached")
+    net.remove("web")
+    net.wait_gone("web")
+    assert net.network_leftovers() == []
+
+
+def test_an_agent_that_finds_neither_shim_nor_manifest_deletes_the_addresses(net):
+    net.launch(pod("web"))
+    shim = net.shim("web")
+    net.kill9()
+    os.kill(shim, signal.SIGKILL)
+    net.remove("web")
+    net.start()
+    net.wait_gone("web")
+    wait(lambda: net.reserved() == [] and net.veths() == [], lambda: f"nothing is left: {net.network_leftovers()}")
+    clean_masquerade(net)
+
+
+def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
+    net.launch(pod("web"))
+    first, shim = net.address("web"), net.shim("web")
+    net.kill9()
+    os.kill(shim, signal.SIGKILL)
+    net.start()
+    net.wait_pod("web", lambda it: it["status"].get("podIP") not in (None, first), "has another address")
+    net.wait_running("web")
+    assert net.reserved() == [net.address("web")]
+    net.remove("web")
+    net.wait_gone("web")
+    clean_masquerade(net)
+
+
+@pytest.mark.parametrize("shim_lives", [True, False])
+def test_what_nobody_knows_by_its_record_any_more_loses_its_addresses_too(net, shim_lives):
+    net.launch(pod("web"))
+    uid, shim = net.pod("web")["metadata"]["uid"], net.shim("web")
+    net.kill9()
+    if not shim_lives:
+        os.kill(shim, signal.SIGKILL)
+    with open(os.path.join(net.state, "pods", uid, "record"), "r+", encoding="utf-8") as file:
+        file.truncate(20)
+    net.remove("web")
+    net.start()
+    wait(lambda: net.reserved() == [] and net.veths() == [], lambda: f"nothing is left: {net.network_leftovers()}")
+    wait(lambda: not os.path.exists(os.path.join(net.state, "pods", uid)), "its directory is removed")
+    if shim_lives:
+        assert net.rules() == []
+    clean_masquerade(net)
+
+
+def clean_masquerade(net):
+    """Without the namespace the bridge plugin leaves its chain; that is its own, and no address."""
+    assert all("CNI-" in rule for rule in net.rules())
+    net.run_inside("iptables", "-t", "nat", "-F")
+
+
+def test_an_agent_that_dies_while_plugins_run_leaves_one_address(net):
+    net.configure(chain(net.ipam, {"type": "slow"}))
+    net.install_plugin("slow", 'cat >$0.input.$$; [ "$CNI_COMMAND" = ADD ] && : >$0.adds && sleep 1\n'
+                       "/usr/bin/python3 -c 'import json,sys; print(json.dumps(json.load(open(sys.argv[1]))"
+                       "[\"prevResult\"]))' $0.input.$$\n")
+    net.drop(pod("web"))
+    wait(lambda: os.path.exists(os.path.join(net.plugin_directory, "slow.adds")), "the plugin runs")
+    net.restart()
+    net.wait_running("web")
+    assert net.reserved() == [net.address("web")]
+    assert len(net.veths()) == 1
+
+
+def test_a_damaged_record_of_a_network_stops_nobody(make_network_node):
+    net = make_network_node(plugins=(PORTMAP,))
+    net.launch(pod("web"))
+    uid, pid = net.pod("web")["metadata"]["uid"], net.init("web")
+    record = os.path.join(net.state, "pods", uid, "network")
+    net.kill9()
+    with open(record, "r+", encoding="utf-8") as file:
+        file.truncate(40)
+    net.start()
+    net.wait_running("web")
+    assert net.init("web") == pid
+    assert os.path.exists(record + ".damaged")
+    net.remove("web")
+    net.wait_gone("web")
+    assert net.network_leftovers() == []
+
+
+@pytest.fixture(name="allocations")
+def fixture_allocations():
+    """Where the default network's addresses are kept; put back as it was."""
+    directory = "/var/lib/cni/networks/mainstay"
+    was_there = os.path.exists(directory)
+    yield directory
+    if not was_there:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_without_a_configuration_there_is_a_network_of_ours(make_network_node, allocations):
+    net = make_network_node(plugins=None)
+    net.launch(listener("web", "out of the box", ports=[{"containerPort": 8080, "hostPort": 18083}]))
+    address = net.address("web")
+    assert address.startswith("10.189.")
+    wait(lambda: net.fetch(NODE_ADDRESS, 18083) == "out of the box\n", "the node's port leads to the pod")
+    wait(lambda: net.fetch(address, 8080) == "out of the box\n", "the node reaches the pod")
+    assert "inet 10.189.0.1/16" in net.run_inside("busybox", "ip", "address", "show", "mainstay0")
+    net.remove("web")
+    net.wait_gone("web")
+    assert not [name for name in os.listdir(allocations) if name == address]
+    assert net.veths() == [] and "10.189." not in net.run_inside("iptables-save")
+
+
+# Names
+
+def test_a_pod_knows_its_name_and_its_address(net):
+    variable = {"name": "ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+    net.launch(specs.pod("web", specs.container(env=[variable]), hostNetwork=False,
+                         hostAliases=[{"ip": "192.0.2.9", "hostnames": ["db", "db.example"]}]))
+    assert world.environ(net.init("web"))["ADDRESS"] == net.address("web")
+    assert net.exec("web", "/bin/hostname").strip() == "web-node1"
+    assert world.environ(net.init("web"))["HOSTNAME"] == "web-node1"
+    assert file_of(net, "web", "/etc/hostname") == "web-node1\n"
+    hosts = file_of(net, "web", "/etc/hosts")
+    assert hosts.startswith("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n")
+    assert f"\n{net.address('web')}\tweb-node1\n" in hosts
+    assert hosts.endswith("\n# Entries added by HostAliases.\n192.0.2.9\tdb\tdb.example\n")
+
+
+def test_a_kernel_parameter_of_the_network_is_the_pod_s_alone(net):
+    name = "net.ipv4.ip_unprivileged_port_start"
+    path = "/proc/sys/" + name.replace(".", "/")
+    before = net.run_inside("cat", path)
+    net.launch(pod("web", securityContext={"sysctls": [{"name": name, "value": "0"}]}))
+    assert net.exec("web", "/bin/cat", path) == "0\n"
+    assert net.run_inside("cat", path) == before != "0\n"
+
+
+def test_hostname_and_subdomain_make_a_domain_name(net):
+    net.launch(pod("named", hostname="www", subdomain="shop"))
+    net.launch(pod("full", hostname="www", subdomain="shop", setHostnameAsFQDN=True))
+    assert net.exec("named", "/bin/hostname").strip() == "www"
+    assert f"{net.address('named')}\twww.shop.default.svc.cluster.local\twww\n" in file_of(net, "named", "/etc/hosts")
+    assert net.exec("full", "/bin/hostname").strip() == "www.shop.default.svc.cluster.local"
+    assert world.environ(net.init("full"))["HOSTNAME"] == "www.shop.default.svc.cluster.local"
+    assert world.read("/proc/sys/kernel/hostname") not in ("www\n", "www.shop.default.svc.cluster.local\n")
+
+
+def test_a_host_alias_is_known_in_the_node_s_network_too(net):
+    net.launch(specs.pod("web", hostAliases=[{"ip": "192.0.2.9", "hostnames": ["db"]}]))
+    hosts = file_of(net, "web", "/etc/hosts")
+    assert hosts.startswith("# Kubernetes-managed hosts file (host network).\n")
+    assert hosts.endswith("# Entries added by HostAliases.\n192.0.2.9\tdb\n")
+
+
+def test_dns_policies_make_resolv_conf(make_network_node, tmp_path):
+    resolv = tmp_path / "resolv.conf"
+    resolv.write_text("search lan\nnameserver 192.0.2.53\noptions rotate\n", encoding="utf-8")
+    net = make_network_node(config={"clusterDNS": ["10.96.0.10"], "clusterDomain": "k.example",
+                                    "resolvConf": str(resolv)})
+    cluster = ("search default.svc.k.example svc.k.example k.example lan\nnameserver 10.96.0.10\n"
+               "options ndots:5\n")
+    node = "search lan\nnameserver 192.0.2.53\noptions rotate\n"
+    config = {"nameservers": ["192.0.2.1"], "searches": ["a.example"],
+              "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}]}
+    cases = {
+        "first": ({}, cluster),
+        "default": ({"dnsPolicy": "Default"}, node),
+        "none": ({"dnsPolicy": "None", "dnsConfig": config},
+                 "search a.example\nnameserver 192.0.2.1\noptions ndots:2 edns0\n"),
+        "more": ({"dnsConfig": config},
+                 "search default.svc.k.example svc.k.example k.example lan a.example\nnameserver 10.96.0.10\n"
+                 "nameserver 192.0.2.1\noptions ndots:2 edns0\n"),
+        "host": ({"hostNetwork": True}, node),
+        "both": ({"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}, cluster),
+    }
+    for name, (spec, _) in cases.items():
+        net.drop(specs.pod(name, **{"hostNetwork": False, **spec}))
+    for name, (_, expected) in cases.items():
+        net.wait_running(name)
+        assert file_of(net, name, "/etc/resolv.conf") == expected, name
+
+
+def test_what_the_agent_runs_is_not_in_the_pod_s_namespace(net):
+    net.configure(chain(net.ipam, {"type": "spy"}))
+    net.install_plugin("spy", "cat >$0.input\nreadlink /proc/self/ns/net >$0.where; env >$0.environment\n"
+                       "/usr/bin/python3 -c 'import json,sys; print(json.dumps(json.load(open(sys.argv[1]))"
+                       ".get(\"prevResult\")))' $0.input\n")
+    net.launch(pod("web"))
+    spy = os.path.join(net.plugin_directory, "spy")
+    assert world.read(spy + ".where").strip() == os.readlink(f"/proc/{net.agent.pid}/ns/net")
+    environment = world.read(spy + ".environment")
+    assert f"CNI_NETNS=/proc/{net.shim('web')}/ns/net\n" in environment
+    assert re.search(r"^CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-node1;", environment, re.M)
+    assert "MAINSTAY" not in environment and "ASAN" not in environment
