@@ -318,4 +318,5 @@ TEST(only_sysctls_that_are_safe_or_allowed_are_let_through)
         EXPECT_EQ(pod_check_sysctls(&config, &pod.spec, NULL), 0);
         sysctl.name = other;
         EXPECT_EQ(pod_check_sysctls(&config, &pod.spec, NULL), -EPERM);
+        config.allowed_sysctls = NULL;
 }

@@ -20,6 +20,7 @@ TEST(what_is_no_printable_utf8_is_a_question_mark)
                 { "\xed\xa0\x80", "???" },      /* a surrogate */
                 { "\xf4\x90\x80\x80", "????" }, /* beyond the last */
                 { "\xc2\x9b\x31m", "??1m" },    /* a terminal's other escape */
+                /* NOLINTNEXTLINE(misc-misleading-bidirectional): it is what is tested */
                 { "\xe2\x80\xae"
                   "abc",
                   "???abc" }, /* right to left */

@@ -166,7 +166,7 @@ static void expect_differences(const Schema *schema, void *object, const Pod *wh
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
                 /* The whole of it is set aside, so that its memory is not lost. */
-                cleanup_free char *saved = malloc(schema->size);
+                cleanup_free char *saved = malloc(schema->size + 1);
 
                 REQUIRE(saved);
                 if (!is_honoured(field) || field->type == FIELD_OBJECT)
