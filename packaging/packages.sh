@@ -12,7 +12,7 @@ RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static pytho
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell python3-pytest python3-yaml
-    umoci skopeo zstd strace util-linux procps git
+    umoci skopeo zstd strace util-linux mount iproute2 procps git
 )
 
 # Installs those that are missing; asks nobody, and not even apt where none is.
