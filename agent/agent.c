@@ -645,7 +645,7 @@ static int start(Agent *agent, Error *reterr) {
         if (r < 0)
                 return r;
         schedule_publish(agent);
-        log_info("mainstayd %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
+        log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
                  agent->manifest_dir);
         return 0;
 }
