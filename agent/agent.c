@@ -56,13 +56,6 @@ typedef struct Agent {
 
 /* ---- manifests say what is wanted ---- */
 
-static bool strv_contains(char *const *strv, const char *string) {
-        for (size_t i = 0; strv && strv[i]; i++)
-                if (streq(strv[i], string))
-                        return true;
-        return false;
-}
-
 static void tell(Agent *agent, char ***standing, const char *sentence, bool is_error) {
         if (!strv_contains(agent->told, sentence)) {
                 if (is_error)

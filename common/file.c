@@ -249,6 +249,16 @@ int remove_tree_at(int dir_fd, const char *path) {
         return remove_entry(parent_fd, slash + 1, 0);
 }
 
+char *memstream_finish(FILE *stream, char **text) {
+        bool failed = ferror(stream) != 0;
+
+        if (fclose(stream) != 0 || failed) {
+                free(*text);
+                return NULL;
+        }
+        return *text;
+}
+
 char *path_join(const char *a, const char *b) {
         char *path;
 

@@ -7,6 +7,7 @@
 #include "common/macros.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /* Opens 'path' below 'dir_fd' so that neither "..", nor an absolute link, nor a magic link leads
@@ -47,6 +48,10 @@ int write_all(int fd, const void *data, size_t length);
  * inside stops it with -EXDEV. What is not there is removed. 0 or the first -errno, after having
  * removed what could be. */
 int remove_tree_at(int dir_fd, const char *path);
+
+/* Closes a stream of open_memstream() and gives its text, which is '*text' from then on; or NULL,
+ * with nothing held, where memory ran out on the way. */
+char *memstream_finish(FILE *stream, char **text);
 
 /* "<a>/<b>" in memory that the caller frees, or NULL. */
 char *path_join(const char *a, const char *b);

@@ -24,6 +24,13 @@ bool strv_equal(char *const *a, char *const *b) {
         return true;
 }
 
+bool strv_contains(char *const *strv, const char *string) {
+        for (size_t i = 0; strv && strv[i]; i++)
+                if (streq(strv[i], string))
+                        return true;
+        return false;
+}
+
 static int strv_append_take(char ***strv, char *string) {
         size_t n = strv_length(*strv);
         char **longer = NULL;

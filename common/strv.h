@@ -9,6 +9,7 @@
 
 size_t strv_length(char *const *strv);
 bool strv_equal(char *const *a, char *const *b);
+bool strv_contains(char *const *strv, const char *string);
 
 /* Appends a copy. 0 or -ENOMEM, and then the array is as it was. */
 int strv_append(char ***strv, const char *string);

@@ -65,17 +65,6 @@ static void put_volumes(FILE *out, const BundleConfig *config, const Pod *pod) {
         }
 }
 
-/* Closes the stream and gives its text, or NULL where memory ran out on the way. */
-static char *finish(FILE *out, char **text) {
-        bool failed = ferror(out) != 0;
-
-        if (fclose(out) != 0 || failed) {
-                free(*text);
-                return NULL;
-        }
-        return *text;
-}
-
 char *pod_fstab(const BundleConfig *config, const Pod *pod) {
         cleanup_free char *shm = pod_shm_dir(config, pod->metadata.uid);
         char *text = NULL;
@@ -93,7 +82,7 @@ char *pod_fstab(const BundleConfig *config, const Pod *pod) {
                 (void) fprintf(out, "tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n");
         }
         put_volumes(out, config, pod);
-        return finish(out, &text);
+        return memstream_finish(out, &text);
 }
 
 char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir) {
@@ -107,5 +96,5 @@ char *container_fstab(const Image *image, const char *bundle_dir, const char *st
         for (size_t i = 0; image->layers && image->layers[i]; i++)
                 (void) fprintf(out, "%s%s", i > 0 ? ":" : "", image->layers[i]);
         (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work 0 0\n", state_dir, state_dir);
-        return finish(out, &text);
+        return memstream_finish(out, &text);
 }

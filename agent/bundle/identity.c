@@ -3,6 +3,7 @@
 
 #include "agent/model/names.h"
 #include "common/cleanup.h"
+#include "common/file.h"
 #include "common/strv.h"
 
 enum {
@@ -67,17 +68,6 @@ int pod_hostname(const BundleConfig *config, const Pod *pod, char **ret, Error *
 
 /* ---- /etc/hosts ---- */
 
-/* Closes the stream and gives its text, or NULL where memory ran out on the way. */
-static char *finish(FILE *out, char **text) {
-        bool failed = ferror(out) != 0;
-
-        if (fclose(out) != 0 || failed) {
-                free(*text);
-                return NULL;
-        }
-        return *text;
-}
-
 static void put_aliases(FILE *out, const PodSpec *spec) {
         if (spec->host_aliases.n == 0)
                 return;
@@ -123,7 +113,7 @@ char *pod_hosts(const BundleConfig *config, const Pod *pod, const char *const *a
                 else
                         (void) fprintf(out, "%s\t%s\n", addresses[i], name);
         put_aliases(out, &pod->spec);
-        return finish(out, &text);
+        return memstream_finish(out, &text);
 }
 
 /* ---- /etc/resolv.conf ---- */
@@ -140,15 +130,8 @@ static void resolver_done(Resolver *resolver) {
         strv_free(resolver->options);
 }
 
-static bool contains(char *const *strv, const char *text) {
-        for (size_t i = 0; strv && strv[i]; i++)
-                if (streq(strv[i], text))
-                        return true;
-        return false;
-}
-
 static int add_once(char ***strv, const char *text, size_t max) {
-        if (contains(*strv, text) || strv_length(*strv) >= max)
+        if (strv_contains(*strv, text) || strv_length(*strv) >= max)
                 return 0;
         return strv_append(strv, text);
 }
@@ -311,5 +294,5 @@ char *pod_resolv_conf(const BundleConfig *config, const Pod *pod, const char *no
         strv_foreach(server, resolver.nameservers)
                 (void) fprintf(out, "nameserver %s\n", *server);
         put_words(out, "options", resolver.options, SIZE_MAX);
-        return finish(out, &text);
+        return memstream_finish(out, &text);
 }

@@ -13,16 +13,6 @@
 /* Says what is wrong and where. */
 static int broken(const Rules *rules, const char *path, const char *format, ...) printf_like(3, 4);
 
-static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
-static int at(const Rules *rules, int r, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        r = rules_vat(rules, r, format, ap);
-        va_end(ap);
-        return r;
-}
-
 static int broken(const Rules *rules, const char *path, const char *format, ...) {
         char sentence[512];
         va_list ap;
@@ -30,7 +20,7 @@ static int broken(const Rules *rules, const char *path, const char *format, ...)
         va_start(ap, format);
         (void) vsnprintf(sentence, sizeof(sentence), format, ap);
         va_end(ap);
-        return at(rules, error_setf(rules->reterr, EINVAL, "%s", sentence), "%s", path);
+        return rules_at(rules, error_setf(rules->reterr, EINVAL, "%s", sentence), "%s", path);
 }
 
 /* clang-format off */

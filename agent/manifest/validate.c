@@ -55,8 +55,7 @@ int rules_vat(const Rules *rules, int r, const char *format, va_list ap) {
                              prefix[0] ? "." : "", path);
 }
 
-static int at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
-static int at(const Rules *rules, int r, const char *format, ...) {
+int rules_at(const Rules *rules, int r, const char *format, ...) {
         va_list ap;
 
         va_start(ap, format);
@@ -73,11 +72,11 @@ static int check_labels(const Rules *rules) {
                 int r = check_label_key(labels->items[i].key, rules->reterr);
 
                 if (r < 0)
-                        return at(rules, r, "metadata.labels");
+                        return rules_at(rules, r, "metadata.labels");
                 r = check_label_value(labels->items[i].value, rules->reterr);
                 if (r < 0)
-                        return at(rules, r, "metadata.labels[%s]",
-                                  excerpt(key, labels->items[i].key));
+                        return rules_at(rules, r, "metadata.labels[%s]",
+                                        excerpt(key, labels->items[i].key));
         }
         return 0;
 }
@@ -90,14 +89,14 @@ static int check_annotations(const Rules *rules) {
         for (size_t i = 0; i < annotations->n; i++) {
                 r = check_annotation_key(annotations->items[i].key, rules->reterr);
                 if (r < 0)
-                        return at(rules, r, "metadata.annotations");
+                        return rules_at(rules, r, "metadata.annotations");
                 size += strlen(annotations->items[i].key) + strlen(annotations->items[i].value);
         }
         if (size <= ANNOTATIONS_BYTES_MAX)
                 return 0;
         r = error_setf(rules->reterr, EINVAL, "must be at most %zu bytes together, not %zu",
                        ANNOTATIONS_BYTES_MAX, size);
-        return at(rules, r, "metadata.annotations");
+        return rules_at(rules, r, "metadata.annotations");
 }
 
 static int check_metadata(const Rules *rules, const char *node_name) {
@@ -109,12 +108,12 @@ static int check_metadata(const Rules *rules, const char *node_name) {
                 r = error_setf(rules->reterr, EINVAL,
                                "must be at most %zu characters, so that '-%s' can follow",
                                DNS_SUBDOMAIN_MAX - 1 - strlen(node_name), node_name);
-                return at(rules, r, "metadata.name");
+                return rules_at(rules, r, "metadata.name");
         }
         if (metadata->uid) {
                 r = error_setf(rules->reterr, EINVAL,
                                "cannot be chosen; it is computed from the pod");
-                return at(rules, r, "metadata.uid");
+                return rules_at(rules, r, "metadata.uid");
         }
         r = check_labels(rules);
         return r < 0 ? r : check_annotations(rules);
@@ -129,11 +128,11 @@ static int check_volume_sources(const Rules *rules, const Volume *volume, size_t
         if (n == 0) {
                 r = error_setf(rules->reterr, EINVAL,
                                "must have a source, such as hostPath or emptyDir");
-                return at(rules, r, "spec.volumes[%zu]", i);
+                return rules_at(rules, r, "spec.volumes[%zu]", i);
         }
         if (n > 1) {
                 r = error_setf(rules->reterr, EINVAL, "must have one source, not several");
-                return at(rules, r, "spec.volumes[%zu]", i);
+                return rules_at(rules, r, "spec.volumes[%zu]", i);
         }
         return 0;
 }
@@ -148,7 +147,7 @@ static int check_size_limit(const Rules *rules, const EmptyDirVolumeSource *empt
         else if (empty_dir->medium != MEDIUM_MEMORY)
                 r = error_setf(rules->reterr, EINVAL,
                                "is supported only with medium Memory here yet");
-        return r < 0 ? at(rules, r, "spec.volumes[%zu].emptyDir.sizeLimit", i) : 0;
+        return r < 0 ? rules_at(rules, r, "spec.volumes[%zu].emptyDir.sizeLimit", i) : 0;
 }
 
 static int check_volumes(const Rules *rules) {
@@ -163,7 +162,7 @@ static int check_volumes(const Rules *rules) {
                                 r = error_setf(rules->reterr, EINVAL,
                                                "must be unique; '%s' is also volumes[%zu]",
                                                volume->name, j);
-                                return at(rules, r, "spec.volumes[%zu].name", i);
+                                return rules_at(rules, r, "spec.volumes[%zu].name", i);
                         }
                 r = check_volume_sources(rules, volume, i);
                 if (r >= 0 && volume->empty_dir)
@@ -186,15 +185,17 @@ static int check_mounts(const Rules *rules, const Container *container, size_t i
                 if (!pod_find_volume(&rules->pod->spec, mount->name)) {
                         r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
                                        excerpt(text, mount->name));
-                        return at(rules, r, "spec.containers[%zu].volumeMounts[%zu].name", i, j);
+                        return rules_at(rules, r, "spec.containers[%zu].volumeMounts[%zu].name", i,
+                                        j);
                 }
                 for (size_t k = 0; k < j; k++)
                         if (streq(mount->mount_path,
                                   container->volume_mounts.items[k].mount_path)) {
                                 r = error_setf(rules->reterr, EINVAL,
                                                "must be unique; volumeMounts[%zu] is there", k);
-                                return at(rules, r,
-                                          "spec.containers[%zu].volumeMounts[%zu].mountPath", i, j);
+                                return rules_at(rules, r,
+                                                "spec.containers[%zu].volumeMounts[%zu].mountPath",
+                                                i, j);
                         }
                 r = check_mount_options(rules, i, j);
                 if (r < 0)
@@ -207,8 +208,8 @@ static int check_quantity(const Rules *rules, const Quantity *quantity, size_t i
                           const char *name) {
         if (quantity->milli >= 0)
                 return 0;
-        return at(rules, error_setf(rules->reterr, EINVAL, "must not be negative"),
-                  "spec.containers[%zu].resources.%s.%s", i, list, name);
+        return rules_at(rules, error_setf(rules->reterr, EINVAL, "must not be negative"),
+                        "spec.containers[%zu].resources.%s.%s", i, list, name);
 }
 
 static int check_resource(const Rules *rules, const Quantity *limit, const Quantity *request,
@@ -222,7 +223,7 @@ static int check_resource(const Rules *rules, const Quantity *limit, const Quant
                 return r;
         r = error_setf(rules->reterr, EINVAL, "must be at most the limit, %s, not %s", limit->text,
                        request->text);
-        return at(rules, r, "spec.containers[%zu].resources.requests.%s", i, name);
+        return rules_at(rules, r, "spec.containers[%zu].resources.requests.%s", i, name);
 }
 
 static int check_resources(const Rules *rules, const ResourceRequirements *resources, size_t i) {
@@ -257,7 +258,7 @@ static int check_port_names(const Rules *rules, const Container *container, size
                 if (streq_ptr(name, container->ports.items[k].name)) {
                         int r = error_setf(rules->reterr, EINVAL,
                                            "must be unique; '%s' is also ports[%zu]", name, k);
-                        return at(rules, r, "spec.containers[%zu].ports[%zu].name", i, j);
+                        return rules_at(rules, r, "spec.containers[%zu].ports[%zu].name", i, j);
                 }
         return 0;
 }
@@ -283,7 +284,7 @@ static int check_ports(const Rules *rules, const Container *container, size_t i)
                                        "another port of this pod",
                                        port->host_port.value);
                 if (r < 0)
-                        return at(rules, r, "spec.containers[%zu].ports[%zu].hostPort", i, j);
+                        return rules_at(rules, r, "spec.containers[%zu].ports[%zu].hostPort", i, j);
         }
         return 0;
 }
@@ -298,7 +299,7 @@ static int check_container(const Rules *rules, size_t i) {
                         r = error_setf(rules->reterr, EINVAL,
                                        "must be unique; '%s' is also containers[%zu]",
                                        container->name, j);
-                        return at(rules, r, "spec.containers[%zu].name", i);
+                        return rules_at(rules, r, "spec.containers[%zu].name", i);
                 }
         r = check_ports(rules, container, i);
         if (r >= 0)
@@ -318,14 +319,14 @@ static int check_node_name(const Rules *rules, const char *node_name) {
                 return 0;
         r = error_setf(rules->reterr, EINVAL, "names another node, '%s'; this one is '%s'",
                        excerpt(text, rules->pod->spec.node_name), node_name);
-        return at(rules, r, "spec.nodeName");
+        return rules_at(rules, r, "spec.nodeName");
 }
 
 static int check_dns(const Rules *rules) {
         const char *field = "";
         int r = pod_validate_dns(&rules->pod->spec, &field, rules->reterr);
 
-        return r < 0 ? at(rules, r, "spec.%s", field) : 0;
+        return r < 0 ? rules_at(rules, r, "spec.%s", field) : 0;
 }
 
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,

@@ -17,6 +17,7 @@ typedef struct Rules {
 
 /* Adds the place of a field, whose path from the pod is printed, to the sentence that was said.
  * Returns r. */
+int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
 
