@@ -48,6 +48,7 @@ struct Supervisor {
         uint64_t n_pods_started;
         Orphans *orphans;
         bool has_swept_orphans;
+        bool qos_is_due; /* pods came or went: once a turn, however many */
 };
 
 static int on_step(sd_event_source *source, void *userdata);
@@ -356,15 +357,11 @@ static void remove_empty_groups(Supervisor *s) {
 }
 
 static void finish_life(Supervisor *s, Slot *slot) {
-        bool was_burstable;
-
         s->callbacks->on_pod(pod_life_pod(slot->life), false, /* is_gone= */ true, s->userdata);
         log_info("Pod '%s' is gone", slot->description);
-        was_burstable = pod_qos_class(&pod_life_pod(slot->life)->spec) == QOS_BURSTABLE;
         slot->life = pod_life_free(slot->life);
         slot->was_told = false;
-        if (was_burstable)
-                update_qos(s);
+        s->qos_is_due = true;
 }
 
 static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
@@ -382,7 +379,7 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
         log_info("Pod '%s' of %s begins", slot->description, slot->next_file);
         forget_next(slot);
         s->n_pods_started++;
-        update_qos(s);
+        s->qos_is_due = true;
         return 0;
 }
 
@@ -469,6 +466,9 @@ static int on_step(sd_event_source *source, void *userdata) {
         }
         if (!sweep_slots(s))
                 remove_empty_groups(s);
+        else if (s->qos_is_due)
+                update_qos(s);
+        s->qos_is_due = false;
         return 0;
 }
 
