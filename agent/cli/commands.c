@@ -42,7 +42,7 @@ static const Option logs_options[] = {
 };
 
 const Command commands[] = {
-        { "get", "pods [NAME...]", "show pods",
+        { "get", "RESOURCE [NAME...]", "show pods or events",
           get_options, N_ELEMENTS(get_options), run_get },
         { "describe", "pod [NAME...]", "show all there is to know about pods",
           describe_options, N_ELEMENTS(describe_options), run_describe },

@@ -96,6 +96,7 @@ static const struct {
         { "/healthz",        false, healthz         },
         { "/readyz",         false, readyz          },
         { "/pods",           false, serve_pods      },
+        { "/events",         false, serve_events    },
         { "/manifests",      false, serve_manifests },
         { "/metrics",        false, metrics         },
         { "/containerLogs/", true,  serve_logs      },

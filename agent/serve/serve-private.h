@@ -70,6 +70,7 @@ enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const
 
 /* The routes that have a file of their own. 'rest' is what follows the route's name. */
 enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char *rest);
 

@@ -10,6 +10,7 @@
 #include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -29,7 +30,21 @@ void pod_life_mark(PodLife *life) {
         life->context->on_dirty(life->owner, life->context->userdata);
 }
 
+/* Each time, so that those who look see that it is still tried. */
+static void tell_trouble(const PodLife *life, const char *message) {
+        if (life->phase == PHASE_SETTING_UP)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
+        else if (life->is_wanted)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedCreatePodSandBox",
+                           "Failed to create pod sandbox: %s", message);
+        else
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedKillPod", "error killing pod: %s",
+                           message);
+}
+
 void pod_life_set_trouble(PodLife *life, const char *message) {
+        if (message)
+                tell_trouble(life, message);
         if (streq_ptr(life->trouble, message))
                 return;
         free(life->trouble);
@@ -267,8 +282,11 @@ static void step_lost(PodLife *life) {
         life->was_lost_early = is_early(life);
         if (life->was_lost_early)
                 pod_life_set_trouble(life, "its shim ended before the pod was set up");
-        else if (life->phase != PHASE_ENDING)
+        else if (life->phase != PHASE_ENDING) {
+                event_tell(life, NULL, POD_EVENT_NORMAL, "SandboxChanged",
+                           "Pod sandbox changed, it will be killed and re-created.");
                 log_warning("The shim of pod '%s' ended, ending its containers", life->description);
+        }
         pod_life_set_phase(life, PHASE_LOST);
         pod_life_end_containers(life);
 }

@@ -7,6 +7,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
+#include "agent/model/event.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -31,6 +32,8 @@ typedef struct PodContext {
         void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* Something happened that people like to know; see event_tell(). Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
         uint64_t n_containers_started;
         uint64_t n_containers_restarted;

@@ -75,6 +75,13 @@ static void on_log_ended(const char *directory, unsigned attempt, void *userdata
         s->callbacks->on_log_ended(directory, attempt, s->userdata);
 }
 
+static void on_event(const PodEvent *event, void *userdata) {
+        Supervisor *s = userdata;
+
+        if (s->callbacks->on_event)
+                s->callbacks->on_event(event, s->userdata);
+}
+
 int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *callbacks,
                    void *userdata, Supervisor **ret) {
         Supervisor *s = calloc(1, sizeof(*s));
@@ -94,6 +101,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .host_ip = config->host_ip,
                 .on_dirty = on_dirty,
                 .on_log_ended = on_log_ended,
+                .on_event = on_event,
                 .userdata = s,
         };
         turns_init(&s->context.turns, config->creating_max);

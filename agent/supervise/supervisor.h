@@ -9,6 +9,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
+#include "agent/model/event.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -35,6 +36,8 @@ typedef struct SupervisorCallbacks {
         void (*on_pod)(const Pod *pod, bool is_new, bool is_gone, void *userdata);
         /* The log of an attempt is complete. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* Something happened to a pod that people like to know. Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
 } SupervisorCallbacks;
 
 int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *callbacks,

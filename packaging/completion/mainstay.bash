@@ -61,7 +61,8 @@ _mainstay() {
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
         *::0) choices='get describe logs validate version help' ;;
-        *:get:0 | *:describe:0) choices='pods' ;;
+        *:get:0) choices='pods events' ;;
+        *:describe:0) choices='pods' ;;
         *:get:* | *:describe:* | *:logs:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
         *:help:0) choices='get describe logs validate version' ;;

@@ -34,6 +34,7 @@ typedef struct Agent {
         char *keys[PODS_MAX]; /* sorted */
         char *jsons[PODS_MAX];
         size_t n_pods;
+        unsigned n_events;
         bool is_ready;
         bool is_live; /* of the one log */
 } Agent;
@@ -71,6 +72,14 @@ static int next_pod(void *userdata, const char *after, char **ret_key, char **re
         return 0;
 }
 
+/* Number 3 says {"n":3}. */
+static int next_event(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json) {
+        if (after >= agent.n_events)
+                return 0;
+        *ret_number = after + 1;
+        return asprintf(ret_json, "{\"n\":%u}", (unsigned) after + 1) < 0 ? -ENOMEM : 1;
+}
+
 static void report(void *userdata, ServeReport *into) {
         char pod[] = "default/web-n1", warning[] = "web.yaml:9:5: spec.foo: unknown field";
         char *pods[] = { pod, NULL }, *warnings[] = { warning, NULL };
@@ -104,7 +113,12 @@ static char *metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
 
-static const ServeHandlers handlers = { next_pod, report, find_log, is_ready, metrics };
+static const ServeHandlers handlers = { .next_pod = next_pod,
+                                        .next_event = next_event,
+                                        .report = report,
+                                        .find_log = find_log,
+                                        .is_ready = is_ready,
+                                        .metrics = metrics };
 
 static void start(void) {
         cleanup_error Error error = ERROR_NULL;

@@ -98,6 +98,29 @@ TEST(the_pods_come_one_after_the_other)
         stop();
 }
 
+TEST(events_come_in_order_and_a_watch_goes_on)
+{
+        Client client;
+
+        start();
+        expect_answer("/events", "HTTP/1.1 200",
+                      "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[]}\n");
+        agent.n_events = 2;
+        expect_answer("/events", "HTTP/1.1 200",
+                      "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[{\"n\":1},{\"n\":2}]}\n");
+        client = client_open();
+        client_ask(&client, "/events?watch=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"n\":2}}"));
+        agent.n_events = 3;
+        serve_event_came(serve);
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"n\":3}}"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
 /* A thousand pods of four thousand bytes. */
 static void add_many_pods(void) {
         cleanup_free char *json = malloc(4001);
