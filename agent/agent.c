@@ -370,6 +370,20 @@ static int serve_find_log(void *userdata, const char *namespace, const char *pod
                                    &ret->directory, &ret->attempt, &ret->is_live, reterr);
 }
 
+/* What is left of it is wanted again by its manifest. */
+static int serve_delete_pod(void *userdata, const char *namespace, const char *pod,
+                            int64_t grace_seconds, Error *reterr) {
+        Agent *agent = userdata;
+        int r;
+
+        if (!agent->has_scanned)
+                return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
+        r = supervisor_delete(agent->supervisor, namespace, pod, grace_seconds, reterr);
+        if (r >= 0)
+                on_manifests_changed(agent);
+        return r;
+}
+
 static int serve_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
@@ -391,6 +405,7 @@ static const ServeHandlers serve_handlers = {
         .next_event = serve_next_event,
         .report = serve_report,
         .find_log = serve_find_log,
+        .delete_pod = serve_delete_pod,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
 };

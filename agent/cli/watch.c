@@ -16,6 +16,7 @@ typedef struct Watch {
         char *data;
         size_t length;
         size_t room;
+        bool is_enough;
 } Watch;
 
 static void watch_done(Watch *watch) {
@@ -54,13 +55,14 @@ static int on_data(const char *data, size_t length, void *userdata) {
         int r;
 
         r = append(watch, data, length);
-        while (r >= 0 && (newline = memchr(watch->data, '\n', watch->length))) {
+        while (r == 0 && (newline = memchr(watch->data, '\n', watch->length))) {
                 size_t n = (size_t) (newline + 1 - watch->data);
 
                 r = handle_line(watch, watch->data, n);
                 watch->length -= n;
                 memmove(watch->data, watch->data + n, watch->length);
         }
+        watch->is_enough = r > 0;
         return r;
 }
 
@@ -69,5 +71,5 @@ int watch_objects(const char *socket, const char *path, watch_object_t on_object
         cleanup_with(watch_done) Watch watch = { .on_object = on_object, .userdata = userdata };
         int r = client_stream(socket, path, on_data, &watch, reterr);
 
-        return r >= 0 ? error_setf(reterr, EIO, "the agent has ended") : r;
+        return r >= 0 && !watch.is_enough ? error_setf(reterr, EIO, "the agent has ended") : r;
 }

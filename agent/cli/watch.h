@@ -7,9 +7,11 @@
 
 #include <jansson.h>
 
-/* "ADDED", "MODIFIED", "DELETED"; the object is borrowed. -errno ends the watch. */
+/* "ADDED", "MODIFIED", "DELETED"; the object is borrowed. -errno ends the watch, and so does 1, for
+ * the reader has seen enough. */
 typedef int (*watch_object_t)(const char *type, json_t *object, void *userdata);
 
-/* Gives what comes. Ends with -errno and a sentence; -EIO where the agent has ended. */
+/* Gives what comes. 0 where the reader has seen enough, else -errno with a sentence; -EIO where the
+ * agent has ended. */
 int watch_objects(const char *socket, const char *path, watch_object_t on_object, void *userdata,
                   Error *reterr);

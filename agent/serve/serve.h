@@ -2,8 +2,8 @@
 #pragma once
 
 /* HTTP on a unix socket: what the agent knows, for the person at the machine and for tools that
- * speak to a kubelet. Only reads; asks the agent through ServeHandlers and keeps no state of its
- * own but the connections. */
+ * speak to a kubelet. Asks the agent through ServeHandlers and keeps no state of its own but the
+ * connections. What changes anything is for root, not for the socket's group. */
 
 #include "common/error.h"
 
@@ -62,6 +62,12 @@ typedef struct ServeHandlers {
          * 'ret'; serve frees its directory. */
         int (*find_log)(void *userdata, const char *namespace, const char *pod,
                         const char *container, bool previous, ServeLog *ret, Error *reterr);
+
+        /* Ends a pod ('pod' is the full name), which begins anew where its manifest is still there.
+         * 'grace_seconds' is -1 for the pod's own. -ENOENT (404), -EAGAIN (503), with a
+         * sentence. */
+        int (*delete_pod)(void *userdata, const char *namespace, const char *pod,
+                          int64_t grace_seconds, Error *reterr);
 
         /* 0, or -errno with a sentence while the first scan has not been acted on. */
         int (*is_ready)(void *userdata, Error *reterr);

@@ -24,7 +24,7 @@ static const BackOff sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 #define ANSWER_USEC (10 * USEC_PER_SEC)
 #define ENDING_USEC (60 * USEC_PER_SEC)
 
-static const char seen_annotation[] = "kubernetes.io/config.seen";
+const char pod_seen_annotation[] = "kubernetes.io/config.seen";
 
 void pod_life_mark(PodLife *life) {
         life->context->on_dirty(life->owner, life->context->userdata);
@@ -128,7 +128,7 @@ static int make_containers(PodLife *life) {
 
 int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
                       PodLife **ret) {
-        const char *seen = string_map_get(&pod->metadata.annotations, seen_annotation);
+        const char *seen = string_map_get(&pod->metadata.annotations, pod_seen_annotation);
         PodLife *life = calloc(1, sizeof(*life));
         int r = -ENOMEM;
 
@@ -199,8 +199,7 @@ static int on_overdue(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 void pod_life_unwant(PodLife *life) {
-        int64_t grace = life->pod->spec.termination_grace_period_seconds.value;
-        uint64_t grace_usec = (uint64_t) MAX(grace, 1) * USEC_PER_SEC;
+        uint64_t grace_usec = pod_life_grace_usec(life);
         int r;
 
         if (!life->is_wanted)
@@ -238,7 +237,7 @@ const Pod *pod_life_pod(const PodLife *life) {
 
 static bool string_maps_differ(const StringMap *a, const StringMap *b) {
         for (size_t i = 0; i < a->n; i++)
-                if (!streq(a->items[i].key, seen_annotation) &&
+                if (!streq(a->items[i].key, pod_seen_annotation) &&
                     !streq_ptr(string_map_get(b, a->items[i].key), a->items[i].value))
                         return true;
         return false;

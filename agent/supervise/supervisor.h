@@ -59,6 +59,12 @@ void supervisor_begin(Supervisor *supervisor);
 int supervisor_want(Supervisor *supervisor, const char *file, const Pod *pod, Error *reterr);
 void supervisor_sweep(Supervisor *supervisor);
 
+/* A person ends a pod ('pod' is its full name), with a grace period in seconds or, where that is
+ * -1, its own. If it is wanted still, supervisor_want() must say so once more: then it begins anew
+ * when this life has ended. 0; -ENOENT with a sentence. */
+int supervisor_delete(Supervisor *supervisor, const char *namespace, const char *pod,
+                      int64_t grace_seconds, Error *reterr);
+
 /* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
 void supervisor_objects_changed(Supervisor *supervisor);
 

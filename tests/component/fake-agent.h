@@ -35,6 +35,7 @@ typedef struct Agent {
         char *jsons[PODS_MAX];
         size_t n_pods;
         unsigned n_events;
+        char deleted[64]; /* "namespace/pod/grace" */
         bool is_ready;
         bool is_live; /* of the one log */
 } Agent;
@@ -105,6 +106,15 @@ static int find_log(void *userdata, const char *namespace, const char *pod, cons
         return 0;
 }
 
+static int delete_pod(void *userdata, const char *namespace, const char *pod, int64_t grace_seconds,
+                      Error *reterr) {
+        if (streq(pod, "gone-n1"))
+                return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+        (void) snprintf(agent.deleted, sizeof(agent.deleted), "%s/%s/%d", namespace, pod,
+                        (int) grace_seconds);
+        return 0;
+}
+
 static int is_ready(void *userdata, Error *reterr) {
         return agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
 }
@@ -117,6 +127,7 @@ static const ServeHandlers handlers = { .next_pod = next_pod,
                                         .next_event = next_event,
                                         .report = report,
                                         .find_log = find_log,
+                                        .delete_pod = delete_pod,
                                         .is_ready = is_ready,
                                         .metrics = metrics };
 
