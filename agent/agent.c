@@ -384,6 +384,19 @@ static int serve_delete_pod(void *userdata, const char *namespace, const char *p
         return r;
 }
 
+static int serve_exec(void *userdata, const char *namespace, const char *pod, const char *container,
+                      const ServeExec *exec, int socket_fd, Error *reterr) {
+        Agent *agent = userdata;
+
+        return supervisor_session(agent->supervisor, namespace, pod, container,
+                                  &(SandboxSession){ .argv = exec->argv,
+                                                     .has_input = exec->has_input,
+                                                     .has_output = exec->has_output,
+                                                     .has_error = exec->has_error,
+                                                     .has_terminal = exec->has_terminal },
+                                  socket_fd, reterr);
+}
+
 static int serve_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
@@ -406,6 +419,7 @@ static const ServeHandlers serve_handlers = {
         .report = serve_report,
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
+        .exec = serve_exec,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
 };

@@ -58,6 +58,7 @@ static const char *const request_names[] = {
         [REQUEST_DELETE]   = "delete",
         [REQUEST_TEARDOWN] = "teardown",
         [REQUEST_EXEC]     = "exec",
+        [REQUEST_SESSION]  = "session",
 };
 
 static const char *const event_names[] = {
@@ -75,7 +76,8 @@ static const char *const event_names[] = {
 };
 
 enum {
-        OF_ID = BIT(REQUEST_RUN) | BIT(REQUEST_STOP) | BIT(REQUEST_DELETE) | BIT(REQUEST_EXEC),
+        OF_ID = BIT(REQUEST_RUN) | BIT(REQUEST_STOP) | BIT(REQUEST_DELETE) | BIT(REQUEST_EXEC) |
+                BIT(REQUEST_SESSION),
         OF_ENDED = BIT(EVENT_EXITED) | BIT(EVENT_START_FAILED),
         OF_ATTEMPT = OF_ENDED | BIT(EVENT_STARTING) | BIT(EVENT_STARTED) | BIT(EVENT_DELETED),
         OF_LIFE = BIT(EVENT_STARTED) | BIT(EVENT_EXITED),
@@ -98,11 +100,15 @@ static const Member request_members[] = {
         { "signal",        KIND_INTEGER,  offsetof(Request, signal),        BIT(REQUEST_STOP)   },
         { "grace_usec",    KIND_LARGE,    offsetof(Request, grace_usec),    BIT(REQUEST_STOP)   },
         { "directories",   KIND_STRINGS,  offsetof(Request, directories),   BIT(REQUEST_DELETE) },
-        { "arguments",     KIND_STRINGS,  offsetof(Request, arguments),     BIT(REQUEST_EXEC)   },
+        { "arguments",     KIND_STRINGS,  offsetof(Request, arguments),     BIT(REQUEST_EXEC) | BIT(REQUEST_SESSION) },
         { "environment",   KIND_STRINGS,  offsetof(Request, environment),   BIT(REQUEST_EXEC)   },
         { "input",         KIND_OPTIONAL, offsetof(Request, input),         BIT(REQUEST_EXEC)   },
         { "in_host",       KIND_BOOLEAN,  offsetof(Request, in_host),       BIT(REQUEST_EXEC)   },
         { "timeout_usec",  KIND_LARGE,    offsetof(Request, timeout_usec),  BIT(REQUEST_EXEC)   },
+        { "has_input",     KIND_BOOLEAN,  offsetof(Request, has_input),     BIT(REQUEST_SESSION) },
+        { "has_output",    KIND_BOOLEAN,  offsetof(Request, has_output),    BIT(REQUEST_SESSION) },
+        { "has_error",     KIND_BOOLEAN,  offsetof(Request, has_error),     BIT(REQUEST_SESSION) },
+        { "has_terminal",  KIND_BOOLEAN,  offsetof(Request, has_terminal),  BIT(REQUEST_SESSION) },
 };
 
 static const Member event_members[] = {

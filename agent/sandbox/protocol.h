@@ -35,6 +35,7 @@ typedef enum RequestType {
         REQUEST_DELETE,   /* id, directories */
         REQUEST_TEARDOWN, /* nothing */
         REQUEST_EXEC,     /* id, arguments, environment, input, in_host, timeout_usec */
+        REQUEST_SESSION,  /* id (of a container), arguments, has_…; with a descriptor */
         N_REQUEST_TYPES,
 } RequestType;
 
@@ -60,7 +61,11 @@ typedef struct Request {
         const char *input;      /* for the standard input; NULL: nothing */
         bool in_host;           /* in the node's network and UTS namespaces */
         uint64_t timeout_usec;  /* 0: none */
-        void *storage;          /* of a decoded request: what the strings live in */
+        bool has_input;         /* of a session: the streams that its client wants */
+        bool has_output;
+        bool has_error;
+        bool has_terminal;
+        void *storage; /* of a decoded request: what the strings live in */
 } Request;
 
 typedef enum EventType {

@@ -514,6 +514,10 @@ bool container_has_process(const ContainerLife *c) {
         return states[c->state].has_process;
 }
 
+bool container_is_running(const ContainerLife *c) {
+        return states[c->state].kube == STATE_RUNNING;
+}
+
 bool container_is_in_back_off(const ContainerLife *c) {
         return c->state == LIFE_BACK_OFF;
 }

@@ -94,7 +94,8 @@ uint64_t container_next_delay(
 bool container_has_process(const ContainerLife *container);
 bool container_is_finished(const ContainerLife *container);
 bool container_waits_for_image(const ContainerLife *container);
-bool container_is_waiting(const ContainerLife *container);     /* for container_start() */
+bool container_is_waiting(const ContainerLife *container); /* for container_start() */
+bool container_is_running(const ContainerLife *container);
 bool container_is_in_back_off(const ContainerLife *container); /* after an end or a failure */
 
 /* Fills in 'ret' (zeroed before); what the pod knows better, it adds. 0 or -ENOMEM. */
