@@ -142,13 +142,26 @@ static int decode_int(Decoder *d, const Field *field, const Node *node, const De
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
+/* Kubernetes allows blanks around a quantity in quotes. */
+static int parse_quantity_text(const char *text, Quantity *ret, Error *reterr) {
+        static const char blanks[] = " \t\n\v\f\r";
+        const char *start = text + strspn(text, blanks);
+        size_t n = strlen(start);
+        cleanup_free char *trimmed = NULL;
+
+        while (n > 0 && strchr(blanks, start[n - 1]))
+                n--;
+        trimmed = strndup(start, n);
+        return trimmed ? quantity_parse(trimmed, ret, reterr) : -ENOMEM;
+}
+
 static int decode_quantity(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                            void *at) {
         char number[NUMBER_SIZE];
         int r;
 
         if (node->kind == NODE_STRING)
-                r = quantity_parse(node->text, at, d->reterr);
+                r = parse_quantity_text(node->text, at, d->reterr);
         else if (node_number(node, number))
                 r = quantity_parse(number, at, d->reterr);
         else
@@ -374,7 +387,9 @@ static int decode_refused(Decoder *d, const Field *field, const Node *key, const
                 return decode_warn(d, key, path, "has no effect here");
         if (is_harmless(node) || is_accepted(field, node))
                 return 0;
-        r = error_setf(d->reterr, EINVAL, "is known to Kubernetes but not supported here yet");
+        r = error_setf(d->reterr, EINVAL, "%s",
+                       field->reason ? field->reason
+                                     : "is known to Kubernetes but not supported here yet");
         return decode_error_at(d, key, path, r);
 }
 

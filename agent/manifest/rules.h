@@ -28,6 +28,11 @@ int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr)
 int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
                       DataObject **ret);
 
+/* What the type of a Secret promises to those who use it, by the values that it holds. 0, or
+ * -EINVAL with the sentence; then '*ret_map' (and '*ret_key' in it, or NULL) is where. */
+int secret_check_type(const DataObject *secret, const char **ret_map, const char **ret_key,
+                      Error *reterr);
+
 /* "<name>-<node>", spec.nodeName, the UID and the kubelet's annotations. The UID is computed from
  * node, namespace, name and spec: the file's name, its comments and labels do not change it. 0 or
  * -ENOMEM. */

@@ -6,6 +6,7 @@
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
+#include "common/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,6 +75,22 @@ static bool is_field_path(const char *path, bool is_file) {
         return false;
 }
 
+/* "metadata.labels['key']" is good where the key is one that the map can have. */
+static int check_subscript(const Rules *rules, const char *path, const char *where) {
+        const char *start = strchr(path, '[');
+        cleanup_free char *key = start ? strndup(start + 2, strlen(start) - 4) : NULL;
+        bool is_label = strncmp(path, "metadata.labels", strlen("metadata.labels")) == 0;
+        int r;
+
+        if (!start)
+                return 0;
+        if (!key)
+                return -ENOMEM;
+        r = is_label ? check_label_key(key, rules->reterr)
+                     : check_annotation_key(key, rules->reterr);
+        return r < 0 ? rules_at(rules, r, "%s", where) : 0;
+}
+
 static int check_field(const Rules *rules, const FieldReference *reference, const char *path) {
         const ObjectFieldSelector *field = reference->field;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
@@ -83,9 +100,9 @@ static int check_field(const Rules *rules, const FieldReference *reference, cons
                 return broken(rules, where, "must be v1, not '%s'",
                               excerpt(text, field->api_version));
         }
-        if (is_field_path(field->field_path, reference->is_file))
-                return 0;
         (void) snprintf(where, sizeof(where), "%s.fieldRef.fieldPath", path);
+        if (is_field_path(field->field_path, reference->is_file))
+                return check_subscript(rules, field->field_path, where);
         return broken(rules, where, "is no field that a %s can refer to: '%s'",
                       reference->is_file ? "file" : "variable", excerpt(text, field->field_path));
 }
@@ -243,7 +260,7 @@ int check_data_volume(const Rules *rules, size_t i) {
                                 j);
                 r = check_projection(rules, &volume->projected->sources.items[j], path);
         }
-        return r;
+        return r >= 0 && n > 0 ? check_projected_files(rules, i) : r;
 }
 
 /* ---- mounts ---- */

@@ -11,7 +11,7 @@ typedef struct Rules {
         const Decoder *decoder;
         const Node *root;
         const DecodePath *path;
-        const Pod *pod;
+        const Pod *pod; /* NULL for an object of another kind */
         Error *reterr;
 } Rules;
 
@@ -20,6 +20,9 @@ typedef struct Rules {
 int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
+
+/* Labels and annotations of an object of any kind. */
+int check_metadata(const Rules *rules, const ObjectMeta *metadata);
 
 /* What the pod asks for as a whole, against what its containers do. */
 int check_pod_resources(const Rules *rules);
@@ -40,6 +43,10 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
 
 /* Volumes that are made of objects and of the pod's own fields. */
 int check_data_volume(const Rules *rules, size_t i);
+
+/* The files that a projected volume is made of; no two of them may have one path. 'i' is the
+ * volume's. */
+int check_projected_files(const Rules *rules, size_t i);
 
 /* What the j-th mount of the i-th container says beside its name and path. */
 int check_mount_options(const Rules *rules, size_t i, size_t j);

@@ -10,6 +10,12 @@
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
 
+/* Why some fields of Kubernetes will never be honoured in a pod that comes from a file. */
+#define CLUSTER   "refers to what only a cluster has; a pod from a file has none"
+#define SCHEDULER "is for a scheduler; a pod from a file is on its node already"
+#define GONE      "is of a kind that Kubernetes itself has given up"
+#define API       "is for an API server to set; a pod from a file has none"
+
 /* clang-format off */
 static const Field resource_list_fields[] = {
         FIELD("cpu",                    QUANTITY,   ResourceList, cpu),
@@ -29,7 +35,7 @@ static const Field resource_requirements_fields[] = {
               .schema = &resource_list_schema),
         FIELD("requests",               OBJECT,     ResourceRequirements, requests,
               .schema = &resource_list_schema),
-        REFUSED("claims"),
+        REFUSED_FOR("claims", CLUSTER),
 };
 static const Schema resource_requirements_schema =
         SCHEMA(ResourceRequirements, resource_requirements_fields);
@@ -261,9 +267,9 @@ static const Field volume_projection_fields[] = {
               .schema = &downward_api_projection_schema),
         FIELD("configMap",              OPTIONAL,   VolumeProjection, config_map,
               .schema = &config_map_projection_schema),
-        REFUSED("serviceAccountToken"),
-        REFUSED("clusterTrustBundle"),
-        REFUSED("podCertificate"),
+        REFUSED_FOR("serviceAccountToken", CLUSTER),
+        REFUSED_FOR("clusterTrustBundle", CLUSTER),
+        REFUSED_FOR("podCertificate", CLUSTER),
 };
 static const Schema volume_projection_schema = SCHEMA(VolumeProjection, volume_projection_fields);
 
@@ -279,36 +285,36 @@ static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
         FIELD("emptyDir",               OPTIONAL,   Volume, empty_dir, .schema = &empty_dir_schema),
-        REFUSED("gcePersistentDisk"),
-        REFUSED("awsElasticBlockStore"),
-        REFUSED("gitRepo"),
+        REFUSED_FOR("gcePersistentDisk", GONE),
+        REFUSED_FOR("awsElasticBlockStore", GONE),
+        REFUSED_FOR("gitRepo", GONE),
         FIELD("secret",                 OPTIONAL,   Volume, secret, .schema = &secret_volume_schema),
         REFUSED("nfs"),
         REFUSED("iscsi"),
-        REFUSED("glusterfs"),
-        REFUSED("persistentVolumeClaim"),
-        REFUSED("rbd"),
+        REFUSED_FOR("glusterfs", GONE),
+        REFUSED_FOR("persistentVolumeClaim", CLUSTER),
+        REFUSED_FOR("rbd", GONE),
         REFUSED("flexVolume"),
-        REFUSED("cinder"),
-        REFUSED("cephfs"),
-        REFUSED("flocker"),
+        REFUSED_FOR("cinder", GONE),
+        REFUSED_FOR("cephfs", GONE),
+        REFUSED_FOR("flocker", GONE),
         FIELD("downwardAPI",            OPTIONAL,   Volume, downward_api,
               .schema = &downward_api_volume_schema),
         REFUSED("fc"),
         REFUSED("azureFile"),
         FIELD("configMap",              OPTIONAL,   Volume, config_map,
               .schema = &config_map_volume_schema),
-        REFUSED("vsphereVolume"),
-        REFUSED("quobyte"),
-        REFUSED("azureDisk"),
-        REFUSED("photonPersistentDisk"),
+        REFUSED_FOR("vsphereVolume", GONE),
+        REFUSED_FOR("quobyte", GONE),
+        REFUSED_FOR("azureDisk", GONE),
+        REFUSED_FOR("photonPersistentDisk", GONE),
         FIELD("projected",              OPTIONAL,   Volume, projected,
               .schema = &projected_volume_schema),
-        REFUSED("portworxVolume"),
-        REFUSED("scaleIO"),
-        REFUSED("storageos"),
-        REFUSED("csi"),
-        REFUSED("ephemeral"),
+        REFUSED_FOR("portworxVolume", GONE),
+        REFUSED_FOR("scaleIO", GONE),
+        REFUSED_FOR("storageos", GONE),
+        REFUSED_FOR("csi", CLUSTER),
+        REFUSED_FOR("ephemeral", CLUSTER),
         REFUSED("image"),
 };
 static const Schema volume_schema = SCHEMA(Volume, volume_fields);
@@ -343,16 +349,16 @@ static const Field pod_spec_fields[] = {
         REFUSED("initContainers"),
         FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
               .schema = &container_schema),
-        REFUSED("ephemeralContainers"),
+        REFUSED_FOR("ephemeralContainers", API),
         FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
               ENUM_NAMES(restart_policy_names)),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
               .min = 0, .max = INT32_MAX),
         REFUSED("activeDeadlineSeconds"),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
-        REFUSED("nodeSelector"),
-        REFUSED("serviceAccountName"),
-        REFUSED("serviceAccount"),
+        REFUSED_FOR("nodeSelector", SCHEDULER),
+        REFUSED_FOR("serviceAccountName", CLUSTER),
+        REFUSED_FOR("serviceAccount", CLUSTER),
         /* A file pod has no service account whose token could be mounted. */
         IGNORED("automountServiceAccountToken"),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
@@ -365,32 +371,32 @@ static const Field pod_spec_fields[] = {
         REFUSED("imagePullSecrets"),
         FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
         FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
-        REFUSED("affinity"),
+        REFUSED_FOR("affinity", SCHEDULER),
         REFUSED_BUT("schedulerName", "default-scheduler"),
-        REFUSED("tolerations"),
+        REFUSED_FOR("tolerations", SCHEDULER),
         FIELD("hostAliases",            LIST,       PodSpec, host_aliases, .schema = &host_alias_schema),
         FIELD("priorityClassName",      STRING,     PodSpec, priority_class_name,
               CHECK(check_dns_subdomain)),
         FIELD("priority",               INT,        PodSpec, priority,
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("dnsConfig",              OPTIONAL,   PodSpec, dns_config, .schema = &pod_dns_config_schema),
-        REFUSED("readinessGates"),
+        REFUSED_FOR("readinessGates", CLUSTER),
         REFUSED("runtimeClassName"),
         /* There are no services here whose names could be linked. */
         IGNORED("enableServiceLinks"),
         REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority"),
         REFUSED("overhead"),
-        REFUSED("topologySpreadConstraints"),
+        REFUSED_FOR("topologySpreadConstraints", SCHEDULER),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         REFUSED("os"),
         REFUSED_BUT("hostUsers", "true"),
-        REFUSED("schedulingGates"),
-        REFUSED("resourceClaims"),
+        REFUSED_FOR("schedulingGates", SCHEDULER),
+        REFUSED_FOR("resourceClaims", CLUSTER),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         REFUSED("hostnameOverride"),
-        REFUSED("workloadRef"),
-        REFUSED("schedulingGroup"),
+        REFUSED_FOR("workloadRef", CLUSTER),
+        REFUSED_FOR("schedulingGroup", CLUSTER),
         REFUSED("evictionResponders"),
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
@@ -398,7 +404,7 @@ const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        REFUSED("generateName"),
+        REFUSED_FOR("generateName", API),
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
@@ -409,8 +415,8 @@ static const Field object_meta_fields[] = {
         IGNORED("deletionGracePeriodSeconds"),
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
-        REFUSED("ownerReferences"),
-        REFUSED("finalizers"),
+        REFUSED_FOR("ownerReferences", CLUSTER),
+        REFUSED_FOR("finalizers", API),
         IGNORED("managedFields"),
 };
 const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);

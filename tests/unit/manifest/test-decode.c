@@ -255,8 +255,8 @@ TEST(resources_are_checked)
                   "web.yaml:6:46: spec.containers[0].resources.limits.nvidia.com/gpu: is not a "
                   "resource of this node; it has cpu and memory" },
                 { "{name: c, image: i, resources: {claims: [{name: x}]}}",
-                  "web.yaml:6:37: spec.containers[0].resources.claims: is known to Kubernetes but "
-                  "not supported here yet" },
+                  "web.yaml:6:37: spec.containers[0].resources.claims: refers to what only a "
+                  "cluster has; a pod from a file has none" },
         };
 
         expect_all(in_container, cases, N_ELEMENTS(cases));
@@ -358,8 +358,8 @@ TEST(specs_are_checked)
                 { "resources: {requests: {memory: -1}}",
                   "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
                 { "resources: {claims: [{name: a}]}",
-                  "web.yaml:6:15: spec.resources.claims: is known to Kubernetes but not supported "
-                  "here yet" },
+                  "web.yaml:6:15: spec.resources.claims: refers to what only a cluster has; a pod "
+                  "from a file has none" },
                 { "priorityClassName: system-node-critical", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 2000000000", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 7",
@@ -503,11 +503,11 @@ TEST(metadata_is_checked)
                   "web.yaml:6:16: metadata.annotations: must be a qualified name such as "
                   "example.com/my-name, not 'a b'" },
                 { "name: web\n  finalizers: [a]",
-                  "web.yaml:6:3: metadata.finalizers: is known to Kubernetes but not supported "
-                  "here yet" },
+                  "web.yaml:6:3: metadata.finalizers: is for an API server to set; a pod from a "
+                  "file has none" },
                 { "generateName: web-",
-                  "web.yaml:5:3: metadata.generateName: is known to Kubernetes but not supported "
-                  "here yet" },
+                  "web.yaml:5:3: metadata.generateName: is for an API server to set; a pod from a "
+                  "file has none" },
         };
 
         expect_all(in_metadata, cases, N_ELEMENTS(cases));
