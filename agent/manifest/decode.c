@@ -10,6 +10,10 @@
 
 #include <inttypes.h>
 
+enum {
+        FILE_MODE_MAX = 0777 /* a number with this limit is a file's mode */
+};
+
 const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_SIZE]) {
         char key[EXCERPT_SIZE];
         size_t n;
@@ -127,6 +131,10 @@ static int read_int(const Decoder *d, const Field *field, const Node *node, Opti
                 return refuse_type(d, node, "a number", unquote_advice(node, NODE_INT));
         if (!node_int(node, &value))
                 return refuse_type(d, node, "a whole number of 64 bits", "");
+        if (field->max == FILE_MODE_MAX && (value < field->min || value > field->max))
+                return error_setf(d->reterr, EINVAL,
+                                  "must be between 0 and 0777 (octal, which is 511), not %" PRId64,
+                                  value);
         if (field->min < field->max && (value < field->min || value > field->max))
                 return error_setf(d->reterr, EINVAL,
                                   "must be between %" PRId64 " and %" PRId64 ", not %" PRId64,
@@ -455,6 +463,36 @@ static bool is_missing(const Field *field, const Node *value) {
         return field->type != FIELD_OBJECT && node_is_empty(value);
 }
 
+/* A key that is no field: the one that is most like the one that is missing, or else the first. */
+static const Node *find_stray(const Schema *schema, const Node *node, const char *missing) {
+        const Node *first = NULL;
+
+        for (size_t i = 0; node->kind == NODE_MAPPING && i < node->n; i++) {
+                const Node *key = node_key(node, i);
+
+                if (find_field(schema, key->text))
+                        continue;
+                if (streq_ptr(hint_for(schema, key->text), missing))
+                        return key;
+                first = first ? first : key;
+        }
+        return first;
+}
+
+static int refuse_missing(const Decoder *d, const Node *node, const Schema *schema,
+                          const DecodePath *path) {
+        const Node *stray = find_stray(schema, node, path->key), *value = node_get(node, path->key);
+        char text[EXCERPT_SIZE];
+
+        if (!stray)
+                return decode_error_at(d, value ? value : node, path,
+                                       error_setf(d->reterr, EINVAL, "is required"));
+        return decode_error_at(d, stray, path,
+                               error_setf(d->reterr, EINVAL,
+                                          "is required; '%s' is not a field of %s",
+                                          excerpt(text, stray->text), schema->name));
+}
+
 static int check_required(const Decoder *d, const Node *node, const Schema *schema,
                           const DecodePath *parent) {
         for (size_t i = 0; i < schema->n_fields; i++) {
@@ -463,8 +501,7 @@ static int check_required(const Decoder *d, const Node *node, const Schema *sche
                 const Node *value = field->is_required ? node_get(node, field->key) : NULL;
 
                 if (field->is_required && is_missing(field, value))
-                        return decode_error_at(d, value ? value : node, &path,
-                                               error_setf(d->reterr, EINVAL, "is required"));
+                        return refuse_missing(d, node, schema, &path);
         }
         return 0;
 }

@@ -101,6 +101,9 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = GRACE_PERIOD_DEFAULT_SEC,
                 };
+        /* As the API server stores it. */
+        if (spec->termination_grace_period_seconds.value < 0)
+                spec->termination_grace_period_seconds.value = 1;
         for (size_t i = 0; i < spec->volumes.n; i++)
                 volume_set_defaults(&spec->volumes.items[i]);
         if (spec->priority_class_name && !spec->priority.is_set)

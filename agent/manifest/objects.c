@@ -33,7 +33,8 @@ static int at(const Place *place, int r) {
 static int make_value(const Place *place, KeyValue *from, bool is_base64, ObjectValue *ret) {
         Error *reterr = place->decoder->reterr;
         bool is_text_elsewhere = streq(place->map, "data");
-        int r = check_data_key(from->key, reterr);
+        int r = from->key[0] ? check_data_key(from->key, reterr)
+                             : error_setf(reterr, EINVAL, "must not be empty");
 
         if (r < 0)
                 return at(place, r);

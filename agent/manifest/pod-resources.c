@@ -107,7 +107,9 @@ static int check_one(const Rules *rules, const Resource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
         const Quantity *request = quantity_in(&spec->resources.requests, resource);
+        char text[128];
         int64_t sum;
+        int r;
 
         if (quantity_is_set(limit) && limit->milli < 0)
                 return broken(rules, "must not be negative", "", "spec.resources.limits.%s",
@@ -115,15 +117,21 @@ static int check_one(const Rules *rules, const Resource *resource) {
         if (quantity_is_set(request) && request->milli < 0)
                 return broken(rules, "must not be negative", "", "spec.resources.requests.%s",
                               resource->name);
-        if (quantity_is_set(limit) && request->milli > limit->milli)
-                return broken(rules, "must be at most the limit, ", limit->text,
+        r = check_containers(rules, resource);
+        if (r < 0)
+                return r;
+        /* A request that is not there is that of the containers. */
+        if (quantity_is_set(limit) && request->milli > limit->milli) {
+                (void) snprintf(text, sizeof(text), "%.60s, not %.60s", limit->text, request->text);
+                return broken(rules, "must be at most the limit, ", text,
                               "spec.resources.requests.%s", resource->name);
+        }
         if (quantity_is_set(request) && sum_requests(spec, resource, &sum) &&
             sum > amount(request, resource))
                 return broken(rules,
                               "must be greater than or equal to aggregate container requests", "",
                               "spec.resources.requests.%s", resource->name);
-        return check_containers(rules, resource);
+        return 0;
 }
 
 int check_pod_resources(const Rules *rules) {

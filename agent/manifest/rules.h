@@ -7,6 +7,9 @@
 #include "agent/manifest/decode.h"
 #include "agent/model/object.h"
 
+/* Adds warnings of what is written in a pod that was decoded and will not be done. 0 or -ENOMEM. */
+int pod_warn(Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod);
+
 /* As core/v1 defaults them: restartPolicy, grace period, pull policies, protocols, host ports under
  * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
 int pod_set_defaults(Pod *pod);

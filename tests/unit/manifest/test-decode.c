@@ -309,11 +309,11 @@ TEST(specs_are_checked)
                 { "terminationGracePeriodSeconds: 0", "" },
                 { "terminationGracePeriodSeconds: 010", "" },
                 { "terminationGracePeriodSeconds: -1",
-                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between 0 and "
-                  "2147483647, not -1" },
+                  "warning: web.yaml:6:34: spec.terminationGracePeriodSeconds: is negative, which "
+                  "is taken for 1" },
                 { "terminationGracePeriodSeconds: 2147483648",
-                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between 0 and "
-                  "2147483647, not 2147483648" },
+                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between "
+                  "-2147483648 and 2147483647, not 2147483648" },
                 { "nodeName: node1", "" },
                 { "nodeName: other", "web.yaml:6:13: spec.nodeName: names another node, 'other'; "
                                      "this one is 'node1'" },
@@ -354,7 +354,8 @@ TEST(specs_are_checked)
                 { "priority: 1000", "" },
                 { "resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m}}", "" },
                 { "resources: {limits: {cpu: 1}, requests: {cpu: 1001m}}",
-                  "web.yaml:6:49: spec.resources.requests.cpu: must be at most the limit, 1" },
+                  "web.yaml:6:49: spec.resources.requests.cpu: must be at most the limit, 1, not "
+                  "1001m" },
                 { "resources: {requests: {memory: -1}}",
                   "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
                 { "resources: {claims: [{name: a}]}",
