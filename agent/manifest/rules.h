@@ -10,6 +10,10 @@
 /* Adds warnings of what is written in a pod that was decoded and will not be done. 0 or -ENOMEM. */
 int pod_warn(Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod);
 
+/* The field of a security context that does what this annotation does no more, if it is not set
+ * either; or NULL. */
+const char *idle_profile_annotation(const Pod *pod, const char *key);
+
 /* As core/v1 defaults them: restartPolicy, grace period, pull policies, protocols, host ports under
  * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
 int pod_set_defaults(Pod *pod);

@@ -16,15 +16,16 @@ typedef struct SecretType {
         const char *key;
         const char *other; /* will do as well */
         bool is_json;      /* the value is a JSON object */
+        bool is_filled;    /* an empty one is none */
 } SecretType;
 
 static const SecretType secret_types[] = {
-        { "kubernetes.io/dockercfg", ".dockercfg", NULL, true },
-        { "kubernetes.io/dockerconfigjson", ".dockerconfigjson", NULL, true },
-        { "kubernetes.io/basic-auth", "username", "password", false },
-        { "kubernetes.io/ssh-auth", "ssh-privatekey", NULL, false },
-        { "kubernetes.io/tls", "tls.crt", NULL, false },
-        { "kubernetes.io/tls", "tls.key", NULL, false },
+        { "kubernetes.io/dockercfg", ".dockercfg", NULL, true, false },
+        { "kubernetes.io/dockerconfigjson", ".dockerconfigjson", NULL, true, false },
+        { "kubernetes.io/basic-auth", "username", "password", false, false },
+        { "kubernetes.io/ssh-auth", "ssh-privatekey", NULL, false, true },
+        { "kubernetes.io/tls", "tls.crt", NULL, false, false },
+        { "kubernetes.io/tls", "tls.key", NULL, false, false },
 };
 
 static bool is_json_object(const ObjectValue *value) {
@@ -39,6 +40,8 @@ static int check_promise(const DataObject *secret, const SecretType *type, const
                          const char **ret_key, Error *reterr) {
         const ObjectValue *value = data_object_find(secret, type->key);
 
+        if (value && value->length == 0 && type->is_filled)
+                value = NULL;
         if (!value && !(type->other && data_object_find(secret, type->other)))
                 return error_setf(reterr, EINVAL, "must have '%s'%s%s%s in a Secret of type %s",
                                   type->key, type->other ? " or '" : "", strna(type->other),

@@ -47,14 +47,10 @@ static const char *const resources[] = {
         "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 };
 
-/* In thousandths, as a Quantity has them; 0 ends the list. */
-static const int64_t cpu_divisors[] = { 1, 1000, 0 };
-static const int64_t memory_divisors[] = {
-        INT64_C(1000),
-        INT64_C(1000) * 1000, INT64_C(1000) * 1000000, INT64_C(1000) * 1000000000,
-        INT64_C(1000) * 1000000000000, INT64_C(1000) * 1000000000000000,
-        INT64_C(1000) << 10, INT64_C(1000) << 20, INT64_C(1000) << 30, INT64_C(1000) << 40,
-        INT64_C(1000) << 50, 0,
+/* In canonical form, as Kubernetes compares them: 1000m is 1, and 1e3 is none of them. */
+static const char *const cpu_divisors[] = { "1m", "1", NULL };
+static const char *const memory_divisors[] = {
+        "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei", NULL,
 };
 /* clang-format on */
 
@@ -107,9 +103,9 @@ static int check_field(const Rules *rules, const FieldReference *reference, cons
                       reference->is_file ? "file" : "variable", excerpt(text, field->field_path));
 }
 
-static bool is_among(int64_t value, const int64_t *values) {
-        for (; *values; values++)
-                if (value == *values)
+static bool is_among(const char *text, const char *const *texts) {
+        for (; *texts; texts++)
+                if (streq(text, *texts))
                         return true;
         return false;
 }
@@ -124,16 +120,16 @@ static bool is_resource(const char *name) {
 static int check_divisor(const Rules *rules, const ResourceFieldSelector *resource,
                          const char *path) {
         bool is_cpu = strstr(resource->resource, ".cpu") != NULL;
-        int64_t milli = resource->divisor.milli;
         char where[DECODE_PATH_SIZE];
 
-        /* 1E and 1Ei saturate; nobody's memory is worth a mention in them. */
-        if (!quantity_is_set(&resource->divisor) || milli == 0 ||
-            is_among(milli, is_cpu ? cpu_divisors : memory_divisors))
+        if (!quantity_is_set(&resource->divisor) || resource->divisor.milli == 0 ||
+            is_among(resource->divisor.text, is_cpu ? cpu_divisors : memory_divisors))
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.divisor", path);
         return broken(rules, where, "must be %s, not '%s'",
-                      is_cpu ? "1 or 1m" : "1, 1k, 1M, 1G, 1T, 1P, 1Ki, 1Mi, 1Gi, 1Ti or 1Pi",
+                      is_cpu ? "1 or 1m"
+                             : "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or "
+                               "1Ei",
                       resource->divisor.text);
 }
 
@@ -236,8 +232,7 @@ static int check_projection(const Rules *rules, const VolumeProjection *projecti
                 (projection->downward_api != NULL);
         char where[DECODE_PATH_SIZE];
 
-        if (n == 0)
-                return broken(rules, path, "must have a source: configMap, secret or downwardAPI");
+        /* None is as good as an empty one. */
         if (n > 1)
                 return broken(rules, path, "may not specify more than 1 volume type per source");
         (void) snprintf(where, sizeof(where), "%.400s.downwardAPI", path);

@@ -24,6 +24,9 @@ int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
 /* Labels and annotations of an object of any kind. */
 int check_metadata(const Rules *rules, const ObjectMeta *metadata);
 
+/* Annotations that were profiles once, against the fields that took their place. */
+int check_profile_annotations(const Rules *rules);
+
 /* What the pod asks for as a whole, against what its containers do. */
 int check_pod_resources(const Rules *rules);
 

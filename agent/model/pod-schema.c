@@ -344,6 +344,14 @@ static const Schema pod_dns_config_schema = {
         .fields = pod_dns_config_fields, .n_fields = N_ELEMENTS(pod_dns_config_fields),
 };
 
+static const Field pod_os_fields[] = {
+        FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names)),
+};
+static const Schema pod_os_schema = {
+        .name = "PodOS", .size = sizeof(PodOs),
+        .fields = pod_os_fields, .n_fields = N_ELEMENTS(pod_os_fields),
+};
+
 static const Field pod_spec_fields[] = {
         FIELD("volumes",                LIST,       PodSpec, volumes, .schema = &volume_schema),
         REFUSED("initContainers"),
@@ -388,7 +396,7 @@ static const Field pod_spec_fields[] = {
         REFUSED("overhead"),
         REFUSED_FOR("topologySpreadConstraints", SCHEDULER),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
-        REFUSED("os"),
+        FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         REFUSED_BUT("hostUsers", "true"),
         REFUSED_FOR("schedulingGates", SCHEDULER),
         REFUSED_FOR("resourceClaims", CLUSTER),

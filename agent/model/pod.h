@@ -244,7 +244,7 @@ typedef struct DownwardAPIVolumeSource {
         OptionalInt default_mode; /* a volume's; a projection has none */
 } DownwardAPIVolumeSource;
 
-/* Exactly one source is not NULL. */
+/* At most one source is not NULL. */
 typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
@@ -283,6 +283,19 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
+typedef enum OsName {
+        OS_UNSET,
+        OS_LINUX,
+        N_OS_NAMES,
+} OsName;
+
+extern const char *const os_names[N_OS_NAMES];
+
+/* For what the pod was written; anything but Linux is refused. */
+typedef struct PodOs {
+        OsName name;
+} PodOs;
+
 typedef struct PodSpec {
         LIST_OF(Container) containers;
         LIST_OF(Volume) volumes;
@@ -303,6 +316,7 @@ typedef struct PodSpec {
         char *priority_class_name;
         OptionalInt priority;           /* defaulted from the class */
         ResourceRequirements resources; /* of all containers together */
+        PodOs *os;
 } PodSpec;
 
 typedef struct ObjectMeta {
