@@ -111,8 +111,8 @@ int pod_set_defaults(Pod *pod) {
                 };
         for (size_t i = 0; i < pod_count_containers(spec); i++) {
                 size_t n = spec->init_containers.n;
-                Container *container = i < n ? &spec->init_containers.items[i]
-                                             : &spec->containers.items[i - n];
+                Container *container =
+                        i < n ? &spec->init_containers.items[i] : &spec->containers.items[i - n];
                 int r = container_set_defaults(container, spec->host_network);
 
                 if (r < 0)

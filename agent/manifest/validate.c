@@ -254,8 +254,7 @@ static bool host_port_is_taken(const PodSpec *spec, const ContainerAt *at,
 
                         if (other == port)
                                 return false;
-                        if ((meets || container == at->container) &&
-                            is_same_host_port(other, port))
+                        if ((meets || container == at->container) && is_same_host_port(other, port))
                                 return true;
                 }
         }

@@ -17,9 +17,9 @@ size_t pod_count_containers(const PodSpec *spec);
 /* Those of init first, then the others, as the spec has them; NULL beyond the last. */
 const Container *pod_nth_container(const PodSpec *spec, size_t n);
 
-#define pod_foreach_container(container, spec)                                      \
-        for (size_t nth_container = 0;                                              \
-             ((container) = pod_nth_container((spec), nth_container)); nth_container++)
+#define pod_foreach_container(container, spec)                                                   \
+        for (size_t nth_container = 0; ((container) = pod_nth_container((spec), nth_container)); \
+             nth_container++)
 
 /* The container is one of the spec's own. */
 ContainerRole container_role(const PodSpec *spec, const Container *container);

@@ -277,8 +277,8 @@ static void handle(ContainerLife *c, Event event) {
 }
 
 int container_new(const ObjectMeta *pod, const Container *spec, const RestartTerms *terms,
-                  const char *waiting_reason, const BackOff *back_off, const ContainerDriver *driver, void *userdata,
-                  ContainerLife **ret) {
+                  const char *waiting_reason, const BackOff *back_off,
+                  const ContainerDriver *driver, void *userdata, ContainerLife **ret) {
         ContainerLife *c = calloc(1, sizeof(*c));
 
         if (!c)

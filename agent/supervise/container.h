@@ -50,8 +50,8 @@ typedef struct ContainerExit {
  * waits with unless something more exact is known: ContainerCreating, PodInitializing; not copied.
  */
 int container_new(const ObjectMeta *pod, const Container *spec, const RestartTerms *terms,
-                  const char *waiting_reason, const BackOff *back_off, const ContainerDriver *driver, void *userdata,
-                  ContainerLife **ret);
+                  const char *waiting_reason, const BackOff *back_off,
+                  const ContainerDriver *driver, void *userdata, ContainerLife **ret);
 ContainerLife *container_free(ContainerLife *container);
 DEFINE_CLEANUP(ContainerLife *, container_free)
 
@@ -102,7 +102,7 @@ uint64_t container_next_delay(
         const ContainerLife *container); /* travels with the attempt as its note */
 bool container_has_process(const ContainerLife *container);
 bool container_is_finished(const ContainerLife *container);
-bool container_has_succeeded(const ContainerLife *container); /* finished, with 0 */
+bool container_has_succeeded(const ContainerLife *container);   /* finished, with 0 */
 uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */
 
 /* It runs, and what comes after it in the pod's order may begin. */

@@ -3,7 +3,8 @@
 
 /* What the files of a pod's life share: pod.c steps it, pod-order.c starts and ends its containers
  * in their order, deadline.c ends those that may not run for ever, pod-events.c hears its shim,
- * pod-network.c attaches it, effects.c acts for its containers, pod-status.c tells, pod-logs.c finds logs. Nobody else includes this. */
+ * pod-network.c attaches it, effects.c acts for its containers, pod-status.c tells, pod-logs.c
+ * finds logs. Nobody else includes this. */
 
 #include "agent/image/image.h"
 #include "agent/supervise/attachment.h"
@@ -41,11 +42,11 @@ typedef struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;    /* of the attempt that is next */
-        char *image_id;  /* of the attempt that runs or ran last */
-        int stop_signal; /* likewise */
+        Image *image;        /* of the attempt that is next */
+        char *image_id;      /* of the attempt that runs or ran last */
+        int stop_signal;     /* likewise */
         unsigned generation; /* likewise; of the pod's, when it was run */
-        bool has_run; /* in this sandbox, and since all were restarted */
+        bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
         sd_event_source *retry_timer;
         Turn turn;
@@ -80,8 +81,8 @@ struct PodLife {
         sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
-        char *stale;   /* why a volume is not what it should be, as it was logged */
-        char *trouble; /* why the sandbox is not ready, for a person */
+        char *stale;              /* why a volume is not what it should be, as it was logged */
+        char *trouble;            /* why the sandbox is not ready, for a person */
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
         OrderEntry *order; /* of each container, as it was looked at last */

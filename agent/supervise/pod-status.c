@@ -25,8 +25,8 @@ static void explain_waiting(const PodLife *life, const PodContainer *c, Containe
                 status->state.message = strdup(life->trouble);
         else if (life->all_restart == ALL_RESTART_HOLDING) {
                 set_text(&status->state.reason, "RestartingAllContainers");
-                status->state.message = strdup(
-                        "The container is removed because RestartAllContainers in place");
+                status->state.message =
+                        strdup("The container is removed because RestartAllContainers in place");
         }
 }
 
@@ -50,7 +50,8 @@ static int fill_container(const PodLife *life, const PodContainer *c, ContainerS
 static int fill_containers(const PodLife *life, PodStatus *status) {
         const PodSpec *spec = &life->pod->spec;
 
-        status->init_containers.items = calloc(spec->init_containers.n + 1, sizeof(ContainerStatus));
+        status->init_containers.items =
+                calloc(spec->init_containers.n + 1, sizeof(ContainerStatus));
         status->containers.items = calloc(spec->containers.n + 1, sizeof(ContainerStatus));
         if (!status->init_containers.items || !status->containers.items)
                 return -ENOMEM;
@@ -145,8 +146,8 @@ static void fill_addresses(const PodLife *life, PodStatus *status) {
 
 static void fill_phase(const PodLife *life, PodStatus *status) {
         if (!life->is_overdue) {
-                status->phase = pod_phase(&life->pod->spec, status,
-                                          life->all_restart != ALL_RESTART_NONE);
+                status->phase =
+                        pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
                 return;
         }
         status->phase = POD_FAILED;

@@ -106,10 +106,10 @@ static int make_containers(PodLife *life) {
                 c->spec = pod_nth_container(spec, i);
                 c->turn = (Turn){ .on_turn = on_turn, .userdata = c };
                 terms = restart_terms(spec, c->spec);
-                r = container_new(
-                        &life->pod->metadata, c->spec, &terms,
-                        spec->init_containers.n > 0 ? "PodInitializing" : "ContainerCreating",
-                        &life->context->back_off, &pod_container_driver, c, &c->life);
+                r = container_new(&life->pod->metadata, c->spec, &terms,
+                                  spec->init_containers.n > 0 ? "PodInitializing"
+                                                              : "ContainerCreating",
+                                  &life->context->back_off, &pod_container_driver, c, &c->life);
                 if (r < 0)
                         return r;
                 life->n_containers++;
