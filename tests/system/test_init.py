@@ -2,6 +2,7 @@
 """Init containers and sidecars: their order at the start and at the end, failures, restarts, and an agent that dies in
 between."""
 
+import datetime
 import os
 import time
 
@@ -240,3 +241,119 @@ def test_references_to_and_from_an_init_container_hold(node):
                                                             "divisor": "1Mi"}}}])])
     node.launch(pod)
     assert node.cli("logs", "refers", "-c", "one").stdout == "64\n"
+
+
+# Restart rules
+
+def restarts_on(code, action="Restart"):
+    return {"restartPolicy": "Never", "restartPolicyRules": [
+        {"action": action, "exitCodes": {"operator": "In", "values": [code]}}]}
+
+
+def test_a_rule_restarts_what_the_policy_would_not(node):
+    node.drop(init_pod(node, "ruled", [], step("main", "[ -e /v/tried ] && exit 0; touch /v/tried; exit 42",
+                                               **restarts_on(42)), restartPolicy="Never"))
+    node.wait_phase("ruled", "Succeeded")
+    assert node.status("ruled")["restartCount"] == 1
+    assert node.status("ruled")["lastState"]["terminated"]["exitCode"] == 42
+
+
+def test_where_no_rule_matches_the_policy_of_the_container_holds(node):
+    node.drop(init_pod(node, "unruled", [], step("main", "exit 41", **restarts_on(42)), restartPolicy="Always"))
+    node.wait_phase("unruled", "Failed")
+    assert node.status("unruled")["restartCount"] == 0
+
+
+def test_a_rule_restarts_all_containers_from_init_on(node):
+    node.drop(init_pod(node, "all", [step("one"), sidecar("side")], teller("main"),
+                       teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+                              **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
+    wait(lambda: events(node).count("one begin") == 2, lambda: f"init runs again: {events(node)}")
+    node.wait_running("all")
+    told = events(node)
+    second = told.index("one begin", 1)
+    assert sorted(told[:second]) == sorted(["one begin", "side begin", "main begin", "judge begin", "main end",
+                                            "side end"])
+    wait(lambda: sorted(events(node)[second:]) == sorted(["one begin", "side begin", "main begin", "judge begin"]),
+         lambda: f"each runs once more: {events(node)}")
+    pod = node.pod("all")
+    assert {status["name"]: status["restartCount"] for status in
+            pod["status"]["containerStatuses"] + pod["status"]["initContainerStatuses"]} == {
+                "one": 1, "side": 1, "main": 1, "judge": 1}
+    assert condition(pod, "AllContainersRestarting")["status"] == "False"
+    for _ in range(2):
+        node.restart()
+    assert len(events(node)) == len(told), "a new agent does not restart them again"
+
+
+def test_all_containers_that_are_restarted_again_and_again_are_held_back(node):
+    node.drop(init_pod(node, "loops", [], step("main", "exit 88", **restarts_on(88, "RestartAllContainers"))))
+    wait(lambda: row(node, "loops") == ["0/1", "RestartingAllContainers"], lambda: f"holds: {row(node, 'loops')}")
+    pod = node.pod("loops")
+    assert pod["status"]["phase"] == "Running"
+    assert condition(pod, "AllContainersRestarting")["status"] == "True"
+    count = node.status("loops")["restartCount"]
+    node.restart()
+    node.wait_pod("loops", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > count, "goes on")
+
+
+def test_an_agent_that_is_killed_while_all_are_restarted_does_it_once(node):
+    node.launch(init_pod(node, "cut", [step("one")], teller("main", "trap '' TERM"),
+                         teller("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
+                                **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
+    touch(node, "gate")
+    node.wait_pod("cut", lambda pod: condition(pod, "AllContainersRestarting")["status"] == "True", "is restarting")
+    node.restart()
+    wait(lambda: events(node).count("main begin") == 2, lambda: f"all begin again: {events(node)}")
+    node.wait_running("cut")
+    assert events(node).count("one begin") == 2
+    assert node.status("cut", "one")["restartCount"] == 1
+
+
+# Deadlines
+
+def test_a_pod_ends_at_its_deadline_also_with_another_agent(node):
+    node.launch(init_pod(node, "late", [sidecar("side")], teller("main"), activeDeadlineSeconds=4))
+    node.restart()
+    pod = node.wait_phase("late", "Failed")
+    assert pod["status"]["reason"] == "DeadlineExceeded"
+    assert pod["status"]["message"] == "Pod was active on the node longer than the specified deadline"
+    wait_events(node, ["side begin", "main begin", "main end", "side end"])
+    wait(lambda: not [pid for pid in world.cgroup_pids(node.pod_cgroup("late")) if world.is_alive(pid)],
+         lambda: "nothing runs any more")
+    node.restart()
+    pod = node.pod("late")
+    assert pod["status"]["phase"] == "Failed" and pod["status"]["reason"] == "DeadlineExceeded"
+    assert len(events(node)) == 4, "nothing is started any more"
+
+
+def test_a_deadline_that_passes_while_nobody_looks_holds(node):
+    node.launch(init_pod(node, "unseen", [], teller("main"), activeDeadlineSeconds=3))
+    start = node.pod("unseen")["status"]["startTime"]
+    node.kill9()
+    wait(lambda: time.time() > begin_of(start) + 3.5, "the deadline has passed")
+    assert events(node) == ["main begin"]
+    node.start()
+    node.wait_phase("unseen", "Failed")
+    wait_events(node, ["main begin", "main end"])
+    assert node.pod("unseen")["status"]["startTime"] == start
+
+
+def begin_of(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def test_a_pod_that_ended_in_time_did_not_exceed_its_deadline(node):
+    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=2, restartPolicy="Never"))
+    pod = node.wait_phase("early", "Succeeded")
+    wait(lambda: time.time() > begin_of(pod["status"]["startTime"]) + 2.5, "the deadline has passed")
+    node.restart()
+    status = node.pod("early")["status"]
+    assert status["phase"] == "Succeeded" and "reason" not in status
+
+
+def test_a_pod_that_never_began_fails_at_its_deadline(node):
+    node.drop(init_pod(node, "never", [], {**teller("main"), "image": "docker.io/library/none:1",
+                                           "imagePullPolicy": "Never"}, activeDeadlineSeconds=2))
+    pod = node.wait_phase("never", "Failed")
+    assert pod["status"]["reason"] == "DeadlineExceeded"
