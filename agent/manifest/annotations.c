@@ -46,6 +46,7 @@ static const ProfileAnnotation *find_kind(const char *key) {
 static ProfileField field_of(const Pod *pod, const ProfileAnnotation *kind, const char *key) {
         const PodSecurityContext *context = &pod->spec.security_context;
         const char *name = key + strlen(kind->key);
+        const Rules rules = { .pod = pod };
         ProfileField field = {
                 .profile =
                         kind->is_app_armor ? context->app_armor_profile : context->seccomp_profile,
@@ -53,20 +54,20 @@ static ProfileField field_of(const Pod *pod, const ProfileAnnotation *kind, cons
                 .is_found = !kind->is_of_container,
         };
 
-        for (size_t i = 0; kind->is_of_container && i < pod->spec.containers.n; i++) {
-                const Container *container = &pod->spec.containers.items[i];
-                const SecurityContext *own = &container->security_context;
+        for (size_t i = 0; kind->is_of_container && i < pod_count_containers(&pod->spec); i++) {
+                const ContainerAt at = container_at(&rules, i);
+                const SecurityContext *own = &at.container->security_context;
                 const SecurityProfile *profile =
                         kind->is_app_armor ? own->app_armor_profile : own->seccomp_profile;
 
-                if (!streq_ptr(container->name, name))
+                if (!streq_ptr(at.container->name, name))
                         continue;
                 field.is_found = true;
                 /* The seccomp annotation of a container is not compared with the pod's field. */
                 if (profile || !kind->is_app_armor) {
                         field.profile = profile;
-                        (void) snprintf(field.context, sizeof(field.context),
-                                        "spec.containers[%zu].securityContext", i);
+                        (void) snprintf(field.context, sizeof(field.context), "%s.securityContext",
+                                        at.path);
                 }
         }
         return field;
