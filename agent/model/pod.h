@@ -203,6 +203,9 @@ typedef struct Container {
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
+        bool has_stdin;  /* open, and silent: nobody writes to it */
+        bool stdin_once; /* closed after the first who attached to it */
+        bool tty;
 } Container;
 
 typedef struct HostPathVolumeSource {

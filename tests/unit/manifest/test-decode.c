@@ -113,9 +113,7 @@ TEST(containers_are_checked)
                   "web.yaml:7:12: spec.containers[1].name: must be unique; 'c' is also "
                   "containers[0]" },
                 { "{name: c, image: i, tty: false, stdin: false}", "" },
-                { "{name: c, image: i, tty: true}",
-                  "web.yaml:6:25: spec.containers[0].tty: is known to Kubernetes but not supported "
-                  "here yet" },
+                { "{name: c, image: i, tty: true, stdin: true, stdinOnce: true}", "" },
                 { "{name: c, image: i, securityContext: {}, envFrom: [], lifecycle: ~}", "" },
                 { "{name: c, image: i, securityContext: {capabilities: {add: []}}}", "" },
                 { "{name: c, image: i, securityContext: {capabilities: {add: [FLY]}}}",
@@ -255,8 +253,8 @@ TEST(resources_are_checked)
                   "web.yaml:6:46: spec.containers[0].resources.limits.nvidia.com/gpu: is not a "
                   "resource of this node; it has cpu and memory" },
                 { "{name: c, image: i, resources: {claims: [{name: x}]}}",
-                  "web.yaml:6:37: spec.containers[0].resources.claims: is known to Kubernetes but "
-                  "not supported here yet" },
+                  "web.yaml:6:37: spec.containers[0].resources.claims: needs a cluster: only there "
+                  "are devices claimed" },
         };
 
         expect_all(in_container, cases, N_ELEMENTS(cases));
@@ -358,8 +356,8 @@ TEST(specs_are_checked)
                 { "resources: {requests: {memory: -1}}",
                   "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
                 { "resources: {claims: [{name: a}]}",
-                  "web.yaml:6:15: spec.resources.claims: is known to Kubernetes but not supported "
-                  "here yet" },
+                  "web.yaml:6:15: spec.resources.claims: needs a cluster: only there are devices "
+                  "claimed" },
                 { "priorityClassName: system-node-critical", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 2000000000", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 7",
@@ -462,8 +460,8 @@ TEST(volumes_are_checked)
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
                 { "volumes: [{name: v, nfs: {path: /x}}]",
-                  "web.yaml:6:23: spec.volumes[0].nfs: is known to Kubernetes but not "
-                  "supported here yet" },
+                  "web.yaml:6:23: spec.volumes[0].nfs: is no kind of volume that this agent "
+                  "mounts; mount it on the node, and name it by hostPath" },
                 { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
                                                         "a source, such as hostPath or emptyDir" },
         };

@@ -201,8 +201,8 @@ TEST(what_a_pod_refers_to_is_checked)
                   "volume "
                   "type per source" },
                 { VOLUME("projected: {sources: [{serviceAccountToken: {path: token}}]}"),
-                  "f:6:46: spec.volumes[0].projected.sources[0].serviceAccountToken: is known to "
-                  "Kubernetes but not supported here yet" },
+                  "f:6:46: spec.volumes[0].projected.sources[0].serviceAccountToken: needs a "
+                  "cluster: only there are service accounts" },
                 { MOUNT("subPath: /a"), "f:6:85: spec.containers[0].volumeMounts[0].subPath: must "
                                         "be a relative path, not "
                                         "'/a'" },
