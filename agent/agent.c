@@ -21,6 +21,10 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+enum {
+        DRAIN_LOOK_USEC = 50000, /* while draining */
+};
+
 typedef struct Agent {
         /* Directories, absolute. */
         char *manifest_dir;
@@ -630,9 +634,33 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         return r < 0 ? r : build_rooms(agent, reterr);
 }
 
-static int start(Agent *agent, Error *reterr) {
+static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        Agent *agent = userdata;
+
+        if (supervisor_is_empty(agent->supervisor))
+                return sd_event_exit(agent->event, 0);
+        (void) sd_event_source_set_time_relative(source, DRAIN_LOOK_USEC);
+        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* Nobody is wished for, and we stay until nobody is left. */
+static int start_drain(Agent *agent) {
+        int r = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, 0, DRAIN_LOOK_USEC,
+                                           on_drain_timer, agent);
+
+        if (r < 0)
+                return r;
+        supervisor_begin(agent->supervisor);
+        supervisor_sweep(agent->supervisor);
+        log_info("Version %s stops all pods of node '%s'", MAINSTAY_VERSION, agent->node.name);
+        return 0;
+}
+
+static int start(Agent *agent, bool drain, Error *reterr) {
         int r = supervisor_load(agent->supervisor, on_record, reterr);
 
+        if (r >= 0 && drain)
+                return start_drain(agent);
         if (r >= 0)
                 r = manifest_source_start(agent->manifests, reterr);
         if (r < 0)
@@ -671,7 +699,7 @@ int agent_run(const AgentOptions *options, Error *reterr) {
         int r = build(&agent, options, reterr);
 
         if (r >= 0)
-                r = start(&agent, reterr);
+                r = start(&agent, options->drain, reterr);
         if (r < 0)
                 return r;
         return sd_event_loop(agent.event);

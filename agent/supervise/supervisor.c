@@ -533,6 +533,10 @@ bool supervisor_is_synced(const Supervisor *s) {
         return true;
 }
 
+bool supervisor_is_empty(const Supervisor *s) {
+        return !s->slots && orphans_are_gone(s->orphans);
+}
+
 SupervisorCounts supervisor_counts(const Supervisor *s) {
         SupervisorCounts counts = {
                 .pods_started = s->n_pods_started,

@@ -88,4 +88,7 @@ typedef struct SupervisorCounts {
         uint64_t containers_start_errors;
 } SupervisorCounts;
 
+/* True once no pod is left, nor anything that is still being removed. */
+bool supervisor_is_empty(const Supervisor *supervisor);
+
 SupervisorCounts supervisor_counts(const Supervisor *supervisor);
