@@ -6,6 +6,7 @@
 
 #include "agent/bundle/runtime-spec.h"
 
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
@@ -245,6 +246,9 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
         if (memory > 0)
                 json_object_set_new(result, "memory",
                                     json_pack("{s:I}", "limit", (json_int_t) memory));
+        if (input->config->huge_pages)
+                json_object_set_new(result, "hugepageLimits",
+                                    huge_pages_limits(input->container, input->config->huge_pages));
         return result;
 }
 

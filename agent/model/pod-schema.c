@@ -20,15 +20,16 @@
 /* clang-format off */
 static const Field resource_list_fields[] = {
         FIELD("cpu",                    QUANTITY,   ResourceList, cpu),
-        REFUSED("ephemeral-storage"),
-        REFUSED("hugepages-1Gi"),
-        REFUSED("hugepages-2Mi"),
+        FIELD("ephemeral-storage",      QUANTITY,   ResourceList, ephemeral_storage),
+        FIELD("hugepages-1Gi",          QUANTITY,   ResourceList, huge_pages_1gi),
+        FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi),
         FIELD("memory",                 QUANTITY,   ResourceList, memory),
 };
 static const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),
         .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
-        .closed = "is not a resource of this node; it has cpu and memory",
+        .closed = "is not a resource of this node; it has cpu, memory, ephemeral-storage, "
+                  "hugepages-1Gi and hugepages-2Mi",
 };
 
 static const Field resource_requirements_fields[] = {

@@ -194,13 +194,11 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
 
 static void stop(void *userdata, unsigned attempt) {
         PodContainer *c = userdata;
-        const OptionalInt *grace = &c->pod->pod->spec.termination_grace_period_seconds;
         char id[65];
 
         container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
-        /* Even a grace of nothing is a second, as with the kubelet. */
         (void) sandbox_stop(c->pod->sandbox, id, c->stop_signal > 0 ? c->stop_signal : SIGTERM,
-                            (uint64_t) MAX(grace->value, 1) * USEC_PER_SEC);
+                            pod_life_grace_usec(c->pod));
 }
 
 void pod_container_remove(PodContainer *c, unsigned attempt) {

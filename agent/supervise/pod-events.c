@@ -74,7 +74,7 @@ static void tell_latest(PodContainer *c) {
         else
                 container_on_started(c->life, latest->attempt, latest->exit.started_at);
         /* Before its end is told: who is not wanted any more is not restarted. */
-        if (!c->pod->is_wanted)
+        if (!c->pod->is_wanted || pod_life_has_failed(c->pod))
                 container_stop(c->life);
         if (latest->type != SANDBOX_EXITED)
                 return;

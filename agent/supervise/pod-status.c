@@ -134,6 +134,11 @@ int pod_life_status(PodLife *life, PodStatus *ret) {
         }
         status.phase = pod_phase(life->pod->spec.restart_policy, status.containers.items,
                                  status.containers.n);
+        if (pod_life_has_failed(life)) {
+                status.phase = POD_FAILED;
+                status.reason = strdup(life->failure.reason);
+                status.message = strdup(life->failure.message);
+        }
         status.host_ip = host_ip ? strdup(host_ip) : NULL;
         /* In the host's network the pod has the node's address, from the moment its sandbox is
          * there. */

@@ -158,7 +158,8 @@ TEST(what_a_pod_refers_to_is_checked)
                 { CONTAINER("env: [{name: A, valueFrom: {resourceFieldRef: {resource: "
                             "limits.gpu}}}]"),
                   "f:5:93: spec.containers[0].env[0].valueFrom.resourceFieldRef.resource: must be "
-                  "limits.cpu, limits.memory, requests.cpu or requests.memory, not 'limits.gpu'" },
+                  "cpu, memory, ephemeral-storage, hugepages-1Gi or hugepages-2Mi after limits. or "
+                  "requests., not 'limits.gpu'" },
                 { CONTAINER("env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, "
                             "divisor: 10m}}}]"),
                   "f:5:114: spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: must be "
