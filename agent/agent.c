@@ -213,6 +213,8 @@ static void count_pods(Agent *agent, PublishCounts *counts) {
                 if (supervisor_next(agent->supervisor, after, &pod, &status) <= 0)
                         return;
                 counts->pods_running += status.phase == POD_RUNNING;
+                for (size_t i = 0; i < status.init_containers.n; i++)
+                        count_container(&status.init_containers.items[i], counts);
                 for (size_t i = 0; i < status.containers.n; i++)
                         count_container(&status.containers.items[i], counts);
                 free(after);

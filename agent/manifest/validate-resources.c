@@ -80,12 +80,13 @@ static int check_huge_pages(const Rules *rules, const ResourceRequirements *reso
         return 0;
 }
 
-int check_container_storage(const Rules *rules, const Container *container, const char *path) {
-        int r = check_storage(rules, &container->resources, path);
+int check_container_storage(const Rules *rules, const ContainerAt *at) {
+        const ResourceRequirements *resources = &at->container->resources;
+        int r = check_storage(rules, resources, at->path);
 
         for (ResourceType type = 0; type < N_RESOURCE_TYPES && r >= 0; type++)
                 if (resource_infos[type].page_size > 0)
-                        r = check_huge_pages(rules, &container->resources, type, path);
+                        r = check_huge_pages(rules, resources, type, at->path);
         return r;
 }
 

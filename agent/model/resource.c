@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/resource.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 
 #include <string.h>
@@ -40,9 +41,10 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
 }
 
 static bool is_wanted(const PodSpec *spec, ResourceType type) {
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (quantity_is_set(
-                            resource_quantity(&spec->containers.items[i].resources.limits, type)))
+        const Container *container;
+
+        pod_foreach_container(container, spec)
+                if (quantity_is_set(resource_quantity(&container->resources.limits, type)))
                         return true;
         return false;
 }
@@ -56,15 +58,26 @@ ResourceType resource_huge_pages(const PodSpec *spec, Medium medium) {
         return N_RESOURCE_TYPES;
 }
 
-int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type) {
-        int64_t sum = 0;
+static int64_t storage_limit(const Container *container) {
+        const Quantity *limit = &container->resources.limits.ephemeral_storage;
 
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (__builtin_add_overflow(
-                            sum,
-                            resource_quantity(&spec->containers.items[i].resources.limits, type)
-                                    ->value,
-                            &sum))
-                        return INT64_MAX;
-        return sum;
+        return quantity_is_set(limit) ? limit->value : -1;
+}
+
+static int64_t limit_of_1gi(const Container *container) {
+        return container->resources.limits.huge_pages_1gi.value;
+}
+
+static int64_t limit_of_2mi(const Container *container) {
+        return container->resources.limits.huge_pages_2mi.value;
+}
+
+int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type) {
+        static const container_amount_t limits[N_RESOURCE_TYPES] = {
+                [RESOURCE_EPHEMERAL_STORAGE] = storage_limit,
+                [RESOURCE_HUGE_PAGES_1GI] = limit_of_1gi,
+                [RESOURCE_HUGE_PAGES_2MI] = limit_of_2mi,
+        };
+
+        return limits[type] ? pod_aggregate(spec, limits[type]) : -1;
 }

@@ -35,5 +35,6 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
  * that one if any does. N_RESOURCE_TYPES: none. */
 ResourceType resource_huge_pages(const PodSpec *spec, Medium medium);
 
-/* Of all containers that run at the same time. Saturates. */
+/* Of all containers that run at the same time, of what is neither CPU nor memory. Saturates; -1
+ * where nobody limits it. */
 int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type);

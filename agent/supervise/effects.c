@@ -132,8 +132,8 @@ static int use_image(PodContainer *c) {
 }
 
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
-        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s", container_next_delay(c->life),
-                        c->stop_signal, strna(c->image_id));
+        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s %u", container_next_delay(c->life),
+                        c->stop_signal, strna(c->image_id), c->generation);
 }
 
 void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec) {
@@ -142,7 +142,10 @@ void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_ne
         *ret_next_delay_usec = strtoull(note, &rest, 10);
         c->stop_signal = (int) strtol(rest, &rest, 10);
         free(c->image_id);
-        c->image_id = *rest == ' ' ? strdup(rest + 1) : NULL;
+        c->image_id = *rest == ' ' ? strndup(rest + 1, strcspn(rest + 1, " ")) : NULL;
+        /* An older agent did not write it. */
+        rest = *rest == ' ' ? strchr(rest + 1, ' ') : NULL;
+        c->generation = rest ? (unsigned) strtoul(rest, NULL, 10) : 0;
 }
 
 /* Somebody may have emptied the run directory. What the pod's shim holds cannot be made whole
@@ -177,6 +180,8 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
         r = use_image(c);
         if (r < 0)
                 return r;
+        c->generation = pod->generation;
+        c->has_run = true;
         pod_container_print_note(c, note);
         limit_turn(c);
         return sandbox_run(pod->sandbox, &(SandboxRun){
@@ -233,7 +238,7 @@ static void remove_attempt(void *userdata, unsigned attempt) {
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         PodContainer *c = userdata;
 
-        container_on_retry(c->life, pod_life_is_ready(c->pod));
+        container_on_retry(c->life, pod_life_lets_start(c));
         pod_life_mark(c->pod);
         return 0;
 }

@@ -73,9 +73,9 @@ static void tell_latest(PodContainer *c) {
                                           strna(latest->message));
         else
                 container_on_started(c->life, latest->attempt, latest->exit.started_at);
-        /* Before its end is told: who is not wanted any more is not restarted. */
-        if (!c->pod->is_wanted || pod_life_has_failed(c->pod))
-                container_stop(c->life);
+        /* Before its end is told: whose pod ends is not restarted. */
+        if (pod_life_is_ending(c->pod))
+                container_retire(c->life);
         if (latest->type != SANDBOX_EXITED)
                 return;
         log_ended(c, latest->attempt);
@@ -87,6 +87,8 @@ static void adopt(PodContainer *c) {
         uint64_t next_delay_usec;
 
         pod_container_read_note(c, strna(c->latest.note), &next_delay_usec);
+        c->has_run = true;
+        c->latest.exit.is_found = true;
         container_adopt(c->life, c->latest.attempt, next_delay_usec);
         if (c->previous.type == SANDBOX_EXITED && c->previous.is_known)
                 container_adopt_last(c->life, c->previous.attempt, &c->previous.exit);
@@ -148,6 +150,8 @@ static void on_synced(PodLife *life, bool is_ready) {
                 has_run = has_run || life->containers[i].latest.is_known;
                 take_up(&life->containers[i], is_found);
         }
+        if (is_found)
+                pod_life_adopt_order(life);
         pod_life_resume(life, is_ready, has_run);
 }
 

@@ -96,16 +96,6 @@ bool pod_life_has_failed(const PodLife *life) {
         return life->failure.reason != NULL;
 }
 
-uint64_t pod_life_grace_usec(const PodLife *life) {
-        int64_t grace = life->pod->spec.termination_grace_period_seconds.value;
-        /* Even a grace of nothing is a second, as with the kubelet. */
-        uint64_t grace_usec = (uint64_t) MAX(grace, 1) * USEC_PER_SEC;
-
-        if (pod_life_has_failed(life) && life->failure.grace_usec > 0)
-                return MIN(grace_usec, life->failure.grace_usec);
-        return grace_usec;
-}
-
 void pod_failure_done(PodFailure *failure) {
         free(failure->reason);
         free(failure->message);

@@ -91,18 +91,24 @@ static void on_turn(void *userdata) {
 
 static int make_containers(PodLife *life) {
         const PodSpec *spec = &life->pod->spec;
+        size_t n = pod_count_containers(spec);
 
-        life->containers = calloc(spec->containers.n, sizeof(*life->containers));
-        if (!life->containers)
+        life->containers = calloc(n, sizeof(*life->containers));
+        life->order = calloc(n, sizeof(*life->order));
+        if (!life->containers || !life->order)
                 return -ENOMEM;
-        for (size_t i = 0; i < spec->containers.n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 PodContainer *c = &life->containers[i];
+                RestartTerms terms;
                 int r;
 
                 c->pod = life;
-                c->spec = &spec->containers.items[i];
+                c->spec = pod_nth_container(spec, i);
                 c->turn = (Turn){ .on_turn = on_turn, .userdata = c };
-                r = container_new(&life->pod->metadata, c->spec, spec->restart_policy,
+                terms = restart_terms(spec, c->spec);
+                r = container_new(&life->pod->metadata, c->spec, &terms,
+                                  spec->init_containers.n > 0 ? "PodInitializing"
+                                                              : "ContainerCreating",
                                   &life->context->back_off, &pod_container_driver, c, &c->life);
                 if (r < 0)
                         return r;
@@ -160,6 +166,7 @@ PodLife *pod_life_free(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
                 free_container(&life->containers[i]);
         free(life->containers);
+        free(life->order);
         for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
                 free(life->conditions[i].reason);
                 free(life->conditions[i].message);
@@ -171,6 +178,8 @@ PodLife *pod_life_free(PodLife *life) {
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->timer);
         sd_event_source_disable_unref(life->end_timer);
+        sd_event_source_disable_unref(life->order_timer);
+        sd_event_source_disable_unref(life->deadline_timer);
         free(life->stale);
         free(life->trouble);
         free(life->description);
@@ -406,28 +415,26 @@ static bool all_finished(const PodLife *life) {
         return true;
 }
 
-static void stop_containers(PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                container_stop(life->containers[i].life);
-}
-
 /* Whether there is anything to start a shim for, or one that may have to be ended. */
 static bool needs_sandbox(PodLife *life) {
         if (!life->is_wanted || life->must_clean)
                 return true;
         for (size_t i = 0; i < life->n_containers; i++)
                 pod_container_recover(&life->containers[i]);
-        if (pod_life_has_failed(life))
-                stop_containers(life);
-        return !all_finished(life);
+        if (!pod_life_goes_on(life))
+                return false;
+        pod_life_forget_order(life);
+        return true;
 }
 
 static void step_none(PodLife *life) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (!needs_sandbox(life))
+        if (!needs_sandbox(life)) {
+                pod_life_follow_order(life);
                 return;
+        }
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
@@ -440,7 +447,7 @@ static void step_none(PodLife *life) {
 }
 
 static void step_unwanted_with_shim(PodLife *life) {
-        stop_containers(life);
+        pod_life_follow_order(life);
         if (all_finished(life))
                 pod_life_end_sandbox(life);
 }
@@ -450,18 +457,18 @@ static void step_ready(PodLife *life) {
                 step_unwanted_with_shim(life);
                 return;
         }
-        if (life->trouble) { /* the setup failed and its time has come again */
+        if (life->trouble && !pod_life_is_ending(life)) { /* the time of the setup, which failed,
+                                                             has come again */
                 pod_life_ask_for_setup(life);
                 return;
         }
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (container_is_waiting(life->containers[i].life))
-                        container_start(life->containers[i].life);
+        pod_life_follow_order(life);
 }
 
 void pod_step(PodLife *life) {
         if (life->sandbox_is_lost)
                 step_lost(life);
+        pod_life_watch_deadline(life);
 
         switch (life->phase) {
         case PHASE_NONE:
@@ -491,5 +498,6 @@ void pod_step(PodLife *life) {
 
 void pod_life_images_changed(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                container_retry_now(life->containers[i].life, pod_life_is_ready(life));
+                container_retry_now(life->containers[i].life,
+                                    pod_life_lets_start(&life->containers[i]));
 }

@@ -2,6 +2,7 @@
 #include "agent/supervise/storage.h"
 
 #include "agent/bundle/paths.h"
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "agent/model/resource.h"
 #include "common/cleanup.h"
@@ -24,10 +25,7 @@ bool storage_is_limited(const PodSpec *spec) {
                 if (is_on_disk(&spec->volumes.items[i]) &&
                     quantity_is_set(&spec->volumes.items[i].empty_dir->size_limit))
                         return true;
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (quantity_is_set(storage_limit(&spec->containers.items[i])))
-                        return true;
-        return false;
+        return resource_sum_of_limits(spec, RESOURCE_EPHEMERAL_STORAGE) >= 0;
 }
 
 static int append_take(char ***paths, char *path) {
@@ -47,8 +45,8 @@ int storage_paths(const BundleConfig *config, const Pod *pod, char ***ret) {
                 if (is_on_disk(&pod->spec.volumes.items[i]))
                         r = append_take(&paths, volume_path(config, pod->metadata.uid,
                                                             &pod->spec.volumes.items[i]));
-        for (size_t i = 0; r >= 0 && i < pod->spec.containers.n; i++) {
-                const char *name = pod->spec.containers.items[i].name;
+        for (size_t i = 0; r >= 0 && i < pod_count_containers(&pod->spec); i++) {
+                const char *name = pod_nth_container(&pod->spec, i)->name;
 
                 r = strv_appendf(&paths, "%s/containers/%s", state_dir, name);
                 if (r >= 0)
@@ -94,18 +92,11 @@ static char *print_sum(int64_t bytes) {
         return sentence("%" PRId64 "%s", bytes, units[unit]);
 }
 
-static bool any_container_is_limited(const PodSpec *spec) {
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (quantity_is_set(storage_limit(&spec->containers.items[i])))
-                        return true;
-        return false;
-}
-
 static char *check_total(const PodSpec *spec, uint64_t total) {
         int64_t limit = resource_sum_of_limits(spec, RESOURCE_EPHEMERAL_STORAGE);
         cleanup_free char *text = NULL;
 
-        if (!any_container_is_limited(spec) || total <= (uint64_t) limit)
+        if (limit < 0 || total <= (uint64_t) limit)
                 return NULL;
         text = print_sum(limit);
         return sentence(
@@ -130,8 +121,8 @@ char *storage_verdict(const PodSpec *spec, const uint64_t *bytes, size_t n) {
         text = check_total(spec, total);
         if (text)
                 return text;
-        for (size_t i = 0; i < spec->containers.n && at + 1 < n; i++, at += 2) {
-                const Container *container = &spec->containers.items[i];
+        for (size_t i = 0; i < pod_count_containers(spec) && at + 1 < n; i++, at += 2) {
+                const Container *container = pod_nth_container(spec, i);
 
                 if (exceeds(add(bytes[at], bytes[at + 1]), storage_limit(container)))
                         return sentence("Container %s exceeded its local ephemeral storage limit "
