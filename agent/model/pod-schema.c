@@ -10,24 +10,26 @@
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
 
-/* Why some fields of Kubernetes will never be honoured in a pod that comes from a file. */
-#define CLUSTER   "refers to what only a cluster has; a pod from a file has none"
-#define SCHEDULER "is for a scheduler; a pod from a file is on its node already"
-#define GONE      "is of a kind that Kubernetes itself has given up"
-#define API       "is for an API server to set; a pod from a file has none"
+/* Why a field is refused for good. */
+#define NEEDS_CLUSTER  "needs a cluster: "
+#define REMOVED_VOLUME "is a kind of volume that Kubernetes has removed"
+#define NOT_OURS                                                                             \
+        "is no kind of volume that this agent mounts; mount it on the node, and name it by " \
+        "hostPath"
 
 /* clang-format off */
 static const Field resource_list_fields[] = {
         FIELD("cpu",                    QUANTITY,   ResourceList, cpu),
-        REFUSED("ephemeral-storage"),
-        REFUSED("hugepages-1Gi"),
-        REFUSED("hugepages-2Mi"),
+        FIELD("ephemeral-storage",      QUANTITY,   ResourceList, ephemeral_storage),
+        FIELD("hugepages-1Gi",          QUANTITY,   ResourceList, huge_pages_1gi),
+        FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi),
         FIELD("memory",                 QUANTITY,   ResourceList, memory),
 };
 static const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),
         .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
-        .closed = "is not a resource of this node; it has cpu and memory",
+        .closed = "is not a resource of this node; it has cpu, memory, ephemeral-storage, "
+                  "hugepages-1Gi and hugepages-2Mi",
 };
 
 static const Field resource_requirements_fields[] = {
@@ -35,7 +37,7 @@ static const Field resource_requirements_fields[] = {
               .schema = &resource_list_schema),
         FIELD("requests",               OBJECT,     ResourceRequirements, requests,
               .schema = &resource_list_schema),
-        REFUSED_FOR("claims", CLUSTER),
+        REFUSED_FOR("claims", NEEDS_CLUSTER "only there are devices claimed"),
 };
 static const Schema resource_requirements_schema =
         SCHEMA(ResourceRequirements, resource_requirements_fields);
@@ -167,7 +169,7 @@ static const Field container_fields[] = {
               .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
-        REFUSED("volumeDevices"),
+        REFUSED_FOR("volumeDevices", NEEDS_CLUSTER "only claims give block devices"),
         REFUSED("livenessProbe"),
         REFUSED("readinessProbe"),
         REFUSED("startupProbe"),
@@ -180,9 +182,9 @@ static const Field container_fields[] = {
               ENUM_NAMES(pull_policy_names)),
         FIELD("securityContext",        OBJECT,     Container, security_context,
               .schema = &security_context_schema),
-        REFUSED_BUT("stdin", "false"),
-        REFUSED_BUT("stdinOnce", "false"),
-        REFUSED_BUT("tty", "false"),
+        FIELD("stdin",                  BOOL,       Container, has_stdin),
+        FIELD("stdinOnce",              BOOL,       Container, stdin_once),
+        FIELD("tty",                    BOOL,       Container, tty),
 };
 const Schema container_schema = SCHEMA(Container, container_fields);
 
@@ -291,9 +293,9 @@ static const Field volume_projection_fields[] = {
               .schema = &downward_api_projection_schema),
         FIELD("configMap",              OPTIONAL,   VolumeProjection, config_map,
               .schema = &config_map_projection_schema),
-        REFUSED_FOR("serviceAccountToken", CLUSTER),
-        REFUSED_FOR("clusterTrustBundle", CLUSTER),
-        REFUSED_FOR("podCertificate", CLUSTER),
+        REFUSED_FOR("serviceAccountToken", NEEDS_CLUSTER "only there are service accounts"),
+        REFUSED_FOR("clusterTrustBundle", NEEDS_CLUSTER "only there are trust bundles"),
+        REFUSED_FOR("podCertificate", NEEDS_CLUSTER "only there are signers of certificates"),
 };
 static const Schema volume_projection_schema = SCHEMA(VolumeProjection, volume_projection_fields);
 
@@ -309,36 +311,36 @@ static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
         FIELD("emptyDir",               OPTIONAL,   Volume, empty_dir, .schema = &empty_dir_schema),
-        REFUSED_FOR("gcePersistentDisk", GONE),
-        REFUSED_FOR("awsElasticBlockStore", GONE),
-        REFUSED_FOR("gitRepo", GONE),
+        REFUSED_FOR("gcePersistentDisk", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("awsElasticBlockStore", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("gitRepo", REMOVED_VOLUME),
         FIELD("secret",                 OPTIONAL,   Volume, secret, .schema = &secret_volume_schema),
-        REFUSED("nfs"),
-        REFUSED("iscsi"),
-        REFUSED_FOR("glusterfs", GONE),
-        REFUSED_FOR("persistentVolumeClaim", CLUSTER),
-        REFUSED_FOR("rbd", GONE),
-        REFUSED("flexVolume"),
-        REFUSED_FOR("cinder", GONE),
-        REFUSED_FOR("cephfs", GONE),
-        REFUSED_FOR("flocker", GONE),
+        REFUSED_FOR("nfs", NOT_OURS),
+        REFUSED_FOR("iscsi", NOT_OURS),
+        REFUSED_FOR("glusterfs", REMOVED_VOLUME),
+        REFUSED_FOR("persistentVolumeClaim", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
+        REFUSED_FOR("rbd", REMOVED_VOLUME),
+        REFUSED_FOR("flexVolume", NOT_OURS),
+        REFUSED_FOR("cinder", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("cephfs", REMOVED_VOLUME),
+        REFUSED_FOR("flocker", REMOVED_VOLUME),
         FIELD("downwardAPI",            OPTIONAL,   Volume, downward_api,
               .schema = &downward_api_volume_schema),
-        REFUSED("fc"),
-        REFUSED("azureFile"),
+        REFUSED_FOR("fc", NOT_OURS),
+        REFUSED_FOR("azureFile", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
         FIELD("configMap",              OPTIONAL,   Volume, config_map,
               .schema = &config_map_volume_schema),
-        REFUSED_FOR("vsphereVolume", GONE),
-        REFUSED_FOR("quobyte", GONE),
-        REFUSED_FOR("azureDisk", GONE),
-        REFUSED_FOR("photonPersistentDisk", GONE),
+        REFUSED_FOR("vsphereVolume", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("quobyte", REMOVED_VOLUME),
+        REFUSED_FOR("azureDisk", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("photonPersistentDisk", REMOVED_VOLUME),
         FIELD("projected",              OPTIONAL,   Volume, projected,
               .schema = &projected_volume_schema),
-        REFUSED_FOR("portworxVolume", GONE),
-        REFUSED_FOR("scaleIO", GONE),
-        REFUSED_FOR("storageos", GONE),
-        REFUSED_FOR("csi", CLUSTER),
-        REFUSED_FOR("ephemeral", CLUSTER),
+        REFUSED_FOR("portworxVolume", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("scaleIO", REMOVED_VOLUME),
+        REFUSED_FOR("storageos", REMOVED_VOLUME),
+        REFUSED_FOR("csi", NEEDS_CLUSTER "only there are CSI drivers"),
+        REFUSED_FOR("ephemeral", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
         REFUSED("image"),
 };
 static const Schema volume_schema = SCHEMA(Volume, volume_fields);
@@ -382,7 +384,7 @@ static const Field pod_spec_fields[] = {
               .schema = &container_schema),
         FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
               .schema = &container_schema),
-        REFUSED_FOR("ephemeralContainers", API),
+        REFUSED_FOR("ephemeralContainers", NEEDS_CLUSTER "only there are they added to a pod that runs"),
         FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
               ENUM_NAMES(restart_policy_names)),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
@@ -390,9 +392,9 @@ static const Field pod_spec_fields[] = {
         FIELD("activeDeadlineSeconds",  INT,        PodSpec, active_deadline_seconds,
               .min = 1, .max = INT32_MAX),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
-        REFUSED_FOR("nodeSelector", SCHEDULER),
-        REFUSED_FOR("serviceAccountName", CLUSTER),
-        REFUSED_FOR("serviceAccount", CLUSTER),
+        REFUSED_FOR("nodeSelector", NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_FOR("serviceAccountName", NEEDS_CLUSTER "only there are service accounts"),
+        REFUSED_FOR("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
         /* A file pod has no service account whose token could be mounted. */
         IGNORED("automountServiceAccountToken"),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
@@ -405,32 +407,32 @@ static const Field pod_spec_fields[] = {
         REFUSED("imagePullSecrets"),
         FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
         FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
-        REFUSED_FOR("affinity", SCHEDULER),
-        REFUSED_BUT("schedulerName", "default-scheduler", .reason = SCHEDULER),
-        REFUSED_FOR("tolerations", SCHEDULER),
+        REFUSED_FOR("affinity", NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_BUT("schedulerName", "default-scheduler", .reason = NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_FOR("tolerations", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("hostAliases",            LIST,       PodSpec, host_aliases, .schema = &host_alias_schema),
         FIELD("priorityClassName",      STRING,     PodSpec, priority_class_name,
               CHECK(check_dns_subdomain)),
         FIELD("priority",               INT,        PodSpec, priority,
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("dnsConfig",              OPTIONAL,   PodSpec, dns_config, .schema = &pod_dns_config_schema),
-        REFUSED_FOR("readinessGates", CLUSTER),
+        REFUSED_FOR("readinessGates", NEEDS_CLUSTER "only there is somebody who opens them"),
         REFUSED("runtimeClassName"),
         /* There are no services here whose names could be linked. */
         IGNORED("enableServiceLinks"),
-        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .reason = SCHEDULER),
+        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .reason = NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED("overhead"),
-        REFUSED_FOR("topologySpreadConstraints", SCHEDULER),
+        REFUSED_FOR("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         REFUSED_BUT("hostUsers", "true"),
-        REFUSED_FOR("schedulingGates", SCHEDULER),
-        REFUSED_FOR("resourceClaims", CLUSTER),
+        REFUSED_FOR("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         REFUSED("hostnameOverride"),
-        REFUSED_FOR("workloadRef", CLUSTER),
-        REFUSED_FOR("schedulingGroup", CLUSTER),
+        REFUSED_FOR("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_FOR("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED("evictionResponders"),
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
@@ -438,7 +440,7 @@ const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        REFUSED_FOR("generateName", API),
+        REFUSED_FOR("generateName", NEEDS_CLUSTER "only its API server makes up names"),
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
@@ -449,8 +451,8 @@ static const Field object_meta_fields[] = {
         IGNORED("deletionGracePeriodSeconds"),
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
-        REFUSED_FOR("ownerReferences", CLUSTER),
-        REFUSED_FOR("finalizers", API),
+        REFUSED_FOR("ownerReferences", NEEDS_CLUSTER "only there are owners"),
+        REFUSED_FOR("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
         IGNORED("managedFields"),
 };
 const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);

@@ -145,6 +145,12 @@ static void fill_addresses(const PodLife *life, PodStatus *status) {
 }
 
 static void fill_phase(const PodLife *life, PodStatus *status) {
+        if (pod_life_has_failed(life)) {
+                status->phase = POD_FAILED;
+                status->reason = strdup(life->failure.reason);
+                status->message = strdup(life->failure.message);
+                return;
+        }
         if (!life->is_overdue) {
                 status->phase =
                         pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
