@@ -4,10 +4,9 @@
  * parser said of one. */
 
 #include "agent/manifest/rules.h"
-#include "agent/model/names.h"
+#include "agent/model/json.h"
 
 #include <errno.h>
-#include <jansson.h>
 
 #define ACCOUNT_ANNOTATION "kubernetes.io/service-account.name"
 
@@ -28,14 +27,6 @@ static const SecretType secret_types[] = {
         { "kubernetes.io/tls", "tls.key", NULL, false, false },
 };
 
-static bool is_json_object(const ObjectValue *value) {
-        json_t *json = json_loadb(value->bytes, value->length, 0, NULL);
-        bool is_object = json_is_object(json);
-
-        json_decref(json);
-        return is_object;
-}
-
 static int check_promise(const DataObject *secret, const SecretType *type, const char **ret_map,
                          const char **ret_key, Error *reterr) {
         const ObjectValue *value = data_object_find(secret, type->key);
@@ -46,7 +37,7 @@ static int check_promise(const DataObject *secret, const SecretType *type, const
                 return error_setf(reterr, EINVAL, "must have '%s'%s%s%s in a Secret of type %s",
                                   type->key, type->other ? " or '" : "", strna(type->other),
                                   type->other ? "'" : "", secret->type);
-        if (!value || !type->is_json || is_json_object(value))
+        if (!value || !type->is_json || is_json_object(value->bytes, value->length))
                 return 0;
         *ret_map = value->is_later ? "stringData" : "data";
         *ret_key = type->key;
