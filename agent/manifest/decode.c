@@ -422,7 +422,8 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
 static int decode_unknown(Decoder *d, const Schema *schema, const Node *key,
                           const DecodePath *path) {
         char sentence[256];
-        const char *hint = hint_for(schema, key->text);
+        /* A hint is dear; who is only counted gets none. */
+        const char *hint = d->n_warnings < DECODE_WARNINGS_MAX ? hint_for(schema, key->text) : NULL;
 
         if (schema->closed || d->mode == DECODE_RECORD) {
                 int r = error_setf(d->reterr, EINVAL, "%s",
@@ -463,15 +464,19 @@ static bool is_missing(const Field *field, const Node *value) {
         return field->type != FIELD_OBJECT && node_is_empty(value);
 }
 
-/* A key that is no field: the one that is most like the one that is missing, or else the first. */
+/* A key that is no field: of the first ones the one that is like the one that is missing, or else
+ * the first. */
 static const Node *find_stray(const Schema *schema, const Node *node, const char *missing) {
         const Node *first = NULL;
+        size_t n = 0;
 
         for (size_t i = 0; node->kind == NODE_MAPPING && i < node->n; i++) {
                 const Node *key = node_key(node, i);
 
                 if (find_field(schema, key->text))
                         continue;
+                if (++n > DECODE_WARNINGS_MAX)
+                        break;
                 if (streq_ptr(hint_for(schema, key->text), missing))
                         return key;
                 first = first ? first : key;
