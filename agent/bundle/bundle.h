@@ -29,6 +29,9 @@ typedef struct BundleConfig {
         const char *resolv_conf;    /* the node's file; NULL: /etc/resolv.conf; "": none */
         const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
         int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t swap_capacity;      /* bytes of the node */
+        bool has_limited_swap;      /* pods may have a share of it */
+        bool can_limit_swap;        /* the kernel can; see swap.h */
         int64_t storage_capacity;   /* bytes of the file system that pods write to */
         int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
         int64_t pids_limit;         /* of a pod; < 0: none */
