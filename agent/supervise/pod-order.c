@@ -62,6 +62,8 @@ uint64_t pod_life_grace_usec(const PodLife *life) {
 
         if (life->all_restart == ALL_RESTART_ENDING)
                 return GRACE_MIN_USEC;
+        if (life->has_grace)
+                seconds = life->grace_seconds;
         /* Even a grace of nothing is a second, as with the kubelet. */
         grace = (uint64_t) MAX(seconds, 1) * USEC_PER_SEC;
         if (life->failure.grace_usec > 0)
