@@ -84,7 +84,8 @@ static int check_identity(const Rules *rules, const char *node_name) {
 static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
         int n = (volume->host_path != NULL) + (volume->empty_dir != NULL) +
                 (volume->config_map != NULL) + (volume->secret != NULL) +
-                (volume->downward_api != NULL) + (volume->projected != NULL);
+                (volume->downward_api != NULL) + (volume->projected != NULL) +
+                (volume->image != NULL);
         int r;
 
         if (n == 0) {

@@ -307,6 +307,14 @@ static const Field projected_volume_fields[] = {
 };
 static const Schema projected_volume_schema = SCHEMA(ProjectedVolumeSource, projected_volume_fields);
 
+static const Field image_volume_fields[] = {
+        FIELD("reference",              STRING,     ImageVolumeSource, reference, REQUIRED,
+              CHECK(check_image)),
+        FIELD("pullPolicy",             ENUM,       ImageVolumeSource, pull_policy,
+              ENUM_NAMES(pull_policy_names)),
+};
+static const Schema image_volume_schema = SCHEMA(ImageVolumeSource, image_volume_fields);
+
 static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
@@ -341,7 +349,7 @@ static const Field volume_fields[] = {
         REFUSED_FOR("storageos", REMOVED_VOLUME),
         REFUSED_FOR("csi", NEEDS_CLUSTER "only there are CSI drivers"),
         REFUSED_FOR("ephemeral", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
-        REFUSED("image"),
+        FIELD("image",                  OPTIONAL,   Volume, image, .schema = &image_volume_schema),
 };
 static const Schema volume_schema = SCHEMA(Volume, volume_fields);
 

@@ -294,6 +294,12 @@ typedef struct ProjectedVolumeSource {
         OptionalInt default_mode;
 } ProjectedVolumeSource;
 
+/* The layers of an image, to be looked at. */
+typedef struct ImageVolumeSource {
+        char *reference;
+        PullPolicy pull_policy;
+} ImageVolumeSource;
+
 /* Exactly one source is not NULL. */
 typedef struct Volume {
         char *name;
@@ -303,6 +309,7 @@ typedef struct Volume {
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
         ProjectedVolumeSource *projected;
+        ImageVolumeSource *image;
 } Volume;
 
 typedef struct HostAlias {
