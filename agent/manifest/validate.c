@@ -292,8 +292,10 @@ static int check_ports(const Rules *rules, const Container *container, size_t i)
 static int check_container(const Rules *rules, size_t i) {
         const PodSpec *spec = &rules->pod->spec;
         const Container *container = &spec->containers.items[i];
+        char path[64];
         int r;
 
+        (void) snprintf(path, sizeof(path), "spec.containers[%zu]", i);
         for (size_t j = 0; j < i; j++)
                 if (streq(container->name, spec->containers.items[j].name)) {
                         r = error_setf(rules->reterr, EINVAL,
@@ -308,7 +310,7 @@ static int check_container(const Rules *rules, size_t i) {
                 r = check_resources(rules, &container->resources, i);
         if (r >= 0)
                 r = check_mounts(rules, container, i);
-        return r;
+        return r < 0 ? r : check_probes(rules, container, path);
 }
 
 static int check_node_name(const Rules *rules, const char *node_name) {

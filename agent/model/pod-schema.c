@@ -138,10 +138,10 @@ static const Field container_fields[] = {
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
         REFUSED("volumeDevices"),
-        REFUSED("livenessProbe"),
-        REFUSED("readinessProbe"),
-        REFUSED("startupProbe"),
-        REFUSED("lifecycle"),
+        FIELD("livenessProbe",          OPTIONAL,   Container, liveness_probe, .schema = &probe_schema),
+        FIELD("readinessProbe",         OPTIONAL,   Container, readiness_probe, .schema = &probe_schema),
+        FIELD("startupProbe",           OPTIONAL,   Container, startup_probe, .schema = &probe_schema),
+        FIELD("lifecycle",              OPTIONAL,   Container, lifecycle, .schema = &lifecycle_schema),
         FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
               CHECK(check_mount_path)),
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
@@ -338,6 +338,14 @@ static const Schema pod_dns_config_schema = {
         .fields = pod_dns_config_fields, .n_fields = N_ELEMENTS(pod_dns_config_fields),
 };
 
+static const Field pod_os_fields[] = {
+        FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names)),
+};
+static const Schema pod_os_schema = {
+        .name = "PodOS", .size = sizeof(PodOs),
+        .fields = pod_os_fields, .n_fields = N_ELEMENTS(pod_os_fields),
+};
+
 static const Field pod_spec_fields[] = {
         FIELD("volumes",                LIST,       PodSpec, volumes, .schema = &volume_schema),
         REFUSED("initContainers"),
@@ -382,7 +390,7 @@ static const Field pod_spec_fields[] = {
         REFUSED("overhead"),
         REFUSED("topologySpreadConstraints"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
-        REFUSED("os"),
+        FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         REFUSED_BUT("hostUsers", "true"),
         REFUSED("schedulingGates"),
         REFUSED("resourceClaims"),

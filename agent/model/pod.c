@@ -33,6 +33,10 @@ const char *const medium_names[N_MEDIA] = {
         [MEDIUM_MEMORY] = "Memory",
 };
 
+const char *const os_names[N_OS_NAMES] = {
+        [OS_LINUX] = "linux",
+};
+
 const char *const protocol_names[N_PROTOCOLS] = {
         [PROTOCOL_TCP] = "TCP",
         [PROTOCOL_UDP] = "UDP",

@@ -34,6 +34,8 @@ static int fill_containers(const PodLife *life, PodStatus *status) {
                 if (!one->image || !one->image_id)
                         return -ENOMEM;
                 explain_waiting(life, c, one);
+                one->started = one->started && probers_have_started(c);
+                one->ready = one->ready && probers_are_ready(c);
         }
         qsort(status->containers.items, status->containers.n, sizeof(ContainerStatus),
               compare_by_name);

@@ -142,6 +142,8 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
 }
 
 static void free_container(PodContainer *c) {
+        probers_stop(c);
+        pod_container_drop_hook(c);
         turn_leave(&c->pod->context->turns, &c->turn);
         image_request_cancel(c->image_request);
         image_unref(c->image);
@@ -440,7 +442,7 @@ static void step_ready(PodLife *life) {
                         container_start(life->containers[i].life);
 }
 
-void pod_step(PodLife *life) {
+static void step_phase(PodLife *life) {
         if (life->sandbox_is_lost)
                 step_lost(life);
 
@@ -467,6 +469,12 @@ void pod_step(PodLife *life) {
         case PHASE_GONE:
                 break;
         }
+}
+
+void pod_step(PodLife *life) {
+        step_phase(life);
+        for (size_t i = 0; i < life->n_containers; i++)
+                probers_step(&life->containers[i]);
 }
 
 void pod_life_images_changed(PodLife *life) {

@@ -32,6 +32,7 @@ typedef struct PodContext {
         /* A container's attempt is over and its log complete; for those who follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
         void *userdata;
+        struct Http *http; /* for probes and hooks, made when it is first needed */
         uint64_t n_containers_started;
         uint64_t n_containers_restarted;
         uint64_t n_start_errors;
