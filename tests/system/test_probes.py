@@ -13,7 +13,7 @@ import world
 from harness import condition
 
 # What answers for a container: a server whose answers a file on a volume decides.
-SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /tmp/www/sub/page; "
+SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /tmp/www/sub/index.html; cp /tmp/www/sub/index.html /tmp/www/sub/page; "
          "httpd -f -p {port} -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.1; done")
 
 FAST = {"periodSeconds": 1, "timeoutSeconds": 1}
@@ -124,7 +124,7 @@ def test_a_server_is_asked_over_the_network(node, handler):
     ({"httpGet": {"port": 18232, "path": "/nothing"}}, "HTTP probe failed with statuscode: 404"),
     ({"httpGet": {"port": 18233}}, "connect"),
     ({"httpGet": {"port": 18232, "scheme": "HTTPS"}}, 'Get "https://'),
-    ({"tcpSocket": {"port": 18233}}, "connect: connection refused"),
+    ({"tcpSocket": {"port": 18233}}, "connect: Connection refused"),
     ({"grpc": {"port": 18232}}, "error: health rpc probe failed"),
 ], ids=["404", "nobody", "no TLS", "no port", "no gRPC"])
 def test_what_is_wrong_is_said(node, handler, message):
