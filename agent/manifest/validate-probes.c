@@ -9,6 +9,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+static const char not_in_init[] = "may not be set for init containers without restartPolicy=Always";
+
 /* Where we are: the container, and the path of what is looked at. */
 typedef struct Place {
         const Rules *rules;
@@ -114,13 +116,16 @@ static int check_probe(const Place *place, const Probe *probe, bool is_readiness
         return 0;
 }
 
-static int check_lifecycle(const Rules *rules, const Container *container, const char *path) {
+static int check_lifecycle(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
         const Lifecycle *lifecycle = container->lifecycle;
-        const Place place = place_of(rules, container, path, "lifecycle");
+        const Place place = place_of(rules, container, at->path, "lifecycle");
         const Place start = place_of(rules, container, place.path, "postStart");
         const Place stop = place_of(rules, container, place.path, "preStop");
         int r = 0;
 
+        if (at->role == ROLE_INIT)
+                return broken(&place, "", "%s", not_in_init);
         if (lifecycle->post_start)
                 r = check_handler(&start, lifecycle->post_start);
         if (r >= 0 && lifecycle->pre_stop)
@@ -131,7 +136,8 @@ static int check_lifecycle(const Rules *rules, const Container *container, const
         return r;
 }
 
-int check_probes(const Rules *rules, const Container *container, const char *path) {
+int check_probes(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
         const struct {
                 const char *field;
                 const Probe *probe;
@@ -142,14 +148,16 @@ int check_probes(const Rules *rules, const Container *container, const char *pat
         };
 
         for (size_t i = 0; i < N_ELEMENTS(probes); i++) {
-                const Place place = place_of(rules, container, path, probes[i].field);
+                const Place place = place_of(rules, container, at->path, probes[i].field);
                 int r = 0;
 
-                if (probes[i].probe)
+                if (probes[i].probe && at->role == ROLE_INIT)
+                        r = broken(&place, "", "%s", not_in_init);
+                else if (probes[i].probe)
                         r = check_probe(&place, probes[i].probe,
                                         probes[i].probe == container->readiness_probe);
                 if (r < 0)
                         return r;
         }
-        return container->lifecycle ? check_lifecycle(rules, container, path) : 0;
+        return container->lifecycle ? check_lifecycle(rules, at) : 0;
 }

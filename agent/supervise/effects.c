@@ -5,12 +5,31 @@
 #include "agent/bundle/paths.h"
 #include "agent/model/signals.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
 
 /* Whoever is created for longer lets the next one begin. */
 #define TURN_USEC (5 * USEC_PER_SEC)
+
+/* What went wrong, and what the container's state says of it. */
+static void tell_image_failed(const PodContainer *c, const char *reason, const char *message) {
+        static const struct {
+                const char *state, *reason;
+                PodEventKind kind;
+        } rows[] = {
+                { "InvalidImageName", "InspectFailed", POD_EVENT_WARNING },
+                { "ErrImageNeverPull", "ErrImageNeverPull", POD_EVENT_WARNING },
+                { "ImagePullBackOff", "BackOff", POD_EVENT_NORMAL },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+                if (streq(rows[i].state, reason))
+                        event_tell(c->pod, c->spec->name, rows[i].kind, rows[i].reason, "%s",
+                                   message);
+        event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s", reason);
+}
 
 static void image_failed(PodContainer *c, int r, const Error *error) {
         const char *image = c->spec->image;
@@ -32,7 +51,16 @@ static void image_failed(PodContainer *c, int r, const Error *error) {
                              error_message(error, r));
         if (n < 0)
                 message = NULL;
+        tell_image_failed(c, reason, strna(message));
         container_on_image_failed(c->life, reason, strna(message));
+}
+
+static void image_is_there(PodContainer *c) {
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Pulled",
+                   "Container image \"%s\" already present on machine and can be accessed by the "
+                   "pod",
+                   c->spec->image);
+        container_on_image_ready(c->life);
 }
 
 static void on_image(int r, Image *image, const Error *error, void *userdata) {
@@ -44,7 +72,7 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
                 return;
         }
         c->image = image_ref(image);
-        container_on_image_ready(c->life);
+        image_is_there(c);
 }
 
 static void get_image(void *userdata) {
@@ -60,7 +88,7 @@ static void get_image(void *userdata) {
                 image_failed(c, r, &error);
         else if (r > 0) {
                 c->image = image;
-                container_on_image_ready(c->life);
+                image_is_there(c);
         }
 }
 
@@ -127,8 +155,7 @@ static int check_run_dir(PodLife *pod, Error *reterr) {
         return error_setf(reterr, ENOENT, "%s is not there any more", fstab);
 }
 
-static int run(void *userdata, unsigned attempt, Error *reterr) {
-        PodContainer *c = userdata;
+static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         PodLife *pod = c->pod;
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         BundleConfig config = *pod->context->bundle;
@@ -146,6 +173,8 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
         r = use_image(c);
         if (r < 0)
                 return r;
+        c->generation = pod->generation;
+        c->has_run = true;
         pod_container_print_note(c, note);
         c->stop_began_at = 0;
         c->kill_grace = (OptionalInt){ 0 };
@@ -158,7 +187,22 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
                                                  .log = bundle.log,
                                                  .events_file = bundle.events_file,
                                                  .note = note,
+                                                 .has_input = c->spec->has_stdin,
+                                                 .has_terminal = c->spec->tty,
                                          });
+}
+
+static int run(void *userdata, unsigned attempt, Error *reterr) {
+        PodContainer *c = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = run_attempt(c, attempt, &error);
+
+        if (r < 0)
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s",
+                           error_message(&error, r));
+        if (r < 0 && reterr)
+                error_move(reterr, &error);
+        return r;
 }
 
 void pod_container_remove(PodContainer *c, unsigned attempt) {
@@ -180,10 +224,15 @@ void pod_container_remove(PodContainer *c, unsigned attempt) {
 void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end) {
         cleanup_free char *message = bundle_termination_message(
                 c->pod->context->bundle, c->pod->pod, c->spec, attempt, end->exit_code != 0);
+        const ObjectMeta *pod = &c->pod->pod->metadata;
         ContainerExit with_message = *end;
 
         with_message.message = message;
         container_on_exited(c->life, attempt, &with_message);
+        if (attempt == container_attempt(c->life) && container_is_in_back_off(c->life))
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "BackOff",
+                           "Back-off restarting failed container %s in pod %s_%s(%s)",
+                           c->spec->name, pod->name, pod->namespace, pod->uid);
 }
 
 static void remove_attempt(void *userdata, unsigned attempt) {
@@ -193,7 +242,7 @@ static void remove_attempt(void *userdata, unsigned attempt) {
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         PodContainer *c = userdata;
 
-        container_on_retry(c->life, pod_life_is_ready(c->pod));
+        container_on_retry(c->life, pod_life_lets_start(c));
         pod_life_mark(c->pod);
         return 0;
 }

@@ -29,14 +29,15 @@ void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
         if (is_known && c->probers.is_ready)
                 flags[n++] = FLAG_READY;
         flags[n] = '\0';
-        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s %s", container_next_delay(c->life),
-                        c->stop_signal, strna(c->image_id), flags);
+        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s %u %s", container_next_delay(c->life),
+                        c->stop_signal, strna(c->image_id), c->generation, flags);
 }
 
 void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret) {
         const char *flags = "";
         char *rest;
 
+        c->generation = 0;
         ret->next_delay_usec = strtoull(note, &rest, 10);
         c->stop_signal = (int) strtol(rest, &rest, 10);
         free(TAKE_PTR(c->image_id));
@@ -44,7 +45,9 @@ void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret
                 size_t length = strcspn(rest + 1, " ");
 
                 c->image_id = strndup(rest + 1, length);
-                flags = rest + 1 + length;
+                /* An older agent did not write what follows. */
+                c->generation = (unsigned) strtoul(rest + 1 + length, &rest, 10);
+                flags = rest;
         }
         ret->has_post_started = strchr(flags, FLAG_POST_STARTED);
         ret->has_started = strchr(flags, FLAG_STARTED);

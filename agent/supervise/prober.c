@@ -10,6 +10,7 @@
 #include "agent/supervise/prober.h"
 
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -119,6 +120,7 @@ static void fail(Prober *p, const char *message) {
                 sentence = NULL;
         c->probers.has_failed = true;
         log_warning("Pod '%s': %s", c->pod->description, strna(sentence));
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing", "%s", strna(sentence));
         pod_container_kill(c, &p->spec->termination_grace_period_seconds, strna(sentence));
         pod_life_mark(c->pod);
 }
@@ -147,8 +149,13 @@ static void act_on(Prober *p, ProbeVerdict verdict, const char *message) {
         }
 }
 
-/* Each turn of the weather is told, not each drop. */
+/* An event each time, which costs nobody anything; in the log each turn of the weather, not each
+ * drop. */
 static void say_result(const Prober *p, bool success, const char *message) {
+        if (!success)
+                event_tell(p->container->pod, p->container->spec->name, POD_EVENT_WARNING,
+                           "Unhealthy", "%s probe failed: %.*s", probe_kind_titles[kind_of(p)],
+                           EXCERPT_MAX, message);
         if (!success && (!p->run.has_result || p->run.last))
                 log_info("Pod '%s': container %s: %s probe failed: %.*s",
                          p->container->pod->description, p->container->spec->name,
@@ -247,12 +254,17 @@ static void start_attempt(PodContainer *c) {
         c->probers.is_ready = !c->spec->readiness_probe;
 }
 
+/* What is known is of the present attempt. */
+static bool is_known(const PodContainer *c) {
+        return c->probers.is_begun && c->probers.attempt == container_attempt(c->life);
+}
+
 void probers_step(PodContainer *c) {
         if (!container_is_up(c->life)) {
                 probers_stop(c);
                 return;
         }
-        if (!c->probers.is_begun || c->probers.attempt != container_attempt(c->life))
+        if (!is_known(c))
                 start_attempt(c);
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
                 Prober *p = &c->probers.kinds[kind];
@@ -282,11 +294,11 @@ bool probers_handle(PodContainer *c, const SandboxEvent *event) {
 }
 
 bool probers_have_started(const PodContainer *c) {
-        return c->probers.is_begun ? c->probers.has_started : !c->spec->startup_probe;
+        return is_known(c) ? c->probers.has_started : !c->spec->startup_probe;
 }
 
 bool probers_are_ready(const PodContainer *c) {
         if (!probers_have_started(c))
                 return false;
-        return c->probers.is_begun ? c->probers.is_ready : !c->spec->readiness_probe;
+        return is_known(c) ? c->probers.is_ready : !c->spec->readiness_probe;
 }

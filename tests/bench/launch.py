@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods in the node's network: how long they take to start and to start again, and what they cost when idle."""
+
+import os
+import statistics
+import time
+
+import bare
+import harness
+import world
+
+
+class Bench:
+    def __init__(self, node, archive, bell, figures):
+        self.node, self.bell, self.figures = node, bell, figures
+        node.drop(self.pod("warm"))
+        bell.wait_for(["warm"])
+        self.runtime = bare.Runtime(node, archive, node.wait_running("warm"))
+        self.runtime.run(bell)
+
+    def pod(self, name):
+        return bare.measured_pod(self.node, name)
+
+    def restart(self, name):
+        self.node.wait_running(name)
+        pid = self.node.init(name)
+        begun = time.monotonic()
+        os.kill(pid, 9)
+        return self.bell.wait_for([name]) - begun
+
+    def latencies(self, samples):
+        starts, restarts, bares = [], [], []
+        for i in range(samples):
+            name = f"sample{i}"
+            bares.append(self.runtime.run(self.bell))
+            starts.append(bare.start(self.node, self.bell, self.pod(name)))
+            bares.append(self.runtime.run(self.bell))
+            restarts.append(self.restart(name))
+            self.runtime.delete_all()
+            self.node.remove(name)
+            self.node.wait_gone(name)
+        self.figures.compare("manifest renamed -> container runs, over runc run", starts, bares, 2.0)
+        self.figures.compare("exit -> restarted process, over runc run", restarts, bares, 3.0)
+
+    def many(self, count):
+        """Leaves the pods running."""
+        names = [f"many{i}" for i in range(count)]
+        staged = [(self.node.stage(self.pod(name)), self.node.path(f"{name}.yaml")) for name in names]
+        begun = time.monotonic()
+        for source, target in staged:
+            os.rename(source, target)
+        ours = self.bell.wait_for(names, 300) - begun
+        for name in names:
+            self.node.wait_running(name)
+        alone = sum(self.runtime.run(self.bell) for _ in range(count))
+        self.runtime.delete_all()
+        self.figures.add(f"{count} pods at once -> all run, over as many runc run in a row", ours / alone, 1.5, "x",
+                         ours_ms=round(ours * 1000, 1), bare_ms=round(alone * 1000, 1))
+        self.node.remove("warm")
+        self.node.wait_gone("warm")
+        return names
+
+    def pss_kib(self, pid):
+        text = world.read(f"/proc/{pid}/smaps_rollup")
+        return int(next(line.split()[1] for line in text.splitlines() if line.startswith("Pss:")))
+
+    def ticks(self, pids):
+        total = 0
+        for pid in pids:
+            fields = world.read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()
+            total += int(fields[11]) + int(fields[12])
+        return total
+
+    def idle(self, count, seconds):
+        shims = self.node.shims()
+        assert len(shims) == count, f"{len(shims)} shims"
+        pids = [self.node.agent.pid, *shims]
+        time.sleep(2)  # what a start leaves to be done later
+        before = self.ticks(pids)
+        time.sleep(seconds)
+        ticks = self.ticks(pids) - before
+        self.figures.add(f"agent PSS with {count} pods", self.pss_kib(self.node.agent.pid) / 1024, 6, "MiB")
+        self.figures.add(f"shim PSS, mean of {count}", statistics.mean(map(self.pss_kib, shims)), 400, "KiB")
+        self.figures.add(f"CPU of agent and shims, {count} idle pods, {seconds:g} s", ticks, 1, "ticks")
+
+
+def measure(archive, arguments, figures):
+    node = harness.Node(archive, {"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+    bench = None
+    try:
+        bench = Bench(node, archive, bare.Bell(node.data), figures)
+        bench.latencies(arguments.samples)
+        names = bench.many(arguments.pods)
+        bench.idle(len(names), arguments.idle)
+    finally:
+        if bench:
+            bench.runtime.delete_all()
+        node.finish()
