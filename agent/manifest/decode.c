@@ -177,6 +177,27 @@ static int decode_quantity(Decoder *d, const Field *field, const Node *node, con
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
+static int decode_port(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                       void *at) {
+        static const Field range = { .min = 1, .max = 65535 };
+        PortRef *port = at;
+        OptionalInt number = { 0 };
+        int r;
+
+        if (node->kind != NODE_STRING)
+                r = read_int(d, &range, node, &number);
+        else
+                r = node->text[0] ? check_port_name(node->text, d->reterr)
+                                  : error_setf(d->reterr, EINVAL, "is required");
+        if (r < 0)
+                return decode_error_at(d, node, path, r);
+        port->number = number.value;
+        if (node->kind != NODE_STRING)
+                return 0;
+        port->name = strdup(node->text);
+        return port->name ? 0 : -ENOMEM;
+}
+
 static int refuse_enum(const Decoder *d, const Field *field, const Node *node) {
         char names[256] = "", text[EXCERPT_SIZE];
         size_t n = 0;
@@ -411,6 +432,7 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_INT] = decode_int,
         [FIELD_INTS] = decode_ints,
         [FIELD_QUANTITY] = decode_quantity,
+        [FIELD_PORT] = decode_port,
         [FIELD_ENUM] = decode_enum,
         [FIELD_STRINGS] = decode_strings,
         [FIELD_STRING_MAP] = decode_string_map,

@@ -83,6 +83,8 @@ static int container_set_defaults(Container *container, bool host_network) {
                 port_set_defaults(&container->ports.items[i], host_network);
         r = termination_set_defaults(container);
         if (r >= 0)
+                r = probes_set_defaults(container);
+        if (r >= 0)
                 r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
         if (r >= 0)
                 r = request_from_limit(&resources->requests.memory, &resources->limits.memory);

@@ -18,7 +18,10 @@ const char *idle_profile_annotation(const Pod *pod, const char *key);
  * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
 int pod_set_defaults(Pod *pod);
 
-/* A part of it: what a pod that says something of all its containers together does not say of them:
+/* A part of it: the probes and hooks of a container. 0 or -ENOMEM. */
+int probes_set_defaults(Container *container);
+
+/* Likewise: what a pod that says something of all its containers together does not say of them:
  * their requests together, or else its limit. 0 or -ENOMEM. */
 int pod_set_default_resources(PodSpec *spec);
 

@@ -279,7 +279,7 @@ static int check_container(const Rules *rules, size_t n) {
                 r = check_resources(rules, &at);
         if (r >= 0)
                 r = check_mounts(rules, &at);
-        return r;
+        return r < 0 ? r : check_probes(rules, &at);
 }
 
 static int check_node_name(const Rules *rules, const char *node_name) {

@@ -51,6 +51,9 @@ int check_security(const Rules *rules);
 /* env and envFrom: sources, references, what is spelled in their paths. */
 int check_environment(const Rules *rules, const ContainerAt *at);
 
+/* Probes and hooks. */
+int check_probes(const Rules *rules, const ContainerAt *at);
+
 /* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
  * path that is printed. One of both is not NULL. */
 typedef struct FieldReference {

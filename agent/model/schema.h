@@ -16,6 +16,7 @@ typedef enum FieldType {
         FIELD_INT,           /* OptionalInt */
         FIELD_INTS,          /* IntList */
         FIELD_QUANTITY,      /* Quantity */
+        FIELD_PORT,          /* PortRef: a number or the name of a port */
         FIELD_ENUM,          /* an enum whose value 0 is "unset"; .names */
         FIELD_STRINGS,       /* char ** */
         FIELD_STRING_MAP,    /* StringMap */
@@ -76,6 +77,8 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema probe_schema;
+extern const Schema lifecycle_schema;
 extern const Schema security_context_schema;
 extern const Schema pod_security_context_schema;
 
