@@ -2,7 +2,9 @@
 #include "agent/agent.h"
 
 #include "agent/bundle/bundle.h"
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
+#include "agent/bundle/swap.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
@@ -12,6 +14,7 @@
 #include "agent/sandbox/sandbox.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
+#include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -248,6 +251,8 @@ static void count_pods(Agent *agent, PublishCounts *counts) {
                 if (supervisor_next(agent->supervisor, after, &pod, &status) <= 0)
                         return;
                 counts->pods_running += status.phase == POD_RUNNING;
+                for (size_t i = 0; i < status.init_containers.n; i++)
+                        count_container(&status.init_containers.items[i], counts);
                 for (size_t i = 0; i < status.containers.n; i++)
                         count_container(&status.containers.items[i], counts);
                 free(after);
@@ -582,6 +587,10 @@ static void fill_shared_configs(Agent *agent) {
                 .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
                 .memory_capacity = agent->node.memory_capacity,
+                .swap_capacity = agent->node.swap_capacity,
+                .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
+                .can_limit_swap = swap_is_limitable(cgroup_version()),
+                .storage_capacity = node_storage_capacity(agent->state_dir),
                 .pids_limit = agent->config.pod_pids_limit.is_set
                                       ? agent->config.pod_pids_limit.value
                                       : -1,
@@ -592,6 +601,7 @@ static void fill_shared_configs(Agent *agent) {
                 .seccomp = agent->seccomp,
                 .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
                 .missing_capabilities = agent->node.missing_capabilities,
+                .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = agent->node.has_x32,
                 .has_app_armor = agent->node.has_app_armor,
         };

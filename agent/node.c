@@ -14,6 +14,7 @@
 #include <linux/capability.h>
 #include <net/if.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -128,6 +129,7 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
                 return r;
         node.address = first_address();
         node.memory_capacity = (int64_t) info.totalram * info.mem_unit;
+        node.swap_capacity = (int64_t) info.totalswap * info.mem_unit;
         node.missing_capabilities = missing_capabilities();
         node.has_x32 = has_x32();
         node.has_app_armor = has_app_armor();
@@ -136,6 +138,14 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
         *ret = node;
         node = (Node){ 0 };
         return 0;
+}
+
+int64_t node_storage_capacity(const char *directory) {
+        struct statvfs st;
+
+        if (statvfs(directory, &st) < 0)
+                return 0;
+        return (int64_t) (st.f_blocks * st.f_frsize);
 }
 
 void node_done(Node *node) {

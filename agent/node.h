@@ -12,6 +12,7 @@ typedef struct Node {
         char *hostname;          /* what the kernel says */
         char *address;           /* of the first interface that is up and no loopback; NULL: none */
         int64_t memory_capacity; /* bytes */
+        int64_t swap_capacity;   /* bytes */
         int oom_score_adj_min;   /* the least that we may set */
         uint64_t missing_capabilities; /* those that we do not have, as a mask */
         bool has_x32;                  /* the kernel runs programs of that ABI */
@@ -21,4 +22,6 @@ typedef struct Node {
 
 /* 'name' is NULL for the host name. -EINVAL with the sentence for a name that is none. */
 int node_discover(const char *name, Node *ret, Error *reterr);
+/* Bytes of the file system that a directory is in; 0 where nobody knows. */
+int64_t node_storage_capacity(const char *directory);
 void node_done(Node *node);

@@ -4,7 +4,9 @@
 #include "agent/bundle/bundle.h"
 
 #include "agent/bundle/fstab.h"
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/identity.h"
+#include "agent/bundle/image-volumes.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
@@ -58,7 +60,7 @@ static int make_file(const char *directory, const char *name, Error *reterr) {
 
 static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
                           Error *reterr) {
-        CgroupValue values[CGROUP_VALUES_MAX];
+        CgroupValue values[CGROUP_VALUES_MAX + N_RESOURCE_TYPES];
         QosClass qos = pod_qos_class(&pod->spec);
         cleanup_free char *path = pod_cgroup_path(config->cgroup_root, qos, pod->metadata.uid);
         size_t n;
@@ -73,6 +75,7 @@ static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char
         if (r < 0)
                 return r;
         n = pod_cgroup_values(&pod->spec, cgroup_version(), config->pids_limit, values);
+        n += huge_pages_cgroup_values(&pod->spec, cgroup_version(), config->huge_pages, &values[n]);
         for (size_t i = 0; i < n; i++) {
                 r = cgroup_write(path, values[i].controller, values[i].file, values[i].value,
                                  reterr);
@@ -203,6 +206,8 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
                 return -ENOMEM;
         r = pod_check_sysctls(config, &pod->spec, reterr);
         if (r >= 0)
+                r = huge_pages_check(&pod->spec, HUGE_PAGES_DIRECTORY, reterr);
+        if (r >= 0)
                 r = make_directory(run_dir, 0700, reterr);
         if (r >= 0)
                 r = make_directory(state_dir, 0711, reterr);
@@ -304,19 +309,21 @@ static int make_directories(const BundleConfig *config, const Pod *pod, const Co
         return r;
 }
 
-/* All of the container's fstab: its root file system, and parts of volumes. */
+/* All of the container's fstab: its root file system, images, and parts of volumes. */
 static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, char **ret,
                          Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
-        cleanup_free char *root = NULL, *sub_paths = NULL;
+        cleanup_free char *root = NULL, *images = NULL, *sub_paths = NULL;
         char *fstab;
         int r = sub_paths_fstab(input, &sub_paths, reterr);
 
+        if (r >= 0)
+                r = image_volumes_fstab(input, &images, reterr);
         if (r < 0)
                 return r;
         root = state_dir ? container_fstab(input->image, bundle_dir, state_dir) : NULL;
-        if (!root || asprintf(&fstab, "%s%s", root, sub_paths) < 0)
+        if (!root || asprintf(&fstab, "%s%s%s", root, images, sub_paths) < 0)
                 return -ENOMEM;
         *ret = fstab;
         return 0;

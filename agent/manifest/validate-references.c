@@ -6,6 +6,8 @@
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
+#include "agent/model/resource.h"
+#include "common/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,18 +44,10 @@ static const struct {
         { "status.podIPs",           true,  false },
 };
 
-static const char *const resources[] = {
-        "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
-};
-
-/* In thousandths, as a Quantity has them; 0 ends the list. */
-static const int64_t cpu_divisors[] = { 1, 1000, 0 };
-static const int64_t memory_divisors[] = {
-        INT64_C(1000),
-        INT64_C(1000) * 1000, INT64_C(1000) * 1000000, INT64_C(1000) * 1000000000,
-        INT64_C(1000) * 1000000000000, INT64_C(1000) * 1000000000000000,
-        INT64_C(1000) << 10, INT64_C(1000) << 20, INT64_C(1000) << 30, INT64_C(1000) << 40,
-        INT64_C(1000) << 50, 0,
+/* In canonical form, as Kubernetes compares them: 1000m is 1, and 1e3 is none of them. */
+static const char *const cpu_divisors[] = { "1m", "1", NULL };
+static const char *const memory_divisors[] = {
+        "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei", NULL,
 };
 /* clang-format on */
 
@@ -74,6 +68,22 @@ static bool is_field_path(const char *path, bool is_file) {
         return false;
 }
 
+/* "metadata.labels['key']" is good where the key is one that the map can have. */
+static int check_subscript(const Rules *rules, const char *path, const char *where) {
+        const char *start = strchr(path, '[');
+        cleanup_free char *key = start ? strndup(start + 2, strlen(start) - 4) : NULL;
+        bool is_label = strncmp(path, "metadata.labels", strlen("metadata.labels")) == 0;
+        int r;
+
+        if (!start)
+                return 0;
+        if (!key)
+                return -ENOMEM;
+        r = is_label ? check_label_key(key, rules->reterr)
+                     : check_annotation_key(key, rules->reterr);
+        return r < 0 ? rules_at(rules, r, "%s", where) : 0;
+}
+
 static int check_field(const Rules *rules, const FieldReference *reference, const char *path) {
         const ObjectFieldSelector *field = reference->field;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
@@ -83,40 +93,40 @@ static int check_field(const Rules *rules, const FieldReference *reference, cons
                 return broken(rules, where, "must be v1, not '%s'",
                               excerpt(text, field->api_version));
         }
-        if (is_field_path(field->field_path, reference->is_file))
-                return 0;
         (void) snprintf(where, sizeof(where), "%s.fieldRef.fieldPath", path);
+        if (is_field_path(field->field_path, reference->is_file))
+                return check_subscript(rules, field->field_path, where);
         return broken(rules, where, "is no field that a %s can refer to: '%s'",
                       reference->is_file ? "file" : "variable", excerpt(text, field->field_path));
 }
 
-static bool is_among(int64_t value, const int64_t *values) {
-        for (; *values; values++)
-                if (value == *values)
+static bool is_among(const char *text, const char *const *texts) {
+        for (; *texts; texts++)
+                if (streq(text, *texts))
                         return true;
         return false;
 }
 
-static bool is_resource(const char *name) {
-        for (size_t i = 0; i < N_ELEMENTS(resources); i++)
-                if (streq(name, resources[i]))
-                        return true;
-        return false;
+static bool is_resource(const char *path) {
+        static const ResourceRequirements none = { 0 };
+        ResourceType type;
+
+        return resource_find(&none, path, &type) != NULL;
 }
 
 static int check_divisor(const Rules *rules, const ResourceFieldSelector *resource,
                          const char *path) {
         bool is_cpu = strstr(resource->resource, ".cpu") != NULL;
-        int64_t milli = resource->divisor.milli;
         char where[DECODE_PATH_SIZE];
 
-        /* 1E and 1Ei saturate; nobody's memory is worth a mention in them. */
-        if (!quantity_is_set(&resource->divisor) || milli == 0 ||
-            is_among(milli, is_cpu ? cpu_divisors : memory_divisors))
+        if (!quantity_is_set(&resource->divisor) || resource->divisor.milli == 0 ||
+            is_among(resource->divisor.text, is_cpu ? cpu_divisors : memory_divisors))
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.divisor", path);
         return broken(rules, where, "must be %s, not '%s'",
-                      is_cpu ? "1 or 1m" : "1, 1k, 1M, 1G, 1T, 1P, 1Ki, 1Mi, 1Gi, 1Ti or 1Pi",
+                      is_cpu ? "1 or 1m"
+                             : "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or "
+                               "1Ei",
                       resource->divisor.text);
 }
 
@@ -134,8 +144,8 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.resource", path);
         if (!is_resource(resource->resource))
                 return broken(rules, where,
-                              "must be limits.cpu, limits.memory, requests.cpu or "
-                              "requests.memory, not '%s'",
+                              "must be cpu, memory, ephemeral-storage, hugepages-1Gi or "
+                              "hugepages-2Mi after limits. or requests., not '%s'",
                               excerpt(text, resource->resource));
         return check_divisor(rules, resource, path);
 }
@@ -176,18 +186,17 @@ static int check_env_from(const Rules *rules, const EnvFromSource *source, const
         return 0;
 }
 
-int check_environment(const Rules *rules, size_t i) {
-        const Container *container = &rules->pod->spec.containers.items[i];
+int check_environment(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
         char path[DECODE_PATH_SIZE];
         int r = 0;
 
         for (size_t j = 0; r >= 0 && j < container->env_from.n; j++) {
-                (void) snprintf(path, sizeof(path), "spec.containers[%zu].envFrom[%zu]", i, j);
+                (void) snprintf(path, sizeof(path), "%s.envFrom[%zu]", at->path, j);
                 r = check_env_from(rules, &container->env_from.items[j], path);
         }
         for (size_t j = 0; r >= 0 && j < container->env.n; j++) {
-                (void) snprintf(path, sizeof(path), "spec.containers[%zu].env[%zu].valueFrom", i,
-                                j);
+                (void) snprintf(path, sizeof(path), "%s.env[%zu].valueFrom", at->path, j);
                 if (container->env.items[j].value_from)
                         r = check_source(rules, &container->env.items[j], path);
         }
@@ -219,8 +228,7 @@ static int check_projection(const Rules *rules, const VolumeProjection *projecti
                 (projection->downward_api != NULL);
         char where[DECODE_PATH_SIZE];
 
-        if (n == 0)
-                return broken(rules, path, "must have a source: configMap, secret or downwardAPI");
+        /* None is as good as an empty one. */
         if (n > 1)
                 return broken(rules, path, "may not specify more than 1 volume type per source");
         (void) snprintf(where, sizeof(where), "%.400s.downwardAPI", path);
@@ -243,7 +251,7 @@ int check_data_volume(const Rules *rules, size_t i) {
                                 j);
                 r = check_projection(rules, &volume->projected->sources.items[j], path);
         }
-        return r;
+        return r >= 0 && n > 0 ? check_projected_files(rules, i) : r;
 }
 
 /* ---- mounts ---- */
@@ -264,12 +272,12 @@ static int check_recursive_read_only(const Rules *rules, const VolumeMount *moun
         return 0;
 }
 
-int check_mount_options(const Rules *rules, size_t i, size_t j) {
-        const Container *container = &rules->pod->spec.containers.items[i];
+int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j) {
+        const Container *container = at->container;
         const VolumeMount *mount = &container->volume_mounts.items[j];
         char path[128], where[DECODE_PATH_SIZE];
 
-        (void) snprintf(path, sizeof(path), "spec.containers[%zu].volumeMounts[%zu]", i, j);
+        (void) snprintf(path, sizeof(path), "%s.volumeMounts[%zu]", at->path, j);
         if (mount->sub_path && mount->sub_path_expr) {
                 (void) snprintf(where, sizeof(where), "%s.subPathExpr", path);
                 return broken(rules, where, "subPathExpr and subPath are mutually exclusive");

@@ -125,6 +125,13 @@ static void put_optional_bool(Writer *writer, json_t *json, const char *key,
                 put(writer, json, key, json_boolean(value->value));
 }
 
+static void put_port(Writer *writer, json_t *json, const char *key, const PortRef *port) {
+        if (port->name)
+                put_text(writer, json, key, port->name);
+        else if (port->number > 0)
+                put(writer, json, key, json_integer(port->number));
+}
+
 static void put_ints(Writer *writer, json_t *json, const char *key, const IntList *list) {
         json_t *array = json_array();
 
@@ -176,6 +183,9 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
                 break;
         case FIELD_INTS:
                 put_ints(writer, json, field->key, at);
+                break;
+        case FIELD_PORT:
+                put_port(writer, json, field->key, at);
                 break;
         case FIELD_QUANTITY:
                 put_text(writer, json, field->key, ((const Quantity *) at)->text);
@@ -290,16 +300,22 @@ static json_t *write_conditions(Writer *writer, const PodStatus *status) {
         json_t *array = json_array();
 
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++)
-                append(writer, array, write_condition(writer, type, &status->conditions[type]));
+                if (type != CONDITION_ALL_CONTAINERS_RESTARTING || status->may_restart_all)
+                        append(writer, array,
+                               write_condition(writer, type, &status->conditions[type]));
         return array;
 }
 
-static json_t *write_container_statuses(Writer *writer, const PodStatus *status) {
-        json_t *array = json_array();
+static void put_container_statuses(Writer *writer, json_t *json, const char *key,
+                                   const ContainerStatusList *list) {
+        json_t *array;
 
-        for (size_t i = 0; i < status->containers.n; i++)
-                append(writer, array, write_container_status(writer, &status->containers.items[i]));
-        return array;
+        if (list->n == 0)
+                return;
+        array = json_array();
+        for (size_t i = 0; i < list->n; i++)
+                append(writer, array, write_container_status(writer, &list->items[i]));
+        put(writer, json, key, array);
 }
 
 static void append_address(Writer *writer, json_t *list, const char *address) {
@@ -335,8 +351,8 @@ static json_t *write_status(Writer *writer, const PodStatus *status) {
         put_address(writer, json, "podIP", "podIPs", status->pod_ip, status->other_pod_ip);
         if (status->start_time > 0)
                 put(writer, json, "startTime", timestamp(status->start_time));
-        if (status->containers.n > 0)
-                put(writer, json, "containerStatuses", write_container_statuses(writer, status));
+        put_container_statuses(writer, json, "initContainerStatuses", &status->init_containers);
+        put_container_statuses(writer, json, "containerStatuses", &status->containers);
         put(writer, json, "qosClass", json_string(qos_class_names[status->qos_class]));
         return json;
 }
@@ -394,4 +410,12 @@ char *pod_spec_to_json(const PodSpec *spec) {
         cleanup_with(json_decrefp) json_t *json = write_object(&writer, &pod_spec_schema, spec);
 
         return print(&writer, json);
+}
+
+bool is_json_object(const char *data, size_t length) {
+        json_t *json = json_loadb(data, length, 0, NULL);
+        bool is_object = json_is_object(json);
+
+        json_decref(json);
+        return is_object;
 }

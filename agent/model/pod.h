@@ -7,6 +7,7 @@
  * Names follow the API, in snake case. Every struct here has a Schema (model/schema.h): a table of
  * its fields by which it is read, written, compared and freed. A zeroed struct is an empty one. */
 
+#include "agent/model/probe.h"
 #include "agent/model/security.h"
 #include "agent/model/values.h"
 
@@ -59,8 +60,17 @@ typedef enum HostPathType {
 typedef enum Medium {
         MEDIUM_UNSET, /* "": the node's disk */
         MEDIUM_MEMORY,
+        MEDIUM_HUGE_PAGES, /* of the one size that the pod's containers ask for */
+        MEDIUM_HUGE_PAGES_1GI,
+        MEDIUM_HUGE_PAGES_2MI,
         N_MEDIA,
 } Medium;
+
+typedef enum OsName {
+        OS_UNSET,
+        OS_LINUX,
+        N_OS_NAMES,
+} OsName;
 
 typedef enum Protocol {
         PROTOCOL_UNSET,
@@ -102,16 +112,34 @@ typedef enum TerminationMessagePolicy {
         N_TERMINATION_MESSAGE_POLICIES,
 } TerminationMessagePolicy;
 
+/* What follows when a rule matches the end of its container. */
+typedef enum RestartAction {
+        RESTART_ACTION_UNSET,
+        RESTART_ACTION_RESTART,
+        RESTART_ACTION_RESTART_ALL,
+        N_RESTART_ACTIONS,
+} RestartAction;
+
+typedef enum ExitCodeOperator {
+        EXIT_CODE_OPERATOR_UNSET,
+        EXIT_CODE_IN,
+        EXIT_CODE_NOT_IN,
+        N_EXIT_CODE_OPERATORS,
+} ExitCodeOperator;
+
 /* What each value is called in the API; index 0 is NULL. */
 extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
 extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
 extern const char *const medium_names[N_MEDIA];
+extern const char *const os_names[N_OS_NAMES];
 extern const char *const protocol_names[N_PROTOCOLS];
 extern const char *const dns_policy_names[N_DNS_POLICIES];
 extern const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS];
 extern const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY];
 extern const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES];
+extern const char *const restart_action_names[N_RESTART_ACTIONS];
+extern const char *const exit_code_operator_names[N_EXIT_CODE_OPERATORS];
 
 /* A field of the pod: "metadata.name", "metadata.labels['app']", "status.hostIP". */
 typedef struct ObjectFieldSelector {
@@ -180,6 +208,9 @@ typedef struct VolumeMount {
 
 typedef struct ResourceList {
         Quantity cpu;
+        Quantity ephemeral_storage; /* writable layer and logs */
+        Quantity huge_pages_1gi;
+        Quantity huge_pages_2mi;
         Quantity memory;
 } ResourceList;
 
@@ -187,6 +218,16 @@ typedef struct ResourceRequirements {
         ResourceList limits;
         ResourceList requests; /* defaulted from the limits */
 } ResourceRequirements;
+
+typedef struct RestartRuleExitCodes {
+        ExitCodeOperator operator;
+        IntList values;
+} RestartRuleExitCodes;
+
+typedef struct RestartRule {
+        RestartAction action;
+        RestartRuleExitCodes *exit_codes; /* never NULL once it is validated */
+} RestartRule;
 
 typedef struct Container {
         char *name;
@@ -199,10 +240,19 @@ typedef struct Container {
         LIST_OF(EnvFromSource) env_from;
         LIST_OF(EnvVar) env;
         ResourceRequirements resources;
+        RestartPolicy restart_policy; /* unset: the pod's; Always makes of one of init a sidecar */
+        LIST_OF(RestartRule) restart_policy_rules; /* the first that matches goes before it */
         LIST_OF(VolumeMount) volume_mounts;
+        Probe *liveness_probe;
+        Probe *readiness_probe;
+        Probe *startup_probe;
+        Lifecycle *lifecycle;
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
+        bool has_stdin;  /* open, and silent: nobody writes to it */
+        bool stdin_once; /* closed after the first who attached to it */
+        bool tty;
 } Container;
 
 typedef struct HostPathVolumeSource {
@@ -244,7 +294,7 @@ typedef struct DownwardAPIVolumeSource {
         OptionalInt default_mode; /* a volume's; a projection has none */
 } DownwardAPIVolumeSource;
 
-/* Exactly one source is not NULL. */
+/* At most one source is not NULL. */
 typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
@@ -256,6 +306,12 @@ typedef struct ProjectedVolumeSource {
         OptionalInt default_mode;
 } ProjectedVolumeSource;
 
+/* The layers of an image, to be looked at. */
+typedef struct ImageVolumeSource {
+        char *reference;
+        PullPolicy pull_policy;
+} ImageVolumeSource;
+
 /* Exactly one source is not NULL. */
 typedef struct Volume {
         char *name;
@@ -265,6 +321,7 @@ typedef struct Volume {
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
         ProjectedVolumeSource *projected;
+        ImageVolumeSource *image;
 } Volume;
 
 typedef struct HostAlias {
@@ -283,11 +340,18 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
+/* For what the pod was written; anything but Linux is refused. */
+typedef struct PodOs {
+        OsName name;
+} PodOs;
+
 typedef struct PodSpec {
+        LIST_OF(Container) init_containers; /* in the order in which they run */
         LIST_OF(Container) containers;
         LIST_OF(Volume) volumes;
         RestartPolicy restart_policy;
         OptionalInt termination_grace_period_seconds;
+        OptionalInt active_deadline_seconds;
         DnsPolicy dns_policy;
         char *node_name;
         bool host_network;
@@ -296,6 +360,7 @@ typedef struct PodSpec {
         LIST_OF(HostAlias) host_aliases;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
+        PodOs *os;
         bool host_pid;
         bool host_ipc;
         bool share_process_namespace;
@@ -329,7 +394,7 @@ bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 /* The priority that a class of the system's gives; 0 for a class that is none. */
 int64_t system_priority(const char *class_name);
 
-/* The container of that name, or NULL. */
+/* The container of that name, of init or not, or NULL. */
 const Container *pod_find_container(const Pod *pod, const char *name);
 
 /* The volume of that name, or NULL. */

@@ -16,6 +16,7 @@ typedef enum FieldType {
         FIELD_INT,           /* OptionalInt */
         FIELD_INTS,          /* IntList */
         FIELD_QUANTITY,      /* Quantity */
+        FIELD_PORT,          /* PortRef: a number or the name of a port */
         FIELD_ENUM,          /* an enum whose value 0 is "unset"; .names */
         FIELD_STRINGS,       /* char ** */
         FIELD_STRING_MAP,    /* StringMap */
@@ -44,6 +45,7 @@ typedef struct Field {
         int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, where min < max */
         const char *accepts; /* FIELD_REFUSED: the one value that changes nothing, as "false"; NULL:
                               * none. Empty values ({}, [], null) are always accepted. */
+        const char *reason;  /* FIELD_REFUSED: why, for a person; NULL: it is not supported yet */
         bool is_required;
         bool is_secret; /* no sentence may show its value */
 } Field;
@@ -61,8 +63,10 @@ struct Schema {
         { .key = name, .type = FIELD_##kind, .offset = offsetof(object, member), __VA_ARGS__ }
 #define REFUSED(name) \
         { .key = name, .type = FIELD_REFUSED }
-#define REFUSED_BUT(name, value) \
-        { .key = name, .type = FIELD_REFUSED, .accepts = value }
+#define REFUSED_BUT(name, value, ...) \
+        { .key = name, .type = FIELD_REFUSED, .accepts = value, __VA_ARGS__ }
+#define REFUSED_FOR(name, why) \
+        { .key = name, .type = FIELD_REFUSED, .reason = why }
 #define IGNORED(name) \
         { .key = name, .type = FIELD_IGNORED }
 #define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)
@@ -73,6 +77,8 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema probe_schema;
+extern const Schema lifecycle_schema;
 extern const Schema security_context_schema;
 extern const Schema pod_security_context_schema;
 

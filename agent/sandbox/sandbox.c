@@ -355,14 +355,26 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
                                                  .bundle = run->bundle,
                                                  .log = run->log,
                                                  .events_file = run->events_file,
-                                                 .note = run->note });
+                                                 .note = run->note,
+                                                 .has_input = run->has_input,
+                                                 .has_terminal = run->has_terminal });
 }
 
-int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
+                       uint64_t grace_usec) {
         return send_request(sandbox, &(Request){ .type = REQUEST_STOP,
                                                  .id = id,
                                                  .signal = signal,
+                                                 .delay_usec = delay_usec,
                                                  .grace_usec = grace_usec });
+}
+
+int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+        return sandbox_stop_later(sandbox, id, signal, 0, grace_usec);
+}
+
+int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_NOTE, .id = id, .note = note });
 }
 
 int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
@@ -427,6 +439,14 @@ int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_
                                        .has_terminal = session->has_terminal },
                            &data, &length);
         return r < 0 ? r : send_with_descriptor(sandbox, data, length, socket_fd);
+}
+
+int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_EXEC_IN,
+                                                 .id = exec->id,
+                                                 .container = exec->container,
+                                                 .arguments = list_of(exec->argv),
+                                                 .timeout_usec = exec->timeout_usec });
 }
 
 int sandbox_teardown(Sandbox *sandbox) {

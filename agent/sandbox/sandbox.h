@@ -88,7 +88,9 @@ typedef struct SandboxRun {
         const char *log;    /* path of the log file; its directory exists */
         const char *
                 events_file; /* cgroup file with an "oom_kill" line, read when the container ends */
-        const char *note; /* at most 1 KiB for the agent's own use; comes back with every event */
+        const char *note;  /* at most 1 KiB for the agent's own use; comes back with every event */
+        bool has_input;    /* its standard input is open, and silent */
+        bool has_terminal; /* as config.json says */
 } SandboxRun;
 
 /* Runs "mainstay-shim prepare": makes <run-dir> a private mount. Blocks; for the time before the
@@ -119,6 +121,15 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run);
  * when the agent is gone. Called again it can only shorten the time. SANDBOX_EXITED follows.
  * Unknown IDs are ignored. */
 int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
+
+/* The same, but the signal waits for 'delay_usec' or another sandbox_stop(), whichever is first:
+ * for what is done to the container before. Both times are from now on. */
+int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
+                       uint64_t grace_usec);
+
+/* From now on 'note' is what comes back with the events of that container. Unknown IDs are ignored.
+ */
+int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note);
 
 /* Removes an ended attempt: runtime state, mounts, and the directories named. SANDBOX_DELETED
  * follows. */
@@ -151,6 +162,17 @@ typedef struct SandboxSession {
  * tells the client, not us, what comes of it. 0; -EBUSY when the shim does not listen just now;
  * another -errno. */
 int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
+
+typedef struct SandboxExecIn {
+        const char *id;        /* comes back with the event; at most 128 bytes */
+        const char *container; /* ID of one that runs */
+        char *const *argv;     /* argv[0] is looked for in the container's PATH */
+        uint64_t timeout_usec; /* then it is killed; 0: never */
+} SandboxExecIn;
+
+/* Runs a program in a container, as its user and with its environment. SANDBOX_EXEC_DONE follows as
+ * above, with both streams in .output, cut at 10 KiB; .message says why it could not be run. */
+int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec);
 
 /* Ends the shim: kills what still runs, drops its mounts. SANDBOX_LOST follows. */
 int sandbox_teardown(Sandbox *sandbox);

@@ -26,15 +26,19 @@ typedef struct Job {
         char *bundle;
         char *cgroup; /* of the container, or NULL */
         char **directories;
-        int stdout_fd; /* -EBADF in the shim itself */
+        char *terminal; /* the socket that it is handed over at, or NULL */
+        int input_fd;   /* the descriptors: -EBADF in the shim itself */
+        int stdout_fd;
         int stderr_fd;
 } Job;
 
 static Job *job_free(Job *job) {
         if (!job)
                 return NULL;
+        close_fd(job->input_fd);
         close_fd(job->stdout_fd);
         close_fd(job->stderr_fd);
+        free(job->terminal);
         strv_free(job->directories);
         free(job->cgroup);
         free(job->bundle);
@@ -72,7 +76,7 @@ static int job_new(Shim *shim, const Attempt *attempt, Job **ret) {
 
         if (!job)
                 return -ENOMEM;
-        job->stdout_fd = job->stderr_fd = -EBADF;
+        job->input_fd = job->stdout_fd = job->stderr_fd = -EBADF;
         job->shim = shim;
         job->id = strdup(attempt->id);
         job->bundle = strdup(strna(attempt->bundle));
@@ -91,20 +95,13 @@ static void job_start(Job *job, task_main_t main, task_done_t done, uint64_t dea
         int r = task_start(&job->shim->tasks, &spec);
 
         /* The task has its own. Ours would keep the pipes from ending. */
+        job->input_fd = close_fd(job->input_fd);
         job->stdout_fd = close_fd(job->stdout_fd);
         job->stderr_fd = close_fd(job->stderr_fd);
         if (r < 0) {
                 TaskResult result = { .code = r, .message = strerror(-r) };
                 done(&result, job);
         }
-}
-
-static Runtime runtime_of(const Shim *shim) {
-        return (Runtime){
-                .program = shim->options->runtime,
-                .root = shim->runtime_root,
-                .timeout_usec = shim->options->runtime_timeout_usec,
-        };
 }
 
 static void tell(Shim *shim, const Attempt *attempt, EventType type) {
@@ -124,7 +121,7 @@ static void refuse(Shim *shim, const char *id, const char *why) {
 /* In a task: leaves nothing of an attempt but its log and its bundle's files. */
 static int undo_main(void *userdata, Error *reterr) {
         Job *job = userdata;
-        Runtime runtime = runtime_of(job->shim);
+        Runtime runtime = shim_runtime(job->shim);
         int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
 
         /* A runtime that was ended in the middle may have left processes that it does not know. */
@@ -168,7 +165,7 @@ static void fail_start(Shim *shim, Attempt *attempt, bool runtime_failed, const 
 /* In a task: the mounts, then the runtime in our place. */
 static int run_main(void *userdata, Error *reterr) {
         Job *job = userdata;
-        Runtime runtime = runtime_of(job->shim);
+        Runtime runtime = shim_runtime(job->shim);
         cleanup_free char *fstab = path_join(job->bundle, "fstab");
         int r;
 
@@ -180,7 +177,11 @@ static int run_main(void *userdata, Error *reterr) {
         r = mounts_apply(fstab, job->bundle, reterr);
         if (r < 0)
                 return r;
-        return runtime_exec_run(&runtime, job->bundle, job->id, job->stdout_fd, job->stderr_fd,
+        return runtime_exec_run(&runtime, job->bundle, job->id,
+                                &(RuntimeStreams){ .input_fd = job->input_fd,
+                                                   .output_fd = job->stdout_fd,
+                                                   .error_fd = job->stderr_fd,
+                                                   .terminal = job->terminal },
                                 reterr);
 }
 
@@ -210,40 +211,6 @@ static char *explain_failure(const Job *job, Attempt *attempt, const TaskResult 
         return n < 0 ? NULL : sentence;
 }
 
-static int read_pid(const char *bundle, pid_t *ret) {
-        cleanup_free char *path = path_join(bundle, "pid"), *text = NULL;
-        char *end;
-        long pid;
-        int r;
-
-        if (!path)
-                return -ENOMEM;
-        r = read_file_at(AT_FDCWD, path, 64, &text, NULL);
-        if (r < 0)
-                return r;
-        errno = 0;
-        pid = strtol(text, &end, 10);
-        if (errno != 0 || end == text || pid <= 1 || pid > INT32_MAX)
-                return -EINVAL;
-        *ret = (pid_t) pid;
-        return 0;
-}
-
-/* The container's process is our child, running or a zombie that we have yet to see: 1; it has been
- * seen already, with this status: 0; it is none of ours: -ECHILD. */
-static int claim(Shim *shim, pid_t pid, int *ret_status) {
-        siginfo_t info;
-
-        if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) >= 0)
-                return 1;
-        for (size_t i = shim->n_strays; i > 0; i--)
-                if (shim->strays[i - 1].pid == pid) {
-                        *ret_status = shim->strays[i - 1].status;
-                        return 0;
-                }
-        return -ECHILD;
-}
-
 static bool shares_pid_namespace(pid_t pid) {
         char path[sizeof("/proc/4294967295/ns/pid")];
         struct stat ours, theirs;
@@ -255,7 +222,7 @@ static bool shares_pid_namespace(pid_t pid) {
 }
 
 static void started(Shim *shim, Attempt *attempt, pid_t pid) {
-        int status = 0, r = claim(shim, pid, &status);
+        int status = 0, r = shim_claim(shim, pid, &status);
 
         if (r < 0) {
                 fail_start(shim, attempt, true,
@@ -270,8 +237,8 @@ static void started(Shim *shim, Attempt *attempt, pid_t pid) {
         output_commit(attempt->output);
         if (r == 0)
                 container_exited(shim, attempt, status);
-        else if (attempt->stop_signal != 0) /* somebody has asked meanwhile */
-                (void) kill(pid, attempt->stop_signal);
+        else if (attempt->signal_at == USEC_INFINITY && attempt->stop_signal != 0)
+                (void) kill(pid, attempt->stop_signal); /* somebody has asked meanwhile */
 }
 
 static void run_done(const TaskResult *result, void *userdata) {
@@ -282,7 +249,8 @@ static void run_done(const TaskResult *result, void *userdata) {
         if (!attempt)
                 return;
         if (task_succeeded(result)) {
-                int r = read_pid(job->bundle, &pid);
+                cleanup_free char *file = path_join(job->bundle, "pid");
+                int r = file ? runtime_read_pid(file, &pid) : -ENOMEM;
 
                 if (r >= 0)
                         started(job->shim, attempt, pid);
@@ -323,6 +291,28 @@ static void refuse_run(Shim *shim, const Request *request, int r) {
                                                              .message = reason_to_refuse(r) });
 }
 
+/* Beside the shim's own socket, whose path is as long: there is room for few more letters. */
+static char *terminal_path(const Shim *shim, const char *id) {
+        char *path;
+
+        return asprintf(&path, "%s/tty%.8s", shim->pod_dir, id) < 0 ? NULL : path;
+}
+
+/* A standard input that nobody writes to, and a terminal, where they are wished for. */
+static int open_console(Shim *shim, const Request *request, const Attempt *attempt, Job *job,
+                        Error *reterr) {
+        if (request->has_terminal) {
+                job->terminal = terminal_path(shim, attempt->id);
+                if (!job->terminal)
+                        return -ENOMEM;
+                return output_expect_terminal(attempt->output, job->terminal, reterr);
+        }
+        if (!request->has_input)
+                return 0;
+        job->input_fd = output_open_input(attempt->output);
+        return MIN(job->input_fd, 0);
+}
+
 void container_run(Shim *shim, const Request *request) {
         cleanup_error Error error = ERROR_NULL;
         Attempt *attempt;
@@ -357,6 +347,12 @@ void container_run(Shim *shim, const Request *request) {
         }
         job->stdout_fd = fds[0];
         job->stderr_fd = fds[1];
+        r = open_console(shim, request, attempt, job, &error);
+        if (r < 0) {
+                job_free(job);
+                fail_start(shim, attempt, false, error_message(&error, r));
+                return;
+        }
         job_start(job, run_main, run_done,
                   now_boottime_usec() + shim->options->runtime_timeout_usec);
 }
@@ -396,9 +392,19 @@ static void kill_hard(Shim *shim, Attempt *attempt) {
         kill_the_rest(shim, attempt);
 }
 
+static void send_stop_signal(Attempt *attempt) {
+        attempt->signal_at = USEC_INFINITY;
+        if (attempt->state == ATTEMPT_RUNNING)
+                (void) kill(attempt->pid, attempt->stop_signal);
+}
+
+static uint64_t moment_after(uint64_t now, uint64_t usec) {
+        return now + MIN(usec, USEC_INFINITY / 2);
+}
+
 void container_stop(Shim *shim, const Request *request) {
         Attempt *attempt = attempt_find(&shim->attempts, request->id);
-        uint64_t now = now_boottime_usec();
+        uint64_t now = now_boottime_usec(), signal_at = moment_after(now, request->delay_usec);
 
         if (!attempt || (attempt->state != ATTEMPT_RUNNING && attempt->state != ATTEMPT_STARTING))
                 return;
@@ -406,17 +412,27 @@ void container_stop(Shim *shim, const Request *request) {
                 bool valid = request->signal > 0 && request->signal <= SIGRTMAX;
 
                 attempt->stop_signal = valid ? request->signal : SIGTERM;
-                if (attempt->state == ATTEMPT_RUNNING)
-                        (void) kill(attempt->pid, attempt->stop_signal);
-        }
-        attempt->kill_at = MIN(attempt->kill_at, now + MIN(request->grace_usec, USEC_INFINITY / 2));
+                attempt->signal_at = signal_at;
+        } else if (attempt->signal_at != USEC_INFINITY)
+                attempt->signal_at = MIN(attempt->signal_at, signal_at);
+        attempt->kill_at = MIN(attempt->kill_at, moment_after(now, request->grace_usec));
         containers_expire(shim, now);
 }
 
+void container_set_note(Shim *shim, const Request *request) {
+        Attempt *attempt = attempt_find(&shim->attempts, request->id);
+
+        if (attempt)
+                attempt_set_note(attempt, request->note);
+}
+
 void containers_expire(Shim *shim, uint64_t now_boottime) {
-        for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
+        for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
+                if (attempt->signal_at <= now_boottime)
+                        send_stop_signal(attempt);
                 if (attempt->state == ATTEMPT_RUNNING && attempt->kill_at <= now_boottime)
                         kill_hard(shim, attempt);
+        }
 }
 
 uint64_t containers_next_deadline(const Shim *shim) {
@@ -424,7 +440,7 @@ uint64_t containers_next_deadline(const Shim *shim) {
 
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_RUNNING)
-                        deadline = MIN(deadline, attempt->kill_at);
+                        deadline = MIN(deadline, MIN(attempt->signal_at, attempt->kill_at));
         return deadline;
 }
 
@@ -451,7 +467,7 @@ void container_exited(Shim *shim, Attempt *attempt, int status) {
         attempt->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         attempt->exit_code = attempt->signal ? 128 + attempt->signal : WEXITSTATUS(status);
         attempt->oom_killed = was_oom_killed(attempt->events_file);
-        attempt->kill_at = USEC_INFINITY;
+        attempt->signal_at = attempt->kill_at = USEC_INFINITY;
         output_drain(attempt->output);
         attempt->state = ATTEMPT_EXITED;
         tell(shim, attempt, EVENT_EXITED);

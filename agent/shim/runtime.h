@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef struct Runtime {
         const char *program; /* a path, or a name to look for in PATH */
@@ -19,13 +20,38 @@ enum {
         RUNTIME_MISSING = -ENOEXEC,
 };
 
+/* Descriptors 0, 1 and 2 of the runtime, which without a terminal are also the container's. */
+typedef struct RuntimeStreams {
+        int input_fd; /* < 0: as it is */
+        int output_fd;
+        int error_fd;
+        const char
+                *terminal; /* the socket that a terminal is handed over at; NULL: there is none */
+} RuntimeStreams;
+
 /* Becomes "run --detach", which leaves the container's process to the shim and its number in
- * <bundle>/pid. Descriptors 1 and 2 become the container's. Returns on failure only. */
-int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id, int stdout_fd,
-                     int stderr_fd, Error *reterr);
+ * <bundle>/pid. Returns on failure only. */
+int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
+                     const RuntimeStreams *streams, Error *reterr);
+
+/* Becomes "exec --detach", which leaves the program's process to the shim and its number in
+ * 'pid_file'. The container's bundle says as whom and with which environment. What the runtime says
+ * of a failure is in 'log'. Returns on failure only. */
+typedef struct RuntimeExec {
+        const char *id;
+        const char *pid_file;
+        const char *log;
+        char *const *argv;
+} RuntimeExec;
+int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *reterr);
+
+/* What the runtime wrote into a pid file. 0 or -errno. */
+int runtime_read_pid(const char *file, pid_t *ret);
 
 /* "delete --force", if the runtime knows the container. 0, or -errno and why. */
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);
 
-/* The last error in <bundle>/runtime.log, in memory that the caller frees, or NULL. */
+/* The last error in <bundle>/runtime.log, or in another such log, in memory that the caller frees,
+ * or NULL. */
 char *runtime_log_sentence(const char *bundle);
+char *runtime_sentence_of(const char *log);

@@ -78,16 +78,7 @@ int session_start_runtime(const SessionSpec *spec, const char *terminal, const i
 }
 
 int session_read_pid(const SessionSpec *spec, pid_t *ret) {
-        cleanup_free char *path = path_join(spec->directory, "pid"), *text = NULL;
-        char *end;
-        long pid;
-        int r = path ? read_file_at(AT_FDCWD, path, 64, &text, NULL) : -ENOMEM;
+        cleanup_free char *path = path_join(spec->directory, "pid");
 
-        if (r < 0)
-                return r;
-        pid = strtol(text, &end, 10);
-        if (end == text || pid <= 1 || pid > INT32_MAX)
-                return -EINVAL;
-        *ret = (pid_t) pid;
-        return 0;
+        return path ? runtime_read_pid(path, ret) : -ENOMEM;
 }

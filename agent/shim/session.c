@@ -57,7 +57,7 @@ static Session *session_new(Shim *shim, const Request *request) {
                 return NULL;
         session->shim = shim;
         session->spec = (SessionSpec){
-                .runtime = { .program = shim->options->runtime, .root = shim->runtime_root },
+                .runtime = shim_runtime(shim),
                 .container = strdup(request->id),
                 .socket_fd = -EBADF,
                 .refusal = find_refusal(shim, request),

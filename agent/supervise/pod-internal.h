@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of a pod's life share: pod.c steps it, pod-events.c hears its shim,
- * pod-network.c attaches it, effects.c acts
- * for its containers, pod-status.c tells, pod-logs.c finds logs. Nobody else includes this. */
+/* What the files of a pod's life share: pod.c steps it, pod-order.c starts and ends its containers
+ * in their order, deadline.c ends those that may not run for ever, pod-events.c hears its shim,
+ * pod-network.c attaches it, effects.c acts for its containers, pod-status.c tells, pod-logs.c
+ * finds logs. Nobody else includes this. */
 
 #include "agent/image/image.h"
 #include "agent/supervise/attachment.h"
 #include "agent/supervise/container.h"
+#include "agent/supervise/order.h"
 #include "agent/supervise/pod.h"
+#include "agent/supervise/prober.h"
 
 typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
@@ -36,20 +39,43 @@ typedef struct Replayed {
         char *note;
 } Replayed;
 
-typedef struct PodContainer {
+struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;    /* of the attempt that is next */
-        char *image_id;  /* of the attempt that runs or ran last */
-        int stop_signal; /* likewise */
+        Image *image;        /* of the attempt that is next */
+        char *image_id;      /* of the attempt that runs or ran last */
+        int stop_signal;     /* likewise */
+        unsigned generation; /* likewise; of the pod's, when it was run */
+        bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
+        Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
+        size_t volume_at;      /* which of them is asked for */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
+        Probers probers;
+        Action *hook; /* that is under way */
+        ContainerHook hook_kind;
+        uint64_t stop_began_at; /* boottime: its preStop hook; 0: it had none */
+        OptionalInt kill_grace; /* seconds; where it is not stopped for good */
         Replayed latest;
         Replayed previous;
-} PodContainer;
+};
+
+/* Why the pod has failed as a whole. */
+typedef struct PodFailure {
+        char *reason; /* NULL: it has not */
+        char *message;
+        uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
+} PodFailure;
+
+/* All containers are ended, and the pod begins again in the sandbox that it has. */
+typedef enum AllRestart {
+        ALL_RESTART_NONE,
+        ALL_RESTART_ENDING,
+        ALL_RESTART_HOLDING, /* all have ended; what is left of the back-off is sat out */
+} AllRestart;
 
 struct PodLife {
         PodContext *context;
@@ -72,10 +98,20 @@ struct PodLife {
         sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
-        char *stale;   /* why a volume is not what it should be, as it was logged */
-        char *trouble; /* why the sandbox is not ready, for a person */
-        PodContainer *containers;
+        PodFailure failure;
+        sd_event_source *storage_timer; /* then what it has written is measured */
+        Child *storage_child;
+        char *stale;              /* why a volume is not what it should be, as it was logged */
+        char *trouble;            /* why the sandbox is not ready, for a person */
+        PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
+        OrderEntry *order; /* of each container, as it was looked at last */
+        AllRestart all_restart;
+        unsigned generation;          /* how often all were restarted */
+        sd_event_source *order_timer; /* the end of ALL_RESTART_HOLDING */
+        uint64_t ending_since;        /* boot time; 0: nothing ends it */
+        sd_event_source *deadline_timer;
+        bool is_overdue; /* its activeDeadlineSeconds are over */
         uint64_t start_time;
         uint64_t deletion_time;
         PodCondition conditions[N_POD_CONDITIONS]; /* as told last */
@@ -84,9 +120,6 @@ struct PodLife {
 extern const ContainerDriver pod_container_driver;
 extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
 
-/* How long containers have between SIGTERM and SIGKILL. */
-uint64_t pod_life_grace_usec(const PodLife *life);
-
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
@@ -94,6 +127,21 @@ void pod_life_set_trouble(PodLife *life, const char *message);
 void pod_life_update_volumes(PodLife *life);
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
+
+/* pod-failure.c: nothing of the pod starts any more; what runs is stopped. For good: the next agent
+ * knows it, too. */
+void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec);
+void pod_life_load_failure(PodLife *life);
+bool pod_life_has_failed(const PodLife *life);
+void pod_failure_done(PodFailure *failure);
+
+/* The pod's end was asked for; its shim is not waited for without end. */
+void pod_life_limit_end(PodLife *life, uint64_t grace_usec);
+
+/* pod-storage.c: looks at what the pod writes while that is limited and it runs. May be called at
+ * any time. */
+void pod_life_watch_storage(PodLife *life);
+void pod_life_forget_storage(PodLife *life);
 
 /* The one writer of the phase. What a timer was to do in the old one is forgotten. */
 void pod_life_set_phase(PodLife *life, PodLifePhase phase);
@@ -110,6 +158,37 @@ void pod_life_ask_for_setup(PodLife *life);
 void pod_life_end_containers(PodLife *life); /* their shim is gone; may be said twice */
 void pod_container_forget_replay(PodContainer *c);
 PodContainer *pod_life_find_container(PodLife *life, const char *name);
+
+/* pod-order.c: starts and ends what is due, as often as it is asked. */
+void pod_life_follow_order(PodLife *life);
+PodCourse pod_life_course(PodLife *life);
+
+/* Whoever has a process ends, and nobody is started. */
+bool pod_life_is_ending(const PodLife *life);
+
+/* There is something left to run. */
+bool pod_life_goes_on(PodLife *life);
+
+/* What waited by itself may go on now. */
+bool pod_life_lets_start(PodContainer *c);
+
+/* There is no sandbox any more: in the next one all begins with init. */
+void pod_life_forget_order(PodLife *life);
+
+/* A new agent has taken up all containers: those that are of before a restart of all wait for their
+ * turn. */
+void pod_life_adopt_order(PodLife *life);
+
+/* How long a container may take to end, from now on. */
+uint64_t pod_life_grace_usec(const PodLife *life);
+
+/* deadline.c: sees to the pod's activeDeadlineSeconds. */
+void pod_life_watch_deadline(PodLife *life);
+
+/* pod-images.c: a driver's get_image(); those of volumes first, then the container's own. */
+void pod_container_get_images(void *userdata);
+void pod_container_forget_volume_images(PodContainer *c);
+void pod_container_get_own_image(PodContainer *c);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
@@ -136,13 +215,32 @@ int pod_life_start_undertaker(PodLife *life, Error *reterr);
 /* Of a container that no shim knows of but that has logs: it ran, and nobody saw its end. */
 void pod_container_recover(PodContainer *c);
 
-/* What the agent must know of an attempt that a successor of its finds running travels with it, as
- * the note of sandbox_run(). */
+/* note.c: what the agent must know of an attempt that a successor of its finds running travels with
+ * it, as the note of sandbox_run(). */
 enum {
         NOTE_MAX = 256
 };
+typedef struct AttemptNote {
+        uint64_t next_delay_usec;
+        bool has_post_started;
+        bool has_started;
+        bool is_ready;
+} AttemptNote;
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
-void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
+void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret);
+void pod_container_update_note(PodContainer *c); /* it has changed: the shim hears of it */
+
+/* hook.c: of the driver, and what probes and hooks are done to. 'id' is what the target's lies in.
+ */
+void pod_container_stop(void *userdata, unsigned attempt, bool for_good);
+void pod_container_hurry(
+        PodContainer *c); /* the pod's grace is another: for who is being stopped */
+void pod_container_run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good);
+void pod_container_drop_hook(void *userdata);
+ActionTarget pod_container_target(PodContainer *c, char id[65]);
+
+/* Ends the present attempt, with a grace of its own (unset: the pod's), and says why. */
+void pod_container_kill(PodContainer *c, const OptionalInt *grace, const char *why);
 
 /* The end of an attempt, with its last words. */
 void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end);

@@ -17,7 +17,7 @@ int pod_life_session(PodLife *life, const char *container, const SandboxSession 
 
         if (!c)
                 return error_setf(reterr, ENOENT, "container not found (\"%s\")", container);
-        if (!container_is_running(c->life) || !life->sandbox)
+        if (!container_is_up(c->life) || !life->sandbox)
                 return error_setf(reterr, EAGAIN, "container \"%s\" in pod \"%s\" is not running",
                                   container, life->pod->metadata.name);
         if (socket_fd < 0)
