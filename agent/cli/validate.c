@@ -65,9 +65,25 @@ static char *object_label(const DataObject *object) {
                        : label;
 }
 
+/* "daemonset namespace/name" */
+static char *daemonset_label(const DaemonSet *set) {
+        char *label;
+
+        return asprintf(&label, "daemonset %s/%s", set->metadata.namespace, set->metadata.name) < 0
+                       ? NULL
+                       : label;
+}
+
+/* A Pod and a DaemonSet cannot have one name. */
+static const char *skip_kind(const char *label) {
+        bool is_pod = strncmp(label, "pod ", 4) == 0 || strncmp(label, "daemonset ", 10) == 0;
+
+        return is_pod ? strchr(label, ' ') : label;
+}
+
 static const char *find_seen(const Seen *seen, const char *label) {
         for (char **object = seen->objects; object && *object; object += 2)
-                if (streq(object[0], label))
+                if (streq(skip_kind(object[0]), skip_kind(label)))
                         return object[1];
         return NULL;
 }
@@ -111,6 +127,11 @@ static int report_objects(const char *file, const ManifestObjects *objects, Seen
         }
         for (size_t i = 0; i < objects->data.n; i++) {
                 int r = add_take(file, object_label(objects->data.items[i]), seen, out);
+
+                result = r < 0 ? r : result;
+        }
+        for (size_t i = 0; i < objects->daemonsets.n; i++) {
+                int r = add_take(file, daemonset_label(objects->daemonsets.items[i]), seen, out);
 
                 result = r < 0 ? r : result;
         }

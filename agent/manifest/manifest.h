@@ -5,6 +5,7 @@
  * field path. */
 
 #include "agent/model/config.h"
+#include "agent/model/daemonset.h"
 #include "agent/model/object.h"
 #include "agent/model/pod.h"
 #include "common/error.h"
@@ -13,8 +14,9 @@
 
 /* What a file's bytes gave. */
 typedef struct ManifestObjects {
-        LIST_OF(Pod *) pods;        /* defaulted, validated, with a file pod's identity */
-        LIST_OF(DataObject *) data; /* ConfigMaps and Secrets */
+        LIST_OF(Pod *) pods;             /* defaulted, validated, with a file pod's identity */
+        LIST_OF(DataObject *) data;      /* ConfigMaps and Secrets */
+        LIST_OF(DaemonSet *) daemonsets; /* defaulted, validated */
         char **warnings; /* unknown fields, each with its place: "web.yaml:9:5: spec.foo: …" */
 } ManifestObjects;
 
@@ -42,6 +44,8 @@ typedef struct Manifest {
         pods; /* of the last good bytes; without those whose name another file holds */
         LIST_OF(DataObject *)
         data; /* likewise */
+        LIST_OF(DaemonSet *)
+        daemonsets; /* likewise */
         char **warnings;
         char *error;          /* why the bytes that are there now are not used; NULL: they are */
         uint64_t error_since; /* realtime, microseconds */

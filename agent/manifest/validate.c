@@ -99,6 +99,12 @@ static int check_annotations(const Rules *rules) {
         return rules_at(rules, r, "metadata.annotations");
 }
 
+int check_labels_and_annotations(const Rules *rules) {
+        int r = check_labels(rules);
+
+        return r < 0 ? r : check_annotations(rules);
+}
+
 static int check_metadata(const Rules *rules, const char *node_name) {
         const ObjectMeta *metadata = &rules->pod->metadata;
         size_t length = strlen(metadata->name) + 1 + strlen(node_name);
@@ -115,8 +121,7 @@ static int check_metadata(const Rules *rules, const char *node_name) {
                                "cannot be chosen; it is computed from the pod");
                 return rules_at(rules, r, "metadata.uid");
         }
-        r = check_labels(rules);
-        return r < 0 ? r : check_annotations(rules);
+        return 0;
 }
 
 static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
@@ -329,6 +334,33 @@ static int check_dns(const Rules *rules) {
         return r < 0 ? rules_at(rules, r, "spec.%s", field) : 0;
 }
 
+int pod_validate_template(const Decoder *decoder, const Node *root, const DecodePath *path,
+                          const Pod *pod) {
+        const Rules rules = {
+                .decoder = decoder,
+                .root = root,
+                .path = path,
+                .pod = pod,
+                .reterr = decoder->reterr,
+        };
+        int r;
+
+        r = check_labels_and_annotations(&rules);
+        if (r >= 0)
+                r = check_placement(&rules);
+        if (r >= 0)
+                r = check_volumes(&rules);
+        if (r >= 0)
+                r = check_dns(&rules);
+        for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
+                r = check_container(&rules, i);
+        if (r >= 0)
+                r = check_pod_resources(&rules);
+        if (r >= 0)
+                r = check_security(&rules);
+        return r;
+}
+
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name) {
         const Rules rules = {
@@ -343,15 +375,5 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
         r = check_metadata(&rules, node_name);
         if (r >= 0)
                 r = check_node_name(&rules, node_name);
-        if (r >= 0)
-                r = check_volumes(&rules);
-        if (r >= 0)
-                r = check_dns(&rules);
-        for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
-                r = check_container(&rules, i);
-        if (r >= 0)
-                r = check_pod_resources(&rules);
-        if (r >= 0)
-                r = check_security(&rules);
-        return r;
+        return r < 0 ? r : pod_validate_template(decoder, root, path, pod);
 }

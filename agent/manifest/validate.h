@@ -21,6 +21,9 @@ int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
 
+/* metadata.labels and metadata.annotations. */
+int check_labels_and_annotations(const Rules *rules);
+
 /* What the pod asks for as a whole, against what its containers do. */
 int check_pod_resources(const Rules *rules);
 
@@ -43,3 +46,9 @@ int check_data_volume(const Rules *rules, size_t i);
 
 /* What the j-th mount of the i-th container says beside its name and path. */
 int check_mount_options(const Rules *rules, size_t i, size_t j);
+
+/* nodeSelector, affinity, tolerations; what goes with which operator. */
+int check_placement(const Rules *rules);
+
+/* A label selector at a path that is printed, whatever has it. */
+int check_label_selector(const Rules *rules, const LabelSelector *selector, const char *place);

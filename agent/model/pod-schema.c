@@ -350,7 +350,7 @@ static const Field pod_spec_fields[] = {
               .min = 0, .max = INT32_MAX),
         REFUSED("activeDeadlineSeconds"),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
-        REFUSED("nodeSelector"),
+        FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         REFUSED("serviceAccountName"),
         REFUSED("serviceAccount"),
         /* A file pod has no service account whose token could be mounted. */
@@ -365,9 +365,9 @@ static const Field pod_spec_fields[] = {
         REFUSED("imagePullSecrets"),
         FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
         FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
-        REFUSED("affinity"),
-        REFUSED_BUT("schedulerName", "default-scheduler"),
-        REFUSED("tolerations"),
+        FIELD("affinity",               OPTIONAL,   PodSpec, affinity, .schema = &affinity_schema),
+        FIELD("schedulerName",          STRING,     PodSpec, scheduler_name),
+        FIELD("tolerations",            LIST,       PodSpec, tolerations, .schema = &toleration_schema),
         FIELD("hostAliases",            LIST,       PodSpec, host_aliases, .schema = &host_alias_schema),
         FIELD("priorityClassName",      STRING,     PodSpec, priority_class_name,
               CHECK(check_dns_subdomain)),
@@ -395,6 +395,16 @@ static const Field pod_spec_fields[] = {
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 
+static const Field owner_reference_fields[] = {
+        FIELD("apiVersion",             STRING,     OwnerReference, api_version, REQUIRED),
+        FIELD("kind",                   STRING,     OwnerReference, kind, REQUIRED),
+        FIELD("name",                   STRING,     OwnerReference, name, REQUIRED),
+        FIELD("uid",                    STRING,     OwnerReference, uid, REQUIRED, CHECK(check_uid)),
+        FIELD("controller",             BOOL,       OwnerReference, controller),
+        FIELD("blockOwnerDeletion",     BOOL,       OwnerReference, block_owner_deletion),
+};
+static const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fields);
+
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
@@ -409,7 +419,8 @@ static const Field object_meta_fields[] = {
         IGNORED("deletionGracePeriodSeconds"),
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
-        REFUSED("ownerReferences"),
+        FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
+              .schema = &owner_reference_schema, .is_ours = true),
         REFUSED("finalizers"),
         IGNORED("managedFields"),
 };

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What is asked of a node before a pod may be on it: its name, its labels, its taints. Plain data,
+ * whether it comes from this machine, its configuration or a command line. */
+
+#include "agent/model/placement.h"
+
+typedef struct NodeFacts {
+        char *name;
+        StringMap labels; /* sorted */
+        TaintList taints;
+} NodeFacts;
+
+void node_facts_done(NodeFacts *facts);
+bool node_facts_equal(const NodeFacts *a, const NodeFacts *b);
