@@ -38,6 +38,10 @@ typedef struct Options {
         const char *since_time;
         const char *limit_bytes;
 
+        const char *labels;
+        const char *taints;
+        const char *node;
+
         char *const *words; /* what is no option; NULL-terminated */
         size_t n_words;
 } Options;
@@ -70,6 +74,7 @@ const Command *find_command(const char *name);
 int run_get(const Options *options);
 int run_describe(const Options *options);
 int run_logs(const Options *options);
+int run_match(const Options *options);
 int run_validate(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);

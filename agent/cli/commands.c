@@ -41,6 +41,13 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option match_options[] = {
+        OPTION("labels",         0,   "LABELS",    "the node's labels: key=value,key=value", labels),
+        OPTION("taints",         0,   "TAINTS",    "its taints: key=value:effect,key:effect", taints),
+        OPTION("node",           0,   "NAME",      "its name (node)", node),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
 const Command commands[] = {
         { "get", "pods [NAME...]", "show pods",
           get_options, N_ELEMENTS(get_options), run_get },
@@ -48,6 +55,8 @@ const Command commands[] = {
           describe_options, N_ELEMENTS(describe_options), run_describe },
         { "logs", "POD [CONTAINER]", "show what a container wrote",
           logs_options, N_ELEMENTS(logs_options), run_logs },
+        { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
+          match_options, N_ELEMENTS(match_options), run_match },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
         { "version", "", "show the versions of this program and of the agent",

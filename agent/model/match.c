@@ -2,7 +2,6 @@
 #include "agent/model/match.h"
 
 #include "agent/model/names.h"
-#include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -179,22 +178,4 @@ int taint_parse(const char *text, Taint *ret, Error *reterr) {
                                   "must have the effect NoSchedule, PreferNoSchedule or NoExecute "
                                   "behind the ':'");
         return split_taint(text, colon, ret, reterr);
-}
-
-/* The table by which facts about nodes are ended and compared. */
-/* clang-format off */
-static const Field node_facts_fields[] = {
-        FIELD("name",   STRING,     NodeFacts, name),
-        FIELD("labels", STRING_MAP, NodeFacts, labels),
-        FIELD("taints", LIST,       NodeFacts, taints, .schema = &taint_schema),
-};
-/* clang-format on */
-static const Schema node_facts_schema = SCHEMA(NodeFacts, node_facts_fields);
-
-void node_facts_done(NodeFacts *facts) {
-        schema_done(&node_facts_schema, facts);
-}
-
-bool node_facts_equal(const NodeFacts *a, const NodeFacts *b) {
-        return schema_equal(&node_facts_schema, a, b);
 }

@@ -14,3 +14,8 @@ typedef struct NodeFacts {
 
 void node_facts_done(NodeFacts *facts);
 bool node_facts_equal(const NodeFacts *a, const NodeFacts *b);
+
+/* The labels that every node has, where the facts have no others of the key:
+ * kubernetes.io/hostname, os and arch, and the last two under their beta names. 'architecture' is
+ * in Go's words. 0 or -ENOMEM. */
+int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *architecture);
