@@ -5,6 +5,8 @@
 
 #include "common/error.h"
 
+#include <stdbool.h>
+
 /* As the command line says; NULL where it says nothing. */
 typedef struct AgentOptions {
         const char *config_path;
@@ -13,8 +15,9 @@ typedef struct AgentOptions {
         const char *run_dir;
         const char *log_dir;
         const char *node_name;
+        bool drain; /* stop all pods, remove what they left, and end; manifests are not looked at */
 } AgentOptions;
 
-/* Runs until it is told to end. 0, or -errno with the sentence: -EBUSY where another agent has the
+/* Runs until it is told to end, or, draining, until no pod is left. 0, or -errno with the sentence: -EBUSY where another agent has the
  * run directory. Signals are blocked already: SIGTERM, SIGINT, SIGCHLD. */
 int agent_run(const AgentOptions *options, Error *reterr);

@@ -25,6 +25,7 @@ static const char help_text[] =
         "  --run-dir DIR         what does not (/run/mainstay)\n"
         "  --log-dir DIR         pods/ and containers/ are made below it (/var/log)\n"
         "  --node-name NAME      the node's name (the host name)\n"
+        "  --drain               stop all pods of this node, remove what they left, and end\n"
         "  --version             print the version\n"
         "  --help                print this\n"
         "\n"
@@ -37,6 +38,7 @@ enum {
         OPTION_RUN_DIR,
         OPTION_LOG_DIR,
         OPTION_NODE_NAME,
+        OPTION_DRAIN,
         OPTION_VERSION,
         OPTION_HELP
 };
@@ -48,6 +50,7 @@ static const struct option long_options[] = {
         { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
         { "log-dir", required_argument, NULL, OPTION_LOG_DIR },
         { "node-name", required_argument, NULL, OPTION_NODE_NAME },
+        { "drain", no_argument, NULL, OPTION_DRAIN },
         { "version", no_argument, NULL, OPTION_VERSION },
         { "help", no_argument, NULL, OPTION_HELP },
         { 0 },
@@ -81,6 +84,9 @@ static int parse_arguments(int argc, char **argv, AgentOptions *ret) {
                         break;
                 case OPTION_NODE_NAME:
                         ret->node_name = optarg;
+                        break;
+                case OPTION_DRAIN:
+                        ret->drain = true;
                         break;
                 case OPTION_VERSION:
                         (void) printf("mainstayd %s\n", MAINSTAY_VERSION);

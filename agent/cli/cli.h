@@ -42,6 +42,11 @@ typedef struct Options {
         const char *taints;
         const char *node;
 
+        bool all;
+        bool now;
+        bool wait;
+        const char *grace_period;
+
         char *const *words; /* what is no option; NULL-terminated */
         size_t n_words;
 } Options;
@@ -73,6 +78,7 @@ const Command *find_command(const char *name);
 
 int run_get(const Options *options);
 int run_describe(const Options *options);
+int run_delete(const Options *options);
 int run_logs(const Options *options);
 int run_match(const Options *options);
 int run_validate(const Options *options);

@@ -48,8 +48,17 @@ static const Option match_options[] = {
         OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
 };
 
+static const Option delete_options[] = {
+        OPTION("namespace",    'n', "NAMESPACE", "pods of this namespace (default)", namespace),
+        OPTION("selector",     'l', "SELECTOR",  "pods with these labels", selector),
+        OPTION("all",          0,   NULL,        "all pods of the namespace", all),
+        OPTION("grace-period", 0,   "SECONDS",   "time to end before SIGKILL (the pod's own)", grace_period),
+        OPTION("now",          0,   NULL,        "no more than a second to end", now),
+        OPTION("wait",         0,   NULL,        "go on when they have ended", wait),
+};
+
 const Command commands[] = {
-        { "get", "pods [NAME...]", "show pods",
+        { "get", "RESOURCE [NAME...]", "show pods or events",
           get_options, N_ELEMENTS(get_options), run_get },
         { "describe", "pod [NAME...]", "show all there is to know about pods",
           describe_options, N_ELEMENTS(describe_options), run_describe },
@@ -57,6 +66,8 @@ const Command commands[] = {
           logs_options, N_ELEMENTS(logs_options), run_logs },
         { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
           match_options, N_ELEMENTS(match_options), run_match },
+        { "delete", "pod NAME...", "end pods now; they begin anew",
+          delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
         { "version", "", "show the versions of this program and of the agent",

@@ -176,18 +176,17 @@ static int check_env_from(const Rules *rules, const EnvFromSource *source, const
         return 0;
 }
 
-int check_environment(const Rules *rules, size_t i) {
-        const Container *container = &rules->pod->spec.containers.items[i];
+int check_environment(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
         char path[DECODE_PATH_SIZE];
         int r = 0;
 
         for (size_t j = 0; r >= 0 && j < container->env_from.n; j++) {
-                (void) snprintf(path, sizeof(path), "spec.containers[%zu].envFrom[%zu]", i, j);
+                (void) snprintf(path, sizeof(path), "%s.envFrom[%zu]", at->path, j);
                 r = check_env_from(rules, &container->env_from.items[j], path);
         }
         for (size_t j = 0; r >= 0 && j < container->env.n; j++) {
-                (void) snprintf(path, sizeof(path), "spec.containers[%zu].env[%zu].valueFrom", i,
-                                j);
+                (void) snprintf(path, sizeof(path), "%s.env[%zu].valueFrom", at->path, j);
                 if (container->env.items[j].value_from)
                         r = check_source(rules, &container->env.items[j], path);
         }
@@ -264,12 +263,12 @@ static int check_recursive_read_only(const Rules *rules, const VolumeMount *moun
         return 0;
 }
 
-int check_mount_options(const Rules *rules, size_t i, size_t j) {
-        const Container *container = &rules->pod->spec.containers.items[i];
+int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j) {
+        const Container *container = at->container;
         const VolumeMount *mount = &container->volume_mounts.items[j];
         char path[128], where[DECODE_PATH_SIZE];
 
-        (void) snprintf(path, sizeof(path), "spec.containers[%zu].volumeMounts[%zu]", i, j);
+        (void) snprintf(path, sizeof(path), "%s.volumeMounts[%zu]", at->path, j);
         if (mount->sub_path && mount->sub_path_expr) {
                 (void) snprintf(where, sizeof(where), "%s.subPathExpr", path);
                 return broken(rules, where, "subPathExpr and subPath are mutually exclusive");

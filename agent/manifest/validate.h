@@ -4,6 +4,7 @@
 /* Within the room: the pod that is being validated, and how a rule says where it is broken. */
 
 #include "agent/manifest/rules.h"
+#include "agent/model/containers.h"
 
 #include <stdarg.h>
 
@@ -14,6 +15,15 @@ typedef struct Rules {
         const Pod *pod;
         Error *reterr;
 } Rules;
+
+/* One of the pod's containers, and where it stands: "spec.initContainers[0]". */
+typedef struct ContainerAt {
+        const Container *container;
+        ContainerRole role;
+        size_t n; /* among all of the pod's, those of init first */
+        char path[48];
+} ContainerAt;
+ContainerAt container_at(const Rules *rules, size_t n);
 
 /* Adds the place of a field, whose path from the pod is printed, to the sentence that was said.
  * Returns r. */
@@ -30,7 +40,7 @@ int check_pod_resources(const Rules *rules);
 /* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
 int check_security(const Rules *rules);
 /* env and envFrom: sources, references, what is spelled in their paths. */
-int check_environment(const Rules *rules, size_t i);
+int check_environment(const Rules *rules, const ContainerAt *at);
 
 /* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
  * path that is printed. One of both is not NULL. */
@@ -44,11 +54,14 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
 /* Volumes that are made of objects and of the pod's own fields. */
 int check_data_volume(const Rules *rules, size_t i);
 
-/* What the j-th mount of the i-th container says beside its name and path. */
-int check_mount_options(const Rules *rules, size_t i, size_t j);
-
 /* nodeSelector, affinity, tolerations; what goes with which operator. */
 int check_placement(const Rules *rules);
 
 /* A label selector at a path that is printed, whatever has it. */
 int check_label_selector(const Rules *rules, const LabelSelector *selector, const char *place);
+
+/* What the j-th mount of a container says beside its name and path. */
+int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j);
+
+/* Names, and what they say of restarts; what may stand in a container of init only. */
+int check_container_kind(const Rules *rules, const ContainerAt *at);

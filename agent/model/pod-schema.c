@@ -121,6 +121,28 @@ static const Field volume_mount_fields[] = {
 };
 static const Schema volume_mount_schema = SCHEMA(VolumeMount, volume_mount_fields);
 
+static const Field exit_codes_fields[] = {
+        FIELD("operator",               ENUM,       RestartRuleExitCodes, operator, REQUIRED,
+              ENUM_NAMES(exit_code_operator_names)),
+        FIELD("values",                 INTS,       RestartRuleExitCodes, values,
+              .min = INT32_MIN, .max = INT32_MAX),
+};
+static const Schema exit_codes_schema = {
+        .name = "ContainerRestartRuleOnExitCodes", .size = sizeof(RestartRuleExitCodes),
+        .fields = exit_codes_fields, .n_fields = N_ELEMENTS(exit_codes_fields),
+};
+
+static const Field restart_rule_fields[] = {
+        FIELD("action",                 ENUM,       RestartRule, action, REQUIRED,
+              ENUM_NAMES(restart_action_names)),
+        FIELD("exitCodes",              OPTIONAL,   RestartRule, exit_codes, REQUIRED,
+              .schema = &exit_codes_schema),
+};
+static const Schema restart_rule_schema = {
+        .name = "ContainerRestartRule", .size = sizeof(RestartRule),
+        .fields = restart_rule_fields, .n_fields = N_ELEMENTS(restart_rule_fields),
+};
+
 static const Field container_fields[] = {
         FIELD("name",                   STRING,     Container, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("image",                  STRING,     Container, image, REQUIRED, CHECK(check_image)),
@@ -133,8 +155,10 @@ static const Field container_fields[] = {
         FIELD("resources",              OBJECT,     Container, resources,
               .schema = &resource_requirements_schema),
         REFUSED("resizePolicy"),
-        REFUSED("restartPolicy"),
-        REFUSED("restartPolicyRules"),
+        FIELD("restartPolicy",          ENUM,       Container, restart_policy,
+              ENUM_NAMES(restart_policy_names)),
+        FIELD("restartPolicyRules",     LIST,       Container, restart_policy_rules,
+              .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
         REFUSED("volumeDevices"),
@@ -340,7 +364,8 @@ static const Schema pod_dns_config_schema = {
 
 static const Field pod_spec_fields[] = {
         FIELD("volumes",                LIST,       PodSpec, volumes, .schema = &volume_schema),
-        REFUSED("initContainers"),
+        FIELD("initContainers",         LIST,       PodSpec, init_containers,
+              .schema = &container_schema),
         FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
               .schema = &container_schema),
         REFUSED("ephemeralContainers"),
@@ -348,7 +373,8 @@ static const Field pod_spec_fields[] = {
               ENUM_NAMES(restart_policy_names)),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
               .min = 0, .max = INT32_MAX),
-        REFUSED("activeDeadlineSeconds"),
+        FIELD("activeDeadlineSeconds",  INT,        PodSpec, active_deadline_seconds,
+              .min = 1, .max = INT32_MAX),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
         FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         REFUSED("serviceAccountName"),

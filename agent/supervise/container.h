@@ -40,21 +40,30 @@ typedef struct ContainerExit {
         int exit_code;
         bool oom_killed;
         bool is_unknown;     /* nobody saw it: reported as such, and a failure */
+        bool is_found;       /* by a new agent: whether it goes on is for the pod to say */
         uint64_t started_at; /* realtime, microseconds */
         uint64_t finished_at;
         const char *message; /* its last words, or NULL; copied */
 } ContainerExit;
 
-/* The metadata and the spec are the pod's, and outlive the container. */
-int container_new(const ObjectMeta *pod, const Container *spec, RestartPolicy policy,
-                  const BackOff *back_off, const ContainerDriver *driver, void *userdata,
-                  ContainerLife **ret);
+/* The metadata and the spec are the pod's, and outlive the container. 'waiting_reason' is what it
+ * waits with unless something more exact is known: ContainerCreating, PodInitializing; not copied.
+ */
+int container_new(const ObjectMeta *pod, const Container *spec, const RestartTerms *terms,
+                  const char *waiting_reason, const BackOff *back_off,
+                  const ContainerDriver *driver, void *userdata, ContainerLife **ret);
 ContainerLife *container_free(ContainerLife *container);
 DEFINE_CLEANUP(ContainerLife *, container_free)
 
 /* Wishes of the pod. */
 void container_start(ContainerLife *container); /* the sandbox is ready; from waiting only */
 void container_stop(ContainerLife *container);  /* for good */
+
+/* Who runs may run on, but is not started any more. */
+void container_retire(ContainerLife *container);
+
+/* It is finished, and waits to be started once more. */
+void container_again(ContainerLife *container);
 
 /* No need to sit out a wait for an image. */
 void container_retry_now(ContainerLife *container, bool sandbox_is_ready);
@@ -93,8 +102,17 @@ uint64_t container_next_delay(
         const ContainerLife *container); /* travels with the attempt as its note */
 bool container_has_process(const ContainerLife *container);
 bool container_is_finished(const ContainerLife *container);
+bool container_has_succeeded(const ContainerLife *container);   /* finished, with 0 */
+uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */
+
+/* It runs, and what comes after it in the pod's order may begin. */
+bool container_has_started(const ContainerLife *container);
+
+/* Its end is one after which all containers are restarted, after what is left of the delay. */
+bool container_wants_all(const ContainerLife *container, uint64_t *ret_delay_usec);
 bool container_waits_for_image(const ContainerLife *container);
-bool container_is_waiting(const ContainerLife *container); /* for container_start() */
+bool container_is_waiting(const ContainerLife *container);     /* for container_start() */
+bool container_is_in_back_off(const ContainerLife *container); /* after an end or a failure */
 
 /* Fills in 'ret' (zeroed before); what the pod knows better, it adds. 0 or -ENOMEM. */
 int container_status(const ContainerLife *container, const char *uid, ContainerStatus *ret);

@@ -199,6 +199,10 @@ bool orphans_have(const Orphans *orphans, const char *uid) {
         return false;
 }
 
+bool orphans_are_gone(const Orphans *orphans) {
+        return !orphans->first;
+}
+
 /* As our own UIDs are written. What else lies there is not ours to remove. */
 static bool may_be_uid(const char *name) {
         return name[strspn(name, "0123456789abcdef-")] == '\0';

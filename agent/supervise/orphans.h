@@ -20,4 +20,7 @@ void orphans_sweep(Orphans *orphans, bool (*is_known)(const char *uid, void *use
 /* Whether a pod of that UID is still being cleaned up: until then it cannot begin anew. */
 bool orphans_have(const Orphans *orphans, const char *uid);
 
+/* Nothing is being cleaned up any more. */
+bool orphans_are_gone(const Orphans *orphans);
+
 Orphans *orphans_free(Orphans *orphans);

@@ -10,6 +10,7 @@
 #include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -23,13 +24,27 @@ static const BackOff sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 #define ANSWER_USEC (10 * USEC_PER_SEC)
 #define ENDING_USEC (60 * USEC_PER_SEC)
 
-static const char seen_annotation[] = "kubernetes.io/config.seen";
+const char pod_seen_annotation[] = "kubernetes.io/config.seen";
 
 void pod_life_mark(PodLife *life) {
         life->context->on_dirty(life->owner, life->context->userdata);
 }
 
+/* Each time, so that those who look see that it is still tried. */
+static void tell_trouble(const PodLife *life, const char *message) {
+        if (life->phase == PHASE_SETTING_UP)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
+        else if (life->is_wanted)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedCreatePodSandBox",
+                           "Failed to create pod sandbox: %s", message);
+        else
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedKillPod", "error killing pod: %s",
+                           message);
+}
+
 void pod_life_set_trouble(PodLife *life, const char *message) {
+        if (message)
+                tell_trouble(life, message);
         if (streq_ptr(life->trouble, message))
                 return;
         free(life->trouble);
@@ -91,18 +106,24 @@ static void on_turn(void *userdata) {
 
 static int make_containers(PodLife *life) {
         const PodSpec *spec = &life->pod->spec;
+        size_t n = pod_count_containers(spec);
 
-        life->containers = calloc(spec->containers.n, sizeof(*life->containers));
-        if (!life->containers)
+        life->containers = calloc(n, sizeof(*life->containers));
+        life->order = calloc(n, sizeof(*life->order));
+        if (!life->containers || !life->order)
                 return -ENOMEM;
-        for (size_t i = 0; i < spec->containers.n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 PodContainer *c = &life->containers[i];
+                RestartTerms terms;
                 int r;
 
                 c->pod = life;
-                c->spec = &spec->containers.items[i];
+                c->spec = pod_nth_container(spec, i);
                 c->turn = (Turn){ .on_turn = on_turn, .userdata = c };
-                r = container_new(&life->pod->metadata, c->spec, spec->restart_policy,
+                terms = restart_terms(spec, c->spec);
+                r = container_new(&life->pod->metadata, c->spec, &terms,
+                                  spec->init_containers.n > 0 ? "PodInitializing"
+                                                              : "ContainerCreating",
                                   &life->context->back_off, &pod_container_driver, c, &c->life);
                 if (r < 0)
                         return r;
@@ -113,7 +134,7 @@ static int make_containers(PodLife *life) {
 
 int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
                       PodLife **ret) {
-        const char *seen = string_map_get(&pod->metadata.annotations, seen_annotation);
+        const char *seen = string_map_get(&pod->metadata.annotations, pod_seen_annotation);
         PodLife *life = calloc(1, sizeof(*life));
         int r = -ENOMEM;
 
@@ -158,6 +179,7 @@ PodLife *pod_life_free(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
                 free_container(&life->containers[i]);
         free(life->containers);
+        free(life->order);
         for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
                 free(life->conditions[i].reason);
                 free(life->conditions[i].message);
@@ -167,6 +189,8 @@ PodLife *pod_life_free(PodLife *life) {
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->timer);
         sd_event_source_disable_unref(life->end_timer);
+        sd_event_source_disable_unref(life->order_timer);
+        sd_event_source_disable_unref(life->deadline_timer);
         free(life->stale);
         free(life->trouble);
         free(life->description);
@@ -184,8 +208,7 @@ static int on_overdue(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 void pod_life_unwant(PodLife *life) {
-        int64_t grace = life->pod->spec.termination_grace_period_seconds.value;
-        uint64_t grace_usec = (uint64_t) MAX(grace, 1) * USEC_PER_SEC;
+        uint64_t grace_usec = pod_life_grace_usec(life);
         int r;
 
         if (!life->is_wanted)
@@ -223,7 +246,7 @@ const Pod *pod_life_pod(const PodLife *life) {
 
 static bool string_maps_differ(const StringMap *a, const StringMap *b) {
         for (size_t i = 0; i < a->n; i++)
-                if (!streq(a->items[i].key, seen_annotation) &&
+                if (!streq(a->items[i].key, pod_seen_annotation) &&
                     !streq_ptr(string_map_get(b, a->items[i].key), a->items[i].value))
                         return true;
         return false;
@@ -267,8 +290,11 @@ static void step_lost(PodLife *life) {
         life->was_lost_early = is_early(life);
         if (life->was_lost_early)
                 pod_life_set_trouble(life, "its shim ended before the pod was set up");
-        else if (life->phase != PHASE_ENDING)
+        else if (life->phase != PHASE_ENDING) {
+                event_tell(life, NULL, POD_EVENT_NORMAL, "SandboxChanged",
+                           "Pod sandbox changed, it will be killed and re-created.");
                 log_warning("The shim of pod '%s' ended, ending its containers", life->description);
+        }
         pod_life_set_phase(life, PHASE_LOST);
         pod_life_end_containers(life);
 }
@@ -399,15 +425,20 @@ static bool needs_sandbox(PodLife *life) {
                 return true;
         for (size_t i = 0; i < life->n_containers; i++)
                 pod_container_recover(&life->containers[i]);
-        return !all_finished(life);
+        if (!pod_life_goes_on(life))
+                return false;
+        pod_life_forget_order(life);
+        return true;
 }
 
 static void step_none(PodLife *life) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (!needs_sandbox(life))
+        if (!needs_sandbox(life)) {
+                pod_life_follow_order(life);
                 return;
+        }
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
@@ -420,8 +451,7 @@ static void step_none(PodLife *life) {
 }
 
 static void step_unwanted_with_shim(PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                container_stop(life->containers[i].life);
+        pod_life_follow_order(life);
         if (all_finished(life))
                 pod_life_end_sandbox(life);
 }
@@ -431,18 +461,18 @@ static void step_ready(PodLife *life) {
                 step_unwanted_with_shim(life);
                 return;
         }
-        if (life->trouble) { /* the setup failed and its time has come again */
+        if (life->trouble && !pod_life_is_ending(life)) { /* the time of the setup, which failed,
+                                                             has come again */
                 pod_life_ask_for_setup(life);
                 return;
         }
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (container_is_waiting(life->containers[i].life))
-                        container_start(life->containers[i].life);
+        pod_life_follow_order(life);
 }
 
 void pod_step(PodLife *life) {
         if (life->sandbox_is_lost)
                 step_lost(life);
+        pod_life_watch_deadline(life);
 
         switch (life->phase) {
         case PHASE_NONE:
@@ -471,5 +501,6 @@ void pod_step(PodLife *life) {
 
 void pod_life_images_changed(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                container_retry_now(life->containers[i].life, pod_life_is_ready(life));
+                container_retry_now(life->containers[i].life,
+                                    pod_life_lets_start(&life->containers[i]));
 }

@@ -56,6 +56,21 @@ def test_a_stopped_agent_leaves_its_pods_running(node):
     assert identities(node, ["web"]) == before
 
 
+def test_draining_stops_every_pod_and_leaves_nothing_but_the_manifests(node):
+    for name in ("one", "two"):
+        node.launch(specs.pod(name))
+    pids = [node.init(name) for name in ("one", "two")]
+    node.kill9()
+    done = subprocess.run([*node.command(), "--drain"], env=node.environment(), timeout=60, check=False,
+                          stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not [pid for pid in pids if world.is_alive(pid)]
+    assert not node.leftovers()
+    node.start()
+    for name in ("one", "two"):
+        node.wait_running(name)
+
+
 def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
     node.launch(specs.pod("quits", specs.container(script="until [ -e /v/go ]; do sleep 0.02; done; exit 42",
                                                    volumeMounts=[specs.mount("v", "/v")]),

@@ -411,10 +411,10 @@ TEST(specs_are_checked)
                 { "securityContext: {appArmorProfile: {type: Localhost}}",
                   "web.yaml:6:38: spec.securityContext.appArmorProfile.localhostProfile: must be "
                   "set when AppArmor type is Localhost" },
-                { "initContainers: [{name: a, image: i}]",
-                  "web.yaml:6:3: spec.initContainers: is known to Kubernetes but not supported "
-                  "here "
-                  "yet" },
+                { "initContainers: [{name: a, image: i}]", "" },
+                { "ephemeralContainers: [{name: a, image: i}]",
+                  "web.yaml:6:3: spec.ephemeralContainers: is known to Kubernetes but not "
+                  "supported here yet" },
                 { "hostnetwork: true", "warning: web.yaml:6:3: spec.hostnetwork: is not a field of "
                                        "PodSpec; did you mean "
                                        "'hostNetwork'?" },
