@@ -219,6 +219,16 @@ static int check_restart_policy(const Rules *rules, const DaemonSet *set) {
         return rules_at(rules, r, "spec.template.spec.restartPolicy");
 }
 
+/* It would end a pod that is there to stay. */
+static int check_deadline(const Rules *rules, const DaemonSet *set) {
+        if (!set->spec.template.spec.active_deadline_seconds.is_set)
+                return 0;
+        return rules_at(rules,
+                        error_setf(rules->reterr, EINVAL,
+                                   "activeDeadlineSeconds in DaemonSet is not Supported"),
+                        "spec.template.spec.activeDeadlineSeconds");
+}
+
 static int check_metadata(const Rules *rules, const DaemonSet *set) {
         int r;
 
@@ -242,6 +252,8 @@ static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
                 r = check_selector(&rules, set);
         if (r >= 0)
                 r = check_restart_policy(&rules, set);
+        if (r >= 0)
+                r = check_deadline(&rules, set);
         return r < 0 ? r : check_strategy(&rules, set);
 }
 

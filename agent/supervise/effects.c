@@ -219,6 +219,8 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                                                  .log = bundle.log,
                                                  .events_file = bundle.events_file,
                                                  .note = note,
+                                                 .has_input = c->spec->has_stdin,
+                                                 .has_terminal = c->spec->tty,
                                          });
 }
 

@@ -7,15 +7,6 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-uint64_t pod_life_grace_usec(const PodLife *life) {
-        int64_t seconds = life->pod->spec.termination_grace_period_seconds.value;
-
-        if (life->has_grace)
-                seconds = life->grace_seconds;
-        /* Even a grace of nothing is a second, as with the kubelet. */
-        return (uint64_t) MAX(seconds, 1) * USEC_PER_SEC;
-}
-
 /* Those that have been told to end get no more than the new grace. */
 static void hurry(PodLife *life) {
         uint64_t end = now_realtime_usec() + pod_life_grace_usec(life);

@@ -34,13 +34,14 @@ PodCourse pod_life_course(PodLife *life) {
 }
 
 bool pod_life_is_ending(const PodLife *life) {
-        return !life->is_wanted || life->is_overdue || life->all_restart == ALL_RESTART_ENDING;
+        return !life->is_wanted || life->is_overdue || pod_life_has_failed(life) ||
+               life->all_restart == ALL_RESTART_ENDING;
 }
 
 bool pod_life_goes_on(PodLife *life) {
         PodCourse course = pod_life_course(life);
 
-        if (!life->is_wanted || life->is_overdue)
+        if (!life->is_wanted || life->is_overdue || pod_life_has_failed(life))
                 return false;
         return life->all_restart != ALL_RESTART_NONE || course == COURSE_INITIALIZING ||
                course == COURSE_RUNNING;
@@ -61,8 +62,12 @@ uint64_t pod_life_grace_usec(const PodLife *life) {
 
         if (life->all_restart == ALL_RESTART_ENDING)
                 return GRACE_MIN_USEC;
+        if (life->has_grace)
+                seconds = life->grace_seconds;
         /* Even a grace of nothing is a second, as with the kubelet. */
         grace = (uint64_t) MAX(seconds, 1) * USEC_PER_SEC;
+        if (life->failure.grace_usec > 0)
+                grace = MIN(grace, life->failure.grace_usec);
         passed = life->ending_since > 0 ? now - life->ending_since : 0;
         /* Who had to wait for others has what they left. */
         return passed < grace ? grace - passed : MIN(GRACE_MIN_USEC, grace);
@@ -122,7 +127,7 @@ static void put_back(PodContainer *c) {
 static void restart_all(PodLife *life) {
         uint64_t delay = 0;
 
-        if (!life->is_wanted || life->is_overdue)
+        if (!life->is_wanted || life->is_overdue || pod_life_has_failed(life))
                 life->all_restart = ALL_RESTART_NONE;
         else if (life->all_restart == ALL_RESTART_NONE && wants_all(life, &delay)) {
                 life->all_restart = ALL_RESTART_ENDING;

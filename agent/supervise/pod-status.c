@@ -55,6 +55,8 @@ static int fill_containers(const PodLife *life, PodStatus *status) {
         status->containers.items = calloc(spec->containers.n + 1, sizeof(ContainerStatus));
         if (!status->init_containers.items || !status->containers.items)
                 return -ENOMEM;
+        if (life->is_rejected) /* none will ever be */
+                return 0;
         for (size_t i = 0; i < life->n_containers; i++) {
                 ContainerStatusList *list = i < spec->init_containers.n ? &status->init_containers
                                                                         : &status->containers;
@@ -145,6 +147,19 @@ static void fill_addresses(const PodLife *life, PodStatus *status) {
 }
 
 static void fill_phase(const PodLife *life, PodStatus *status) {
+        if (life->is_rejected) {
+                status->phase = POD_FAILED;
+                status->reason = strdup("NodeAffinity");
+                status->message = strdup("Pod was rejected: Predicate NodeAffinity failed: node(s) "
+                                         "didn't match Pod's node affinity/selector");
+                return;
+        }
+        if (pod_life_has_failed(life)) {
+                status->phase = POD_FAILED;
+                status->reason = strdup(life->failure.reason);
+                status->message = strdup(life->failure.message);
+                return;
+        }
         if (!life->is_overdue) {
                 status->phase =
                         pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);

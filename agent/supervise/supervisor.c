@@ -100,6 +100,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .log_max_size = config->log_max_size,
                 .log_max_files = config->log_max_files,
                 .host_ip = config->host_ip,
+                .node = config->node,
                 .on_dirty = on_dirty,
                 .on_log_ended = on_log_ended,
                 .on_event = on_event,
@@ -342,6 +343,11 @@ void supervisor_objects_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following)
                 if (slot->life)
                         pod_life_objects_changed(slot->life);
+}
+
+void supervisor_node_changed(Supervisor *s) {
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                mark(s, slot);
 }
 
 void supervisor_images_changed(Supervisor *s) {

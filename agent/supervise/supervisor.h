@@ -10,6 +10,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
 #include "agent/model/event.h"
+#include "agent/model/node.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -29,6 +30,7 @@ typedef struct SupervisorConfig {
         unsigned log_max_files;
         unsigned creating_max; /* containers that are created at the same time */
         const char *host_ip;   /* NULL: unknown */
+        const NodeFacts *node; /* its labels; may change, see supervisor_node_changed() */
 } SupervisorConfig;
 
 typedef struct SupervisorCallbacks {
@@ -67,6 +69,9 @@ int supervisor_delete(Supervisor *supervisor, const char *namespace, const char 
 
 /* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
 void supervisor_objects_changed(Supervisor *supervisor);
+
+/* The node has other labels: who was not let in is asked again. */
+void supervisor_node_changed(Supervisor *supervisor);
 
 /* Images that were missing may be there now. */
 void supervisor_images_changed(Supervisor *supervisor);

@@ -141,6 +141,11 @@ TEST(daemonsets_are_checked)
                               "\n",
                   "f:8:27: spec.template.spec.restartPolicy: must be Always in a DaemonSet, not "
                   "Never" },
+                { V1 SELECTOR "  template:\n" LABELS
+                              "    spec: {activeDeadlineSeconds: 5, containers: [{name: c, image: "
+                              "x}]}\n",
+                  "f:8:35: spec.template.spec.activeDeadlineSeconds: activeDeadlineSeconds in "
+                  "DaemonSet is not Supported" },
                 { V1 SELECTOR "  template:\n" LABELS, "f:7:5: spec.template.spec: is required" },
                 { V1 SELECTOR, "f:5:3: spec.template: is required" },
                 { "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: d}\n",
@@ -308,6 +313,6 @@ TEST(no_file_says_whose_its_objects_are)
 {
         expect_verdict("apiVersion: v1\nkind: Pod\nmetadata: {name: p, ownerReferences: [{name: "
                        "d}]}\nspec:\n" C,
-                       "f:3:21: metadata.ownerReferences: is known to Kubernetes but not supported "
-                       "here yet");
+                       "f:3:21: metadata.ownerReferences: cannot be said by a file; only the pods "
+                       "of a DaemonSet have an owner");
 }
