@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/facts.h"
 
+#include "agent/manifest/manifest.h"
 #include "agent/model/match.h"
 #include "agent/model/names.h"
 #include "agent/model/pod.h"
@@ -9,10 +10,13 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/log.h"
 #include "common/sealed.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define OS_RELEASE_MAX (64 * KIB)
 #define TAINTS_MAX     (64 * KIB)
@@ -92,9 +96,9 @@ static int set_time(Taint *taint, const NodeFacts *before) {
 
         if (taint->time_added || taint->effect != TAINT_NO_EXECUTE)
                 return 0;
-        taint->time_added = strdup(known && known->time_added
-                                           ? known->time_added
-                                           : format_rfc3339(now, now_realtime_usec()));
+        taint->time_added =
+                strdup(known && known->time_added ? known->time_added
+                                                  : format_rfc3339(now, now_realtime_usec()));
         return taint->time_added ? 0 : -ENOMEM;
 }
 
@@ -132,8 +136,8 @@ static int gather(const Config *config, const char *node_name, const char *hostn
         return r < 0 ? r : add_taints(&config->register_with_taints, before, facts);
 }
 
-int facts_gather(const Config *config, const char *node_name, const char *hostname,
-                 const NodeFacts *before, NodeFacts *ret) {
+static int facts_gather(const Config *config, const char *node_name, const char *hostname,
+                        const NodeFacts *before, NodeFacts *ret) {
         cleanup_with(node_facts_done) NodeFacts facts = { 0 };
         int r = gather(config, node_name, hostname, before, &facts);
 
@@ -163,7 +167,8 @@ static int read_taint_line(char *line, NodeFacts *facts) {
         return r;
 }
 
-int facts_load_taints(const char *state_dir, NodeFacts *ret) {
+/* Damaged, it is none. */
+static int load_taints(const char *state_dir, NodeFacts *ret) {
         cleanup_close int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_with(node_facts_done) NodeFacts facts = { 0 };
         cleanup_free char *text = NULL;
@@ -198,7 +203,7 @@ static int print_taints(const NodeFacts *facts, char **ret) {
         return memstream_finish(out, ret) ? 0 : -ENOMEM;
 }
 
-int facts_store_taints(const char *state_dir, const NodeFacts *facts, Error *reterr) {
+static int store_taints(const char *state_dir, const NodeFacts *facts, Error *reterr) {
         cleanup_close int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_free char *text = NULL;
         int r = fd < 0 ? -errno : print_taints(facts, &text);
@@ -210,4 +215,61 @@ int facts_store_taints(const char *state_dir, const NodeFacts *facts, Error *ret
         r = sealed_write_at(fd, "taints", text, 0600);
         return r < 0 ? error_setf(reterr, -r, "cannot write %s/taints: %s", state_dir, strerror(-r))
                      : 0;
+}
+
+static void store_or_say(const char *state_dir, const NodeFacts *facts) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = store_taints(state_dir, facts, &error);
+
+        if (r < 0)
+                log_error("%s", error_message(&error, r));
+}
+
+int facts_load(const Config *config, const char *node_name, const char *hostname,
+               const char *state_dir, NodeFacts *ret, Error *reterr) {
+        cleanup_with(node_facts_done) NodeFacts before = { 0 };
+        int r = load_taints(state_dir, &before);
+
+        if (r >= 0)
+                r = facts_gather(config, node_name, hostname, &before, ret);
+        if (r < 0)
+                return r;
+        store_or_say(state_dir, ret);
+        return 0;
+}
+
+/* Whether something is another that is not looked at before the next start. */
+static bool others_differ(const Config *running, Config *read) {
+        Config borrowed = *running;
+
+        borrowed.mainstay.node_labels = read->mainstay.node_labels;
+        borrowed.register_with_taints = read->register_with_taints;
+        return !schema_equal(&config_schema, &borrowed, read);
+}
+
+int facts_reload(const char *config_path, const Config *running, const char *hostname,
+                 const char *state_dir, NodeFacts *facts, Error *reterr) {
+        cleanup_with(config_done) Config config = { 0 };
+        cleanup_with(node_facts_done) NodeFacts now = { 0 }, before = { 0 };
+        cleanup_strv char **warnings = NULL;
+        int r;
+
+        if (access(config_path, F_OK) < 0)
+                return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
+        r = config_load(config_path, &config, &warnings, reterr);
+        if (r >= 0)
+                r = facts_gather(&config, facts->name, hostname, facts, &now);
+        if (r < 0)
+                return r;
+        if (others_differ(running, &config))
+                log_warning("%s: labels and taints of the node are used at once, other settings "
+                            "from the next start on",
+                            config_path);
+        if (node_facts_equal(&now, facts))
+                return 0;
+        before = *facts;
+        *facts = now;
+        now = (NodeFacts){ 0 };
+        store_or_say(state_dir, facts);
+        return 1;
 }

@@ -8,12 +8,14 @@
 #include "agent/model/node.h"
 #include "common/error.h"
 
-/* From the configuration and the machine. A taint of NoExecute that says no time is there since
- * 'before', the facts as they were, had it first; else since now. 0 or -ENOMEM. */
-int facts_gather(const Config *config, const char *node_name, const char *hostname,
-                 const NodeFacts *before, NodeFacts *ret);
+/* What the node is when the agent starts. A taint of NoExecute whose time nobody says is there since
+ * an earlier agent saw it first, or since now; that is kept below the state directory. 0, or
+ * -ENOMEM. */
+int facts_load(const Config *config, const char *node_name, const char *hostname,
+               const char *state_dir, NodeFacts *ret, Error *reterr);
 
-/* Since when taints are there outlives the agent: only the taints of 'ret' are read. Damaged, it is
- * none. */
-int facts_load_taints(const char *state_dir, NodeFacts *ret);
-int facts_store_taints(const char *state_dir, const NodeFacts *facts, Error *reterr);
+/* Reads the configuration again. 1 where the facts are others now; 0; or -errno with the sentence,
+ * and then they are as they were: a file that is broken or gone is no order to do without labels.
+ * That other settings than these wait for the next start is said in the log. */
+int facts_reload(const char *config_path, const Config *running, const char *hostname,
+                 const char *state_dir, NodeFacts *facts, Error *reterr);

@@ -53,6 +53,9 @@ int daemonset_revision_hash(const Pod *template, char ret[REVISION_HASH_SIZE]);
 int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *hash,
                        int64_t generation, const char *node_name, Pod **ret);
 
+/* The pod has the set for its owner from then on, and no other; NULL: nobody. 0 or -ENOMEM. */
+int daemonset_own_pod(const DaemonSet *set, Pod *pod);
+
 /* Whether a pod with these labels is the set's by its selector; whose it is already is not asked.
  */
 bool daemonset_selects(const DaemonSet *set, const Pod *pod);

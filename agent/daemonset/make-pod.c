@@ -78,9 +78,21 @@ static int set_labels(Pod *pod, const char *hash, int64_t generation) {
         return r;
 }
 
-static int set_owner(Pod *pod, const DaemonSet *set) {
-        OwnerReference *owner = calloc(1, sizeof(*owner));
+static void forget_owners(Pod *pod) {
+        for (size_t i = 0; i < pod->metadata.owner_references.n; i++)
+                schema_done(&owner_reference_schema, &pod->metadata.owner_references.items[i]);
+        free(pod->metadata.owner_references.items);
+        pod->metadata.owner_references.items = NULL;
+        pod->metadata.owner_references.n = 0;
+}
 
+int daemonset_own_pod(const DaemonSet *set, Pod *pod) {
+        OwnerReference *owner;
+
+        forget_owners(pod);
+        if (!set)
+                return 0;
+        owner = calloc(1, sizeof(*owner));
         if (!owner)
                 return -ENOMEM;
         pod->metadata.owner_references.items = owner;
@@ -184,7 +196,7 @@ int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *ha
         if (r >= 0)
                 r = set_labels(pod, hash, generation);
         if (r >= 0)
-                r = set_owner(pod, set);
+                r = daemonset_own_pod(set, pod);
         if (r >= 0)
                 r = add_tolerations(pod, set);
         if (r >= 0)

@@ -335,3 +335,24 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
                 *ret = TAKE_PTR(pod);
         return r;
 }
+
+int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr) {
+        Decoder decoder = { .file = "template", .mode = DECODE_RECORD, .reterr = reterr };
+        Pod template = { 0 };
+        Tree tree = { 0 };
+        int r = tree_parse(decoder.file, data, length, &tree, reterr);
+
+        if (r < 0)
+                return r;
+        if (tree.n_documents == 1)
+                r = decode_object(&decoder, tree.documents[0], &pod_template_schema, NULL,
+                                  &template);
+        else
+                r = error_setf(reterr, EINVAL, "is no pod template");
+        tree_done(&tree);
+        if (r < 0)
+                schema_done(&pod_template_schema, &template);
+        else
+                *ret = template;
+        return r;
+}

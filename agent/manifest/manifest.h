@@ -30,6 +30,9 @@ int manifest_parse(const char *file, const char *data, size_t length, const char
 /* Reads one v1.Pod of our own records (pod_to_json()) back: no defaulting, no identity. */
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr);
 
+/* Reads a pod template of our own histories back, which schema_done(&pod_template_schema) ends. */
+int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr);
+
 /* Reads the configuration; a file that is not there is an empty one. Fields of a
  * KubeletConfiguration that have no effect here become warnings. The caller ends it with
  * config_done(). */

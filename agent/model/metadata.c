@@ -64,6 +64,12 @@ const OwnerReference *object_controller(const ObjectMeta *metadata) {
         return NULL;
 }
 
+bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner) {
+        const OwnerReference *own = object_controller(metadata);
+
+        return own && owner ? streq(own->uid, owner->uid) : own == owner;
+}
+
 int pod_set_uid(Pod *pod) {
         const char *parts[] = { pod->spec.node_name, pod->metadata.namespace, pod->metadata.name };
         cleanup_free char *json = pod_spec_to_json(&pod->spec);

@@ -437,7 +437,7 @@ static const Field owner_reference_fields[] = {
         FIELD("controller",             BOOL,       OwnerReference, controller),
         FIELD("blockOwnerDeletion",     BOOL,       OwnerReference, block_owner_deletion),
 };
-static const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fields);
+const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fields);
 
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,

@@ -393,6 +393,9 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 /* The reference to what controls the object, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 
+/* Whether that is what controls the object; NULL: nothing does. */
+bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner);
+
 /* Sets the UID: computed from the node's name, namespace, name and spec. Labels and annotations are
  * left out, for they can change without a restart. 0 or -ENOMEM. */
 int pod_set_uid(Pod *pod);

@@ -85,6 +85,7 @@ extern const Schema affinity_schema;
 extern const Schema node_selector_schema;
 extern const Schema toleration_schema;
 extern const Schema taint_schema;
+extern const Schema owner_reference_schema;
 extern const Schema pod_template_schema; /* of a Pod */
 extern const Schema daemonset_schema;
 

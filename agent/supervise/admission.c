@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is not let in is a pod that failed, not one that waits; but the kubelet forgets it then, and we
- * ask again when the node's labels are others. What runs is never asked. */
+/* Who is not let in is a pod that failed, not one that waits; but the kubelet forgets it then, and
+ * we ask again when the node's labels are others. What runs is never asked. */
 
 #include "agent/model/match.h"
 #include "agent/supervise/pod-internal.h"

@@ -271,7 +271,8 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         if (!string_maps_differ(&mine->labels, &theirs->labels) &&
             !string_maps_differ(&theirs->labels, &mine->labels) &&
             !string_maps_differ(&mine->annotations, &theirs->annotations) &&
-            !string_maps_differ(&theirs->annotations, &mine->annotations))
+            !string_maps_differ(&theirs->annotations, &mine->annotations) &&
+            object_has_owner(mine, object_controller(theirs)))
                 return 0;
         r = schema_copy(&object_meta_schema, &copy, theirs);
         if (r < 0)

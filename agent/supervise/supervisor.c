@@ -516,6 +516,20 @@ int supervisor_next(Supervisor *s, const char *after, const Pod **ret_pod, PodSt
         return 0;
 }
 
+int supervisor_each(Supervisor *s, int (*each)(const Pod *, const PodStatus *, void *),
+                    void *userdata) {
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                cleanup_with(pod_status_done) PodStatus status = { 0 };
+                int r = slot->life ? pod_life_status(slot->life, &status) : 0;
+
+                if (r >= 0 && slot->life)
+                        r = each(pod_life_pod(slot->life), &status, userdata);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 int supervisor_status(Supervisor *s, const char *uid, const Pod **ret_pod, PodStatus *ret_status) {
         for (Slot *slot = s->slots; slot; slot = slot->following) {
                 int r;

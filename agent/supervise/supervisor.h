@@ -81,6 +81,12 @@ void supervisor_images_changed(Supervisor *supervisor);
 int supervisor_next(Supervisor *supervisor, const char *after, const Pod **ret_pod,
                     PodStatus *ret_status);
 
+/* Tells of every pod that has a life, in that order. The pods are the supervisor's, and stay until
+ * its next step. 0 or -ENOMEM. */
+int supervisor_each(Supervisor *supervisor,
+                    int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
+                    void *userdata);
+
 /* The status of one pod. -ENOENT if there is none. */
 int supervisor_status(Supervisor *supervisor, const char *uid, const Pod **ret_pod,
                       PodStatus *ret_status);
