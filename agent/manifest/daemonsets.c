@@ -229,7 +229,7 @@ static int check_deadline(const Rules *rules, const DaemonSet *set) {
                         "spec.template.spec.activeDeadlineSeconds");
 }
 
-static int check_metadata(const Rules *rules, const DaemonSet *set) {
+static int check_uid_is_free(const Rules *rules, const DaemonSet *set) {
         int r;
 
         if (!set->metadata.uid)
@@ -244,10 +244,10 @@ static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
         const Rules rules = {
                 .decoder = d, .root = node, .path = path, .pod = &own, .reterr = d->reterr
         };
-        int r = check_metadata(&rules, set);
+        int r = check_uid_is_free(&rules, set);
 
         if (r >= 0)
-                r = check_labels_and_annotations(&rules);
+                r = check_metadata(&rules, &set->metadata);
         if (r >= 0)
                 r = check_selector(&rules, set);
         if (r >= 0)
@@ -259,7 +259,7 @@ static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
 
 /* While it is looked at as a pod, the template has the names of its set, for what depends on them.
  */
-static int finish_template(const Decoder *d, const Node *node, const DecodePath *path,
+static int finish_template(Decoder *d, const Node *node, const DecodePath *path,
                            DaemonSet *set) {
         const DecodePath spec = { .parent = path, .key = "spec" };
         const DecodePath template = { .parent = &spec, .key = "template" };
@@ -270,6 +270,8 @@ static int finish_template(const Decoder *d, const Node *node, const DecodePath 
         pod->metadata.name = set->metadata.name;
         pod->metadata.namespace = set->metadata.namespace;
         r = pod_take_affinity_annotation(d, root, &template, pod);
+        if (r >= 0)
+                r = pod_warn(d, root, &template, pod);
         if (r >= 0)
                 r = pod_set_defaults(pod);
         if (r >= 0)

@@ -17,3 +17,5 @@ char *pod_spec_to_json(const PodSpec *spec);
 
 /* Any object by its table, likewise. */
 char *object_to_json(const Schema *schema, const void *object);
+/* True where the bytes are one JSON object and nothing else. */
+bool is_json_object(const char *data, size_t length);
