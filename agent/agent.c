@@ -4,17 +4,19 @@
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
+#include "agent/bundle/swap.h"
 #include "agent/config-watch.h"
 #include "agent/daemons.h"
 #include "agent/facts.h"
-#include "agent/bundle/swap.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
 #include "agent/publish/events.h"
+#include "agent/publish/journal.h"
 #include "agent/publish/publish.h"
 #include "agent/sandbox/sandbox.h"
+#include "agent/sandbox/units.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
 #include "common/cgroup.h"
@@ -22,6 +24,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -58,6 +61,8 @@ typedef struct Agent {
         sd_event_source *publish_source;
         ImageStore *images;
         ManifestSource *manifests;
+        Units *units;    /* NULL where systemd is not PID 1 */
+        bool has_slices; /* the cgroup driver is systemd */
         Supervisor *supervisor;
         Daemons *daemons;
         ConfigWatch *config_watch;
@@ -76,7 +81,8 @@ typedef struct Agent {
 static void on_event(const PodEvent *event, void *userdata) {
         Agent *agent = userdata;
 
-        events_add(agent->events, event, now_realtime_usec());
+        if (events_add(agent->events, event, now_realtime_usec()))
+                journal_tell_event(event);
         if (agent->serve)
                 serve_event_came(agent->serve);
 }
@@ -85,6 +91,7 @@ static void on_event(const PodEvent *event, void *userdata) {
 
 static void tell(Agent *agent, char ***standing, const char *sentence, bool is_error) {
         if (!strv_contains(agent->told, sentence)) {
+                log_mark(MESSAGE_MANIFEST_BROKEN);
                 if (is_error)
                         log_error("%s", sentence);
                 else
@@ -228,9 +235,11 @@ static void on_config_changed(void *userdata) {
         int r = facts_reload(agent->config_path, &agent->config, agent->node.hostname,
                              agent->state_dir, &agent->facts, &error);
 
-        if (r < 0)
+        if (r < 0) {
+                log_mark(MESSAGE_CONFIG_BROKEN);
                 log_error("%s, going on with the configuration as it was",
                           error_message(&error, r));
+        }
         if (r <= 0)
                 return;
         log_info("The node has other labels or taints");
@@ -644,6 +653,7 @@ static void fill_shared_configs(Agent *agent) {
                 .cluster_dns = agent->config.cluster_dns,
                 .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
+                .has_slices = agent->has_slices,
                 .memory_capacity = agent->node.memory_capacity,
                 .swap_capacity = agent->node.swap_capacity,
                 .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
@@ -669,6 +679,7 @@ static void fill_shared_configs(Agent *agent) {
                 .runtime_path = agent->config.mainstay.runtime,
                 .run_dir = agent->run_dir,
                 .shim_cgroup = agent->shim_cgroup,
+                .units = agent->units,
         };
         agent->network_places = (NetworkPlaces){
                 .config_dir = agent->config.mainstay.cni_conf_dir,
@@ -774,6 +785,19 @@ static int build_loop(Agent *agent) {
         return r;
 }
 
+/* Where systemd is PID 1 it starts the shims, and, on cgroup v2, keeps the groups. */
+static int meet_service_manager(Agent *agent, Error *reterr) {
+        bool is_there = units_are_possible(), can_keep = is_there && cgroup_version() == 2;
+        const char *driver = agent->config.cgroup_driver;
+
+        if (driver && streq(driver, "systemd") && !can_keep)
+                return error_setf(reterr, EOPNOTSUPP,
+                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroups of "
+                                  "version 2");
+        agent->has_slices = driver ? streq(driver, "systemd") : can_keep;
+        return is_there ? units_new(agent->event, &agent->units) : 0;
+}
+
 static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r = read_config(agent, options, reterr);
 
@@ -782,7 +806,7 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         if (r >= 0)
                 r = take_lock(agent, reterr);
         if (r >= 0)
-                r = node_discover(options->node_name, &agent->node, reterr);
+                r = node_discover(options->node_name, units_are_possible(), &agent->node, reterr);
         if (r >= 0)
                 r = facts_load(&agent->config, agent->node.name, agent->node.hostname,
                                agent->state_dir, &agent->facts, reterr);
@@ -794,17 +818,22 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
                 r = build_loop(agent);
         if (r >= 0)
                 r = load_seccomp(agent, reterr);
+        if (r >= 0)
+                r = meet_service_manager(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
-        r = sandbox_prepare(&agent->sandbox_config, reterr);
+        /* A service sees mounts of its own; there a unit before ours has done it for all to see. */
+        if (!agent->units || !getenv("INVOCATION_ID"))
+                r = sandbox_prepare(&agent->sandbox_config, reterr);
         return r < 0 ? r : build_rooms(agent, reterr);
 }
 
 static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *agent = userdata;
 
-        if (supervisor_is_empty(agent->supervisor))
+        if (supervisor_is_empty(agent->supervisor) &&
+            (!agent->units || units_are_idle(agent->units)))
                 return sd_event_exit(agent->event, 0);
         (void) sd_event_source_set_time_relative(source, DRAIN_LOOK_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -833,6 +862,7 @@ static int start(Agent *agent, bool drain, Error *reterr) {
         if (r < 0)
                 return r;
         schedule_publish(agent);
+        log_mark(MESSAGE_AGENT_STARTED);
         log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
                  agent->manifest_dir);
         return 0;
@@ -844,6 +874,7 @@ static void agent_done(Agent *agent) {
         config_watch_free(agent->config_watch);
         daemons_free(agent->daemons);
         supervisor_free(agent->supervisor);
+        units_free(agent->units);
         image_store_free(agent->images);
         publish_free(agent->publish);
         events_free(agent->events);

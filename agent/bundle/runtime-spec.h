@@ -14,6 +14,7 @@ typedef struct RuntimeSpecInput {
         unsigned attempt;
         pid_t sandbox_pid; /* whose namespaces are joined */
         int cgroup_version;
+        const char *pod_group; /* see groups.h; NULL: where a new pod would be */
 } RuntimeSpecInput;
 
 /* The text of config.json, freed by the caller; or -errno and the sentence that belongs to

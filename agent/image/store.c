@@ -19,6 +19,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -462,6 +463,7 @@ static void on_indexed(const ChildResult *result, void *userdata) {
                 same = streq_ptr(archive->trouble, error_message(&error, r));
                 archive_break(archive, error_message(&error, r));
                 archive->may_pass = result->code != CLD_EXITED || result->status == EX_TEMPFAIL;
+                log_mark(MESSAGE_ARCHIVE_BROKEN);
                 log_warning("Image archive '%s': %s", archive->file, error_message(&error, r));
         } else {
                 r = archive_set_save(&store->archives, store->images_fd);
@@ -508,6 +510,7 @@ static void start_indexers(ImageStore *store) {
                 r = start_indexer(store, archive, &error);
                 if (r < 0) {
                         archive_break(archive, error_message(&error, r));
+                        log_mark(MESSAGE_ARCHIVE_BROKEN);
                         log_warning("Image archive '%s': %s", archive->file, archive->trouble);
                 } else {
                         running++;

@@ -40,7 +40,6 @@ static int config_set_defaults(Config *config) {
                 const char *value;
         } strings[] = {
                 { &config->cgroup_root, "/" },
-                { &config->cgroup_driver, "cgroupfs" },
                 { &config->container_log_max_size, LOG_MAX_SIZE_DEFAULT },
                 { &config->crash_loop_back_off.max_container_restart_period,
                   RESTART_PERIOD_DEFAULT },

@@ -22,13 +22,10 @@ enum {
 static int check_cgroup_driver(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
-        if (streq(value, "cgroupfs"))
+        if (streq(value, "cgroupfs") || streq(value, "systemd"))
                 return 0;
-        if (streq(value, "systemd"))
-                return error_setf(reterr, EINVAL,
-                                  "is known to the kubelet but not supported here yet; "
-                                  "only cgroupfs is");
-        return error_setf(reterr, EINVAL, "must be cgroupfs, not '%s'", excerpt(text, value));
+        return error_setf(reterr, EINVAL, "must be cgroupfs or systemd, not '%s'",
+                          excerpt(text, value));
 }
 
 static int check_log_size(const char *value, Error *reterr) {

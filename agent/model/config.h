@@ -33,10 +33,10 @@ typedef struct MainstayConfig {
 } MainstayConfig;
 
 typedef struct Config {
-        char *static_pod_path;               /* NULL: as the command line says */
-        char *cgroup_root;                   /* "/" */
-        char *cgroup_driver;                 /* "cgroupfs" */
-        char *container_log_max_size;        /* quantity, "10Mi" */
+        char *static_pod_path;        /* NULL: as the command line says */
+        char *cgroup_root;            /* "/" */
+        char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
+        char *container_log_max_size; /* quantity, "10Mi" */
         OptionalInt container_log_max_files; /* 5 */
         char **cluster_dns;                  /* none */
         char *cluster_domain;                /* "cluster.local" */

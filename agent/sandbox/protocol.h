@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 enum {
-        PROTOCOL_VERSION = 1,
+        PROTOCOL_VERSION = 2, /* since 2 the greeting brings the pod's network namespace */
         PROTOCOL_PACKET_MAX = 64 * 1024,
         PROTOCOL_NOTE_MAX = 1024,
         PROTOCOL_MESSAGE_MAX = 4096,

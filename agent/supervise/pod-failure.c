@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 #include "common/sealed.h"
 
 #include <fcntl.h>
@@ -84,6 +85,7 @@ void pod_life_fail(PodLife *life, const char *reason, const char *message, uint6
         if (r < 0)
                 return; /* whoever looked looks again */
         event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
+        log_mark(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", life->description, reason, message);
         life->failure.grace_usec = grace_usec;
         r = store(life);

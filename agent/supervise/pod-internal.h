@@ -12,6 +12,7 @@
 #include "agent/supervise/order.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/prober.h"
+#include "common/log.h"
 
 typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
@@ -102,7 +103,7 @@ struct PodLife {
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
         char *stale;              /* why a volume is not what it should be, as it was logged */
-        bool is_rejected; /* the node is none that it asks for; it is not begun */
+        bool is_rejected;         /* the node is none that it asks for; it is not begun */
         char *trouble;            /* why the sandbox is not ready, for a person */
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
@@ -120,6 +121,9 @@ struct PodLife {
 
 extern const ContainerDriver pod_container_driver;
 extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
+
+/* What is logged of it; 'container' may be NULL. */
+LogSubject pod_life_subject(const PodLife *life, const char *container);
 
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);

@@ -9,12 +9,14 @@
 #include "agent/supervise/orphans.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/record.h"
+#include "agent/supervise/slices.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/http.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 
 /* A pod that cannot be begun (its record cannot be written) is tried again after this. */
 #define BEGIN_RETRY_USEC (5 * USEC_PER_SEC)
@@ -50,7 +52,10 @@ struct Supervisor {
         uint64_t n_pods_started;
         Orphans *orphans;
         bool has_swept_orphans;
-        bool qos_is_due; /* pods came or went: once a turn, however many */
+        bool qos_is_due;
+        bool has_qos_groups;
+        /* they have been made, with their weights */ /* pods came or went: once a turn,
+                                                         however many */
 };
 
 static int on_step(sd_event_source *source, void *userdata);
@@ -204,6 +209,7 @@ static int load_one(Supervisor *s, const char *uid,
 
         r = record_load(s->context.bundle->state_dir, uid, &file, &pod, &error);
         if (r == -EBADMSG) {
+                log_mark(MESSAGE_RECORD_DAMAGED);
                 log_error("%s, setting it aside", error_message(&error, r));
                 return record_set_aside(s->context.bundle->state_dir, uid, NULL);
         }
@@ -321,6 +327,8 @@ static void update_qos(Supervisor *s) {
                 if (slot->life && pod_qos_class(&pod_life_pod(slot->life)->spec) == QOS_BURSTABLE)
                         sum += MIN(pod_milli_cpu_request(&pod_life_pod(slot->life)->spec),
                                    INT32_MAX);
+        s->has_qos_groups = true;
+        slices_set_qos(&s->context, sum);
         r = bundle_update_qos(s->context.bundle, sum, &error);
         if (r < 0)
                 log_warning("Cannot set the weight of the QoS groups: %s",
@@ -359,19 +367,6 @@ void supervisor_images_changed(Supervisor *s) {
 }
 
 /* ---- the step ---- */
-
-static void remove_empty_groups(Supervisor *s) {
-        static const QosClass classes[] = { QOS_BURSTABLE, QOS_BEST_EFFORT, QOS_GUARANTEED };
-
-        for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
-                cleanup_free char *path =
-                        qos_cgroup_path(s->context.bundle->cgroup_root, classes[i]);
-
-                if (path)
-                        (void) cgroup_remove_if_empty(path);
-        }
-        (void) cgroup_remove_if_empty(s->context.sandbox->shim_cgroup);
-}
 
 static void finish_life(Supervisor *s, Slot *slot) {
         s->callbacks->on_pod(pod_life_pod(slot->life), false, /* is_gone= */ true, s->userdata);
@@ -416,9 +411,11 @@ static void set_trouble(Slot *slot, const char *trouble) {
                 return;
         free(slot->trouble);
         slot->trouble = trouble ? strdup(trouble) : NULL;
-        if (trouble)
+        if (trouble) {
+                log_mark(MESSAGE_POD_NOT_BEGUN);
                 log_error("Cannot begin pod '%s', trying again every %us: %s", slot->description,
                           (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), trouble);
+        }
 }
 
 static void begin_or_retry(Supervisor *s, Slot *slot) {
@@ -475,6 +472,8 @@ static int on_step(sd_event_source *source, void *userdata) {
         Supervisor *s = userdata;
         uint64_t end = now_boottime_usec() + STEP_USEC;
 
+        if (s->slots && !s->has_qos_groups) /* before there is anything in them */
+                update_qos(s);
         for (Slot *slot = s->slots; slot; slot = slot->following) {
                 if (!slot->is_dirty)
                         continue;
@@ -484,10 +483,13 @@ static int on_step(sd_event_source *source, void *userdata) {
                 }
                 step_slot(s, slot);
         }
-        if (!sweep_slots(s))
-                remove_empty_groups(s);
-        else if (s->qos_is_due)
+        if (!sweep_slots(s)) {
+                slices_remove_empty(&s->context, /* all= */ true);
+                s->has_qos_groups = false;
+        } else if (s->qos_is_due) {
                 update_qos(s);
+                slices_remove_empty(&s->context, /* all= */ false);
+        }
         s->qos_is_due = false;
         return 0;
 }

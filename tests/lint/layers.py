@@ -28,8 +28,8 @@ PROGRAMS = {
 
 # The event loop is seen through the headers of the rooms that live in it.
 LIBRARIES = {
-    "systemd/": ["common/child.h", "agent/image/image.h", "agent/manifest/manifest.h", "agent/publish/publish.c",
-                 "agent/sandbox/sandbox.h", "agent/serve/serve.h"],
+    "systemd/": ["common/child.h", "agent/image/image.h", "agent/manifest/manifest.h", "agent/publish/publish.c", "agent/publish/journal.c",
+                 "agent/sandbox/sandbox.h", "agent/sandbox/units.[ch]", "agent/serve/serve.h"],
     "yaml.h": ["agent/manifest/tree.c", "agent/cli/yaml.c"],
     "jansson.h": ["agent/model/json.c", "agent/bundle/runtime-spec.c", "agent/bundle/seccomp.h",
                   "agent/bundle/security.h", "agent/image/archive.c", "agent/image/kept.c",

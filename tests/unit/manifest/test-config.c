@@ -40,7 +40,7 @@ static const char *load(const char *yaml, Config *config, char ***warnings) {
 static void expect_defaults(const Config *config) {
         EXPECT(config->static_pod_path == NULL);
         EXPECT_STREQ(config->cgroup_root, "/");
-        EXPECT_STREQ(config->cgroup_driver, "cgroupfs");
+        EXPECT_STREQ(config->cgroup_driver, NULL);
         EXPECT_STREQ(config->mainstay.runtime, "runc");
         EXPECT_EQ(config->log_max_size_bytes, 10 * MIB);
         EXPECT_EQ(config->container_log_max_files.value, 5);
@@ -154,10 +154,7 @@ TEST(wrong_settings_are_refused_with_their_place)
                   ":1:13: apiVersion: must be kubelet.config.k8s.io/v1beta1, not the string 'v1'" },
                 { "staticPodPath: pods",
                   ":1:16: staticPodPath: must be an absolute path, not 'pods'" },
-                { "cgroupDriver: systemd",
-                  ":1:15: cgroupDriver: is known to the kubelet but not supported here yet; only "
-                  "cgroupfs is" },
-                { "cgroupDriver: x", ":1:15: cgroupDriver: must be cgroupfs, not 'x'" },
+                { "cgroupDriver: x", ":1:15: cgroupDriver: must be cgroupfs or systemd, not 'x'" },
                 { "containerLogMaxSize: 10",
                   ":1:22: containerLogMaxSize: must be a string, not the number 10; quote it" },
                 { "containerLogMaxSize: ten",
