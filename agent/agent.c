@@ -18,6 +18,7 @@
 #include "agent/sandbox/sandbox.h"
 #include "agent/sandbox/units.h"
 #include "agent/serve/serve.h"
+#include "agent/supervise/shutdown.h"
 #include "agent/supervise/supervisor.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -34,6 +35,7 @@
 
 enum {
         DRAIN_LOOK_USEC = 50000, /* while draining */
+        SHUTDOWN_MARGIN_USEC = 5000000,
 };
 
 typedef struct Agent {
@@ -73,6 +75,7 @@ typedef struct Agent {
         unsigned data_generation; /* of the objects that the supervisor was told of last */
         bool has_scanned;
         bool is_ready;
+        bool is_ending;
         char **told; /* sentences about manifests that stand, so that each is logged once */
 } Agent;
 
@@ -231,9 +234,13 @@ static void on_daemons_due(void *userdata) {
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
 static void on_config_changed(void *userdata) {
         Agent *agent = userdata;
+        cleanup_with(publish_end_reloadp) Publish *publish = agent->publish;
         cleanup_error Error error = ERROR_NULL;
-        int r = facts_reload(agent->config_path, &agent->config, agent->node.hostname,
-                             agent->state_dir, &agent->facts, &error);
+        int r;
+
+        publish_begin_reload(publish);
+        r = facts_reload(agent->config_path, &agent->config, agent->node.hostname, agent->state_dir,
+                         &agent->facts, &error);
 
         if (r < 0) {
                 log_mark(MESSAGE_CONFIG_BROKEN);
@@ -758,12 +765,47 @@ static int build_rooms(Agent *agent, Error *reterr) {
         return agent->publish ? 0 : -ENOMEM;
 }
 
+static void leave(Agent *agent) {
+        log_info("Ending; pods go on");
+        (void) sd_event_exit(agent->event, 0);
+}
+
+static void on_shut_down(void *userdata) {
+        Agent *agent = userdata;
+
+        log_info("Ending; the machine goes down");
+        (void) sd_event_exit(agent->event, 0);
+}
+
+/* We are stopped before the shims are, and systemd waits for us: that is how pods are stopped in
+ * their order, whoever it was that said that the machine goes down. */
+static void on_stop_explained(bool is_stopping, void *userdata) {
+        Agent *agent = userdata;
+        uint64_t usec =
+                shutdown_total_usec(agent->config.shutdown_stages, agent->config.n_shutdown_stages);
+
+        if (!is_stopping || agent->config.n_shutdown_stages == 0) {
+                leave(agent);
+                return;
+        }
+        publish_stop_takes(agent->publish, usec + SHUTDOWN_MARGIN_USEC);
+        log_mark(MESSAGE_NODE_SHUTDOWN);
+        log_info("The machine goes down, stopping all pods within %us",
+                 (unsigned) (usec / USEC_PER_SEC));
+        supervisor_shut_down(agent->supervisor, agent->config.shutdown_stages,
+                             agent->config.n_shutdown_stages, on_shut_down, agent);
+}
+
 static int on_end(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Agent *agent = userdata;
 
-        log_info("Ending; pods go on");
+        if (agent->is_ending)
+                return 0;
+        agent->is_ending = true;
         publish_stopping(agent->publish);
-        return sd_event_exit(agent->event, 0);
+        if (!agent->units || units_ask_shutdown(agent->units, on_stop_explained, agent, NULL) < 0)
+                leave(agent);
+        return 0;
 }
 
 static int build_loop(Agent *agent) {

@@ -50,6 +50,8 @@ typedef struct Options {
         bool wait;
         const char *grace_period;
 
+        bool bootstrap;
+
         char *const *words; /* what is no option; NULL-terminated */
         size_t n_words;
 } Options;
@@ -85,6 +87,7 @@ int run_delete(const Options *options);
 int run_exec(const Options *options);
 int run_logs(const Options *options);
 int run_match(const Options *options);
+int run_wait(const Options *options);
 int run_validate(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);

@@ -64,6 +64,10 @@ static const Option exec_options[] = {
         OPTION("tty",       't', NULL,        "in a terminal", tty),
 };
 
+static const Option wait_options[] = {
+        OPTION("bootstrap", 0, NULL, "for all with the annotation mainstay.dev/bootstrap", bootstrap),
+};
+
 const Command commands[] = {
         { "get", "RESOURCE [NAME...]", "show pods or events",
           get_options, N_ELEMENTS(get_options), run_get },
@@ -77,6 +81,8 @@ const Command commands[] = {
           match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod NAME...", "end pods now; they begin anew",
           delete_options, N_ELEMENTS(delete_options), run_delete },
+        { "wait", "--bootstrap", "go on when the pods that others need are ready",
+          wait_options, N_ELEMENTS(wait_options), run_wait },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
         { "version", "", "show the versions of this program and of the agent",

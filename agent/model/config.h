@@ -22,6 +22,23 @@ typedef struct MemorySwapConfig {
         SwapBehavior swap_behavior;
 } MemorySwapConfig;
 
+/* As it is written: pods of this priority and above, until the next one's. */
+typedef struct ShutdownGracePeriodByPodPriority {
+        OptionalInt priority;
+        OptionalInt shutdown_grace_period_seconds;
+} ShutdownGracePeriodByPodPriority;
+
+/* Worked out: pods of this priority and above get this long to end, after those of the stages
+ * before it. */
+typedef struct ShutdownStage {
+        int64_t priority;
+        uint64_t period_usec;
+} ShutdownStage;
+
+enum {
+        SHUTDOWN_STAGES_MAX = 16
+};
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
         char *cni_conf_dir;    /* "/etc/cni/net.d" */
@@ -46,12 +63,17 @@ typedef struct Config {
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
+        char *shutdown_grace_period;               /* Go duration: "30s" */
+        char *shutdown_grace_period_critical_pods; /* "10s", or all where that is less */
+        LIST_OF(ShutdownGracePeriodByPodPriority) shutdown_by_priority;
         MainstayConfig mainstay;
 
         /* Worked out of the above by config_load(). */
         uint64_t log_max_size_bytes;
         uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
         uint64_t back_off_max_usec;     /* 300 s */
+        ShutdownStage shutdown_stages[SHUTDOWN_STAGES_MAX]; /* by priority, lowest first */
+        size_t n_shutdown_stages; /* 0: pods are not waited for when the machine goes down */
 } Config;
 
 /* kind and apiVersion are read before it. */

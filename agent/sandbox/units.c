@@ -2,6 +2,7 @@
 #include "agent/sandbox/units.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/log.h"
 #include "common/message-ids.h"
 
@@ -15,6 +16,7 @@
  * it comes to nothing, it is closed. */
 
 #define NO_TIME_LIMIT UINT64_MAX
+#define STATE_USEC    (3 * USEC_PER_SEC)
 
 static const char private_socket[] = "unix:path=/run/systemd/private";
 static const char destination[] = "org.freedesktop.systemd1";
@@ -25,6 +27,8 @@ struct Units {
         sd_event *event;
         sd_bus *bus;
         unsigned n_calls; /* that are not answered yet */
+        void (*on_state)(bool is_stopping, void *userdata);
+        void *state_userdata;
 };
 
 /* One that is under way; what it takes to try it another way. */
@@ -86,13 +90,15 @@ static int connect_to_manager(Units *units) {
         return r;
 }
 
-static int new_call(Units *units, const char *method, sd_bus_message **ret) {
-        int r = 0;
-
+static int units_connect(Units *units) {
         if (units->bus && sd_bus_is_open(units->bus) <= 0)
                 disconnect(units); /* PID 1 drops us when it executes itself anew */
-        if (!units->bus)
-                r = connect_to_manager(units);
+        return units->bus ? 0 : connect_to_manager(units);
+}
+
+static int new_call(Units *units, const char *method, sd_bus_message **ret) {
+        int r = units_connect(units);
+
         return r < 0 ? r
                      : sd_bus_message_new_method_call(units->bus, ret, destination, path, interface,
                                                       method);
@@ -146,6 +152,34 @@ static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_err
                 log_warning("%s '%s': %s", call->refusal, call->name, strna(error->message));
         }
         return 0;
+}
+
+static int on_state(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
+        Units *units = userdata;
+        const char *state = NULL;
+        bool is_stopping = sd_bus_message_get_error(reply) == NULL &&
+                           sd_bus_message_read(reply, "v", "s", &state) > 0 &&
+                           streq(strna(state), "stopping");
+
+        units->on_state(is_stopping, units->state_userdata);
+        return 0;
+}
+
+int units_ask_shutdown(Units *units, void (*answer)(bool is_stopping, void *userdata),
+                       void *userdata, Error *reterr) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        int r = units_connect(units);
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(units->bus, &message, destination, path,
+                                                   "org.freedesktop.DBus.Properties", "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ss", interface, "SystemState");
+        units->on_state = answer;
+        units->state_userdata = userdata;
+        if (r >= 0)
+                r = sd_bus_call_async(units->bus, NULL, message, on_state, units, STATE_USEC);
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd for its state") : 0;
 }
 
 /* ---- services ---- */

@@ -28,6 +28,11 @@ DEFINE_CLEANUP(Units *, units_free)
 /* Whether all that was asked for has been answered. */
 bool units_are_idle(const Units *units);
 
+/* Asks whether the system is on its way down. 'answer' is called from the loop, with false where
+ * PID 1 does not say so within a few seconds. 0 or -errno. */
+int units_ask_shutdown(Units *units, void (*answer)(bool is_stopping, void *userdata),
+                       void *userdata, Error *reterr);
+
 /* A transient service, gone once its main process has ended. When the system goes down it is
  * stopped after mainstay.service. */
 typedef struct UnitService {

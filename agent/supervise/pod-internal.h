@@ -69,6 +69,7 @@ typedef struct PodFailure {
         char *reason; /* NULL: it has not */
         char *message;
         uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
+        bool is_passing;     /* until the next boot */
 } PodFailure;
 
 /* All containers are ended, and the pod begins again in the sandbox that it has. */

@@ -368,17 +368,18 @@ static int start_cleanup(PodLife *life, Error *reterr) {
                 bundle_remove_log_links(config, log_dir);
                 slices_end(life->context, cgroup);
         }
-        return sandbox_cleanup(life->context->sandbox,
-                               &(SandboxCleanup){
-                                       .uid = uid,
-                                       .cgroup = cgroup,
-                                       .directories = directories,
-                                       .n_directories = life->cleanup_is_whole
-                                                                ? N_ELEMENTS(directories)
-                                                        : pod_life_has_failed(life) ? 3
-                                                                                    : 2,
-                               },
-                               on_cleaned, life, &life->cleanup, reterr);
+        return sandbox_cleanup(
+                life->context->sandbox,
+                &(SandboxCleanup){
+                        .uid = uid,
+                        .cgroup = cgroup,
+                        .directories = directories,
+                        .n_directories = life->cleanup_is_whole ? N_ELEMENTS(directories)
+                                         : pod_life_has_failed(life) && !life->failure.is_passing
+                                                 ? 3
+                                                 : 2,
+                },
+                on_cleaned, life, &life->cleanup, reterr);
 }
 
 static void step_cleanup(PodLife *life) {

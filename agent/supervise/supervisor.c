@@ -9,6 +9,7 @@
 #include "agent/supervise/orphans.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/record.h"
+#include "agent/supervise/shutdown.h"
 #include "agent/supervise/slices.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -52,10 +53,13 @@ struct Supervisor {
         uint64_t n_pods_started;
         Orphans *orphans;
         bool has_swept_orphans;
-        bool qos_is_due;
-        bool has_qos_groups;
-        /* they have been made, with their weights */ /* pods came or went: once a turn,
-                                                         however many */
+        const ShutdownStage *stages; /* NULL: the machine is not going down */
+        size_t n_stages, stage;      /* the one that is being stopped */
+        sd_event_source *stage_timer;
+        void (*on_shut_down)(void *userdata);
+        void *shutdown_userdata;
+        bool qos_is_due;     /* pods came or went: once a turn, however many */
+        bool has_qos_groups; /* they have been made, with their weights */
 };
 
 static int on_step(sd_event_source *source, void *userdata);
@@ -156,6 +160,7 @@ Supervisor *supervisor_free(Supervisor *s) {
         }
         http_free(s->context.http);
         orphans_free(s->orphans);
+        sd_event_source_disable_unref(s->stage_timer);
         sd_event_source_disable_unref(s->step_source);
         free(s);
         return NULL;
@@ -366,6 +371,67 @@ void supervisor_images_changed(Supervisor *s) {
                         pod_life_images_changed(slot->life);
 }
 
+/* ---- the machine goes down ---- */
+
+static bool is_of_stage(const Supervisor *s, const Slot *slot) {
+        return slot->life &&
+               shutdown_stage_of(s->stages, s->n_stages,
+                                 pod_life_pod(slot->life)->spec.priority.value) == s->stage;
+}
+
+static bool stage_runs(const Supervisor *s) {
+        for (const Slot *slot = s->slots; slot; slot = slot->following)
+                if (is_of_stage(s, slot) && pod_life_has_process(slot->life))
+                        return true;
+        return false;
+}
+
+static int on_stage_over(sd_event_source *source, uint64_t usec, void *userdata) {
+        Supervisor *s = userdata;
+
+        s->stage_timer = sd_event_source_disable_unref(s->stage_timer);
+        schedule(s);
+        return 0;
+}
+
+static void stop_stage(Supervisor *s) {
+        uint64_t period = s->stages[s->stage].period_usec;
+        int r = sd_event_add_time_relative(s->context.event, &s->stage_timer, CLOCK_BOOTTIME,
+                                           period, 0, on_stage_over, s);
+
+        if (r < 0)
+                (void) log_warning_errno(r, "Cannot arm the timer of the shutdown");
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (is_of_stage(s, slot))
+                        pod_life_shut_down(slot->life, period);
+}
+
+/* Goes on to the next stage when this one is empty, or its time is over. */
+static void follow_shutdown(Supervisor *s) {
+        while (s->stage < s->n_stages && (!s->stage_timer || !stage_runs(s))) {
+                s->stage_timer = sd_event_source_disable_unref(s->stage_timer);
+                if (++s->stage < s->n_stages)
+                        stop_stage(s);
+        }
+        if (s->stage == s->n_stages && s->on_shut_down) {
+                s->on_shut_down(s->shutdown_userdata);
+                s->on_shut_down = NULL;
+        }
+}
+
+void supervisor_shut_down(Supervisor *s, const ShutdownStage *stages, size_t n_stages,
+                          void (*done)(void *userdata), void *userdata) {
+        if (s->stages)
+                return;
+        s->stages = stages;
+        s->n_stages = n_stages;
+        s->on_shut_down = done;
+        s->shutdown_userdata = userdata;
+        if (n_stages > 0)
+                stop_stage(s);
+        schedule(s);
+}
+
 /* ---- the step ---- */
 
 static void finish_life(Supervisor *s, Slot *slot) {
@@ -439,7 +505,7 @@ static void step_slot(Supervisor *s, Slot *slot) {
                 if (pod_life_is_gone(slot->life))
                         finish_life(s, slot);
         }
-        if (!slot->life && slot->next) {
+        if (!slot->life && slot->next && !s->stages) {
                 begin_or_retry(s, slot);
                 is_new = true;
                 if (slot->life)
@@ -491,6 +557,8 @@ static int on_step(sd_event_source *source, void *userdata) {
                 slices_remove_empty(&s->context, /* all= */ false);
         }
         s->qos_is_due = false;
+        if (s->stages)
+                follow_shutdown(s);
         return 0;
 }
 

@@ -158,3 +158,45 @@ def test_the_agent_is_confined_and_containers_are_not(machine):
     assert machine.run("ls -l /proc/$(pgrep -x sleep)/ns/mnt /proc/$(systemctl show -P MainPID mainstay)/ns/mnt "
                        "| sed 's/.*-> //' | sort -u | wc -l").strip() == "2"
     end(machine, "free")
+
+
+def fields(machine, *matches):
+    """What the journal has, an object a line."""
+    said = machine.run("journalctl --no-pager -o json -u mainstay " + " ".join(matches))
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def test_the_journal_finds_sentences_by_pod_and_container_and_explains_them(machine):
+    launch(machine, "told")
+    machine.run("kill -KILL $(pgrep -x sleep)")
+    machine.wait("mainstay get pods | grep -E '^told-machine +1/1 +Running +1 '", "it is started again")
+    ended = [one for one in fields(machine, "CONTAINER_NAME=main", "POD_NAME=told-machine") if "ended with" in one["MESSAGE"]]
+    assert len(ended) == 1
+    assert ended[0]["POD_NAMESPACE"] == "default" and ended[0]["POD_UID"] == uid(machine, "told")
+    assert "Container main has ended" in machine.run(f"journalctl -x --no-pager MESSAGE_ID={ended[0]['MESSAGE_ID']} "
+                                                     "POD_NAME=told-machine")
+    end(machine, "told")
+
+
+def test_a_reload_is_announced_and_ends(machine):
+    old = machine.run("systemctl show -P MainPID mainstay")
+    machine.run("sed -i '$ a mainstay: {nodeLabels: {size: large}}' /etc/mainstay/config.yaml; systemctl reload mainstay")
+    machine.wait("journalctl -u mainstay --no-pager -o cat | grep 'other labels'", "the new labels are in use")
+    machine.wait("systemctl is-active mainstay", "the service is as it was")
+    assert machine.run("systemctl show -P MainPID mainstay") == old
+
+
+def test_a_target_is_reached_when_the_bootstrap_pods_are_ready(machine):
+    pod = specs.pod("first", {**specs.container(script="trap 'touch /ready' USR1; while :; do sleep 1; done"),
+                              "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1}})
+    pod["metadata"]["annotations"] = {"mainstay.dev/bootstrap": "true"}
+    machine.write(f"{MANIFESTS}/first.yaml", specs.text(pod))
+    machine.wait("mainstay get pods | grep -E '^first-machine +0/1 +Running'", "it runs, and is not ready")
+    machine.run("systemctl start --no-block mainstay-ready.target")
+    machine.wait("[ $(systemctl show -P ActiveState mainstay-ready.service) = activating ]", "it is waited for")
+    assert machine.ask("systemctl is-active mainstay-ready.target")[0] != 0
+    machine.run("systemctl restart mainstay")
+    machine.run("kill -USR1 $(pgrep -f 'trap .touch /ready')")
+    machine.wait("systemctl is-active mainstay-ready.target", "the target is reached")
+    assert "1/1" in machine.run("mainstay get pods | grep first")
+    end(machine, "first")
