@@ -140,25 +140,31 @@ int64_t container_milli_cpu_request(const PodSpec *spec, const Container *contai
         return quantity_is_set(own) ? own->milli : container_milli_cpu_limit(spec, container);
 }
 
+/* What the sandbox needs for itself comes on top. */
+static int64_t plus_overhead(int64_t sum, int64_t overhead) {
+        return __builtin_add_overflow(sum, overhead, &sum) ? INT64_MAX : sum;
+}
+
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
         int64_t sum = 0;
 
         if (quantity_is_set(&spec->resources.requests.cpu))
-                return spec->resources.requests.cpu.milli;
+                return plus_overhead(spec->resources.requests.cpu.milli, spec->overhead.cpu.milli);
         for (size_t i = 0; i < spec->containers.n; i++)
                 if (__builtin_add_overflow(
                             sum, spec->containers.items[i].resources.requests.cpu.milli, &sum))
                         return INT64_MAX;
-        return sum;
+        return plus_overhead(sum, spec->overhead.cpu.milli);
 }
 
-/* The pod's own limit, or the sum over all containers, or 0 where one has none. */
+/* The pod's own limit, or the sum over all containers, with the overhead; 0 where one has none. */
 static int64_t sum_of_limits(const PodSpec *spec, bool memory) {
         const ResourceList *own = &spec->resources.limits;
+        int64_t overhead = memory ? spec->overhead.memory.value : spec->overhead.cpu.milli;
         int64_t sum = memory ? own->memory.value : own->cpu.milli;
 
         if (sum > 0)
-                return sum;
+                return plus_overhead(sum, overhead);
         for (size_t i = 0; i < spec->containers.n; i++) {
                 const ResourceList *limits = &spec->containers.items[i].resources.limits;
                 int64_t limit = memory ? limits->memory.value : limits->cpu.milli;
@@ -168,7 +174,7 @@ static int64_t sum_of_limits(const PodSpec *spec, bool memory) {
                 if (__builtin_add_overflow(sum, limit, &sum))
                         return INT64_MAX;
         }
-        return sum;
+        return plus_overhead(sum, overhead);
 }
 
 static void put(CgroupValue *value, const char *controller, const char *file, const char *format,

@@ -13,6 +13,7 @@ typedef struct Entry {
         bool *holds;                /* for each: it has its name, no other file may take it */
         LIST_OF(DataObject *) data; /* likewise */
         bool *data_holds;
+        bool holds_default;     /* its PriorityClass is that of pods that name none */
         char *trouble;          /* why the bytes that are there are not used, without conflicts */
         uint64_t missing_since; /* boottime; 0: it is there */
         unsigned generation;    /* of the scan that saw it last */

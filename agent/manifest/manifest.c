@@ -53,8 +53,6 @@ static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *par
                        const char *kind) {
         static const char *const planned[] = {
                 "DaemonSet",
-                "PriorityClass",
-                "RuntimeClass",
         };
         const DecodePath path = { .parent = parent, .key = "kind" };
         const Node *value = node_get(node, "kind");
@@ -73,13 +71,13 @@ static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *par
 }
 
 static int refuse_version(const Decoder *d, const Node *node, const DecodePath *parent,
-                          const char *version, const char *kind) {
+                          const char *version, const char *kind, const char *expected) {
         const DecodePath path = { .parent = parent, .key = "apiVersion" };
         char text[EXCERPT_SIZE];
 
         return decode_error_at(d, node_get(node, "apiVersion"), &path,
-                               error_setf(d->reterr, EINVAL, "must be v1 for a %s, not '%s'", kind,
-                                          excerpt(text, version)));
+                               error_setf(d->reterr, EINVAL, "must be %s for a %s, not '%s'",
+                                          expected, kind, excerpt(text, version)));
 }
 
 /* Decoded, and nothing else. */
@@ -96,12 +94,11 @@ static int decode_pod(Decoder *d, const Node *node, const DecodePath *path, Pod 
 }
 
 static int refuse_twin(const Parser *parser, const Node *node, const DecodePath *parent,
-                       const char *kind, const ObjectMeta *twin) {
+                       const char *twin) {
         const DecodePath metadata = { .parent = parent, .key = "metadata" };
         const DecodePath path = { .parent = &metadata, .key = "name" };
         const Node *value = node_get(node_get(node, "metadata"), "name");
-        int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s/%s is twice in this file", kind,
-                           twin->namespace, twin->name);
+        int r = error_setf(parser->decoder.reterr, EINVAL, "%s is twice in this file", twin);
 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
@@ -141,8 +138,13 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
                 r = pod_set_identity(pod, parser->node_name);
         if (r < 0)
                 return r;
-        if (has_twin(parser, pod))
-                return refuse_twin(parser, node, path, "pod", &pod->metadata);
+        if (has_twin(parser, pod)) {
+                char label[2 * DNS_SUBDOMAIN_MAX];
+
+                (void) snprintf(label, sizeof(label), "pod %s/%s", pod->metadata.namespace,
+                                pod->metadata.name);
+                return refuse_twin(parser, node, path, label);
+        }
         r = add_pod(parser, pod);
         if (r >= 0)
                 pod = NULL;
@@ -161,15 +163,32 @@ static bool has_data_twin(const Parser *parser, const DataObject *object) {
         return false;
 }
 
+static bool has_default_class(const Parser *parser) {
+        for (size_t i = 0; i < parser->objects.data.n; i++)
+                if (parser->objects.data.items[i]->priority.global_default)
+                        return true;
+        return false;
+}
+
 static int parse_data(Parser *parser, const Node *node, const DecodePath *path, ObjectKind kind) {
         cleanup_with(data_object_freep) DataObject *object = NULL;
         DataObject **longer;
-        int r = data_object_parse(&parser->decoder, node, path, kind, &object);
+        cleanup_free char *label = NULL;
+        int r;
 
+        if (object_kind_is_cluster_wide(kind))
+                r = class_object_parse(&parser->decoder, node, path, kind, &object);
+        else
+                r = data_object_parse(&parser->decoder, node, path, kind, &object);
         if (r < 0)
                 return r;
+        label = data_object_label(object);
+        if (!label)
+                return -ENOMEM;
         if (has_data_twin(parser, object))
-                return refuse_twin(parser, node, path, object_kind_words[kind], &object->metadata);
+                return refuse_twin(parser, node, path, label);
+        if (object->priority.global_default && has_default_class(parser))
+                return refuse_twin(parser, node, path, "a priorityclass with globalDefault");
         longer = reallocarray(parser->objects.data.items, parser->objects.data.n + 1,
                               sizeof(*longer));
         if (!longer)
@@ -204,14 +223,16 @@ static int parse_list(Parser *parser, const Node *node, const DecodePath *parent
 
 static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, const char *version,
                       const char *kind) {
+        const char *expected;
         ObjectKind data = 0;
 
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))
                 data++;
         if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
                 return refuse_kind(&parser->decoder, node, path, kind);
-        if (!streq(version, "v1"))
-                return refuse_version(&parser->decoder, node, path, version, kind);
+        expected = data < N_OBJECT_KINDS ? object_kind_versions[data] : "v1";
+        if (!streq(version, expected))
+                return refuse_version(&parser->decoder, node, path, version, kind, expected);
         if (data < N_OBJECT_KINDS)
                 return parse_data(parser, node, path, data);
         return streq(kind, "Pod") ? parse_pod(parser, node, path) : parse_list(parser, node, path);

@@ -14,7 +14,7 @@
 /* What a file's bytes gave. */
 typedef struct ManifestObjects {
         LIST_OF(Pod *) pods;        /* defaulted, validated, with a file pod's identity */
-        LIST_OF(DataObject *) data; /* ConfigMaps and Secrets */
+        LIST_OF(DataObject *) data; /* ConfigMaps, Secrets, classes */
         char **warnings; /* unknown fields, each with its place: "web.yaml:9:5: spec.foo: …" */
 } ManifestObjects;
 
@@ -41,7 +41,8 @@ typedef struct Manifest {
         LIST_OF(Pod *)
         pods; /* of the last good bytes; without those whose name another file holds */
         LIST_OF(DataObject *)
-        data; /* likewise */
+        data;                            /* likewise */
+        const DataObject *default_class; /* of 'data': the PriorityClass of pods that name none */
         char **warnings;
         char *error;          /* why the bytes that are there now are not used; NULL: they are */
         uint64_t error_since; /* realtime, microseconds */
@@ -70,8 +71,8 @@ const char *manifest_source_trouble(const ManifestSource *source);
 /* All files, sorted by name. Valid until the next scan. */
 size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret);
 
-/* The ConfigMap or Secret that holds the name, as it was last good, or NULL. Valid until the next
- * scan. */
+/* The object that holds the name, as it was last good, or NULL; without a name the PriorityClass of
+ * pods that name none. Valid until the next scan. */
 const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind kind,
                                        const char *namespace, const char *name);
 

@@ -28,6 +28,10 @@ int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr)
 int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
                       DataObject **ret);
 
+/* A PriorityClass or RuntimeClass, likewise. */
+int class_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
+                       DataObject **ret);
+
 /* "<name>-<node>", spec.nodeName, the UID and the kubelet's annotations. The UID is computed from
  * node, namespace, name and spec: the file's name, its comments and labels do not change it. 0 or
  * -ENOMEM. */

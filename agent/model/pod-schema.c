@@ -18,7 +18,7 @@ static const Field resource_list_fields[] = {
         REFUSED("hugepages-2Mi"),
         FIELD("memory",                 QUANTITY,   ResourceList, memory),
 };
-static const Schema resource_list_schema = {
+const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),
         .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
         .closed = "is not a resource of this node; it has cpu and memory",
@@ -375,11 +375,13 @@ static const Field pod_spec_fields[] = {
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("dnsConfig",              OPTIONAL,   PodSpec, dns_config, .schema = &pod_dns_config_schema),
         REFUSED("readinessGates"),
-        REFUSED("runtimeClassName"),
+        FIELD("runtimeClassName",       STRING,     PodSpec, runtime_class_name,
+              CHECK(check_dns_subdomain)),
         /* There are no services here whose names could be linked. */
         IGNORED("enableServiceLinks"),
         REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority"),
-        REFUSED("overhead"),
+        FIELD("overhead",               OBJECT,     PodSpec, overhead,
+              .schema = &resource_list_schema),
         REFUSED("topologySpreadConstraints"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         REFUSED("os"),

@@ -303,6 +303,8 @@ typedef struct PodSpec {
         char *priority_class_name;
         OptionalInt priority;           /* defaulted from the class */
         ResourceRequirements resources; /* of all containers together */
+        char *runtime_class_name;
+        ResourceList overhead; /* of the sandbox, as its runtime class has it */
 } PodSpec;
 
 typedef struct ObjectMeta {

@@ -229,18 +229,37 @@ static bool string_maps_differ(const StringMap *a, const StringMap *b) {
         return false;
 }
 
+static bool same_classes(const PodSpec *a, const PodSpec *b) {
+        return a->priority.value == b->priority.value && a->priority.is_set == b->priority.is_set &&
+               streq_ptr(a->priority_class_name, b->priority_class_name) &&
+               schema_equal(&resource_list_schema, &a->overhead, &b->overhead);
+}
+
+static int take_classes(PodSpec *mine, const PodSpec *theirs) {
+        char *name = theirs->priority_class_name ? strdup(theirs->priority_class_name) : NULL;
+
+        free(mine->priority_class_name);
+        mine->priority_class_name = name;
+        mine->priority = theirs->priority;
+        schema_done(&resource_list_schema, &mine->overhead);
+        return schema_copy(&resource_list_schema, &mine->overhead, &theirs->overhead);
+}
+
 int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         ObjectMeta *mine = &life->pod->metadata;
         const ObjectMeta *theirs = &pod->metadata;
         ObjectMeta copy = { 0 };
         int r;
 
-        if (!string_maps_differ(&mine->labels, &theirs->labels) &&
+        if (same_classes(&life->pod->spec, &pod->spec) &&
+            !string_maps_differ(&mine->labels, &theirs->labels) &&
             !string_maps_differ(&theirs->labels, &mine->labels) &&
             !string_maps_differ(&mine->annotations, &theirs->annotations) &&
             !string_maps_differ(&theirs->annotations, &mine->annotations))
                 return 0;
         r = schema_copy(&object_meta_schema, &copy, theirs);
+        if (r >= 0)
+                r = take_classes(&life->pod->spec, &pod->spec);
         if (r < 0)
                 return r;
         schema_done(&object_meta_schema, mine);
@@ -355,10 +374,16 @@ void pod_container_recover(PodContainer *c) {
 }
 
 static int start_sandbox(PodLife *life, Error *reterr) {
-        int r = bundle_prepare_pod(life->context->bundle, life->pod, reterr);
+        const PodContext *context = life->context;
+        const char *runtime;
+        int r = classes_check(&context->bundle->objects, &context->runtimes, life->pod, &runtime,
+                              reterr);
 
+        if (r >= 0)
+                r = bundle_prepare_pod(context->bundle, life->pod, reterr);
         if (r < 0)
                 return r;
+        sandbox_set_runtime(life->sandbox, runtime);
         if (life->attachment) /* an earlier shim's, of which we know by its record */
                 attachment_lose(life->attachment);
         return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,

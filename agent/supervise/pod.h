@@ -10,6 +10,7 @@
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
+#include "agent/supervise/classes.h"
 #include "agent/supervise/decide.h"
 #include "agent/supervise/turns.h"
 
@@ -21,6 +22,7 @@ typedef struct PodContext {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const NetworkPlaces *network;
+        Runtimes runtimes;
         ImageStore *images;
         Turns turns;
         BackOff back_off;

@@ -87,6 +87,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .bundle = config->bundle,
                 .sandbox = config->sandbox,
                 .network = config->network,
+                .runtimes = { config->sandbox->runtime_path, config->runtimes },
                 .images = config->images,
                 .back_off = config->back_off,
                 .log_max_size = config->log_max_size,
@@ -278,13 +279,20 @@ static bool is_same(const PodLife *life, const Pod *pod) {
                pod_life_is_wanted(life);
 }
 
-int supervisor_want(Supervisor *s, const char *file, const Pod *pod, Error *reterr) {
+int supervisor_want(Supervisor *s, const char *file, const Pod *wish, Error *reterr) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
         Slot *slot;
-        int r = get_slot(s, pod, &slot);
+        int r = get_slot(s, wish, &slot);
 
         if (r < 0)
                 return r;
         slot->generation = s->generation;
+        r = pod_copy(wish, &pod);
+        if (r >= 0)
+                r = classes_resolve(&s->context.bundle->objects,
+                                    slot->life ? pod_life_pod(slot->life) : NULL, pod);
+        if (r < 0)
+                return r;
         if (slot->life && is_same(slot->life, pod)) {
                 forget_next(slot);
                 r = pod_life_update_metadata(slot->life, pod);

@@ -22,6 +22,7 @@ typedef struct SupervisorConfig {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const NetworkPlaces *network;
+        const StringMap *runtimes; /* by the handlers that RuntimeClasses name; or NULL */
         ImageStore *images;
         BackOff back_off;
         uint64_t log_max_size;
@@ -56,7 +57,8 @@ void supervisor_begin(Supervisor *supervisor);
 int supervisor_want(Supervisor *supervisor, const char *file, const Pod *pod, Error *reterr);
 void supervisor_sweep(Supervisor *supervisor);
 
-/* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
+/* After the sweep: ConfigMaps, Secrets and classes, found through the bundle's lookup, may be
+ * others. */
 void supervisor_objects_changed(Supervisor *supervisor);
 
 /* Images that were missing may be there now. */
