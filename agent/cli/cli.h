@@ -71,8 +71,12 @@ int run_get(const Options *options);
 int run_describe(const Options *options);
 int run_logs(const Options *options);
 int run_validate(const Options *options);
+int run_diff(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);
+
+/* validate.c: a manifest's bytes; "-" is standard input. 0, -EFBIG and others with a sentence. */
+int read_manifest(const char *file, char **ret_data, size_t *ret_length, Error *reterr);
 
 /* help.c */
 void help_program(void);

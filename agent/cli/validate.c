@@ -27,7 +27,7 @@ static void seen_done(Seen *seen) {
         strv_free(seen->objects);
 }
 
-static int read_input(const char *file, char **ret_data, size_t *ret_length, Error *reterr) {
+int read_manifest(const char *file, char **ret_data, size_t *ret_length, Error *reterr) {
         int r;
 
         if (streq(file, "-"))
@@ -120,7 +120,7 @@ static int validate_file(const char *file, Seen *seen) {
         size_t length;
         int r;
 
-        r = read_input(file, &data, &length, &error);
+        r = read_manifest(file, &data, &length, &error);
         if (r < 0) {
                 fprintf(stderr, "error: %s: %s\n", name, error_message(&error, r));
                 return r;

@@ -317,6 +317,8 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
         tree_done(&tree);
         if (r >= 0)
                 r = check_record(pod, reterr);
+        if (r >= 0) /* a version after the one that wrote it may have more of them */
+                r = pod_set_defaults(pod);
         if (r >= 0)
                 *ret = TAKE_PTR(pod);
         return r;

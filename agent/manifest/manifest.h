@@ -25,7 +25,9 @@ void manifest_objects_done(ManifestObjects *objects);
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
 
-/* Reads one v1.Pod of our own records (pod_to_json()) back: no defaulting, no identity. */
+/* Reads one v1.Pod of our own (pod_to_json()) back, defaulted and not validated; it has its
+ * identity.
+ */
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr);
 
 /* Reads the configuration; a file that is not there is an empty one. Fields of a

@@ -6,6 +6,7 @@
 
 #include "agent/model/edit.h"
 
+#include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -368,6 +369,23 @@ static int keep_string(char **to, const char *from) {
         free(*to);
         *to = copy;
         return 0;
+}
+
+int edit_assume_classes(const Pod *running, Pod *wanted) {
+        const PodSpec *from = &running->spec;
+        PodSpec *to = &wanted->spec;
+        const char *name = to->priority_class_name;
+        int r = 0;
+
+        if (!to->priority.is_set && (!name || streq_ptr(name, from->priority_class_name))) {
+                to->priority = from->priority;
+                r = keep_string(&to->priority_class_name, from->priority_class_name);
+        }
+        if (r >= 0 && to->runtime_class_name &&
+            streq_ptr(to->runtime_class_name, from->runtime_class_name) &&
+            !quantity_is_set(&to->overhead.cpu) && !quantity_is_set(&to->overhead.memory))
+                r = schema_copy(&resource_list_schema, &to->overhead, &from->overhead);
+        return r;
 }
 
 int edit_keep_identity(const Pod *running, Pod *wanted) {

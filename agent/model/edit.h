@@ -40,6 +40,10 @@ EditEffect edit_plan_of_container(const EditPlan *plan, const char *container);
  * caller frees it; NULL where memory ends. */
 char *edit_plan_print(const EditPlan *plan, EditEffect effect, const char *container);
 
+/* Who does not know the classes of the node takes them to be as they were when 'running' began. 0
+ * or -ENOMEM. */
+int edit_assume_classes(const Pod *running, Pod *wanted);
+
 /* Gives a wanted pod the identity of the one that runs, so that it can be put in its place. 0 or
  * -ENOMEM. */
 int edit_keep_identity(const Pod *running, Pod *wanted);

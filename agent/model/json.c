@@ -290,7 +290,9 @@ static json_t *write_conditions(Writer *writer, const PodStatus *status) {
         json_t *array = json_array();
 
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++)
-                append(writer, array, write_condition(writer, type, &status->conditions[type]));
+                if (status->conditions[type].is_true || !pod_condition_is_passing(type))
+                        append(writer, array,
+                               write_condition(writer, type, &status->conditions[type]));
         return array;
 }
 

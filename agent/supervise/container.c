@@ -41,6 +41,7 @@ typedef enum Event {
         EVENT_RETRY,
         EVENT_SANDBOX_GONE,
         EVENT_STOP,
+        EVENT_EDIT,
         N_EVENTS,
 } Event;
 
@@ -57,6 +58,7 @@ struct ContainerLife {
         unsigned attempt;
         unsigned oldest_remains; /* attempts from here to the present one may have remains */
         bool attempt_is_used;
+        bool runs_again; /* being stopped, so that it can begin by another spec */
         uint64_t started_at;
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* of the crash back-off */
@@ -102,6 +104,7 @@ static const char *const event_names[N_EVENTS] = {
         [EVENT_RETRY]        = "retry",
         [EVENT_SANDBOX_GONE] = "sandbox gone",
         [EVENT_STOP]         = "stop",
+        [EVENT_EDIT]         = "edited",
 };
 /* clang-format on */
 
@@ -170,7 +173,12 @@ static void enter_back_off(ContainerLife *c) {
 }
 
 static void enter_finished(ContainerLife *c) {
+        bool runs_again = c->runs_again;
+
+        c->runs_again = false;
         remove_remains(c, /* and_present= */ true);
+        if (runs_again)
+                handle(c, EVENT_EDIT);
 }
 
 typedef struct Move {
@@ -197,11 +205,13 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_IMAGE_FAILED] = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_QUEUED] = {
                 [EVENT_TURN]         = MOVE(CREATING, enter_creating),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_CREATING] = {
                 [EVENT_STARTED]      = MOVE(UP,       enter_running),
@@ -209,6 +219,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+                [EVENT_EDIT]         = MOVE(STOPPING, enter_stopping),
         },
         [LIFE_UP] = {
                 [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
@@ -216,6 +227,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+                [EVENT_EDIT]         = MOVE(STOPPING, enter_stopping),
         },
         [LIFE_STOPPING] = {
                 [EVENT_STARTED]      = MOVE(STOPPING, enter_stopping), /* it was being created */
@@ -226,8 +238,10 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_RETRY]        = MOVE(PULLING,  enter_pulling),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_FINISHED] = {
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
 };
 /* clang-format on */
@@ -306,7 +320,29 @@ void container_start(ContainerLife *c) {
         handle(c, EVENT_START);
 }
 
+void container_set_spec(ContainerLife *c, const Container *spec) {
+        c->spec = spec;
+}
+
+void container_edit(ContainerLife *c) {
+        c->next_delay_usec = 0;
+        c->image_delay_usec = 0;
+        if (c->state == LIFE_IDLE || c->state == LIFE_STOPPING)
+                return;
+        if (container_has_process(c))
+                c->runs_again = true;
+        handle(c, EVENT_EDIT);
+}
+
+void container_forgive(ContainerLife *c) {
+        if (c->state == LIFE_BACK_OFF)
+                container_edit(c);
+        else
+                c->next_delay_usec = 0;
+}
+
 void container_stop(ContainerLife *c) {
+        c->runs_again = false;
         if (c->state != LIFE_STOPPING && c->state != LIFE_FINISHED)
                 handle(c, EVENT_STOP);
 }
@@ -504,6 +540,14 @@ void container_adopt_last(ContainerLife *c, unsigned attempt, const ContainerExi
 
 unsigned container_attempt(const ContainerLife *c) {
         return c->attempt;
+}
+
+bool container_is_running(const ContainerLife *c) {
+        return c->state == LIFE_UP || c->state == LIFE_STOPPING;
+}
+
+bool container_has_run(const ContainerLife *c, unsigned attempt) {
+        return c->attempt_is_used && c->attempt <= attempt;
 }
 
 uint64_t container_next_delay(const ContainerLife *c) {

@@ -56,6 +56,18 @@ DEFINE_CLEANUP(ContainerLife *, container_free)
 void container_start(ContainerLife *container); /* the sandbox is ready; from waiting only */
 void container_stop(ContainerLife *container);  /* for good */
 
+/* The spec has moved, or is another: what comes follows it, what runs may have begun by another.
+ * Its name is the same. */
+void container_set_spec(ContainerLife *container, const Container *spec);
+
+/* It is to run by its present spec: who runs is stopped and runs again, as another attempt; who
+ * waits for something, or has ended, waits for the sandbox alone. Nothing to who is being stopped
+ * for good. */
+void container_edit(ContainerLife *container);
+
+/* What made it fail may be gone: it does not wait any longer. */
+void container_forgive(ContainerLife *container);
+
 /* No need to sit out a wait for an image. */
 void container_retry_now(ContainerLife *container, bool sandbox_is_ready);
 
@@ -89,9 +101,12 @@ void container_adopt_last(ContainerLife *container, unsigned attempt, const Cont
 
 /* Questions. */
 unsigned container_attempt(const ContainerLife *container);
+/* The present attempt is none that is yet to come, and not later than this one. */
+bool container_has_run(const ContainerLife *container, unsigned attempt);
 uint64_t container_next_delay(
         const ContainerLife *container); /* travels with the attempt as its note */
 bool container_has_process(const ContainerLife *container);
+bool container_is_running(const ContainerLife *container); /* it has started */
 bool container_is_finished(const ContainerLife *container);
 bool container_waits_for_image(const ContainerLife *container);
 bool container_is_waiting(const ContainerLife *container); /* for container_start() */

@@ -148,6 +148,8 @@ static void on_synced(PodLife *life, bool is_ready) {
                 has_run = has_run || life->containers[i].latest.is_known;
                 take_up(&life->containers[i], is_found);
         }
+        if (is_found) /* an edit that an earlier agent recorded */
+                pod_life_resize(life);
         pod_life_resume(life, is_ready, has_run);
 }
 

@@ -47,6 +47,8 @@ typedef struct PodContainer {
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
+        bool is_outdated; /* attempts up to this one began by an older spec: */
+        unsigned outdated_attempt;
         Replayed latest;
         Replayed previous;
 } PodContainer;
@@ -70,8 +72,12 @@ struct PodLife {
         sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
-        char *stale;   /* why a volume is not what it should be, as it was logged */
-        char *trouble; /* why the sandbox is not ready, for a person */
+        char *stale;          /* why a volume is not what it should be, as it was logged */
+        char *trouble;        /* why the sandbox is not ready, for a person */
+        char *edit_trouble;   /* why its successor cannot begin */
+        char *resize_trouble; /* why its groups are not as its spec says */
+        sd_event_source *resize_timer;
+        uint64_t resize_delay_usec;
         PodContainer *containers;
         size_t n_containers;
         uint64_t start_time;
@@ -86,6 +92,11 @@ void pod_life_set_trouble(PodLife *life, const char *message);
 
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);
+
+/* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
+void pod_life_resize(PodLife *life);
+void pod_life_restart_outdated(PodLife *life);
+
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
 

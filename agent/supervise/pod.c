@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods step; containers are driven. The shim's events move the phase and the containers' machines
- * (pod-events.c); pod_step() then does whatever is due. A pod that is edited is two lives: the old
- * one ends, then the new one starts. */
+ * (pod-events.c); pod_step() then does whatever is due. A pod that is edited goes on as far as it
+ * can (pod-edit.c); one that is replaced is two lives: the old one ends, then the new one starts.
+ */
 
 #include "agent/supervise/pod.h"
 
@@ -167,6 +168,9 @@ PodLife *pod_life_free(PodLife *life) {
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->timer);
         sd_event_source_disable_unref(life->end_timer);
+        sd_event_source_disable_unref(life->resize_timer);
+        free(life->edit_trouble);
+        free(life->resize_trouble);
         free(life->stale);
         free(life->trouble);
         free(life->description);
@@ -219,54 +223,6 @@ bool pod_life_is_synced(const PodLife *life) {
 
 const Pod *pod_life_pod(const PodLife *life) {
         return life->pod;
-}
-
-static bool string_maps_differ(const StringMap *a, const StringMap *b) {
-        for (size_t i = 0; i < a->n; i++)
-                if (!streq(a->items[i].key, seen_annotation) &&
-                    !streq_ptr(string_map_get(b, a->items[i].key), a->items[i].value))
-                        return true;
-        return false;
-}
-
-static bool same_classes(const PodSpec *a, const PodSpec *b) {
-        return a->priority.value == b->priority.value && a->priority.is_set == b->priority.is_set &&
-               streq_ptr(a->priority_class_name, b->priority_class_name) &&
-               schema_equal(&resource_list_schema, &a->overhead, &b->overhead);
-}
-
-static int take_classes(PodSpec *mine, const PodSpec *theirs) {
-        char *name = theirs->priority_class_name ? strdup(theirs->priority_class_name) : NULL;
-
-        free(mine->priority_class_name);
-        mine->priority_class_name = name;
-        mine->priority = theirs->priority;
-        schema_done(&resource_list_schema, &mine->overhead);
-        return schema_copy(&resource_list_schema, &mine->overhead, &theirs->overhead);
-}
-
-int pod_life_update_metadata(PodLife *life, const Pod *pod) {
-        ObjectMeta *mine = &life->pod->metadata;
-        const ObjectMeta *theirs = &pod->metadata;
-        ObjectMeta copy = { 0 };
-        int r;
-
-        if (same_classes(&life->pod->spec, &pod->spec) &&
-            !string_maps_differ(&mine->labels, &theirs->labels) &&
-            !string_maps_differ(&theirs->labels, &mine->labels) &&
-            !string_maps_differ(&mine->annotations, &theirs->annotations) &&
-            !string_maps_differ(&theirs->annotations, &mine->annotations))
-                return 0;
-        r = schema_copy(&object_meta_schema, &copy, theirs);
-        if (r >= 0)
-                r = take_classes(&life->pod->spec, &pod->spec);
-        if (r < 0)
-                return r;
-        schema_done(&object_meta_schema, mine);
-        *mine = copy;
-        pod_life_mark(life);
-        pod_life_update_volumes(life);
-        return 1;
 }
 
 /* ---- what is due ---- */
@@ -460,6 +416,7 @@ static void step_ready(PodLife *life) {
                 pod_life_ask_for_setup(life);
                 return;
         }
+        pod_life_restart_outdated(life);
         for (size_t i = 0; i < life->n_containers; i++)
                 if (container_is_waiting(life->containers[i].life))
                         container_start(life->containers[i].life);
