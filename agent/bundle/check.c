@@ -6,6 +6,7 @@
 #include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/security.h"
 #include "agent/bundle/volumes.h"
+#include "agent/model/containers.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 
@@ -65,13 +66,14 @@ static int check_container(const BundleConfig *config, const Pod *pod, const Con
 
 int bundle_check(const BundleConfig *config, const Pod *pod, Image *const *images, Error *reterr) {
         cleanup_free char *hostname = NULL;
+        const Container *container;
         int r = pod_check_sysctls(config, &pod->spec, reterr);
 
         if (r >= 0)
                 r = pod_hostname(config, pod, &hostname, reterr);
         for (size_t i = 0; i < pod->spec.volumes.n && r >= 0; i++)
                 r = check_volume(config, pod, &pod->spec.volumes.items[i], reterr);
-        for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
-                r = check_container(config, pod, &pod->spec.containers.items[i], images[i], reterr);
+        for (size_t i = 0; r >= 0 && (container = pod_nth_container(&pod->spec, i)); i++)
+                r = check_container(config, pod, container, images[i], reterr);
         return r;
 }

@@ -6,6 +6,6 @@
 
 #include "agent/bundle/bundle.h"
 
-/* 'images' are those of the containers, in their order. 0, or what is wrong, as it would be told of
- * a pod that has begun. */
+/* 'images' are those of the containers, as pod_nth_container() has them. 0, or what is wrong, as it
+ * would be told of a pod that has begun. */
 int bundle_check(const BundleConfig *config, const Pod *pod, Image *const *images, Error *reterr);

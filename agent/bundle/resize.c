@@ -40,8 +40,9 @@ size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, i
 }
 
 static CgroupValue number(const char *controller, const char *file, int64_t value) {
-        CgroupValue result = { .controller = controller, .file = file };
+        CgroupValue result = { .controller = controller };
 
+        (void) snprintf(result.file, sizeof(result.file), "%s", file);
         (void) snprintf(result.value, sizeof(result.value), "%" PRId64, value);
         return result;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/resources.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
 
@@ -50,13 +51,39 @@ int64_t cpu_quota_usec(int64_t milli_cpu) {
         return MAX(milli_cpu * CPU_PERIOD_USEC / 1000, QUOTA_MIN_USEC);
 }
 
-/* What the pod asks for beyond its containers is split among them. */
-static int64_t memory_share(const PodSpec *spec) {
-        int64_t rest = spec->resources.requests.memory.value;
+static int64_t memory_request(const Container *container) {
+        return container->resources.requests.memory.value;
+}
 
-        for (size_t i = 0; i < spec->containers.n && rest > 0; i++)
-                rest -= spec->containers.items[i].resources.requests.memory.value;
-        return rest > 0 && spec->containers.n > 0 ? rest / (int64_t) spec->containers.n : 0;
+static int64_t cpu_request(const Container *container) {
+        return container->resources.requests.cpu.milli;
+}
+
+static int64_t memory_limit(const Container *container) {
+        return container->resources.limits.memory.value;
+}
+
+static int64_t cpu_limit(const Container *container) {
+        return container->resources.limits.cpu.milli;
+}
+
+/* What the pod asks for beyond its containers is split among those that run on. */
+static int64_t memory_share(const PodSpec *spec) {
+        int64_t rest = spec->resources.requests.memory.value - pod_aggregate(spec, memory_request);
+        const Container *container;
+        int64_t n = 0;
+
+        pod_foreach_container(container, spec)
+                n += container_role(spec, container) != ROLE_INIT;
+        return rest > 0 && n > 0 ? rest / n : 0;
+}
+
+static int64_t least_of_main(const PodSpec *spec) {
+        int64_t least = INT64_MAX;
+
+        for (size_t i = 0; i < spec->containers.n; i++)
+                least = MIN(least, memory_request(&spec->containers.items[i]));
+        return least;
 }
 
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity) {
@@ -73,7 +100,11 @@ int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memor
         case N_QOS_CLASSES:
                 break;
         }
-        request = container->resources.requests.memory.value + memory_share(spec);
+        request = memory_request(container);
+        /* The kernel must not find a sidecar before those that it is there for. */
+        if (container_role(spec, container) == ROLE_SIDECAR)
+                request = MAX(request, least_of_main(spec));
+        request += memory_share(spec);
         if (memory_capacity <= 0 || request >= memory_capacity)
                 return 3;
         adjust = 1000 - (int64_t) (1000 * (__int128) request / memory_capacity);
@@ -146,35 +177,33 @@ static int64_t plus_overhead(int64_t sum, int64_t overhead) {
 }
 
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
-        int64_t sum = 0;
-
         if (quantity_is_set(&spec->resources.requests.cpu))
                 return plus_overhead(spec->resources.requests.cpu.milli, spec->overhead.cpu.milli);
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (__builtin_add_overflow(
-                            sum, spec->containers.items[i].resources.requests.cpu.milli, &sum))
-                        return INT64_MAX;
-        return plus_overhead(sum, spec->overhead.cpu.milli);
+        return plus_overhead(pod_aggregate(spec, cpu_request), spec->overhead.cpu.milli);
 }
 
-/* The pod's own limit, or the sum over all containers, with the overhead; 0 where one has none. */
-static int64_t sum_of_limits(const PodSpec *spec, bool memory) {
-        const ResourceList *own = &spec->resources.limits;
-        int64_t overhead = memory ? spec->overhead.memory.value : spec->overhead.cpu.milli;
-        int64_t sum = memory ? own->memory.value : own->cpu.milli;
+/* What all containers may use at any time, or 0 where one of them may use all there is. */
+static int64_t aggregate_limits(const PodSpec *spec, container_amount_t limit) {
+        const Container *container;
 
-        if (sum > 0)
-                return plus_overhead(sum, overhead);
-        for (size_t i = 0; i < spec->containers.n; i++) {
-                const ResourceList *limits = &spec->containers.items[i].resources.limits;
-                int64_t limit = memory ? limits->memory.value : limits->cpu.milli;
-
-                if (limit <= 0)
+        pod_foreach_container(container, spec)
+                if (limit(container) <= 0)
                         return 0;
-                if (__builtin_add_overflow(sum, limit, &sum))
-                        return INT64_MAX;
-        }
-        return plus_overhead(sum, overhead);
+        return pod_aggregate(spec, limit);
+}
+
+static int64_t pod_milli_cpu_limit(const PodSpec *spec) {
+        int64_t own = spec->resources.limits.cpu.milli;
+        int64_t limit = own > 0 ? own : aggregate_limits(spec, cpu_limit);
+
+        return limit > 0 ? plus_overhead(limit, spec->overhead.cpu.milli) : 0;
+}
+
+static int64_t pod_memory_limit(const PodSpec *spec) {
+        int64_t own = spec->resources.limits.memory.value;
+        int64_t limit = own > 0 ? own : aggregate_limits(spec, memory_limit);
+
+        return limit > 0 ? plus_overhead(limit, spec->overhead.memory.value) : 0;
 }
 
 static void put(CgroupValue *value, const char *controller, const char *file, const char *format,
@@ -185,7 +214,7 @@ static void put(CgroupValue *value, const char *controller, const char *file, co
         va_list ap;
 
         value->controller = controller;
-        value->file = file;
+        (void) snprintf(value->file, sizeof(value->file), "%s", file);
         va_start(ap, format);
         (void) vsnprintf(value->value, sizeof(value->value), format, ap);
         va_end(ap);
@@ -195,8 +224,8 @@ size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_l
                          CgroupValue ret[CGROUP_VALUES_MAX]) {
         bool v2 = cgroup_version == 2;
         uint64_t shares = cpu_shares(pod_milli_cpu_request(spec));
-        int64_t quota = cpu_quota_usec(sum_of_limits(spec, /* memory= */ false));
-        int64_t memory = sum_of_limits(spec, /* memory= */ true);
+        int64_t quota = cpu_quota_usec(pod_milli_cpu_limit(spec));
+        int64_t memory = pod_memory_limit(spec);
         size_t n = 0;
 
         if (v2)

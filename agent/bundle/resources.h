@@ -21,7 +21,7 @@ enum {
 };
 
 /* What the kubelet gives a container of the pod: -997 Guaranteed, 1000 BestEffort, 3 to 999
- * Burstable. */
+ * Burstable; a sidecar no more than any main container. The container is one of the spec's own. */
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity);
 
 /* A container's own limits, or, where it has none, those of its pod; 0: none. */
@@ -43,7 +43,7 @@ char *qos_cgroup_path(const char *cgroup_root, QosClass qos);
 
 typedef struct CgroupValue {
         const char *controller;
-        const char *file;
+        char file[48];
         char value[32];
 } CgroupValue;
 
@@ -56,5 +56,5 @@ enum {
 size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]);
 
-/* The CPU request of the pod, or else of all its containers, in thousandths. */
+/* The CPU request of the pod, or else what its containers ask for at any time, in thousandths. */
 int64_t pod_milli_cpu_request(const PodSpec *spec);

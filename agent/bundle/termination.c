@@ -3,6 +3,7 @@
  * end is read, by descriptor, and it leaves as a text without NULs. */
 
 #include "agent/bundle/mounts.h"
+#include "agent/model/containers.h"
 #include "common/cleanup.h"
 
 #include <fcntl.h>
@@ -111,7 +112,7 @@ static char *read_message(const BundleConfig *config, const Pod *pod, const Cont
 
 char *bundle_termination_message(const BundleConfig *config, const Pod *pod,
                                  const Container *container, unsigned attempt, bool has_failed) {
-        size_t share = MESSAGES_OF_POD_MAX / MAX(pod->spec.containers.n, 1);
+        size_t share = MESSAGES_OF_POD_MAX / MAX(pod_count_containers(&pod->spec), 1);
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         cleanup_free char *message = read_message(config, pod, container, attempt);
 

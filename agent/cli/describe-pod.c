@@ -288,19 +288,19 @@ static void write_mounts(FILE *out, const json_t *mounts) {
         }
 }
 
-static const json_t *find_status(const json_t *pod, const char *name) {
+static const json_t *find_status(const json_t *statuses, const char *name) {
         size_t i;
         json_t *status;
 
-        json_array_foreach(json_at(pod, "status", "containerStatuses"), i, status)
+        json_array_foreach(statuses, i, status)
                 if (streq_ptr(json_text(status, "name"), name))
                         return status;
         return NULL;
 }
 
-static void write_container(FILE *out, const json_t *pod, const json_t *container) {
+static void write_container(FILE *out, const json_t *statuses, const json_t *container) {
         const char *name = strna(json_text(container, "name"));
-        const json_t *status = find_status(pod, name);
+        const json_t *status = find_status(statuses, name);
 
         fprintf(out, "  %s:\n", name);
         if (status)
@@ -321,13 +321,15 @@ static void write_container(FILE *out, const json_t *pod, const json_t *containe
         write_mounts(out, json_object_get(container, "volumeMounts"));
 }
 
-static void write_containers(FILE *out, const json_t *pod) {
+static void write_containers(FILE *out, const char *heading, const json_t *containers,
+                             const json_t *statuses) {
         size_t i;
         json_t *container;
 
-        fputs("Containers:\n", out);
-        json_array_foreach(json_at(pod, "spec", "containers"), i, container)
-                write_container(out, pod, container);
+        if (json_array_size(containers) > 0)
+                fprintf(out, "%s:\n", heading);
+        json_array_foreach(containers, i, container)
+                write_container(out, statuses, container);
 }
 
 static void write_conditions(FILE *out, const json_t *conditions) {
@@ -397,7 +399,10 @@ void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
         const char *qos = json_text(pod, "status", "qosClass");
 
         write_head(out, pod);
-        write_containers(out, pod);
+        write_containers(out, "Init Containers", json_at(pod, "spec", "initContainers"),
+                         json_at(pod, "status", "initContainerStatuses"));
+        write_containers(out, "Containers", json_at(pod, "spec", "containers"),
+                         json_at(pod, "status", "containerStatuses"));
         write_conditions(out, json_at(pod, "status", "conditions"));
         write_volumes(out, json_at(pod, "spec", "volumes"));
         if (qos)

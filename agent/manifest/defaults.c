@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/manifest/rules.h"
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 
 #include <errno.h>
@@ -79,9 +80,18 @@ static int container_set_defaults(Container *container, bool host_network) {
         r = termination_set_defaults(container);
         if (r >= 0)
                 r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
+        if (r >= 0)
+                r = request_from_limit(&resources->requests.memory, &resources->limits.memory);
+        if (r >= 0)
+                r = request_from_limit(&resources->requests.ephemeral_storage,
+                                       &resources->limits.ephemeral_storage);
+        if (r >= 0)
+                r = request_from_limit(&resources->requests.huge_pages_1gi,
+                                       &resources->limits.huge_pages_1gi);
         if (r < 0)
                 return r;
-        return request_from_limit(&resources->requests.memory, &resources->limits.memory);
+        return request_from_limit(&resources->requests.huge_pages_2mi,
+                                  &resources->limits.huge_pages_2mi);
 }
 
 int pod_set_defaults(Pod *pod) {
@@ -110,8 +120,12 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = system_priority(spec->priority_class_name),
                 };
-        for (size_t i = 0; i < spec->containers.n; i++) {
-                int r = container_set_defaults(&spec->containers.items[i], spec->host_network);
+        for (size_t i = 0; i < pod_count_containers(spec); i++) {
+                size_t n = spec->init_containers.n;
+                Container *container =
+                        i < n ? &spec->init_containers.items[i] : &spec->containers.items[i - n];
+                int r = container_set_defaults(container, spec->host_network);
+
                 if (r < 0)
                         return r;
         }

@@ -4,6 +4,7 @@
  * two may not contradict one another. */
 
 #include "agent/manifest/validate.h"
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 
 #include <errno.h>
@@ -16,11 +17,24 @@ typedef struct Resource {
         const char *name;
         size_t offset; /* in a ResourceList */
         bool in_milli; /* counted in thousandths */
+        container_amount_t request;
 } Resource;
 
+static int64_t cpu_request(const Container *container) {
+        const Quantity *request = &container->resources.requests.cpu;
+
+        return quantity_is_set(request) ? request->milli : -1;
+}
+
+static int64_t memory_request(const Container *container) {
+        const Quantity *request = &container->resources.requests.memory;
+
+        return quantity_is_set(request) ? request->value : -1;
+}
+
 static const Resource resources[] = {
-        { "cpu", offsetof(ResourceList, cpu), true },
-        { "memory", offsetof(ResourceList, memory), false },
+        { "cpu", offsetof(ResourceList, cpu), true, cpu_request },
+        { "memory", offsetof(ResourceList, memory), false, memory_request },
 };
 
 static const Quantity *quantity_in(const ResourceList *list, const Resource *resource) {
@@ -31,32 +45,16 @@ static int64_t amount(const Quantity *quantity, const Resource *resource) {
         return resource->in_milli ? quantity->milli : quantity->value;
 }
 
-/* Of all containers; false where none asks for any. */
-static bool sum_requests(const PodSpec *spec, const Resource *resource, int64_t *ret) {
-        bool found = false;
-
-        *ret = 0;
-        for (size_t i = 0; i < spec->containers.n; i++) {
-                const Quantity *request =
-                        quantity_in(&spec->containers.items[i].resources.requests, resource);
-
-                found = found || quantity_is_set(request);
-                if (__builtin_add_overflow(*ret, amount(request, resource), ret))
-                        *ret = INT64_MAX;
-        }
-        return found;
-}
-
 static int set_default(PodSpec *spec, const Resource *resource) {
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
         Quantity *request =
                 (Quantity *) (void *) ((char *) &spec->resources.requests + resource->offset);
+        int64_t sum = pod_aggregate(spec, resource->request);
         char text[32];
-        int64_t sum;
 
         if (quantity_is_set(request))
                 return 0;
-        if (sum_requests(spec, resource, &sum)) {
+        if (sum >= 0) {
                 (void) snprintf(text, sizeof(text), "%" PRId64 "%s", sum,
                                 resource->in_milli ? "m" : "");
                 return quantity_parse(text, request, NULL);
@@ -91,13 +89,13 @@ static int check_containers(const Rules *rules, const Resource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
 
-        for (size_t i = 0; i < spec->containers.n && quantity_is_set(limit); i++) {
-                const Quantity *own =
-                        quantity_in(&spec->containers.items[i].resources.limits, resource);
+        for (size_t i = 0; i < pod_count_containers(spec) && quantity_is_set(limit); i++) {
+                ContainerAt at = container_at(rules, i);
+                const Quantity *own = quantity_in(&at.container->resources.limits, resource);
 
                 if (quantity_is_set(own) && own->milli > limit->milli)
                         return broken(rules, "must be less than or equal to pod limits of ",
-                                      limit->text, "spec.containers[%zu].resources.limits.%s", i,
+                                      limit->text, "%s.resources.limits.%s", at.path,
                                       resource->name);
         }
         return 0;
@@ -107,7 +105,6 @@ static int check_one(const Rules *rules, const Resource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
         const Quantity *request = quantity_in(&spec->resources.requests, resource);
-        int64_t sum;
 
         if (quantity_is_set(limit) && limit->milli < 0)
                 return broken(rules, "must not be negative", "", "spec.resources.limits.%s",
@@ -118,8 +115,8 @@ static int check_one(const Rules *rules, const Resource *resource) {
         if (quantity_is_set(limit) && request->milli > limit->milli)
                 return broken(rules, "must be at most the limit, ", limit->text,
                               "spec.resources.requests.%s", resource->name);
-        if (quantity_is_set(request) && sum_requests(spec, resource, &sum) &&
-            sum > amount(request, resource))
+        if (quantity_is_set(request) &&
+            pod_aggregate(spec, resource->request) > amount(request, resource))
                 return broken(rules,
                               "must be greater than or equal to aggregate container requests", "",
                               "spec.resources.requests.%s", resource->name);

@@ -6,6 +6,7 @@
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
+#include "agent/model/resource.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,10 +41,6 @@ static const struct {
         { "status.hostIPs",          true,  false },
         { "status.podIP",            true,  false },
         { "status.podIPs",           true,  false },
-};
-
-static const char *const resources[] = {
-        "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 };
 
 /* In thousandths, as a Quantity has them; 0 ends the list. */
@@ -97,11 +94,11 @@ static bool is_among(int64_t value, const int64_t *values) {
         return false;
 }
 
-static bool is_resource(const char *name) {
-        for (size_t i = 0; i < N_ELEMENTS(resources); i++)
-                if (streq(name, resources[i]))
-                        return true;
-        return false;
+static bool is_resource(const char *path) {
+        static const ResourceRequirements none = { 0 };
+        ResourceType type;
+
+        return resource_find(&none, path, &type) != NULL;
 }
 
 static int check_divisor(const Rules *rules, const ResourceFieldSelector *resource,
@@ -134,8 +131,8 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.resource", path);
         if (!is_resource(resource->resource))
                 return broken(rules, where,
-                              "must be limits.cpu, limits.memory, requests.cpu or "
-                              "requests.memory, not '%s'",
+                              "must be cpu, memory, ephemeral-storage, hugepages-1Gi or "
+                              "hugepages-2Mi after limits. or requests., not '%s'",
                               excerpt(text, resource->resource));
         return check_divisor(rules, resource, path);
 }
@@ -176,18 +173,17 @@ static int check_env_from(const Rules *rules, const EnvFromSource *source, const
         return 0;
 }
 
-int check_environment(const Rules *rules, size_t i) {
-        const Container *container = &rules->pod->spec.containers.items[i];
+int check_environment(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
         char path[DECODE_PATH_SIZE];
         int r = 0;
 
         for (size_t j = 0; r >= 0 && j < container->env_from.n; j++) {
-                (void) snprintf(path, sizeof(path), "spec.containers[%zu].envFrom[%zu]", i, j);
+                (void) snprintf(path, sizeof(path), "%s.envFrom[%zu]", at->path, j);
                 r = check_env_from(rules, &container->env_from.items[j], path);
         }
         for (size_t j = 0; r >= 0 && j < container->env.n; j++) {
-                (void) snprintf(path, sizeof(path), "spec.containers[%zu].env[%zu].valueFrom", i,
-                                j);
+                (void) snprintf(path, sizeof(path), "%s.env[%zu].valueFrom", at->path, j);
                 if (container->env.items[j].value_from)
                         r = check_source(rules, &container->env.items[j], path);
         }
@@ -264,12 +260,12 @@ static int check_recursive_read_only(const Rules *rules, const VolumeMount *moun
         return 0;
 }
 
-int check_mount_options(const Rules *rules, size_t i, size_t j) {
-        const Container *container = &rules->pod->spec.containers.items[i];
+int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j) {
+        const Container *container = at->container;
         const VolumeMount *mount = &container->volume_mounts.items[j];
         char path[128], where[DECODE_PATH_SIZE];
 
-        (void) snprintf(path, sizeof(path), "spec.containers[%zu].volumeMounts[%zu]", i, j);
+        (void) snprintf(path, sizeof(path), "%s.volumeMounts[%zu]", at->path, j);
         if (mount->sub_path && mount->sub_path_expr) {
                 (void) snprintf(where, sizeof(where), "%s.subPathExpr", path);
                 return broken(rules, where, "subPathExpr and subPath are mutually exclusive");

@@ -65,14 +65,15 @@ static bool adds_sys_admin(const Capabilities *capabilities) {
         return false;
 }
 
-static int check_container_context(const Rules *rules, size_t i) {
-        const SecurityContext *context = &rules->pod->spec.containers.items[i].security_context;
+static int check_container_context(const Rules *rules, size_t n) {
+        ContainerAt at = container_at(rules, n);
+        const SecurityContext *context = &at.container->security_context;
         bool may_not_escalate = context->allow_privilege_escalation.is_set &&
                                 !context->allow_privilege_escalation.value;
-        char path[64];
+        char path[sizeof(at.path) + sizeof(".securityContext")];
         int r;
 
-        (void) snprintf(path, sizeof(path), "spec.containers[%zu].securityContext", i);
+        (void) snprintf(path, sizeof(path), "%s.securityContext", at.path);
         if (may_not_escalate && context->privileged)
                 return broken(
                         rules,
@@ -171,7 +172,7 @@ int check_security(const Rules *rules) {
                                   "spec.securityContext");
         for (size_t i = 0; i < context->sysctls.n && r >= 0; i++)
                 r = check_sysctl(rules, i);
-        for (size_t i = 0; i < spec->containers.n && r >= 0; i++)
+        for (size_t i = 0; i < pod_count_containers(spec) && r >= 0; i++)
                 r = check_container_context(rules, i);
         if (r >= 0)
                 r = check_priority(rules);

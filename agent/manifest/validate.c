@@ -137,19 +137,6 @@ static int check_volume_sources(const Rules *rules, const Volume *volume, size_t
         return 0;
 }
 
-static int check_size_limit(const Rules *rules, const EmptyDirVolumeSource *empty_dir, size_t i) {
-        int r = 0;
-
-        if (!quantity_is_set(&empty_dir->size_limit))
-                return 0;
-        if (empty_dir->size_limit.value < 0)
-                r = error_setf(rules->reterr, EINVAL, "must not be negative");
-        else if (empty_dir->medium != MEDIUM_MEMORY)
-                r = error_setf(rules->reterr, EINVAL,
-                               "is supported only with medium Memory here yet");
-        return r < 0 ? rules_at(rules, r, "spec.volumes[%zu].emptyDir.sizeLimit", i) : 0;
-}
-
 static int check_volumes(const Rules *rules) {
         const PodSpec *spec = &rules->pod->spec;
 
@@ -166,7 +153,7 @@ static int check_volumes(const Rules *rules) {
                         }
                 r = check_volume_sources(rules, volume, i);
                 if (r >= 0 && volume->empty_dir)
-                        r = check_size_limit(rules, volume->empty_dir, i);
+                        r = check_empty_dir(rules, i);
                 if (r >= 0)
                         r = check_data_volume(rules, i);
                 if (r < 0)
@@ -175,7 +162,8 @@ static int check_volumes(const Rules *rules) {
         return 0;
 }
 
-static int check_mounts(const Rules *rules, const Container *container, size_t i) {
+static int check_mounts(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
         char text[EXCERPT_SIZE];
 
         for (size_t j = 0; j < container->volume_mounts.n; j++) {
@@ -185,88 +173,100 @@ static int check_mounts(const Rules *rules, const Container *container, size_t i
                 if (!pod_find_volume(&rules->pod->spec, mount->name)) {
                         r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
                                        excerpt(text, mount->name));
-                        return rules_at(rules, r, "spec.containers[%zu].volumeMounts[%zu].name", i,
-                                        j);
+                        return rules_at(rules, r, "%s.volumeMounts[%zu].name", at->path, j);
                 }
                 for (size_t k = 0; k < j; k++)
                         if (streq(mount->mount_path,
                                   container->volume_mounts.items[k].mount_path)) {
                                 r = error_setf(rules->reterr, EINVAL,
                                                "must be unique; volumeMounts[%zu] is there", k);
-                                return rules_at(rules, r,
-                                                "spec.containers[%zu].volumeMounts[%zu].mountPath",
-                                                i, j);
+                                return rules_at(rules, r, "%s.volumeMounts[%zu].mountPath",
+                                                at->path, j);
                         }
-                r = check_mount_options(rules, i, j);
+                r = check_mount_options(rules, at, j);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int check_quantity(const Rules *rules, const Quantity *quantity, size_t i, const char *list,
-                          const char *name) {
+static int check_quantity(const Rules *rules, const Quantity *quantity, const ContainerAt *at,
+                          const char *list, const char *name) {
         if (quantity->milli >= 0)
                 return 0;
         return rules_at(rules, error_setf(rules->reterr, EINVAL, "must not be negative"),
-                        "spec.containers[%zu].resources.%s.%s", i, list, name);
+                        "%s.resources.%s.%s", at->path, list, name);
 }
 
 static int check_resource(const Rules *rules, const Quantity *limit, const Quantity *request,
-                          size_t i, const char *name) {
+                          const ContainerAt *at, const char *name) {
         int r;
 
-        r = check_quantity(rules, limit, i, "limits", name);
+        r = check_quantity(rules, limit, at, "limits", name);
         if (r >= 0)
-                r = check_quantity(rules, request, i, "requests", name);
+                r = check_quantity(rules, request, at, "requests", name);
         if (r < 0 || !quantity_is_set(limit) || request->milli <= limit->milli)
                 return r;
         r = error_setf(rules->reterr, EINVAL, "must be at most the limit, %s, not %s", limit->text,
                        request->text);
-        return rules_at(rules, r, "spec.containers[%zu].resources.requests.%s", i, name);
+        return rules_at(rules, r, "%s.resources.requests.%s", at->path, name);
 }
 
-static int check_resources(const Rules *rules, const ResourceRequirements *resources, size_t i) {
-        int r = check_resource(rules, &resources->limits.cpu, &resources->requests.cpu, i, "cpu");
+static int check_resources(const Rules *rules, const ContainerAt *at) {
+        const ResourceRequirements *resources = &at->container->resources;
+        int r = check_resource(rules, &resources->limits.cpu, &resources->requests.cpu, at, "cpu");
 
         if (r < 0)
                 return r;
-        return check_resource(rules, &resources->limits.memory, &resources->requests.memory, i,
+        return check_resource(rules, &resources->limits.memory, &resources->requests.memory, at,
                               "memory");
 }
 
-/* An earlier port of the pod that asks for the same port of the host. */
-static bool host_port_is_taken(const PodSpec *spec, const ContainerPort *port) {
-        for (size_t i = 0; i < spec->containers.n; i++)
-                for (size_t j = 0; j < spec->containers.items[i].ports.n; j++) {
-                        const ContainerPort *other = &spec->containers.items[i].ports.items[j];
+static bool is_same_host_port(const ContainerPort *a, const ContainerPort *b) {
+        return a->host_port.value == b->host_port.value && a->protocol == b->protocol &&
+               streq_ptr(a->host_ip, b->host_ip);
+}
+
+/* An earlier port that asks for the same port of the host at the same time: one of init runs
+ * alone, but for itself. */
+static bool host_port_is_taken(const PodSpec *spec, const ContainerAt *at,
+                               const ContainerPort *port) {
+        const Container *container;
+
+        pod_foreach_container(container, spec) {
+                bool meets = at->role != ROLE_INIT && container_role(spec, container) != ROLE_INIT;
+
+                for (size_t j = 0; j < container->ports.n; j++) {
+                        const ContainerPort *other = &container->ports.items[j];
 
                         if (other == port)
                                 return false;
-                        if (other->host_port.value == port->host_port.value &&
-                            other->protocol == port->protocol &&
-                            streq_ptr(other->host_ip, port->host_ip))
+                        if ((meets || container == at->container) && is_same_host_port(other, port))
                                 return true;
                 }
+        }
         return false;
 }
 
-static int check_port_names(const Rules *rules, const Container *container, size_t i, size_t j) {
+static int check_port_names(const Rules *rules, const ContainerAt *at, size_t j) {
+        const Container *container = at->container;
         const char *name = container->ports.items[j].name;
 
         for (size_t k = 0; name && k < j; k++)
                 if (streq_ptr(name, container->ports.items[k].name)) {
                         int r = error_setf(rules->reterr, EINVAL,
                                            "must be unique; '%s' is also ports[%zu]", name, k);
-                        return rules_at(rules, r, "spec.containers[%zu].ports[%zu].name", i, j);
+                        return rules_at(rules, r, "%s.ports[%zu].name", at->path, j);
                 }
         return 0;
 }
 
-static int check_ports(const Rules *rules, const Container *container, size_t i) {
+static int check_ports(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
+
         for (size_t j = 0; j < container->ports.n; j++) {
                 const ContainerPort *port = &container->ports.items[j];
-                int r = check_port_names(rules, container, i, j);
+                int r = check_port_names(rules, at, j);
 
                 if (r < 0)
                         return r;
@@ -278,36 +278,44 @@ static int check_ports(const Rules *rules, const Container *container, size_t i)
                                        "must equal containerPort, %" PRId64
                                        ", in a pod with hostNetwork",
                                        port->container_port.value);
-                else if (host_port_is_taken(&rules->pod->spec, port))
+                else if (host_port_is_taken(&rules->pod->spec, at, port))
                         r = error_setf(rules->reterr, EINVAL,
                                        "must be unique; port %" PRId64 " of the host is taken by "
                                        "another port of this pod",
                                        port->host_port.value);
                 if (r < 0)
-                        return rules_at(rules, r, "spec.containers[%zu].ports[%zu].hostPort", i, j);
+                        return rules_at(rules, r, "%s.ports[%zu].hostPort", at->path, j);
         }
         return 0;
 }
 
-static int check_container(const Rules *rules, size_t i) {
+ContainerAt container_at(const Rules *rules, size_t n) {
         const PodSpec *spec = &rules->pod->spec;
-        const Container *container = &spec->containers.items[i];
-        int r;
+        size_t n_init = spec->init_containers.n;
+        ContainerAt at = { .container = pod_nth_container(spec, n), .n = n };
 
-        for (size_t j = 0; j < i; j++)
-                if (streq(container->name, spec->containers.items[j].name)) {
-                        r = error_setf(rules->reterr, EINVAL,
-                                       "must be unique; '%s' is also containers[%zu]",
-                                       container->name, j);
-                        return rules_at(rules, r, "spec.containers[%zu].name", i);
-                }
-        r = check_ports(rules, container, i);
+        at.role = container_role(spec, at.container);
+        if (n < n_init)
+                (void) snprintf(at.path, sizeof(at.path), "spec.initContainers[%zu]", n);
+        else
+                (void) snprintf(at.path, sizeof(at.path), "spec.containers[%zu]", n - n_init);
+        return at;
+}
+
+static int check_container(const Rules *rules, size_t n) {
+        ContainerAt at = container_at(rules, n);
+        int r = check_container_kind(rules, &at);
+
         if (r >= 0)
-                r = check_environment(rules, i);
+                r = check_ports(rules, &at);
         if (r >= 0)
-                r = check_resources(rules, &container->resources, i);
+                r = check_environment(rules, &at);
         if (r >= 0)
-                r = check_mounts(rules, container, i);
+                r = check_container_storage(rules, &at);
+        if (r >= 0)
+                r = check_resources(rules, &at);
+        if (r >= 0)
+                r = check_mounts(rules, &at);
         return r;
 }
 
@@ -347,10 +355,12 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
                 r = check_volumes(&rules);
         if (r >= 0)
                 r = check_dns(&rules);
-        for (size_t i = 0; i < pod->spec.containers.n && r >= 0; i++)
+        for (size_t i = 0; i < pod_count_containers(&pod->spec) && r >= 0; i++)
                 r = check_container(&rules, i);
         if (r >= 0)
                 r = check_pod_resources(&rules);
+        if (r >= 0)
+                r = check_pod_storage(&rules);
         if (r >= 0)
                 r = check_security(&rules);
         return r;

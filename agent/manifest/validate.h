@@ -4,6 +4,7 @@
 /* Within the room: the pod that is being validated, and how a rule says where it is broken. */
 
 #include "agent/manifest/rules.h"
+#include "agent/model/containers.h"
 
 #include <stdarg.h>
 
@@ -15,6 +16,15 @@ typedef struct Rules {
         Error *reterr;
 } Rules;
 
+/* One of the pod's containers, and where it stands: "spec.initContainers[0]". */
+typedef struct ContainerAt {
+        const Container *container;
+        ContainerRole role;
+        size_t n; /* among all of the pod's, those of init first */
+        char path[48];
+} ContainerAt;
+ContainerAt container_at(const Rules *rules, size_t n);
+
 /* Adds the place of a field, whose path from the pod is printed, to the sentence that was said.
  * Returns r. */
 int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
@@ -24,10 +34,16 @@ int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
 /* What the pod asks for as a whole, against what its containers do. */
 int check_pod_resources(const Rules *rules);
 
+/* Huge pages and ephemeral storage: of the container at this place, of the pod as a whole, and
+ * emptyDirs. */
+int check_container_storage(const Rules *rules, const ContainerAt *at);
+int check_pod_storage(const Rules *rules);
+int check_empty_dir(const Rules *rules, size_t i);
+
 /* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
 int check_security(const Rules *rules);
 /* env and envFrom: sources, references, what is spelled in their paths. */
-int check_environment(const Rules *rules, size_t i);
+int check_environment(const Rules *rules, const ContainerAt *at);
 
 /* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
  * path that is printed. One of both is not NULL. */
@@ -41,5 +57,8 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
 /* Volumes that are made of objects and of the pod's own fields. */
 int check_data_volume(const Rules *rules, size_t i);
 
-/* What the j-th mount of the i-th container says beside its name and path. */
-int check_mount_options(const Rules *rules, size_t i, size_t j);
+/* What the j-th mount of a container says beside its name and path. */
+int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j);
+
+/* Names, and what they say of restarts; what may stand in a container of init only. */
+int check_container_kind(const Rules *rules, const ContainerAt *at);

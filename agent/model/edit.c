@@ -6,6 +6,7 @@
 
 #include "agent/model/edit.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
@@ -17,9 +18,10 @@
 #include <stdlib.h>
 
 typedef enum RuleKind {
-        RULE_WHOLE,   /* the field as a whole */
-        RULE_DESCEND, /* the fields of the object that it is */
-        RULE_BY_NAME, /* the items of the list, each against the one of its name */
+        RULE_WHOLE,    /* the field as a whole */
+        RULE_DESCEND,  /* the fields of the object that it is */
+        RULE_BY_NAME,  /* the items of the list, each against the one of its name */
+        RULE_IN_ORDER, /* likewise, and their order matters */
         RULE_PORTS,
 } RuleKind;
 
@@ -39,6 +41,7 @@ static const Rule rules[] = {
 
         { "Pod",         "spec",                          RULE_DESCEND, EDIT_REPLACE },
         { "PodSpec",     "volumes",                       RULE_BY_NAME, EDIT_REPLACE },
+        { "PodSpec",     "initContainers",                RULE_IN_ORDER, EDIT_REPLACE },
         { "PodSpec",     "containers",                    RULE_BY_NAME, EDIT_RESTART },
         { "PodSpec",     "terminationGracePeriodSeconds", RULE_WHOLE,   EDIT_LIVE },
         { "PodSpec",     "activeDeadlineSeconds",         RULE_WHOLE,   EDIT_LIVE },
@@ -59,6 +62,7 @@ static const Rule rules[] = {
         { "Container",   "imagePullPolicy",               RULE_WHOLE,   EDIT_LIVE },
         { "Container",   "resources",                     RULE_DESCEND, EDIT_RESTART },
         { "Container",   "resizePolicy",                  RULE_WHOLE,   EDIT_LIVE },
+        { "Container",   "restartPolicyRules",            RULE_WHOLE,   EDIT_LIVE },
         { "Container",   "livenessProbe",                 RULE_WHOLE,   EDIT_LIVE },
         { "Container",   "readinessProbe",                RULE_WHOLE,   EDIT_LIVE },
         { "Container",   "startupProbe",                  RULE_WHOLE,   EDIT_LIVE },
@@ -196,12 +200,17 @@ static const void *find_item(const List *list, const Schema *schema, const char 
         return NULL;
 }
 
+static bool is_sidecar(const Walk *walk, const Container *container) {
+        return container_role(&walk->running->spec, container) == ROLE_SIDECAR ||
+               container_role(&walk->wanted->spec, container) == ROLE_SIDECAR;
+}
+
 /* An item that came or went is the pod's affair; one that is another may be its own. */
 static int compare_item(const Walk *walk, const Rule *rule, const char *path, const Schema *schema,
                         const char *name, const void *a, const void *b) {
         bool is_container = streq(schema->name, "Container");
         cleanup_free char *full = NULL;
-        const Place place = { rule->effect, "" };
+        Place place = { rule->effect, "" };
         Walk within = *walk;
 
         if (asprintf(&full, "%s[%s]", path, name) < 0) {
@@ -215,7 +224,16 @@ static int compare_item(const Walk *walk, const Rule *rule, const char *path, co
         if (!is_container)
                 return add(walk, rule->effect, full, NULL, NULL);
         within.container = name;
+        if (is_sidecar(walk, a) && is_sidecar(walk, b))
+                place.otherwise = EDIT_RESTART;
         return compare(&within, &place, schema, a, b);
+}
+
+static bool are_in_order(const Schema *schema, const List *a, const List *b) {
+        for (size_t i = 0; i < MIN(a->n, b->n); i++)
+                if (!streq(name_of(a, schema, i), name_of(b, schema, i)))
+                        return false;
+        return true;
 }
 
 static int compare_by_name(const Walk *walk, const Rule *rule, const char *path, const Field *field,
@@ -224,6 +242,8 @@ static int compare_by_name(const Walk *walk, const Rule *rule, const char *path,
         const Schema *schema = field->schema;
         int r = 0;
 
+        if (rule->kind == RULE_IN_ORDER && !are_in_order(schema, &left, &right))
+                return add(walk, EDIT_REPLACE, path, NULL, NULL);
         for (size_t i = 0; i < left.n && r >= 0; i++) {
                 const char *name = name_of(&left, schema, i);
 
@@ -296,6 +316,7 @@ static int compare_field(const Walk *walk, const Place *place, const Schema *sch
                 return compare(walk, &below, field->schema, field_at_const(field, a),
                                field_at_const(field, b));
         case RULE_BY_NAME:
+        case RULE_IN_ORDER:
                 return compare_by_name(walk, rule, path, field, a, b);
         case RULE_PORTS:
                 return add(walk, effect_of_ports(walk, a, b), path, NULL, NULL);
@@ -388,6 +409,18 @@ int edit_assume_classes(const Pod *running, Pod *wanted) {
         return r;
 }
 
+/* Who runs keeps his place: of what begins together the order says nothing. */
+static void keep_order(const PodSpec *from, PodSpec *to) {
+        for (size_t i = 0; i < from->containers.n; i++)
+                for (size_t j = i; j < to->containers.n; j++)
+                        if (streq(from->containers.items[i].name, to->containers.items[j].name)) {
+                                Container moved = to->containers.items[i];
+
+                                to->containers.items[i] = to->containers.items[j];
+                                to->containers.items[j] = moved;
+                        }
+}
+
 int edit_keep_identity(const Pod *running, Pod *wanted) {
         const StringMap *from = &running->metadata.annotations;
         int r = keep_string(&wanted->metadata.uid, running->metadata.uid);
@@ -400,5 +433,6 @@ int edit_keep_identity(const Pod *running, Pod *wanted) {
                 if (value)
                         r = keep_string(&item->value, value);
         }
+        keep_order(&running->spec, &wanted->spec);
         return r;
 }

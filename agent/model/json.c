@@ -290,18 +290,23 @@ static json_t *write_conditions(Writer *writer, const PodStatus *status) {
         json_t *array = json_array();
 
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++)
-                if (status->conditions[type].is_true || !pod_condition_is_passing(type))
+                if ((status->conditions[type].is_true || !pod_condition_is_passing(type)) &&
+                    (type != CONDITION_ALL_CONTAINERS_RESTARTING || status->may_restart_all))
                         append(writer, array,
                                write_condition(writer, type, &status->conditions[type]));
         return array;
 }
 
-static json_t *write_container_statuses(Writer *writer, const PodStatus *status) {
-        json_t *array = json_array();
+static void put_container_statuses(Writer *writer, json_t *json, const char *key,
+                                   const ContainerStatusList *list) {
+        json_t *array;
 
-        for (size_t i = 0; i < status->containers.n; i++)
-                append(writer, array, write_container_status(writer, &status->containers.items[i]));
-        return array;
+        if (list->n == 0)
+                return;
+        array = json_array();
+        for (size_t i = 0; i < list->n; i++)
+                append(writer, array, write_container_status(writer, &list->items[i]));
+        put(writer, json, key, array);
 }
 
 static void append_address(Writer *writer, json_t *list, const char *address) {
@@ -337,8 +342,8 @@ static json_t *write_status(Writer *writer, const PodStatus *status) {
         put_address(writer, json, "podIP", "podIPs", status->pod_ip, status->other_pod_ip);
         if (status->start_time > 0)
                 put(writer, json, "startTime", timestamp(status->start_time));
-        if (status->containers.n > 0)
-                put(writer, json, "containerStatuses", write_container_statuses(writer, status));
+        put_container_statuses(writer, json, "initContainerStatuses", &status->init_containers);
+        put_container_statuses(writer, json, "containerStatuses", &status->containers);
         put(writer, json, "qosClass", json_string(qos_class_names[status->qos_class]));
         return json;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 
@@ -31,6 +32,9 @@ const char *const host_path_type_names[N_HOST_PATH_TYPES] = {
 
 const char *const medium_names[N_MEDIA] = {
         [MEDIUM_MEMORY] = "Memory",
+        [MEDIUM_HUGE_PAGES] = "HugePages",
+        [MEDIUM_HUGE_PAGES_1GI] = "HugePages-1Gi",
+        [MEDIUM_HUGE_PAGES_2MI] = "HugePages-2Mi",
 };
 
 const char *const protocol_names[N_PROTOCOLS] = {
@@ -61,6 +65,16 @@ const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY] = {
 const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES] = {
         [TERMINATION_MESSAGE_FILE] = "File",
         [TERMINATION_MESSAGE_FALLBACK_TO_LOGS] = "FallbackToLogsOnError",
+};
+
+const char *const restart_action_names[N_RESTART_ACTIONS] = {
+        [RESTART_ACTION_RESTART] = "Restart",
+        [RESTART_ACTION_RESTART_ALL] = "RestartAllContainers",
+};
+
+const char *const exit_code_operator_names[N_EXIT_CODE_OPERATORS] = {
+        [EXIT_CODE_IN] = "In",
+        [EXIT_CODE_NOT_IN] = "NotIn",
 };
 
 const char *const qos_class_names[N_QOS_CLASSES] = {
@@ -116,9 +130,11 @@ int64_t system_priority(const char *class_name) {
 }
 
 const Container *pod_find_container(const Pod *pod, const char *name) {
-        for (size_t i = 0; i < pod->spec.containers.n; i++)
-                if (streq(pod->spec.containers.items[i].name, name))
-                        return &pod->spec.containers.items[i];
+        const Container *container;
+
+        pod_foreach_container(container, &pod->spec)
+                if (streq(container->name, name))
+                        return container;
         return NULL;
 }
 
@@ -161,12 +177,11 @@ bool pod_has_resources(const PodSpec *spec) {
 
 QosClass pod_qos_class(const PodSpec *spec) {
         bool all_guaranteed = spec->containers.n > 0, any = false;
+        const Container *container;
 
-        for (size_t i = 0; i < spec->containers.n; i++) {
-                const ResourceRequirements *resources = &spec->containers.items[i].resources;
-
-                any = any || asks_for_something(resources);
-                all_guaranteed = all_guaranteed && gets_all_it_may_use(resources);
+        pod_foreach_container(container, spec) {
+                any = any || asks_for_something(&container->resources);
+                all_guaranteed = all_guaranteed && gets_all_it_may_use(&container->resources);
         }
         if (pod_has_resources(spec)) {
                 any = asks_for_something(&spec->resources);

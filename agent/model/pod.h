@@ -59,6 +59,9 @@ typedef enum HostPathType {
 typedef enum Medium {
         MEDIUM_UNSET, /* "": the node's disk */
         MEDIUM_MEMORY,
+        MEDIUM_HUGE_PAGES, /* of the one size that the pod's containers ask for */
+        MEDIUM_HUGE_PAGES_1GI,
+        MEDIUM_HUGE_PAGES_2MI,
         N_MEDIA,
 } Medium;
 
@@ -102,6 +105,21 @@ typedef enum TerminationMessagePolicy {
         N_TERMINATION_MESSAGE_POLICIES,
 } TerminationMessagePolicy;
 
+/* What follows when a rule matches the end of its container. */
+typedef enum RestartAction {
+        RESTART_ACTION_UNSET,
+        RESTART_ACTION_RESTART,
+        RESTART_ACTION_RESTART_ALL,
+        N_RESTART_ACTIONS,
+} RestartAction;
+
+typedef enum ExitCodeOperator {
+        EXIT_CODE_OPERATOR_UNSET,
+        EXIT_CODE_IN,
+        EXIT_CODE_NOT_IN,
+        N_EXIT_CODE_OPERATORS,
+} ExitCodeOperator;
+
 /* What each value is called in the API; index 0 is NULL. */
 extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
@@ -112,6 +130,8 @@ extern const char *const dns_policy_names[N_DNS_POLICIES];
 extern const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS];
 extern const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY];
 extern const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES];
+extern const char *const restart_action_names[N_RESTART_ACTIONS];
+extern const char *const exit_code_operator_names[N_EXIT_CODE_OPERATORS];
 
 /* A field of the pod: "metadata.name", "metadata.labels['app']", "status.hostIP". */
 typedef struct ObjectFieldSelector {
@@ -180,6 +200,9 @@ typedef struct VolumeMount {
 
 typedef struct ResourceList {
         Quantity cpu;
+        Quantity ephemeral_storage; /* writable layer and logs */
+        Quantity huge_pages_1gi;
+        Quantity huge_pages_2mi;
         Quantity memory;
 } ResourceList;
 
@@ -187,6 +210,16 @@ typedef struct ResourceRequirements {
         ResourceList limits;
         ResourceList requests; /* defaulted from the limits */
 } ResourceRequirements;
+
+typedef struct RestartRuleExitCodes {
+        ExitCodeOperator operator;
+        IntList values;
+} RestartRuleExitCodes;
+
+typedef struct RestartRule {
+        RestartAction action;
+        RestartRuleExitCodes *exit_codes; /* never NULL once it is validated */
+} RestartRule;
 
 typedef struct Container {
         char *name;
@@ -199,10 +232,15 @@ typedef struct Container {
         LIST_OF(EnvFromSource) env_from;
         LIST_OF(EnvVar) env;
         ResourceRequirements resources;
+        RestartPolicy restart_policy; /* unset: the pod's; Always makes of one of init a sidecar */
+        LIST_OF(RestartRule) restart_policy_rules; /* the first that matches goes before it */
         LIST_OF(VolumeMount) volume_mounts;
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
+        bool has_stdin;  /* open, and silent: nobody writes to it */
+        bool stdin_once; /* closed after the first who attached to it */
+        bool tty;
 } Container;
 
 typedef struct HostPathVolumeSource {
@@ -284,10 +322,12 @@ typedef struct PodDnsConfig {
 } PodDnsConfig;
 
 typedef struct PodSpec {
+        LIST_OF(Container) init_containers; /* in the order in which they run */
         LIST_OF(Container) containers;
         LIST_OF(Volume) volumes;
         RestartPolicy restart_policy;
         OptionalInt termination_grace_period_seconds;
+        OptionalInt active_deadline_seconds;
         DnsPolicy dns_policy;
         char *node_name;
         bool host_network;
@@ -331,7 +371,7 @@ bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 /* The priority that a class of the system's gives; 0 for a class that is none. */
 int64_t system_priority(const char *class_name);
 
-/* The container of that name, or NULL. */
+/* The container of that name, of init or not, or NULL. */
 const Container *pod_find_container(const Pod *pod, const char *name);
 
 /* The volume of that name, or NULL. */

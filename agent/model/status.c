@@ -14,6 +14,7 @@ const char *const pod_condition_names[N_POD_CONDITIONS] = {
         [CONDITION_READY] = "Ready",
         [CONDITION_CONTAINERS_READY] = "ContainersReady",
         [CONDITION_SCHEDULED] = "PodScheduled",
+        [CONDITION_ALL_CONTAINERS_RESTARTING] = "AllContainersRestarting",
         [CONDITION_RESIZE_IN_PROGRESS] = "PodResizeInProgress",
         [CONDITION_EDIT_PENDING] = "mainstay.io/EditPending",
 };
@@ -38,14 +39,19 @@ static void container_status_done(ContainerStatus *status) {
         free(status->container_id);
 }
 
+static void container_statuses_done(ContainerStatusList *list) {
+        for (size_t i = 0; i < list->n; i++)
+                container_status_done(&list->items[i]);
+        free(list->items);
+}
+
 void pod_status_done(PodStatus *status) {
         for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
                 free(status->conditions[i].reason);
                 free(status->conditions[i].message);
         }
-        for (size_t i = 0; i < status->containers.n; i++)
-                container_status_done(&status->containers.items[i]);
-        free(status->containers.items);
+        container_statuses_done(&status->init_containers);
+        container_statuses_done(&status->containers);
         free(status->reason);
         free(status->message);
         free(status->host_ip);

@@ -54,6 +54,7 @@ typedef enum PodConditionType {
         CONDITION_READY,
         CONDITION_CONTAINERS_READY,
         CONDITION_SCHEDULED,
+        CONDITION_ALL_CONTAINERS_RESTARTING, /* told where a restart rule may come to that */
         /* Told only while they are true, and why: */
         CONDITION_RESIZE_IN_PROGRESS, /* resources of an edit that are not applied yet */
         CONDITION_EDIT_PENDING,       /* an edit whose successor cannot begin */
@@ -71,9 +72,12 @@ typedef struct PodCondition {
         uint64_t last_transition;
 } PodCondition;
 
+typedef LIST_OF(ContainerStatus) ContainerStatusList;
+
 typedef struct PodStatus {
         PodPhase phase;
         PodCondition conditions[N_POD_CONDITIONS];
+        bool may_restart_all; /* CONDITION_ALL_CONTAINERS_RESTARTING is one of them */
         char *reason;
         char *message;
         char *host_ip;
@@ -81,7 +85,8 @@ typedef struct PodStatus {
         char *other_pod_ip; /* of the other family, where the pod has both */
         uint64_t start_time;
         uint64_t deletion_time; /* metadata.deletionTimestamp: set while the pod is being stopped */
-        LIST_OF(ContainerStatus) containers; /* sorted by name, as the kubelet has them */
+        ContainerStatusList init_containers; /* in the order of the spec */
+        ContainerStatusList containers;      /* sorted by name, as the kubelet has them */
         QosClass qos_class;
 } PodStatus;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/network/request.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "common/cleanup.h"
 
@@ -23,13 +24,16 @@ static json_t *port_mapping(const ContainerPort *port) {
 }
 
 static json_t *port_mappings(const PodSpec *spec) {
+        const Container *container;
         json_t *list = json_array();
 
-        for (size_t i = 0; i < spec->containers.n; i++)
-                for (size_t j = 0; j < spec->containers.items[i].ports.n; j++) {
-                        const ContainerPort *port = &spec->containers.items[i].ports.items[j];
+        pod_foreach_container(container, spec)
+                for (size_t j = 0; j < container->ports.n; j++) {
+                        const ContainerPort *port = &container->ports.items[j];
 
-                        if (port->host_port.is_set && port->host_port.value > 0)
+                        /* What runs to its end is not there for others. */
+                        if (port->host_port.value > 0 &&
+                            container_role(spec, container) != ROLE_INIT)
                                 (void) json_array_append_new(list, port_mapping(port));
                 }
         return list;

@@ -41,6 +41,7 @@ typedef enum Event {
         EVENT_RETRY,
         EVENT_SANDBOX_GONE,
         EVENT_STOP,
+        EVENT_AGAIN,
         EVENT_EDIT,
         N_EVENTS,
 } Event;
@@ -49,7 +50,8 @@ struct ContainerLife {
         char *description; /* "default/web-node1/nginx", for log lines */
         const ObjectMeta *pod;
         const Container *spec; /* the pod's */
-        RestartPolicy policy;
+        RestartTerms terms;
+        const char *idle_reason; /* to wait with, where nothing more exact is known */
         const BackOff *back_off;
         const ContainerDriver *driver;
         void *userdata;
@@ -59,6 +61,8 @@ struct ContainerLife {
         unsigned oldest_remains; /* attempts from here to the present one may have remains */
         bool attempt_is_used;
         bool runs_again; /* being stopped, so that it can begin by another spec */
+        bool is_retired; /* not started any more */
+        bool wants_all;  /* it ended so that all containers are restarted */
         uint64_t started_at;
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* of the crash back-off */
@@ -74,17 +78,17 @@ struct ContainerLife {
 static const struct {
         const char *name;
         ContainerStateKind kube;
-        const char *reason; /* waiting: unless something more exact is known */
+        const char *reason; /* waiting, where the pod's own does not do */
         bool has_process;
         bool uses_image_request;
         bool uses_turn;
         bool uses_retry;
         bool may_fail_to_start;
 } states[N_LIFE_STATES] = {
-        [LIFE_IDLE]     = { "idle",     STATE_WAITING,    "ContainerCreating", false, false, false, false, true },
-        [LIFE_PULLING]  = { "pulling",  STATE_WAITING,    "ContainerCreating", false, true,  false, false, false },
-        [LIFE_QUEUED]   = { "queued",   STATE_WAITING,    "ContainerCreating", false, false, true,  false, false },
-        [LIFE_CREATING] = { "creating", STATE_WAITING,    "ContainerCreating", true,  false, true,  false, true },
+        [LIFE_IDLE]     = { "idle",     STATE_WAITING,    NULL,                false, false, false, false, true },
+        [LIFE_PULLING]  = { "pulling",  STATE_WAITING,    NULL,                false, true,  false, false, false },
+        [LIFE_QUEUED]   = { "queued",   STATE_WAITING,    NULL,                false, false, true,  false, false },
+        [LIFE_CREATING] = { "creating", STATE_WAITING,    NULL,                true,  false, true,  false, true },
         [LIFE_UP]       = { "running",  STATE_RUNNING,    NULL,                true,  false, false, false, false },
         [LIFE_STOPPING] = { "stopping", STATE_RUNNING,    NULL,                true,  false, false, false, true },
         [LIFE_BACK_OFF] = { "back-off", STATE_WAITING,    "CrashLoopBackOff",  false, false, false, true, false },
@@ -104,6 +108,7 @@ static const char *const event_names[N_EVENTS] = {
         [EVENT_RETRY]        = "retry",
         [EVENT_SANDBOX_GONE] = "sandbox gone",
         [EVENT_STOP]         = "stop",
+        [EVENT_AGAIN]        = "again",
         [EVENT_EDIT]         = "edited",
 };
 /* clang-format on */
@@ -241,6 +246,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_FINISHED] = {
+                [EVENT_AGAIN]        = MOVE(IDLE,     enter_idle),
                 [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
 };
@@ -284,9 +290,9 @@ static void handle(ContainerLife *c, Event event) {
         move->enter(c);
 }
 
-int container_new(const ObjectMeta *pod, const Container *spec, RestartPolicy policy,
-                  const BackOff *back_off, const ContainerDriver *driver, void *userdata,
-                  ContainerLife **ret) {
+int container_new(const ObjectMeta *pod, const Container *spec, const RestartTerms *terms,
+                  const char *waiting_reason, const BackOff *back_off,
+                  const ContainerDriver *driver, void *userdata, ContainerLife **ret) {
         ContainerLife *c = calloc(1, sizeof(*c));
 
         if (!c)
@@ -297,7 +303,8 @@ int container_new(const ObjectMeta *pod, const Container *spec, RestartPolicy po
         }
         c->pod = pod;
         c->spec = spec;
-        c->policy = policy;
+        c->terms = *terms;
+        c->idle_reason = waiting_reason;
         c->back_off = back_off;
         c->driver = driver;
         c->userdata = userdata;
@@ -320,8 +327,9 @@ void container_start(ContainerLife *c) {
         handle(c, EVENT_START);
 }
 
-void container_set_spec(ContainerLife *c, const Container *spec) {
+void container_set_spec(ContainerLife *c, const Container *spec, const RestartTerms *terms) {
         c->spec = spec;
+        c->terms = *terms;
 }
 
 void container_edit(ContainerLife *c) {
@@ -343,8 +351,23 @@ void container_forgive(ContainerLife *c) {
 
 void container_stop(ContainerLife *c) {
         c->runs_again = false;
+        c->is_retired = true;
         if (c->state != LIFE_STOPPING && c->state != LIFE_FINISHED)
                 handle(c, EVENT_STOP);
+}
+
+void container_retire(ContainerLife *c) {
+        c->is_retired = true;
+        if (!container_has_process(c))
+                container_stop(c);
+}
+
+void container_again(ContainerLife *c) {
+        if (c->state != LIFE_FINISHED)
+                return;
+        c->is_retired = false;
+        c->wants_all = false;
+        handle(c, EVENT_AGAIN);
 }
 
 void container_retry_now(ContainerLife *c, bool sandbox_is_ready) {
@@ -397,20 +420,31 @@ static void record_end(ContainerLife *c, const ContainerExit *end, const char *r
         };
 }
 
+/* Nothing follows, as far as this container alone is concerned. */
+static bool is_last(ContainerLife *c, const RestartDecision *decision) {
+        c->wants_all = decision->verdict == RESTART_ALL && !c->is_retired;
+        if (c->wants_all) {
+                c->retry_delay_usec = decision->delay_usec;
+                c->next_delay_usec = decision->next_delay_usec;
+        }
+        return c->is_retired || c->wants_all || decision->verdict == RESTART_NOT;
+}
+
 /* What the runtime refuses will never run by itself: StartError and 128, as container engines say
  * it. */
 static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
                          const char *message) {
         uint64_t now = now_realtime_usec();
         ContainerExit end = { .exit_code = 128, .started_at = now, .finished_at = now };
+        RestartTerms always = { .policy = RESTART_POLICY_ALWAYS };
         RestartDecision decision;
 
         if (by_runtime)
                 record_end(c, &end, "StartError", message);
-        decision = restart_decide(by_runtime ? c->policy : RESTART_POLICY_ALWAYS, end.exit_code, 0,
+        decision = restart_decide(by_runtime ? &c->terms : &always, end.exit_code, 0,
                                   c->next_delay_usec, c->back_off);
         c->next_delay_usec = decision.next_delay_usec;
-        if (decision.verdict == RESTART_NOT && c->state != LIFE_STOPPING) {
+        if (c->state != LIFE_STOPPING && is_last(c, &decision)) {
                 handle(c, EVENT_DONE);
                 return;
         }
@@ -449,18 +483,21 @@ static uint64_t remaining_delay(uint64_t delay_usec, uint64_t finished_at) {
         return delay_usec > passed ? delay_usec - passed : 0;
 }
 
-/* Raises what the policy makes of an end that is recorded. */
-static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event restart) {
+/* Raises what the policy makes of an end that is recorded. 'restart' is what is to come of it at
+ * once, or, without 'sits_out', in any case. */
+static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event restart,
+                             bool sits_out) {
         uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
         RestartDecision decision =
-                restart_decide(c->policy, end->exit_code, ran, c->next_delay_usec, c->back_off);
+                restart_decide(&c->terms, end->exit_code, ran, c->next_delay_usec, c->back_off);
 
-        if (c->state == LIFE_STOPPING || decision.verdict == RESTART_NOT) {
+        /* Who was stopped to begin by another spec has said nothing by his end. */
+        if (c->runs_again || is_last(c, &decision)) {
                 handle(c, EVENT_DONE);
                 return;
         }
         c->next_delay_usec = decision.next_delay_usec;
-        if (restart != EVENT_RESTART || decision.verdict == RESTART_NOW) {
+        if (!sits_out || decision.verdict == RESTART_NOW) {
                 handle(c, restart);
                 return;
         }
@@ -477,7 +514,8 @@ void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
         record_end(c, end, reason, end->message);
-        decide_after_end(c, end, EVENT_RESTART);
+        decide_after_end(c, end, end->is_found ? EVENT_SANDBOX_GONE : EVENT_RESTART,
+                         /* sits_out= */ true);
 }
 
 void container_on_retry(ContainerLife *c, bool sandbox_is_ready) {
@@ -502,7 +540,7 @@ void container_on_sandbox_lost(ContainerLife *c, uint64_t now) {
                    "The container could not be located when its shim ended");
         /* With the shim went all the remains of its attempts. */
         c->oldest_remains = c->attempt + 1;
-        decide_after_end(c, &end, EVENT_SANDBOX_GONE);
+        decide_after_end(c, &end, EVENT_SANDBOX_GONE, /* sits_out= */ false);
 }
 
 void container_adopt(ContainerLife *c, unsigned attempt, uint64_t next_delay_usec) {
@@ -523,7 +561,7 @@ void container_recover(ContainerLife *c, unsigned attempt, uint64_t now) {
         container_adopt(c, attempt, 0);
         record_end(c, &end, "ContainerStatusUnknown",
                    "The container ran, and its end was not seen");
-        decide_after_end(c, &end, EVENT_SANDBOX_GONE);
+        decide_after_end(c, &end, EVENT_SANDBOX_GONE, /* sits_out= */ false);
 }
 
 void container_adopt_creating(ContainerLife *c) {
@@ -558,8 +596,32 @@ bool container_has_process(const ContainerLife *c) {
         return states[c->state].has_process;
 }
 
+bool container_is_in_back_off(const ContainerLife *c) {
+        return c->state == LIFE_BACK_OFF;
+}
+
 bool container_is_finished(const ContainerLife *c) {
         return c->state == LIFE_FINISHED;
+}
+
+bool container_has_succeeded(const ContainerLife *c) {
+        return c->state == LIFE_FINISHED && c->ended.kind == STATE_TERMINATED &&
+               c->ended.exit_code == 0;
+}
+
+uint64_t container_finished_at(const ContainerLife *c) {
+        return c->ended.finished_at;
+}
+
+bool container_has_started(const ContainerLife *c) {
+        return c->state == LIFE_UP;
+}
+
+bool container_wants_all(const ContainerLife *c, uint64_t *ret_delay_usec) {
+        if (!c->wants_all)
+                return false;
+        *ret_delay_usec = remaining_delay(c->retry_delay_usec, c->ended.finished_at);
+        return true;
 }
 
 bool container_is_waiting(const ContainerLife *c) {
@@ -608,7 +670,7 @@ static void fill_state(const ContainerLife *c, const char *uid, ContainerState *
                 break;
         }
         ret->kind = STATE_WAITING;
-        ret->reason = strdup(reason ? reason : "ContainerCreating");
+        ret->reason = strdup(reason ? reason : c->idle_reason);
         ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
 }
 

@@ -40,15 +40,18 @@ typedef struct ContainerExit {
         int exit_code;
         bool oom_killed;
         bool is_unknown;     /* nobody saw it: reported as such, and a failure */
+        bool is_found;       /* by a new agent: whether it goes on is for the pod to say */
         uint64_t started_at; /* realtime, microseconds */
         uint64_t finished_at;
         const char *message; /* its last words, or NULL; copied */
 } ContainerExit;
 
-/* The metadata and the spec are the pod's, and outlive the container. */
-int container_new(const ObjectMeta *pod, const Container *spec, RestartPolicy policy,
-                  const BackOff *back_off, const ContainerDriver *driver, void *userdata,
-                  ContainerLife **ret);
+/* The metadata and the spec are the pod's, and outlive the container. 'waiting_reason' is what it
+ * waits with unless something more exact is known: ContainerCreating, PodInitializing; not copied.
+ */
+int container_new(const ObjectMeta *pod, const Container *spec, const RestartTerms *terms,
+                  const char *waiting_reason, const BackOff *back_off,
+                  const ContainerDriver *driver, void *userdata, ContainerLife **ret);
 ContainerLife *container_free(ContainerLife *container);
 DEFINE_CLEANUP(ContainerLife *, container_free)
 
@@ -58,7 +61,7 @@ void container_stop(ContainerLife *container);  /* for good */
 
 /* The spec has moved, or is another: what comes follows it, what runs may have begun by another.
  * Its name is the same. */
-void container_set_spec(ContainerLife *container, const Container *spec);
+void container_set_spec(ContainerLife *container, const Container *spec, const RestartTerms *terms);
 
 /* It is to run by its present spec: who runs is stopped and runs again, as another attempt; who
  * waits for something, or has ended, waits for the sandbox alone. Nothing to who is being stopped
@@ -67,6 +70,11 @@ void container_edit(ContainerLife *container);
 
 /* What made it fail may be gone: it does not wait any longer. */
 void container_forgive(ContainerLife *container);
+/* Who runs may run on, but is not started any more. */
+void container_retire(ContainerLife *container);
+
+/* It is finished, and waits to be started once more. */
+void container_again(ContainerLife *container);
 
 /* No need to sit out a wait for an image. */
 void container_retry_now(ContainerLife *container, bool sandbox_is_ready);
@@ -108,8 +116,17 @@ uint64_t container_next_delay(
 bool container_has_process(const ContainerLife *container);
 bool container_is_running(const ContainerLife *container); /* it has started */
 bool container_is_finished(const ContainerLife *container);
+bool container_has_succeeded(const ContainerLife *container);   /* finished, with 0 */
+uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */
+
+/* It runs, and what comes after it in the pod's order may begin. */
+bool container_has_started(const ContainerLife *container);
+
+/* Its end is one after which all containers are restarted, after what is left of the delay. */
+bool container_wants_all(const ContainerLife *container, uint64_t *ret_delay_usec);
 bool container_waits_for_image(const ContainerLife *container);
-bool container_is_waiting(const ContainerLife *container); /* for container_start() */
+bool container_is_waiting(const ContainerLife *container);     /* for container_start() */
+bool container_is_in_back_off(const ContainerLife *container); /* after an end or a failure */
 
 /* Fills in 'ret' (zeroed before); what the pod knows better, it adds. 0 or -ENOMEM. */
 int container_status(const ContainerLife *container, const char *uid, ContainerStatus *ret);

@@ -1,12 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/supervise/decide.h"
 
+#include "agent/model/containers.h"
+
 uint64_t back_off_next(uint64_t delay_usec, const BackOff *back_off) {
         if (delay_usec == 0)
                 return back_off->initial_usec;
         if (delay_usec >= back_off->max_usec / 2)
                 return back_off->max_usec;
         return delay_usec * 2;
+}
+
+RestartTerms restart_terms(const PodSpec *spec, const Container *container) {
+        bool is_own = container->restart_policy != RESTART_POLICY_UNSET;
+        RestartTerms terms = {
+                .policy = is_own ? container->restart_policy : spec->restart_policy,
+                .rules = container->restart_policy_rules.items,
+                .n_rules = is_own ? container->restart_policy_rules.n : 0,
+                .is_init = container_role(spec, container) == ROLE_INIT,
+        };
+
+        if (terms.is_init && terms.policy != RESTART_POLICY_NEVER)
+                terms.policy = RESTART_POLICY_ON_FAILURE;
+        return terms;
+}
+
+bool spec_may_restart_all(const PodSpec *spec) {
+        const Container *container;
+
+        pod_foreach_container(container, spec)
+                for (size_t i = 0; i < container->restart_policy_rules.n; i++)
+                        if (container->restart_policy_rules.items[i].action ==
+                            RESTART_ACTION_RESTART_ALL)
+                                return true;
+        return false;
 }
 
 static bool policy_restarts(RestartPolicy policy, int exit_code) {
@@ -23,44 +50,44 @@ static bool policy_restarts(RestartPolicy policy, int exit_code) {
         return true;
 }
 
-RestartDecision restart_decide(RestartPolicy policy, int exit_code, uint64_t ran_usec,
+static bool rule_matches(const RestartRule *rule, int exit_code) {
+        const RestartRuleExitCodes *codes = rule->exit_codes;
+        bool found = false;
+
+        for (size_t i = 0; codes && i < codes->values.n; i++)
+                found = found || codes->values.items[i] == exit_code;
+        return codes && found == (codes->operator== EXIT_CODE_IN);
+}
+
+/* What the first rule that matches says; unset where none does. */
+static RestartAction matching_action(const RestartTerms *terms, int exit_code) {
+        for (size_t i = 0; i < terms->n_rules; i++)
+                if (rule_matches(&terms->rules[i], exit_code))
+                        return terms->rules[i].action;
+        return RESTART_ACTION_UNSET;
+}
+
+static bool is_restarted(const RestartTerms *terms, RestartAction action, int exit_code) {
+        if (terms->is_init && exit_code == 0)
+                return false;
+        return action == RESTART_ACTION_RESTART || policy_restarts(terms->policy, exit_code);
+}
+
+RestartDecision restart_decide(const RestartTerms *terms, int exit_code, uint64_t ran_usec,
                                uint64_t next_delay_usec, const BackOff *back_off) {
         uint64_t delay = ran_usec > BACK_OFF_RESET_USEC ? 0 : next_delay_usec;
-
-        if (!policy_restarts(policy, exit_code))
-                return (RestartDecision){ RESTART_NOT, 0, next_delay_usec };
-        return (RestartDecision){
+        RestartAction action = matching_action(terms, exit_code);
+        RestartDecision decision = {
                 .verdict = delay == 0 ? RESTART_NOW : RESTART_LATER,
                 .delay_usec = delay,
                 .next_delay_usec = back_off_next(delay, back_off),
         };
-}
 
-PodPhase pod_phase(RestartPolicy policy, const ContainerStatus *containers, size_t n) {
-        size_t waiting = 0, running = 0, stopped = 0, succeeded = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                const ContainerState *state = &containers[i].state;
-
-                if (state->kind == STATE_RUNNING)
-                        running++;
-                else if (state->kind == STATE_TERMINATED) {
-                        stopped++;
-                        succeeded += state->exit_code == 0;
-                } else if (containers[i].last_state.kind == STATE_TERMINATED)
-                        stopped++;
-                else
-                        waiting++;
-        }
-        if (waiting > 0 || n == 0)
-                return POD_PENDING;
-        if (running > 0)
-                return POD_RUNNING;
-        if (policy == RESTART_POLICY_ALWAYS)
-                return POD_RUNNING;
-        if (stopped == succeeded)
-                return POD_SUCCEEDED;
-        return policy == RESTART_POLICY_NEVER ? POD_FAILED : POD_RUNNING;
+        if (action == RESTART_ACTION_RESTART_ALL)
+                decision.verdict = RESTART_ALL;
+        else if (!is_restarted(terms, action, exit_code))
+                return (RestartDecision){ RESTART_NOT, 0, next_delay_usec };
+        return decision;
 }
 
 const char *exit_reason(int exit_code, bool oom_killed) {

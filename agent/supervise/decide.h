@@ -12,15 +12,31 @@ typedef struct BackOff {
         uint64_t max_usec;     /* 300 s */
 } BackOff;
 
+/* When a container is restarted, in its own words or in its pod's. */
+typedef struct RestartTerms {
+        RestartPolicy policy; /* where no rule matches */
+        const RestartRule *rules;
+        size_t n_rules;
+        bool is_init; /* what has succeeded is done */
+} RestartTerms;
+
+/* A sidecar always, a container of init after a failure, unless its pod or itself says never. The
+ * container is one of the spec's own, and outlives the terms. */
+RestartTerms restart_terms(const PodSpec *spec, const Container *container);
+
+/* Whether a rule of any container may restart all of them. */
+bool spec_may_restart_all(const PodSpec *spec);
+
 typedef enum RestartVerdict {
         RESTART_NOW,
         RESTART_LATER,
         RESTART_NOT,
+        RESTART_ALL, /* all containers of the pod, after the delay */
 } RestartVerdict;
 
 typedef struct RestartDecision {
         RestartVerdict verdict;
-        uint64_t delay_usec;      /* from the exit on; RESTART_LATER */
+        uint64_t delay_usec;      /* from the exit on; RESTART_LATER, RESTART_ALL */
         uint64_t next_delay_usec; /* what the exit after this one will cost */
 } RestartDecision;
 
@@ -30,14 +46,11 @@ typedef struct RestartDecision {
 /* The kubelet's crash back-off: the first restart is immediate, then 10 s, doubling to 300 s;
  * whoever ran for more than ten minutes begins anew. 'next_delay_usec' is what the last decision
  * gave, 0 at first. An exit code that nobody saw counts as a failure: the caller passes 137. */
-RestartDecision restart_decide(RestartPolicy policy, int exit_code, uint64_t ran_usec,
+RestartDecision restart_decide(const RestartTerms *terms, int exit_code, uint64_t ran_usec,
                                uint64_t next_delay_usec, const BackOff *back_off);
 
 /* The next delay of a doubling back-off. */
 uint64_t back_off_next(uint64_t delay_usec, const BackOff *back_off);
-
-/* The kubelet's getPhase() over container statuses. */
-PodPhase pod_phase(RestartPolicy policy, const ContainerStatus *containers, size_t n);
 
 /* Kubernetes' reason for an end: Completed, Error, OOMKilled. */
 const char *exit_reason(int exit_code, bool oom_killed);

@@ -171,8 +171,13 @@ void slot_consider_edit(Supervisor *s, Slot *slot) {
         case EDIT_NONE:
                 slot_forget_next(slot);
                 break;
-        case EDIT_LIVE:
         case EDIT_RESTART:
+                if (pod_life_has_ended(slot->life))
+                        replace(slot, "it had ended");
+                else
+                        apply_or_retry(s, slot, &plan);
+                break;
+        case EDIT_LIVE:
                 apply_or_retry(s, slot, &plan);
                 break;
         case EDIT_REPLACE:

@@ -4,6 +4,7 @@
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -12,6 +13,24 @@
 
 /* Whoever is created for longer lets the next one begin. */
 #define TURN_USEC (5 * USEC_PER_SEC)
+
+/* What went wrong, and what the container's state says of it. */
+static void tell_image_failed(const PodContainer *c, const char *reason, const char *message) {
+        static const struct {
+                const char *state, *reason;
+                PodEventKind kind;
+        } rows[] = {
+                { "InvalidImageName", "InspectFailed", POD_EVENT_WARNING },
+                { "ErrImageNeverPull", "ErrImageNeverPull", POD_EVENT_WARNING },
+                { "ImagePullBackOff", "BackOff", POD_EVENT_NORMAL },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+                if (streq(rows[i].state, reason))
+                        event_tell(c->pod, c->spec->name, rows[i].kind, rows[i].reason, "%s",
+                                   message);
+        event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s", reason);
+}
 
 static void image_failed(PodContainer *c, int r, const Error *error) {
         const char *image = c->spec->image;
@@ -33,7 +52,16 @@ static void image_failed(PodContainer *c, int r, const Error *error) {
                              error_message(error, r));
         if (n < 0)
                 message = NULL;
+        tell_image_failed(c, reason, strna(message));
         container_on_image_failed(c->life, reason, strna(message));
+}
+
+static void image_is_there(PodContainer *c) {
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Pulled",
+                   "Container image \"%s\" already present on machine and can be accessed by the "
+                   "pod",
+                   c->spec->image);
+        container_on_image_ready(c->life);
 }
 
 static void on_image(int r, Image *image, const Error *error, void *userdata) {
@@ -45,7 +73,7 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
                 return;
         }
         c->image = image_ref(image);
-        container_on_image_ready(c->life);
+        image_is_there(c);
 }
 
 static void get_image(void *userdata) {
@@ -61,7 +89,7 @@ static void get_image(void *userdata) {
                 image_failed(c, r, &error);
         else if (r > 0) {
                 c->image = image;
-                container_on_image_ready(c->life);
+                image_is_there(c);
         }
 }
 
@@ -132,8 +160,8 @@ static int use_image(PodContainer *c) {
 }
 
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
-        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s", container_next_delay(c->life),
-                        c->stop_signal, strna(c->image_id));
+        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s %u", container_next_delay(c->life),
+                        c->stop_signal, strna(c->image_id), c->generation);
 }
 
 void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec) {
@@ -142,7 +170,10 @@ void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_ne
         *ret_next_delay_usec = strtoull(note, &rest, 10);
         c->stop_signal = (int) strtol(rest, &rest, 10);
         free(c->image_id);
-        c->image_id = *rest == ' ' ? strdup(rest + 1) : NULL;
+        c->image_id = *rest == ' ' ? strndup(rest + 1, strcspn(rest + 1, " ")) : NULL;
+        /* An older agent did not write it. */
+        rest = *rest == ' ' ? strchr(rest + 1, ' ') : NULL;
+        c->generation = rest ? (unsigned) strtoul(rest, NULL, 10) : 0;
 }
 
 /* Somebody may have emptied the run directory. What the pod's shim holds cannot be made whole
@@ -158,8 +189,7 @@ static int check_run_dir(PodLife *pod, Error *reterr) {
         return error_setf(reterr, ENOENT, "%s is not there any more", fstab);
 }
 
-static int run(void *userdata, unsigned attempt, Error *reterr) {
-        PodContainer *c = userdata;
+static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         PodLife *pod = c->pod;
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         BundleConfig config = *pod->context->bundle;
@@ -177,6 +207,8 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
         r = use_image(c);
         if (r < 0)
                 return r;
+        c->generation = pod->generation;
+        c->has_run = true;
         pod_container_print_note(c, note);
         limit_turn(c);
         return sandbox_run(pod->sandbox, &(SandboxRun){
@@ -187,18 +219,33 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
                                                  .log = bundle.log,
                                                  .events_file = bundle.events_file,
                                                  .note = note,
+                                                 .has_input = c->spec->has_stdin,
+                                                 .has_terminal = c->spec->tty,
                                          });
+}
+
+static int run(void *userdata, unsigned attempt, Error *reterr) {
+        PodContainer *c = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = run_attempt(c, attempt, &error);
+
+        if (r < 0)
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s",
+                           error_message(&error, r));
+        if (r < 0 && reterr)
+                error_move(reterr, &error);
+        return r;
 }
 
 static void stop(void *userdata, unsigned attempt) {
         PodContainer *c = userdata;
-        const OptionalInt *grace = &c->pod->pod->spec.termination_grace_period_seconds;
         char id[65];
 
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing", "Stopping container %s",
+                   c->spec->name);
         container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
-        /* Even a grace of nothing is a second, as with the kubelet. */
         (void) sandbox_stop(c->pod->sandbox, id, c->stop_signal > 0 ? c->stop_signal : SIGTERM,
-                            (uint64_t) MAX(grace->value, 1) * USEC_PER_SEC);
+                            pod_life_grace_usec(c->pod));
 }
 
 void pod_container_remove(PodContainer *c, unsigned attempt) {
@@ -220,10 +267,15 @@ void pod_container_remove(PodContainer *c, unsigned attempt) {
 void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end) {
         cleanup_free char *message = bundle_termination_message(
                 c->pod->context->bundle, c->pod->pod, c->spec, attempt, end->exit_code != 0);
+        const ObjectMeta *pod = &c->pod->pod->metadata;
         ContainerExit with_message = *end;
 
         with_message.message = message;
         container_on_exited(c->life, attempt, &with_message);
+        if (attempt == container_attempt(c->life) && container_is_in_back_off(c->life))
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "BackOff",
+                           "Back-off restarting failed container %s in pod %s_%s(%s)",
+                           c->spec->name, pod->name, pod->namespace, pod->uid);
 }
 
 static void remove_attempt(void *userdata, unsigned attempt) {
@@ -233,7 +285,7 @@ static void remove_attempt(void *userdata, unsigned attempt) {
 static int on_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         PodContainer *c = userdata;
 
-        container_on_retry(c->life, pod_life_is_ready(c->pod));
+        container_on_retry(c->life, pod_life_lets_start(c));
         pod_life_mark(c->pod);
         return 0;
 }

@@ -50,5 +50,6 @@ void pod_life_objects_changed(PodLife *life) {
                 pod_life_mark(life);
         }
         for (size_t i = 0; i < life->n_containers; i++)
-                container_retry_references(life->containers[i].life, pod_life_is_ready(life));
+                container_retry_references(life->containers[i].life,
+                                           pod_life_lets_start(&life->containers[i]));
 }

@@ -5,6 +5,7 @@
 #include "agent/bundle/resize.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -16,6 +17,10 @@ static const BackOff resize_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 bool pod_life_is_editable(const PodLife *life) {
         return life->is_wanted && life->phase != PHASE_SYNCING &&
                !(life->phase == PHASE_NONE && life->must_clean);
+}
+
+bool pod_life_has_ended(PodLife *life) {
+        return life->phase == PHASE_READY && !pod_life_goes_on(life);
 }
 
 bool pod_life_has_processes(const PodLife *life) {
@@ -30,8 +35,10 @@ void pod_life_set_edit_trouble(PodLife *life, const char *message) {
                 return;
         free(life->edit_trouble);
         life->edit_trouble = message ? strdup(message) : NULL;
-        if (message)
+        if (message) {
                 log_warning("Pod '%s' runs on as it was: %s", life->description, message);
+                event_tell(life, NULL, POD_EVENT_WARNING, "EditPending", "%s", message);
+        }
         pod_life_mark(life);
 }
 
@@ -98,8 +105,10 @@ static void set_resize_trouble(PodLife *life, const char *message) {
         if (!streq_ptr(life->resize_trouble, message)) {
                 free(life->resize_trouble);
                 life->resize_trouble = message ? strdup(message) : NULL;
-                if (message)
+                if (message) {
                         log_warning("Pod '%s': %s, trying again", life->description, message);
+                        event_tell(life, NULL, POD_EVENT_WARNING, "ResizeError", "%s", message);
+                }
                 pod_life_mark(life);
         }
         life->resize_timer = sd_event_source_disable_unref(life->resize_timer);
@@ -156,10 +165,12 @@ static void tell(const PodLife *life, const EditPlan *plan, EditEffect effect,
 
         if (!text || !text[0])
                 return;
-        if (effect == EDIT_RESTART)
+        if (effect == EDIT_RESTART) {
                 log_info("Container '%s/%s' restarts, edited: %s", life->description, container,
                          text);
-        else
+                event_tell(life, container, POD_EVENT_NORMAL, "Killing",
+                           "Container %s definition changed, will be restarted", container);
+        } else
                 log_info("Pod '%s'%s%s: edited while it runs: %s", life->description,
                          container ? ", container " : "", strna(container), text);
 }
@@ -184,10 +195,14 @@ void pod_life_edit_take(PodLife *life, Pod *pod, const EditPlan *plan) {
         *pod = old;
         for (size_t i = 0; i < life->n_containers; i++) {
                 PodContainer *c = &life->containers[i];
+                RestartTerms terms;
 
-                c->spec = pod_find_container(life->pod, c->spec->name);
-                container_set_spec(c->life, c->spec);
+                c->spec = pod_nth_container(&life->pod->spec, i);
+                terms = restart_terms(&life->pod->spec, c->spec);
+                container_set_spec(c->life, c->spec, &terms);
         }
+        /* By another time, if it has one; the next step looks. */
+        life->deadline_timer = sd_event_source_disable_unref(life->deadline_timer);
         pod_free(pod);
         tell(life, plan, EDIT_LIVE, NULL);
         for (size_t i = 0; i < life->n_containers; i++)

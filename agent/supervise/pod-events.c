@@ -6,6 +6,7 @@
 #include "agent/bundle/identity.h"
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -73,9 +74,9 @@ static void tell_latest(PodContainer *c) {
                                           strna(latest->message));
         else
                 container_on_started(c->life, latest->attempt, latest->exit.started_at);
-        /* Before its end is told: who is not wanted any more is not restarted. */
-        if (!c->pod->is_wanted)
-                container_stop(c->life);
+        /* Before its end is told: whose pod ends is not restarted. */
+        if (pod_life_is_ending(c->pod))
+                container_retire(c->life);
         if (latest->type != SANDBOX_EXITED)
                 return;
         log_ended(c, latest->attempt);
@@ -87,6 +88,8 @@ static void adopt(PodContainer *c) {
         uint64_t next_delay_usec;
 
         pod_container_read_note(c, strna(c->latest.note), &next_delay_usec);
+        c->has_run = true;
+        c->latest.exit.is_found = true;
         container_adopt(c->life, c->latest.attempt, next_delay_usec);
         if (c->previous.type == SANDBOX_EXITED && c->previous.is_known)
                 container_adopt_last(c->life, c->previous.attempt, &c->previous.exit);
@@ -148,9 +151,23 @@ static void on_synced(PodLife *life, bool is_ready) {
                 has_run = has_run || life->containers[i].latest.is_known;
                 take_up(&life->containers[i], is_found);
         }
+        if (is_found)
+                pod_life_adopt_order(life);
         if (is_found) /* an edit that an earlier agent recorded */
                 pod_life_resize(life);
         pod_life_resume(life, is_ready, has_run);
+}
+
+/* One call of the runtime creates and starts: both are known at once. */
+static void tell_container_event(const PodContainer *c, const SandboxEvent *event) {
+        if (event->attempt != container_attempt(c->life))
+                return;
+        if (event->type == SANDBOX_STARTED) {
+                event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Created", "Container created");
+                event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Started", "Container started");
+        } else if (event->type == SANDBOX_START_FAILED)
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s",
+                           strna(event->message));
 }
 
 static void on_container_event(PodContainer *c, const SandboxEvent *event) {
@@ -160,6 +177,7 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                               .started_at = event->started_at,
                               .finished_at = event->finished_at };
 
+        tell_container_event(c, event);
         if (event->type == SANDBOX_STARTED) {
                 context->n_containers_started++;
                 context->n_containers_restarted += event->attempt > 0;

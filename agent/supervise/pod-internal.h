@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of a pod's life share: pod.c steps it, pod-events.c hears its shim,
- * pod-network.c attaches it, effects.c acts
- * for its containers, pod-status.c tells, pod-logs.c finds logs. Nobody else includes this. */
+/* What the files of a pod's life share: pod.c steps it, pod-order.c starts and ends its containers
+ * in their order, deadline.c ends those that may not run for ever, pod-events.c hears its shim,
+ * pod-network.c attaches it, effects.c acts for its containers, pod-status.c tells, pod-logs.c
+ * finds logs. Nobody else includes this. */
 
 #include "agent/image/image.h"
 #include "agent/supervise/attachment.h"
 #include "agent/supervise/container.h"
+#include "agent/supervise/order.h"
 #include "agent/supervise/pod.h"
 
 typedef enum PodLifePhase {
@@ -40,9 +42,11 @@ typedef struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;    /* of the attempt that is next */
-        char *image_id;  /* of the attempt that runs or ran last */
-        int stop_signal; /* likewise */
+        Image *image;        /* of the attempt that is next */
+        char *image_id;      /* of the attempt that runs or ran last */
+        int stop_signal;     /* likewise */
+        unsigned generation; /* likewise; of the pod's, when it was run */
+        bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
         sd_event_source *retry_timer;
         Turn turn;
@@ -53,6 +57,20 @@ typedef struct PodContainer {
         Replayed previous;
 } PodContainer;
 
+/* Why the pod has failed as a whole. */
+typedef struct PodFailure {
+        char *reason; /* NULL: it has not */
+        char *message;
+        uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
+} PodFailure;
+
+/* All containers are ended, and the pod begins again in the sandbox that it has. */
+typedef enum AllRestart {
+        ALL_RESTART_NONE,
+        ALL_RESTART_ENDING,
+        ALL_RESTART_HOLDING, /* all have ended; what is left of the back-off is sat out */
+} AllRestart;
+
 struct PodLife {
         PodContext *context;
         void *owner; /* what on_dirty() is told */
@@ -60,6 +78,8 @@ struct PodLife {
         char *description; /* "default/web-node1" */
         PodLifePhase phase;
         bool is_wanted;
+        bool has_grace;        /* a person has said how long its containers have to end */
+        int64_t grace_seconds; /* if so */
         bool sandbox_is_lost;  /* the Sandbox is freed by the next step, not under its own feet */
         bool cleanup_is_whole; /* the cleanup under way spares nothing */
         bool was_lost_early;   /* by now its shim should have set it up */
@@ -72,20 +92,31 @@ struct PodLife {
         sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
+        PodFailure failure;
+        sd_event_source *storage_timer; /* then what it has written is measured */
+        Child *storage_child;
         char *stale;          /* why a volume is not what it should be, as it was logged */
         char *trouble;        /* why the sandbox is not ready, for a person */
         char *edit_trouble;   /* why its successor cannot begin */
         char *resize_trouble; /* why its groups are not as its spec says */
         sd_event_source *resize_timer;
         uint64_t resize_delay_usec;
-        PodContainer *containers;
+        PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
+        OrderEntry *order; /* of each container, as it was looked at last */
+        AllRestart all_restart;
+        unsigned generation;          /* how often all were restarted */
+        sd_event_source *order_timer; /* the end of ALL_RESTART_HOLDING */
+        uint64_t ending_since;        /* boot time; 0: nothing ends it */
+        sd_event_source *deadline_timer;
+        bool is_overdue; /* its activeDeadlineSeconds are over */
         uint64_t start_time;
         uint64_t deletion_time;
         PodCondition conditions[N_POD_CONDITIONS]; /* as told last */
 };
 
 extern const ContainerDriver pod_container_driver;
+extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
 
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
@@ -99,6 +130,21 @@ void pod_life_restart_outdated(PodLife *life);
 
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
+
+/* pod-failure.c: nothing of the pod starts any more; what runs is stopped. For good: the next agent
+ * knows it, too. */
+void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec);
+void pod_life_load_failure(PodLife *life);
+bool pod_life_has_failed(const PodLife *life);
+void pod_failure_done(PodFailure *failure);
+
+/* The pod's end was asked for; its shim is not waited for without end. */
+void pod_life_limit_end(PodLife *life, uint64_t grace_usec);
+
+/* pod-storage.c: looks at what the pod writes while that is limited and it runs. May be called at
+ * any time. */
+void pod_life_watch_storage(PodLife *life);
+void pod_life_forget_storage(PodLife *life);
 
 /* The one writer of the phase. What a timer was to do in the old one is forgotten. */
 void pod_life_set_phase(PodLife *life, PodLifePhase phase);
@@ -115,6 +161,32 @@ void pod_life_ask_for_setup(PodLife *life);
 void pod_life_end_containers(PodLife *life); /* their shim is gone; may be said twice */
 void pod_container_forget_replay(PodContainer *c);
 PodContainer *pod_life_find_container(PodLife *life, const char *name);
+
+/* pod-order.c: starts and ends what is due, as often as it is asked. */
+void pod_life_follow_order(PodLife *life);
+PodCourse pod_life_course(PodLife *life);
+
+/* Whoever has a process ends, and nobody is started. */
+bool pod_life_is_ending(const PodLife *life);
+
+/* There is something left to run. */
+bool pod_life_goes_on(PodLife *life);
+
+/* What waited by itself may go on now. */
+bool pod_life_lets_start(PodContainer *c);
+
+/* There is no sandbox any more: in the next one all begins with init. */
+void pod_life_forget_order(PodLife *life);
+
+/* A new agent has taken up all containers: those that are of before a restart of all wait for their
+ * turn. */
+void pod_life_adopt_order(PodLife *life);
+
+/* How long a container may take to end, from now on. */
+uint64_t pod_life_grace_usec(const PodLife *life);
+
+/* deadline.c: sees to the pod's activeDeadlineSeconds. */
+void pod_life_watch_deadline(PodLife *life);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */

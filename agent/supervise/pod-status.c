@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod's life in the words of core/v1: statuses of containers, phase, conditions. */
 
+#include "agent/supervise/phase.h"
 #include "agent/supervise/pod-internal.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -11,54 +12,60 @@ static int compare_by_name(const void *a, const void *b) {
         return strcmp(x->name, y->name);
 }
 
+static void set_text(char **text, const char *value) {
+        free(*text);
+        *text = strdup(value);
+}
+
 /* A container that has not started yet waits for what the pod waits for. */
 static void explain_waiting(const PodLife *life, const PodContainer *c, ContainerStatus *status) {
-        if (life->trouble && container_is_waiting(c->life) && !status->state.message)
+        if (!container_is_waiting(c->life) || status->state.message)
+                return;
+        if (life->trouble)
                 status->state.message = strdup(life->trouble);
+        else if (life->all_restart == ALL_RESTART_HOLDING) {
+                set_text(&status->state.reason, "RestartingAllContainers");
+                status->state.message =
+                        strdup("The container is removed because RestartAllContainers in place");
+        }
+}
+
+static int fill_container(const PodLife *life, const PodContainer *c, ContainerStatus *one) {
+        ContainerRole role = container_role(&life->pod->spec, c->spec);
+        int r = container_status(c->life, life->pod->metadata.uid, one);
+
+        if (r < 0)
+                return r;
+        one->image = strdup(c->spec->image);
+        one->image_id = strdup(strna(c->image_id));
+        if (!one->image || !one->image_id)
+                return -ENOMEM;
+        /* To be done is what a container of init is there for. */
+        if (role == ROLE_INIT)
+                one->ready = container_has_succeeded(c->life);
+        explain_waiting(life, c, one);
+        return 0;
 }
 
 static int fill_containers(const PodLife *life, PodStatus *status) {
-        status->containers.items = calloc(life->n_containers, sizeof(ContainerStatus));
-        if (!status->containers.items)
+        const PodSpec *spec = &life->pod->spec;
+
+        status->init_containers.items =
+                calloc(spec->init_containers.n + 1, sizeof(ContainerStatus));
+        status->containers.items = calloc(spec->containers.n + 1, sizeof(ContainerStatus));
+        if (!status->init_containers.items || !status->containers.items)
                 return -ENOMEM;
         for (size_t i = 0; i < life->n_containers; i++) {
-                const PodContainer *c = &life->containers[i];
-                ContainerStatus *one = &status->containers.items[i];
-                int r = container_status(c->life, life->pod->metadata.uid, one);
+                ContainerStatusList *list = i < spec->init_containers.n ? &status->init_containers
+                                                                        : &status->containers;
+                int r = fill_container(life, &life->containers[i], &list->items[list->n++]);
 
-                status->containers.n = i + 1;
                 if (r < 0)
                         return r;
-                one->image = strdup(c->spec->image);
-                one->image_id = strdup(strna(c->image_id));
-                if (!one->image || !one->image_id)
-                        return -ENOMEM;
-                explain_waiting(life, c, one);
         }
         qsort(status->containers.items, status->containers.n, sizeof(ContainerStatus),
               compare_by_name);
         return 0;
-}
-
-/* "containers with unready status: [a b]", or NULL where all are ready. */
-static char *unready_containers(const PodStatus *status) {
-        char *text = NULL;
-        size_t length, n = 0;
-        FILE *out = open_memstream(&text, &length);
-
-        if (!out)
-                return NULL;
-        (void) fprintf(out, "containers with unready status: [");
-        for (size_t i = 0; i < status->containers.n; i++)
-                if (!status->containers.items[i].ready)
-                        (void) fprintf(out, "%s%s", n++ > 0 ? " " : "",
-                                       status->containers.items[i].name);
-        (void) fprintf(out, "]");
-        if (fclose(out) != 0 || n == 0) {
-                free(text);
-                return NULL;
-        }
-        return text;
 }
 
 /* When a condition that we tell for the first time came true: an agent that was restarted must not
@@ -69,8 +76,13 @@ static uint64_t first_transition(const PodLife *life, const PodStatus *status,
 
         if (pod_condition_is_passing(type))
                 return now_realtime_usec();
+        if (type == CONDITION_INITIALIZED)
+                for (size_t i = 0; i < status->init_containers.n; i++)
+                        latest = MAX(latest,
+                                     MAX(status->init_containers.items[i].state.started_at,
+                                         status->init_containers.items[i].state.finished_at));
         if (type != CONDITION_READY && type != CONDITION_CONTAINERS_READY)
-                return life->start_time;
+                return MAX(latest, life->start_time);
         for (size_t i = 0; i < status->containers.n; i++)
                 latest = MAX(latest, status->containers.items[i].state.started_at);
         return latest > 0 ? latest : life->start_time;
@@ -103,26 +115,39 @@ static void set_passing(PodLife *life, PodStatus *status, PodConditionType type,
         status->conditions[type].message = strdup(message);
 }
 
+static void fill_initialized(PodLife *life, PodStatus *status) {
+        cleanup_free char *incomplete = incomplete_containers(&life->pod->spec, status);
+        bool is_done = !incomplete || pod_has_initialized(status);
+
+        set_condition(life, status, CONDITION_INITIALIZED, is_done, "ContainersNotInitialized",
+                      incomplete);
+}
+
 static void fill_conditions(PodLife *life, PodStatus *status) {
-        cleanup_free char *unready = unready_containers(status);
+        cleanup_free char *unready = unready_containers(&life->pod->spec, status);
         /* A shim that was found has been set up before. */
         bool has_sandbox =
                 life->phase == PHASE_READY || (life->phase == PHASE_SYNCING && life->must_clean);
         bool ready = !unready && status->phase == POD_RUNNING;
-        const char *reason = "ContainersNotReady", *message = unready;
+        bool all_restart = life->all_restart != ALL_RESTART_NONE;
+        const char *reason = "ContainersNotReady", *message = unready, *ended = NULL;
 
         if (status->phase == POD_SUCCEEDED || status->phase == POD_FAILED) {
-                reason = status->phase == POD_SUCCEEDED ? "PodCompleted" : "PodFailed";
+                reason = ended = status->phase == POD_SUCCEEDED ? "PodCompleted" : "PodFailed";
                 message = NULL;
         }
         set_condition(life, status, CONDITION_READY_TO_START_CONTAINERS, has_sandbox, NULL,
                       life->trouble);
-        set_condition(life, status, CONDITION_INITIALIZED, true, NULL, NULL);
+        fill_initialized(life, status);
         set_condition(life, status, CONDITION_READY, ready, reason, message);
         set_condition(life, status, CONDITION_CONTAINERS_READY, ready, reason, message);
         set_condition(life, status, CONDITION_SCHEDULED, true, NULL, NULL);
         set_passing(life, status, CONDITION_RESIZE_IN_PROGRESS, "Error", life->resize_trouble);
         set_passing(life, status, CONDITION_EDIT_PENDING, "SuccessorNotReady", life->edit_trouble);
+        set_condition(life, status, CONDITION_ALL_CONTAINERS_RESTARTING, all_restart, ended, NULL);
+        if (all_restart)
+                set_text(&status->conditions[CONDITION_ALL_CONTAINERS_RESTARTING].reason,
+                         "RestartAllContainersStarted");
 }
 
 static void fill_addresses(const PodLife *life, PodStatus *status) {
@@ -133,12 +158,30 @@ static void fill_addresses(const PodLife *life, PodStatus *status) {
         status->other_pod_ip = second ? strdup(second) : NULL;
 }
 
+static void fill_phase(const PodLife *life, PodStatus *status) {
+        if (pod_life_has_failed(life)) {
+                status->phase = POD_FAILED;
+                status->reason = strdup(life->failure.reason);
+                status->message = strdup(life->failure.message);
+                return;
+        }
+        if (!life->is_overdue) {
+                status->phase =
+                        pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
+                return;
+        }
+        status->phase = POD_FAILED;
+        status->reason = strdup("DeadlineExceeded");
+        status->message = strdup("Pod was active on the node longer than the specified deadline");
+}
+
 int pod_life_status(PodLife *life, PodStatus *ret) {
         const char *host_ip = life->context->host_ip;
         PodStatus status = {
                 .start_time = life->start_time,
                 .deletion_time = life->deletion_time,
                 .qos_class = pod_qos_class(&life->pod->spec),
+                .may_restart_all = spec_may_restart_all(&life->pod->spec),
         };
         int r = fill_containers(life, &status);
 
@@ -146,8 +189,7 @@ int pod_life_status(PodLife *life, PodStatus *ret) {
                 pod_status_done(&status);
                 return r;
         }
-        status.phase = pod_phase(life->pod->spec.restart_policy, status.containers.items,
-                                 status.containers.n);
+        fill_phase(life, &status);
         status.host_ip = host_ip ? strdup(host_ip) : NULL;
         /* In the host's network the pod has the node's address, from the moment its sandbox is
          * there. */

@@ -11,6 +11,7 @@
 #include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -24,13 +25,27 @@ static const BackOff sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 #define ANSWER_USEC (10 * USEC_PER_SEC)
 #define ENDING_USEC (60 * USEC_PER_SEC)
 
-static const char seen_annotation[] = "kubernetes.io/config.seen";
+const char pod_seen_annotation[] = "kubernetes.io/config.seen";
 
 void pod_life_mark(PodLife *life) {
         life->context->on_dirty(life->owner, life->context->userdata);
 }
 
+/* Each time, so that those who look see that it is still tried. */
+static void tell_trouble(const PodLife *life, const char *message) {
+        if (life->phase == PHASE_SETTING_UP)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
+        else if (life->is_wanted)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedCreatePodSandBox",
+                           "Failed to create pod sandbox: %s", message);
+        else
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedKillPod", "error killing pod: %s",
+                           message);
+}
+
 void pod_life_set_trouble(PodLife *life, const char *message) {
+        if (message)
+                tell_trouble(life, message);
         if (streq_ptr(life->trouble, message))
                 return;
         free(life->trouble);
@@ -92,18 +107,24 @@ static void on_turn(void *userdata) {
 
 static int make_containers(PodLife *life) {
         const PodSpec *spec = &life->pod->spec;
+        size_t n = pod_count_containers(spec);
 
-        life->containers = calloc(spec->containers.n, sizeof(*life->containers));
-        if (!life->containers)
+        life->containers = calloc(n, sizeof(*life->containers));
+        life->order = calloc(n, sizeof(*life->order));
+        if (!life->containers || !life->order)
                 return -ENOMEM;
-        for (size_t i = 0; i < spec->containers.n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 PodContainer *c = &life->containers[i];
+                RestartTerms terms;
                 int r;
 
                 c->pod = life;
-                c->spec = &spec->containers.items[i];
+                c->spec = pod_nth_container(spec, i);
                 c->turn = (Turn){ .on_turn = on_turn, .userdata = c };
-                r = container_new(&life->pod->metadata, c->spec, spec->restart_policy,
+                terms = restart_terms(spec, c->spec);
+                r = container_new(&life->pod->metadata, c->spec, &terms,
+                                  spec->init_containers.n > 0 ? "PodInitializing"
+                                                              : "ContainerCreating",
                                   &life->context->back_off, &pod_container_driver, c, &c->life);
                 if (r < 0)
                         return r;
@@ -114,7 +135,7 @@ static int make_containers(PodLife *life) {
 
 int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
                       PodLife **ret) {
-        const char *seen = string_map_get(&pod->metadata.annotations, seen_annotation);
+        const char *seen = string_map_get(&pod->metadata.annotations, pod_seen_annotation);
         PodLife *life = calloc(1, sizeof(*life));
         int r = -ENOMEM;
 
@@ -138,6 +159,8 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
                 pod_life_free(life);
                 return r;
         }
+        if (was_recorded)
+                pod_life_load_failure(life);
         *ret = life;
         return 0;
 }
@@ -159,10 +182,13 @@ PodLife *pod_life_free(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
                 free_container(&life->containers[i]);
         free(life->containers);
+        free(life->order);
         for (size_t i = 0; i < N_POD_CONDITIONS; i++) {
                 free(life->conditions[i].reason);
                 free(life->conditions[i].message);
         }
+        pod_life_forget_storage(life);
+        pod_failure_done(&life->failure);
         child_free(life->cleanup);
         attachment_free(life->attachment);
         sandbox_free(life->sandbox);
@@ -171,6 +197,8 @@ PodLife *pod_life_free(PodLife *life) {
         sd_event_source_disable_unref(life->resize_timer);
         free(life->edit_trouble);
         free(life->resize_trouble);
+        sd_event_source_disable_unref(life->order_timer);
+        sd_event_source_disable_unref(life->deadline_timer);
         free(life->stale);
         free(life->trouble);
         free(life->description);
@@ -187,10 +215,18 @@ static int on_overdue(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void pod_life_unwant(PodLife *life) {
-        int64_t grace = life->pod->spec.termination_grace_period_seconds.value;
-        uint64_t grace_usec = (uint64_t) MAX(grace, 1) * USEC_PER_SEC;
+void pod_life_limit_end(PodLife *life, uint64_t grace_usec) {
         int r;
+
+        life->end_timer = sd_event_source_disable_unref(life->end_timer);
+        r = sd_event_add_time_relative(life->context->event, &life->end_timer, CLOCK_BOOTTIME,
+                                       grace_usec + ENDING_USEC, 0, on_overdue, life);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", life->description);
+}
+
+void pod_life_unwant(PodLife *life) {
+        uint64_t grace_usec = pod_life_grace_usec(life);
 
         if (!life->is_wanted)
                 return;
@@ -201,10 +237,7 @@ void pod_life_unwant(PodLife *life) {
                 life->retry_delay_usec = 0;
                 pod_life_set_phase(life, life->retry_phase);
         }
-        r = sd_event_add_time_relative(life->context->event, &life->end_timer, CLOCK_BOOTTIME,
-                                       grace_usec + ENDING_USEC, 0, on_overdue, life);
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", life->description);
+        pod_life_limit_end(life, grace_usec);
         pod_life_mark(life);
 }
 
@@ -242,8 +275,11 @@ static void step_lost(PodLife *life) {
         life->was_lost_early = is_early(life);
         if (life->was_lost_early)
                 pod_life_set_trouble(life, "its shim ended before the pod was set up");
-        else if (life->phase != PHASE_ENDING)
+        else if (life->phase != PHASE_ENDING) {
+                event_tell(life, NULL, POD_EVENT_NORMAL, "SandboxChanged",
+                           "Pod sandbox changed, it will be killed and re-created.");
                 log_warning("The shim of pod '%s' ended, ending its containers", life->description);
+        }
         pod_life_set_phase(life, PHASE_LOST);
         pod_life_end_containers(life);
 }
@@ -278,7 +314,8 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
 }
 
 /* Ends and removes what the pod left; all of it when it is not wanted, else its processes, its
- * mounts and its containers' writable layers, but not its volumes, its record and its logs. */
+ * mounts and its containers' writable layers, but not its record and its logs, nor, unless it has
+ * failed, its volumes. */
 static int start_cleanup(PodLife *life, Error *reterr) {
         const BundleConfig *config = life->context->bundle;
         const char *uid = life->pod->metadata.uid;
@@ -288,22 +325,25 @@ static int start_cleanup(PodLife *life, Error *reterr) {
         cleanup_free char *log_dir = pod_log_dir(config, life->pod);
         cleanup_free char *cgroup =
                 pod_cgroup_path(config->cgroup_root, pod_qos_class(&life->pod->spec), uid);
-        const char *directories[] = { run_dir, containers, log_dir, state_dir };
+        cleanup_free char *volumes = state_dir ? path_join(state_dir, "volumes") : NULL;
+        const char *directories[] = { run_dir, containers, volumes, log_dir, state_dir };
 
-        if (!run_dir || !containers || !log_dir || !cgroup)
+        if (!run_dir || !containers || !volumes || !log_dir || !cgroup)
                 return -ENOMEM;
         life->cleanup_is_whole = !life->is_wanted && !pod_life_has_network(life);
         if (life->cleanup_is_whole)
                 bundle_remove_log_links(config, log_dir);
-        return sandbox_cleanup(
-                life->context->sandbox,
-                &(SandboxCleanup){
-                        .uid = uid,
-                        .cgroup = cgroup,
-                        .directories = directories,
-                        .n_directories = life->cleanup_is_whole ? N_ELEMENTS(directories) : 2,
-                },
-                on_cleaned, life, &life->cleanup, reterr);
+        return sandbox_cleanup(life->context->sandbox,
+                               &(SandboxCleanup){
+                                       .uid = uid,
+                                       .cgroup = cgroup,
+                                       .directories = directories,
+                                       .n_directories = life->cleanup_is_whole
+                                                                ? N_ELEMENTS(directories)
+                                                        : pod_life_has_failed(life) ? 3
+                                                                                    : 2,
+                               },
+                               on_cleaned, life, &life->cleanup, reterr);
 }
 
 static void step_cleanup(PodLife *life) {
@@ -380,15 +420,20 @@ static bool needs_sandbox(PodLife *life) {
                 return true;
         for (size_t i = 0; i < life->n_containers; i++)
                 pod_container_recover(&life->containers[i]);
-        return !all_finished(life);
+        if (!pod_life_goes_on(life))
+                return false;
+        pod_life_forget_order(life);
+        return true;
 }
 
 static void step_none(PodLife *life) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (!needs_sandbox(life))
+        if (!needs_sandbox(life)) {
+                pod_life_follow_order(life);
                 return;
+        }
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
@@ -401,30 +446,29 @@ static void step_none(PodLife *life) {
 }
 
 static void step_unwanted_with_shim(PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                container_stop(life->containers[i].life);
+        pod_life_follow_order(life);
         if (all_finished(life))
                 pod_life_end_sandbox(life);
 }
 
 static void step_ready(PodLife *life) {
-        if (!life->is_wanted) {
+        if (!life->is_wanted || pod_life_has_failed(life)) {
                 step_unwanted_with_shim(life);
                 return;
         }
-        if (life->trouble) { /* the setup failed and its time has come again */
+        if (life->trouble && !pod_life_is_ending(life)) { /* the time of the setup, which failed,
+                                                             has come again */
                 pod_life_ask_for_setup(life);
                 return;
         }
         pod_life_restart_outdated(life);
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (container_is_waiting(life->containers[i].life))
-                        container_start(life->containers[i].life);
+        pod_life_follow_order(life);
 }
 
 void pod_step(PodLife *life) {
         if (life->sandbox_is_lost)
                 step_lost(life);
+        pod_life_watch_deadline(life);
 
         switch (life->phase) {
         case PHASE_NONE:
@@ -449,9 +493,11 @@ void pod_step(PodLife *life) {
         case PHASE_GONE:
                 break;
         }
+        pod_life_watch_storage(life);
 }
 
 void pod_life_images_changed(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                container_retry_now(life->containers[i].life, pod_life_is_ready(life));
+                container_retry_now(life->containers[i].life,
+                                    pod_life_lets_start(&life->containers[i]));
 }

@@ -8,6 +8,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
 #include "agent/model/edit.h"
+#include "agent/model/event.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -34,6 +35,8 @@ typedef struct PodContext {
         void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* Something happened that people like to know; see event_tell(). Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
         uint64_t n_containers_started;
         uint64_t n_containers_restarted;
@@ -55,6 +58,9 @@ bool pod_life_is_wanted(const PodLife *life);
 /* It is wanted, and which attempts its containers are at is known. */
 bool pod_life_is_editable(const PodLife *life);
 
+/* It has succeeded or failed, for good. */
+bool pod_life_has_ended(PodLife *life);
+
 /* Somebody would be stopped, were it replaced. */
 bool pod_life_has_processes(const PodLife *life);
 
@@ -69,6 +75,13 @@ void pod_life_edit_take(PodLife *life, Pod *pod, const EditPlan *plan);
 
 /* Why the pod that is to follow it cannot yet; NULL: nothing is to follow. */
 void pod_life_set_edit_trouble(PodLife *life, const char *message);
+
+/* As pod_life_unwant(), with another grace period (-1: the pod's own). Said again, a shorter one
+ * counts. Another life may follow at once; see pod_begin_anew(). */
+void pod_life_delete(PodLife *life, int64_t grace_seconds);
+
+/* A pod that is to begin now, not when its manifest was read. 0 or -ENOMEM. */
+int pod_begin_anew(Pod *pod);
 
 /* Does what is due. */
 void pod_step(PodLife *life);

@@ -2,6 +2,7 @@
 #include "agent/supervise/staging.h"
 
 #include "agent/bundle/check.h"
+#include "agent/model/containers.h"
 #include "common/cleanup.h"
 
 /* The image of one container. */
@@ -26,6 +27,7 @@ struct Staging {
 int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userdata),
                 void *userdata, Staging **ret) {
         cleanup_with(staging_freep) Staging *staging = calloc(1, sizeof(*staging));
+        size_t n = pod_count_containers(&pod->spec);
 
         if (!staging)
                 return -ENOMEM;
@@ -33,15 +35,15 @@ int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userd
         staging->pod = pod;
         staging->on_news = on_news;
         staging->userdata = userdata;
-        staging->staged = calloc(pod->spec.containers.n, sizeof(StagedImage));
-        staging->images = calloc(pod->spec.containers.n, sizeof(Image *));
+        staging->staged = calloc(n, sizeof(StagedImage));
+        staging->images = calloc(n, sizeof(Image *));
         if (!staging->staged || !staging->images)
                 return -ENOMEM;
-        staging->n = pod->spec.containers.n;
+        staging->n = n;
         for (size_t i = 0; i < staging->n; i++)
                 staging->staged[i] = (StagedImage){
                         .staging = staging,
-                        .reference = pod->spec.containers.items[i].image,
+                        .reference = pod_nth_container(&pod->spec, i)->image,
                 };
         *ret = TAKE_PTR(staging);
         return 0;

@@ -196,9 +196,9 @@ class Node:
         return None
 
     def status(self, name, container="main"):
-        """The status of a container, {} while there is none."""
-        pod = self.pod(name)
-        for status in (pod or {}).get("status", {}).get("containerStatuses", []):
+        """The status of a container, of init or not; {} while there is none."""
+        told = (self.pod(name) or {}).get("status", {})
+        for status in told.get("containerStatuses", []) + told.get("initContainerStatuses", []):
             if status["name"] == container:
                 return status
         return {}

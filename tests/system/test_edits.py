@@ -78,7 +78,7 @@ def test_what_needs_no_restart_is_applied_to_what_runs(node):
     assert now["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "200m", "memory": "48Mi"}
     assert limits_of(node.container_cgroup("web")) == ("20000", str(48 << 20))
     assert limits_of(node.pod_cgroup("web")) == ("20000", str(48 << 20))
-    assert identity(node, "web") == before and node.shim("web") == shim
+    assert identity(node, "web") == before and world.is_alive(shim)
     assert node.status("web")["restartCount"] == 0
 
 
@@ -144,7 +144,7 @@ def test_one_changed_image_restarts_one_container(node, archive_of_other):
     assert "terminated" in status["lastState"]
     assert identity(node, "web", "a") != first
     assert not world.is_alive(first[0])
-    assert identity(node, "web", "b") == second and node.shim("web") == shim
+    assert identity(node, "web", "b") == second and world.is_alive(shim)
     assert node.status("web", "b")["restartCount"] == 0
     assert node.pod("web")["metadata"]["uid"] == uid
 
@@ -167,13 +167,42 @@ def test_an_edit_ends_the_back_off(make_node):
     assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 1
 
 
-def test_a_container_that_has_ended_for_good_runs_again_when_it_is_edited(node):
+def test_a_pod_that_has_ended_begins_anew_when_it_is_edited(node):
     node.drop(specs.script_pod("job", "echo one", restartPolicy="Never"))
-    node.wait_phase("job", "Succeeded")
+    old = node.wait_phase("job", "Succeeded")["metadata"]["uid"]
     node.drop(specs.script_pod("job", "echo two; exit 3", restartPolicy="Never"))
-    node.wait_phase("job", "Failed")
-    assert node.status("job")["restartCount"] == 1
-    assert node.logged("job", attempt=1) == ["two"]
+    assert node.wait_phase("job", "Failed")["metadata"]["uid"] != old
+    assert node.status("job")["restartCount"] == 0
+    world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
+
+
+def test_of_a_pod_that_runs_on_the_one_that_has_ended_runs_again_when_it_is_edited(node):
+    pod = specs.pod("web", specs.container("a", "echo one"), specs.container("b"), restartPolicy="Never")
+    uid = node.drop(pod) and node.wait_pod("web", lambda pod: "terminated" in node.status("web", "a").get(
+        "state", {}), "has a container that ended")["metadata"]["uid"]
+    second = identity(node, "web", "b")
+    node.drop(edited(pod, command=["/bin/sleep", "1000"]))
+    node.wait_restarts("web", 1, "a")
+    assert world.cmdline(node.init("web", "a")) == ["/bin/sleep", "1000"]
+    assert identity(node, "web", "b") == second
+    assert node.pod("web")["metadata"]["uid"] == uid
+
+
+def test_an_edited_sidecar_restarts_and_an_edited_container_of_init_replaces_the_pod(node):
+    pod = specs.pod("web", initContainers=[specs.container("first", "exit 0"),
+                                           specs.container("side", restartPolicy="Always")])
+    uid = node.launch(pod)["metadata"]["uid"]
+    before = identity(node, "web")
+    pod["spec"]["initContainers"][1]["command"] = ["/bin/sleep", "1000"]
+    node.drop(pod)
+    world.wait(lambda: world.cmdline(node.find_init("web", "side") or 0) == ["/bin/sleep", "1000"],
+               lambda: f"the sidecar runs by the edit: {node.said()[-2000:]}")
+    assert identity(node, "web") == before
+    assert node.pod("web")["metadata"]["uid"] == uid
+    pod["spec"]["initContainers"][0]["command"] = ["/bin/true"]
+    node.drop(pod)
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another")
+    assert not world.is_alive(before[0])
 
 
 def test_a_successor_that_cannot_begin_leaves_its_predecessor_running(node, archive_of_other):
@@ -251,7 +280,7 @@ def test_of_edits_in_quick_succession_the_last_one_counts(node):
 
 
 def test_a_new_agent_finishes_an_edit_and_restarts_nothing_else(node):
-    pod = two_containers(terminationGracePeriodSeconds=20)
+    pod = two_containers(terminationGracePeriodSeconds=1)
     uid = node.launch(pod)["metadata"]["uid"]
     second = identity(node, "web", "b")
     for seconds in range(1000, 1006):

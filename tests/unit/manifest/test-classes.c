@@ -92,8 +92,8 @@ TEST(wrong_classes_are_refused_in_kubernetes_words)
                 { RUNTIME "metadata: {name: a}\nhandler: h\noverhead: {podFixed: {cpu: -1}}\n",
                   "f:5:22: overhead.podFixed: must not be negative" },
                 { RUNTIME "metadata: {name: a}\nhandler: h\noverhead: {podFixed: {disk: 1}}\n",
-                  "f:5:23: overhead.podFixed.disk: is not a resource of this node; it has cpu and "
-                  "memory" },
+                  "f:5:23: overhead.podFixed.disk: is not a resource of this node; it has cpu, memory, "
+                  "ephemeral-storage, hugepages-1Gi and hugepages-2Mi" },
                 { POD "  overhead: {cpu: 1}\n", "f:6:13: spec.overhead: must be absent where there "
                                                 "is no runtimeClassName whose it "
                                                 "could be" },

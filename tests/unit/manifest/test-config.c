@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/manifest/manifest.h"
+#include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -200,4 +201,47 @@ TEST(a_configuration_that_cannot_be_read_is_an_error)
         EXPECT_EQ(config_load(test_directory(), &config, &warnings, &error), -EISDIR);
         (void) snprintf(expected, sizeof(expected), "%s: Is a directory", test_directory());
         EXPECT_STREQ(error.message, expected);
+}
+
+/* A comment that holds a setting begins with '#' and no blank before the name. */
+static char *with_comments_in_force(const char *text) {
+        char *copy = strdup(text), *to = copy;
+
+        REQUIRE(copy != NULL);
+        for (const char *from = copy; *from; from++) {
+                bool begins = from == copy || from[-1] == '\n';
+
+                if (!(begins && from[0] == '#' && (from[1] != ' ' || from[2] == ' ')))
+                        *to++ = *from;
+        }
+        *to = '\0';
+        return copy;
+}
+
+TEST(the_configuration_that_is_installed_shows_every_setting_at_its_default)
+{
+        cleanup_free char *file = NULL, *yaml = NULL;
+        cleanup_strv char **warnings = NULL;
+        Config config = { 0 };
+
+        REQUIRE(read_file_at(AT_FDCWD, SOURCE_DIR "/packaging/config.yaml", MIB, &file, NULL) >= 0);
+        EXPECT_STREQ(load(file, &config, &warnings), "");
+        EXPECT(warnings == NULL);
+        expect_defaults(&config);
+        config_done(&config);
+
+        for (size_t i = 0; i < config_schema.n_fields; i++) {
+                const Field *field = &config_schema.fields[i];
+
+                if (field->type != FIELD_REFUSED && field->type != FIELD_IGNORED)
+                        EXPECT(strstr(file, field->key) != NULL);
+        }
+        yaml = with_comments_in_force(file);
+        EXPECT_STREQ(load(yaml, &config, &warnings), "");
+        EXPECT(warnings == NULL);
+        EXPECT_STREQ(config.static_pod_path, "/etc/kubernetes/manifests");
+        EXPECT_EQ(config.log_max_size_bytes, 10 * MIB);
+        EXPECT_EQ(config.back_off_max_usec, 300 * USEC_PER_SEC);
+        EXPECT_STREQ(config.mainstay.runtime, "runc");
+        config_done(&config);
 }

@@ -96,7 +96,8 @@ static void begin(RestartPolicy policy) {
         static ObjectMeta pod = { .name = pod_name, .namespace = pod_namespace, .uid = uid };
 
         world = (World){ .image_is_here = true };
-        REQUIRE(container_new(&pod, &spec, policy, &back_off, &recorder, NULL, &world.life) >= 0);
+        REQUIRE(container_new(&pod, &spec, &(RestartTerms){ .policy = policy }, "ContainerCreating",
+                              &back_off, &recorder, NULL, &world.life) >= 0);
 }
 
 static void end(void) {
@@ -293,6 +294,71 @@ TEST(what_ran_and_is_known_by_its_log_only_is_an_unknown_end_and_a_failure)
         expect_state(STATE_TERMINATED, "ContainerStatusUnknown", 0);
         container_start(world.life);
         EXPECT_STREQ(world.script, "remove");
+        end();
+}
+
+TEST(a_container_that_is_retired_runs_on_and_is_not_started_any_more)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        container_retire(world.life);
+        expect_state(STATE_RUNNING, NULL, 0);
+        exits(0, 1);
+        EXPECT(container_is_finished(world.life));
+        EXPECT(!container_has_succeeded(world.life));
+        EXPECT_STREQ(world.script, "image run remove");
+        end();
+
+        begin(RESTART_POLICY_ALWAYS);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        exits(0, 1);
+        container_on_started(world.life, 1, 2);
+        exits(1, 1);
+        EXPECT(world.retry);
+        container_retire(world.life);
+        EXPECT(container_is_finished(world.life) && !world.retry);
+        end();
+}
+
+TEST(what_is_finished_can_be_run_once_more_as_another_attempt)
+{
+        begin(RESTART_POLICY_ON_FAILURE);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        exits(0, 0);
+        EXPECT(container_has_succeeded(world.life));
+        container_again(world.life);
+        EXPECT(container_is_waiting(world.life));
+        expect_state(STATE_WAITING, "ContainerCreating", 0);
+        container_start(world.life);
+        container_on_started(world.life, 1, 1);
+        expect_state(STATE_RUNNING, NULL, 1);
+        EXPECT_EQ(world.attempts_run[1], 1);
+        end();
+}
+
+TEST(an_end_that_a_new_agent_finds_leaves_what_follows_to_the_pod)
+{
+        ContainerExit found = {
+                .exit_code = 1, .started_at = 1, .finished_at = 2, .is_found = true
+        };
+
+        begin(RESTART_POLICY_ALWAYS);
+        container_adopt(world.life, 0, 0);
+        container_on_started(world.life, 0, 1);
+        container_on_exited(world.life, 0, &found);
+        EXPECT(container_is_waiting(world.life));
+        EXPECT_STREQ(world.script, "");
+        end();
+
+        begin(RESTART_POLICY_ALWAYS);
+        container_adopt(world.life, 3, 300 * USEC_PER_SEC);
+        container_on_started(world.life, 3, 1);
+        found.started_at = found.finished_at = now_realtime_usec();
+        container_on_exited(world.life, 3, &found);
+        expect_state(STATE_WAITING, "CrashLoopBackOff", 3);
         end();
 }
 

@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 static const BackOff kubelet = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
+static const RestartTerms always = { .policy = RESTART_POLICY_ALWAYS };
 
 TEST(the_first_restart_is_immediate_then_the_wait_doubles_to_five_minutes)
 {
@@ -12,8 +13,7 @@ TEST(the_first_restart_is_immediate_then_the_wait_doubles_to_five_minutes)
         uint64_t next = 0;
 
         for (size_t i = 0; i < N_ELEMENTS(seconds); i++) {
-                RestartDecision d =
-                        restart_decide(RESTART_POLICY_ALWAYS, 1, USEC_PER_SEC, next, &kubelet);
+                RestartDecision d = restart_decide(&always, 1, USEC_PER_SEC, next, &kubelet);
 
                 EXPECT_EQ(d.delay_usec, seconds[i] * USEC_PER_SEC);
                 EXPECT_EQ(d.verdict, i == 0 ? RESTART_NOW : RESTART_LATER);
@@ -23,13 +23,12 @@ TEST(the_first_restart_is_immediate_then_the_wait_doubles_to_five_minutes)
 
 TEST(ten_minutes_of_running_forgive_all_earlier_exits)
 {
-        RestartDecision d = restart_decide(RESTART_POLICY_ALWAYS, 1, BACK_OFF_RESET_USEC + 1,
-                                           300 * USEC_PER_SEC, &kubelet);
+        RestartDecision d =
+                restart_decide(&always, 1, BACK_OFF_RESET_USEC + 1, 300 * USEC_PER_SEC, &kubelet);
 
         EXPECT_EQ(d.verdict, RESTART_NOW);
         EXPECT_EQ(d.next_delay_usec, kubelet.initial_usec);
-        d = restart_decide(RESTART_POLICY_ALWAYS, 1, BACK_OFF_RESET_USEC, 300 * USEC_PER_SEC,
-                           &kubelet);
+        d = restart_decide(&always, 1, BACK_OFF_RESET_USEC, 300 * USEC_PER_SEC, &kubelet);
         EXPECT_EQ(d.delay_usec, 300 * USEC_PER_SEC);
 }
 
@@ -47,8 +46,8 @@ TEST(policies_restart_what_they_say)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                RestartDecision d =
-                        restart_decide(cases[i].policy, cases[i].exit_code, 0, 0, &kubelet);
+                RestartDecision d = restart_decide(&(RestartTerms){ .policy = cases[i].policy },
+                                                   cases[i].exit_code, 0, 0, &kubelet);
 
                 EXPECT_EQ(d.verdict != RESTART_NOT, cases[i].again);
         }
@@ -62,42 +61,64 @@ TEST(a_maximum_below_the_initial_wait_is_the_wait)
         EXPECT_EQ(back_off_next(USEC_PER_SEC, &quick), USEC_PER_SEC);
 }
 
-TEST(the_phase_is_the_kubelets)
+static RestartRule rule(RestartAction action, RestartRuleExitCodes *codes) {
+        return (RestartRule){ action, codes };
+}
+
+TEST(the_first_rule_that_matches_an_exit_code_goes_before_the_policy)
+{
+        int64_t known[] = { 42, 43 }, one[] = { 1 };
+        RestartRuleExitCodes in = { EXIT_CODE_IN, { known, 2 } };
+        RestartRuleExitCodes not_in = { EXIT_CODE_NOT_IN, { one, 1 } };
+        RestartRule rules[] = { rule(RESTART_ACTION_RESTART, &in),
+                                rule(RESTART_ACTION_RESTART_ALL, &not_in) };
+        RestartTerms terms = { .policy = RESTART_POLICY_NEVER, .rules = rules, .n_rules = 2 };
+
+        EXPECT_EQ(restart_decide(&terms, 42, 0, 0, &kubelet).verdict, RESTART_NOW);
+        EXPECT_EQ(restart_decide(&terms, 43, 0, 1, &kubelet).verdict, RESTART_LATER);
+        EXPECT_EQ(restart_decide(&terms, 1, 0, 0, &kubelet).verdict, RESTART_NOT);
+        EXPECT_EQ(restart_decide(&terms, 7, 0, 0, &kubelet).verdict, RESTART_ALL);
+        EXPECT_EQ(restart_decide(&terms, 7, 0, 5, &kubelet).delay_usec, 5);
+        terms.policy = RESTART_POLICY_ALWAYS;
+        EXPECT_EQ(restart_decide(&terms, 1, 0, 0, &kubelet).verdict, RESTART_NOW);
+}
+
+TEST(a_container_of_init_that_has_succeeded_is_done_whatever_a_rule_says)
+{
+        RestartRuleExitCodes any = { EXIT_CODE_NOT_IN, { NULL, 0 } };
+        RestartRule rules[] = { rule(RESTART_ACTION_RESTART, &any) };
+        RestartTerms terms = { RESTART_POLICY_NEVER, rules, 1, .is_init = true };
+
+        EXPECT_EQ(restart_decide(&terms, 0, 0, 0, &kubelet).verdict, RESTART_NOT);
+        EXPECT_EQ(restart_decide(&terms, 9, 0, 0, &kubelet).verdict, RESTART_NOW);
+}
+
+TEST(a_containers_own_policy_goes_before_its_pods_and_init_is_never_restarted_for_success)
 {
         enum {
-                W = STATE_WAITING,
-                R = STATE_RUNNING,
-                T = STATE_TERMINATED
+                U = RESTART_POLICY_UNSET,
+                A = RESTART_POLICY_ALWAYS,
+                F = RESTART_POLICY_ON_FAILURE,
+                N = RESTART_POLICY_NEVER
         };
         static const struct {
-                RestartPolicy policy;
-                struct {
-                        int state, exit_code, last;
-                } containers[2];
-                PodPhase phase;
+                bool is_init;
+                int pod, own, expected;
         } cases[] = {
-                { RESTART_POLICY_ALWAYS, { { W, 0, 0 }, { R, 0, 0 } }, POD_PENDING },
-                { RESTART_POLICY_ALWAYS, { { R, 0, 0 }, { R, 0, 0 } }, POD_RUNNING },
-                { RESTART_POLICY_ALWAYS, { { W, 0, T }, { W, 0, T } }, POD_RUNNING },
-                { RESTART_POLICY_ALWAYS, { { T, 1, 0 }, { T, 0, 0 } }, POD_RUNNING },
-                { RESTART_POLICY_NEVER, { { T, 0, 0 }, { T, 0, 0 } }, POD_SUCCEEDED },
-                { RESTART_POLICY_NEVER, { { T, 0, 0 }, { T, 3, 0 } }, POD_FAILED },
-                { RESTART_POLICY_NEVER, { { T, 0, 0 }, { R, 0, 0 } }, POD_RUNNING },
-                { RESTART_POLICY_ON_FAILURE, { { T, 0, 0 }, { T, 0, 0 } }, POD_SUCCEEDED },
-                { RESTART_POLICY_ON_FAILURE, { { T, 0, 0 }, { W, 0, T } }, POD_RUNNING },
+                { false, A, U, A }, { false, N, U, N }, { false, N, A, A }, { false, A, N, N },
+                { true, A, U, F },  { true, F, U, F },  { true, N, U, N },  { true, A, N, N },
+                { true, N, F, F },  { true, N, A, A },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ContainerStatus containers[2] = { 0 };
+                Container container = { .restart_policy = (RestartPolicy) cases[i].own };
+                PodSpec spec = { .restart_policy = (RestartPolicy) cases[i].pod };
 
-                for (size_t c = 0; c < 2; c++) {
-                        containers[c].state.kind =
-                                (ContainerStateKind) cases[i].containers[c].state;
-                        containers[c].state.exit_code = cases[i].containers[c].exit_code;
-                        containers[c].last_state.kind =
-                                (ContainerStateKind) cases[i].containers[c].last;
-                }
-                EXPECT_EQ(pod_phase(cases[i].policy, containers, 2), cases[i].phase);
+                if (cases[i].is_init)
+                        spec.init_containers.items = &container, spec.init_containers.n = 1;
+                else
+                        spec.containers.items = &container, spec.containers.n = 1;
+                EXPECT_EQ(restart_terms(&spec, &container).policy, cases[i].expected);
         }
 }
 

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Kubernetes' rules for what a container is among the others: its name, and when it is restarted.
+ */
+
+#include "agent/manifest/validate.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Kubernetes' limits (pkg/apis/core/validation). */
+enum {
+        RULES_MAX = 20,
+        EXIT_CODES_MAX = 255,
+};
+
+/* All containers of a pod share one space of names. */
+static int check_name(const Rules *rules, const ContainerAt *at) {
+        for (size_t i = 0; i < at->n; i++) {
+                ContainerAt other = container_at(rules, i);
+                int r;
+
+                if (!streq(at->container->name, other.container->name))
+                        continue;
+                r = error_setf(rules->reterr, EINVAL, "must be unique; '%s' is also %s",
+                               at->container->name, other.path + strlen("spec."));
+                return rules_at(rules, r, "%s.name", at->path);
+        }
+        return 0;
+}
+
+static int check_restart_rules(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
+        int r;
+
+        if (container->restart_policy_rules.n == 0)
+                return 0;
+        if (container->restart_policy == RESTART_POLICY_UNSET) {
+                r = error_setf(rules->reterr, EINVAL,
+                               "must specify restartPolicy when restart rules are used");
+                return rules_at(rules, r, "%s.restartPolicy", at->path);
+        }
+        if (container->restart_policy_rules.n > RULES_MAX) {
+                r = error_setf(rules->reterr, EINVAL, "must have at most %d items", RULES_MAX);
+                return rules_at(rules, r, "%s.restartPolicyRules", at->path);
+        }
+        for (size_t i = 0; i < container->restart_policy_rules.n; i++) {
+                if (container->restart_policy_rules.items[i].exit_codes->values.n <= EXIT_CODES_MAX)
+                        continue;
+                r = error_setf(rules->reterr, EINVAL, "must have at most %d items", EXIT_CODES_MAX);
+                return rules_at(rules, r, "%s.restartPolicyRules[%zu].exitCodes.values", at->path,
+                                i);
+        }
+        return 0;
+}
+
+int check_container_kind(const Rules *rules, const ContainerAt *at) {
+        int r = check_name(rules, at);
+
+        return r < 0 ? r : check_restart_rules(rules, at);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/containers.h"
+
+size_t pod_count_containers(const PodSpec *spec) {
+        return spec->init_containers.n + spec->containers.n;
+}
+
+const Container *pod_nth_container(const PodSpec *spec, size_t n) {
+        if (n < spec->init_containers.n)
+                return &spec->init_containers.items[n];
+        n -= spec->init_containers.n;
+        return n < spec->containers.n ? &spec->containers.items[n] : NULL;
+}
+
+static bool is_of_init(const PodSpec *spec, const Container *container) {
+        for (size_t i = 0; i < spec->init_containers.n; i++)
+                if (container == &spec->init_containers.items[i])
+                        return true;
+        return false;
+}
+
+ContainerRole container_role(const PodSpec *spec, const Container *container) {
+        if (!is_of_init(spec, container))
+                return ROLE_MAIN;
+        return container->restart_policy == RESTART_POLICY_ALWAYS ? ROLE_SIDECAR : ROLE_INIT;
+}
+
+static int64_t add(int64_t a, int64_t b) {
+        int64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+int64_t pod_aggregate(const PodSpec *spec, container_amount_t amount) {
+        int64_t together = 0, sidecars = 0, most_of_init = 0;
+        const Container *container;
+        bool found = false;
+
+        pod_foreach_container(container, spec) {
+                ContainerRole role = container_role(spec, container);
+                int64_t own = amount(container);
+
+                found = found || own >= 0;
+                own = MAX(own, 0);
+                if (role == ROLE_INIT)
+                        most_of_init = MAX(most_of_init, add(own, sidecars));
+                else
+                        together = add(together, own);
+                if (role == ROLE_SIDECAR) {
+                        sidecars = add(sidecars, own);
+                        most_of_init = MAX(most_of_init, sidecars);
+                }
+        }
+        return found ? MAX(together, most_of_init) : -1;
+}

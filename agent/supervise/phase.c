@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/supervise/phase.h"
+
+#include "agent/model/containers.h"
+#include "agent/supervise/decide.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* How many containers are where. */
+typedef struct Count {
+        unsigned pending_init;
+        unsigned pending_sidecars;
+        unsigned failed_init; /* for good */
+        unsigned waiting;
+        unsigned running;
+        unsigned stopped;
+        unsigned stopped_for_good;
+        unsigned succeeded;
+} Count;
+
+static const ContainerStatus *find(const PodStatus *status, const char *name) {
+        const ContainerStatusList *lists[] = { &status->init_containers, &status->containers };
+
+        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
+                for (size_t i = 0; i < lists[l]->n; i++)
+                        if (streq(lists[l]->items[i].name, name))
+                                return &lists[l]->items[i];
+        return NULL;
+}
+
+/* How the container ended, if it is not running now. */
+static const ContainerState *end_of(const ContainerStatus *status) {
+        if (status->state.kind == STATE_TERMINATED)
+                return &status->state;
+        if (status->state.kind == STATE_WAITING && status->last_state.kind == STATE_TERMINATED)
+                return &status->last_state;
+        return NULL;
+}
+
+static bool ends_for_good(const PodSpec *spec, const Container *container, int exit_code) {
+        static const BackOff any = { 1, 1 };
+        RestartTerms terms = restart_terms(spec, container);
+
+        return restart_decide(&terms, exit_code, 0, 0, &any).verdict == RESTART_NOT;
+}
+
+static void count_init(const PodSpec *spec, const Container *container,
+                       const ContainerStatus *status, Count *count) {
+        const ContainerState *end = end_of(status);
+
+        if (!end)
+                count->pending_init++;
+        else if (end->exit_code != 0 && ends_for_good(spec, container, end->exit_code))
+                count->failed_init++;
+        else if (status->state.kind != STATE_TERMINATED && end->exit_code == 0)
+                count->pending_init++; /* once more: its sandbox was lost, or all are restarted */
+}
+
+static void count_sidecar(const ContainerStatus *status, Count *count) {
+        if (status->state.kind == STATE_RUNNING) {
+                count->running++;
+                count->pending_sidecars += !status->started;
+        } else if (!end_of(status)) {
+                count->pending_sidecars++;
+                count->waiting++;
+        }
+}
+
+static void count_main(const PodSpec *spec, const Container *container,
+                       const ContainerStatus *status, Count *count) {
+        const ContainerState *end = end_of(status);
+
+        if (status->state.kind == STATE_RUNNING)
+                count->running++;
+        else if (end) {
+                count->stopped++;
+                /* One that waits is to run again: it was edited. */
+                count->stopped_for_good += status->state.kind == STATE_TERMINATED &&
+                                           ends_for_good(spec, container, end->exit_code);
+                count->succeeded += status->state.kind == STATE_TERMINATED && end->exit_code == 0;
+        } else
+                count->waiting++;
+}
+
+static Count count_containers(const PodSpec *spec, const PodStatus *status) {
+        const Container *container;
+        Count count = { 0 };
+
+        pod_foreach_container(container, spec) {
+                const ContainerStatus *one = find(status, container->name);
+                ContainerRole role = container_role(spec, container);
+
+                if (!one)
+                        count.waiting++;
+                else if (role == ROLE_INIT)
+                        count_init(spec, container, one, &count);
+                else if (role == ROLE_SIDECAR)
+                        count_sidecar(one, &count);
+                else
+                        count_main(spec, container, one, &count);
+        }
+        return count;
+}
+
+bool pod_has_initialized(const PodStatus *status) {
+        for (size_t i = 0; i < status->containers.n; i++)
+                if (status->containers.items[i].state.kind == STATE_RUNNING ||
+                    end_of(&status->containers.items[i]))
+                        return true;
+        return false;
+}
+
+PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restart) {
+        Count count = count_containers(spec, status);
+
+        if (all_restart)
+                return pod_has_initialized(status) ? POD_RUNNING : POD_PENDING;
+        if (count.failed_init > 0)
+                return POD_FAILED;
+        if (count.pending_init > 0 || count.waiting > 0 ||
+            (count.pending_sidecars > 0 && !pod_has_initialized(status)))
+                return POD_PENDING;
+        if (count.running > 0 || count.stopped != count.stopped_for_good)
+                return POD_RUNNING;
+        if (count.stopped == 0)
+                return POD_PENDING;
+        return count.stopped == count.succeeded ? POD_SUCCEEDED : POD_FAILED;
+}
+
+/* ---- sentences ---- */
+
+static bool is_incomplete(ContainerRole role, const ContainerStatus *status) {
+        if (role == ROLE_MAIN)
+                return false;
+        return !status || !(role == ROLE_SIDECAR ? status->started : status->ready);
+}
+
+static bool is_unready(ContainerRole role, const ContainerStatus *status) {
+        return role != ROLE_INIT && !(status && status->ready);
+}
+
+static char *list_containers(const PodSpec *spec, const PodStatus *status, const char *what,
+                             bool (*is_listed)(ContainerRole, const ContainerStatus *)) {
+        const Container *container;
+        char *text = NULL;
+        size_t length, n = 0;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        (void) fprintf(out, "containers with %s status: [", what);
+        pod_foreach_container(container, spec)
+                if (is_listed(container_role(spec, container), find(status, container->name)))
+                        (void) fprintf(out, "%s%s", n++ > 0 ? " " : "", container->name);
+        (void) fprintf(out, "]");
+        if (fclose(out) != 0 || n == 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+char *incomplete_containers(const PodSpec *spec, const PodStatus *status) {
+        return list_containers(spec, status, "incomplete", is_incomplete);
+}
+
+char *unready_containers(const PodSpec *spec, const PodStatus *status) {
+        return list_containers(spec, status, "unready", is_unready);
+}

@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Init containers and sidecars: their order at the start and at the end, failures, restarts, and an agent that dies in
+between."""
+
+import datetime
+import os
+import time
+
+import pytest
+import specs
+import world
+from harness import condition
+from world import wait
+
+# Writes into the pod's log of what happened when: "NAME begin", and on SIGTERM "NAME end".
+TELL = """
+tell() { echo "$1 $2" >> /v/events; }
+trap 'tell $NAME end; exit ${CODE:-0}' TERM
+"""
+
+
+def teller(name, script="", code=0, **fields):
+    """A container that tells of its begin, does what it is told, and runs on."""
+    return specs.container(name, TELL + f"tell {name} begin\n{script}\nsleep 100000 & wait",
+                           env=[{"name": "NAME", "value": name}, {"name": "CODE", "value": str(code)}],
+                           volumeMounts=[specs.mount("v", "/v")], **fields)
+
+
+def step(name, script="exit 0", **fields):
+    """A container that tells of its begin, and ends."""
+    return specs.container(name, f"echo {name} begin >> /v/events\n{script}",
+                           volumeMounts=[specs.mount("v", "/v")], **fields)
+
+
+def sidecar(name, script="", **fields):
+    return teller(name, script, restartPolicy="Always", **fields)
+
+
+def init_pod(node, name, init, *main, **spec):
+    return specs.pod(name, *(main or [teller("main")]), initContainers=init,
+                     volumes=[specs.host_path("v", node.data)], **spec)
+
+
+def events(node):
+    return (world.read(os.path.join(node.data, "events")) or "").splitlines()
+
+
+def wait_events(node, expected, deadline=30.0):
+    wait(lambda: events(node)[:len(expected)] == expected,
+         lambda: f"{expected}; it is {events(node)}; the agent said:\n{node.said()[-4000:]}", deadline)
+
+
+def row(node, name):
+    """READY and STATUS of the pod, as a person sees them."""
+    for line in node.cli("get", "pods").stdout.splitlines():
+        if line.startswith(name):
+            return line.split()[1:3]
+    return None
+
+
+def touch(node, name):
+    with open(os.path.join(node.data, name), "w", encoding="utf-8"):
+        pass
+
+
+WAIT_FOR_GATE = "while [ ! -e /v/gate ]; do sleep 0.02; done"
+
+
+def test_init_containers_run_one_after_another_and_before_the_others(node):
+    node.launch(init_pod(node, "ordered", [step("one", "sleep 0.2; echo one end >> /v/events"),
+                                           step("two", "sleep 0.1; echo two end >> /v/events")]))
+    wait_events(node, ["one begin", "one end", "two begin", "two end", "main begin"])
+    pod = node.pod("ordered")
+    statuses = pod["status"]["initContainerStatuses"]
+    assert [status["name"] for status in statuses] == ["one", "two"]
+    assert all(status["ready"] and status["state"]["terminated"]["reason"] == "Completed" for status in statuses)
+    assert statuses[0]["state"]["terminated"]["finishedAt"] <= statuses[1]["state"]["terminated"]["startedAt"]
+    assert condition(pod, "Initialized")["status"] == "True"
+    assert row(node, "ordered") == ["1/1", "Running"]
+
+
+def test_a_pod_that_is_not_initialized_says_what_it_waits_for(node):
+    node.drop(init_pod(node, "gated", [step("one", WAIT_FOR_GATE), step("two")]))
+    wait_events(node, ["one begin"])
+    pod = node.wait_pod("gated", lambda p: "running" in p["status"]["initContainerStatuses"][0]["state"], "begins")
+    assert pod["status"]["phase"] == "Pending"
+    assert condition(pod, "Initialized")["reason"] == "ContainersNotInitialized"
+    assert condition(pod, "Initialized")["message"] == "containers with incomplete status: [one two]"
+    assert pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
+    assert row(node, "gated") == ["0/1", "Init:0/2"]
+    assert node.cli("logs", "gated", "-c", "main").returncode != 0
+    touch(node, "gate")
+    node.wait_running("gated")
+    assert condition(node.pod("gated"), "Initialized")["status"] == "True"
+
+
+def test_the_log_and_the_description_of_an_init_container_are_to_be_had(node):
+    node.launch(init_pod(node, "told", [step("one", "echo ready to begin")]))
+    assert node.cli("logs", "told", "-c", "one").stdout == "ready to begin\n"
+    said = node.cli("describe", "pod", "told").stdout
+    assert said.index("Init Containers:") < said.index("  one:") < said.index("Containers:\n  main:")
+
+
+@pytest.mark.parametrize("policy", ["Always", "OnFailure"])
+def test_a_failed_init_container_is_tried_again(node, policy):
+    node.drop(init_pod(node, "again", [step("one", "[ -e /v/tried ] || { touch /v/tried; exit 3; }")],
+                       restartPolicy=policy))
+    node.wait_running("again")
+    assert events(node) == ["one begin", "one begin", "main begin"]
+    status = node.status("again", "one")
+    assert status["restartCount"] == 1
+    assert status["lastState"]["terminated"]["exitCode"] == 3
+
+
+def test_an_init_container_that_always_fails_is_held_back(node):
+    node.drop(init_pod(node, "fails", [step("one", "exit 3")]))
+    wait(lambda: row(node, "fails") == ["0/1", "Init:CrashLoopBackOff"], lambda: f"backs off: {row(node, 'fails')}")
+    assert node.pod("fails")["status"]["phase"] == "Pending"
+    assert events(node).count("main begin") == 0
+
+
+@pytest.mark.parametrize("spec,own", [({"restartPolicy": "Never"}, {}), ({}, {"restartPolicy": "Never"})])
+def test_an_init_container_that_may_not_be_tried_again_fails_the_pod(node, spec, own):
+    node.drop(init_pod(node, "failed", [sidecar("side"), step("one", "exit 3", **own)], **spec))
+    node.wait_phase("failed", "Failed")
+    wait_events(node, ["side begin", "one begin", "side end"])
+    assert row(node, "failed") == ["0/2", "Init:Error"]
+    assert condition(node.pod("failed"), "Initialized")["status"] == "False"
+    node.restart()
+    assert node.pod("failed")["status"]["phase"] == "Failed"
+    assert events(node) == ["side begin", "one begin", "side end"]
+
+
+def test_a_sidecar_runs_beside_what_follows_and_counts_as_ready(node):
+    node.launch(init_pod(node, "beside", [sidecar("side"), step("one")]))
+    assert [event for event in events(node) if event != "side begin"] == ["one begin", "main begin"]
+    assert world.is_alive(node.init("beside", "side"))
+    wait(lambda: row(node, "beside") == ["2/2", "Running"], lambda: f"both are ready: {row(node, 'beside')}")
+
+
+def test_a_sidecar_is_restarted_whatever_the_policy_of_the_pod(node):
+    node.launch(init_pod(node, "watched", [sidecar("side")], restartPolicy="Never"))
+    main = node.init("watched")
+    world.kill_all([node.init("watched", "side")])
+    node.wait_pod("watched", lambda pod: pod["status"]["initContainerStatuses"][0]["restartCount"] == 1 and
+                  "running" in pod["status"]["initContainerStatuses"][0]["state"], "has its sidecar again")
+    assert node.init("watched") == main
+    assert node.pod("watched")["status"]["phase"] == "Running"
+
+
+def test_sidecars_end_in_reverse_after_all_others(node):
+    node.launch(init_pod(node, "orderly", [sidecar("first"), sidecar("second")],
+                         teller("main", "trap 'sleep 0.3; tell main end; exit 0' TERM"), teller("other")))
+    node.remove("orderly")
+    node.wait_gone("orderly")
+    ends = [event for event in events(node) if event.endswith(" end")]
+    assert ends == ["other end", "main end", "second end", "first end"]
+
+
+def test_sidecars_end_when_the_others_are_done_and_their_codes_do_not_count(node):
+    node.drop(init_pod(node, "job", [sidecar("first", code=7), sidecar("second")], step("main", "sleep 0.2"),
+                       restartPolicy="Never"))
+    node.wait_phase("job", "Succeeded")
+    wait(lambda: "first end" in events(node), lambda: f"the sidecars end: {events(node)}")
+    assert events(node)[-2:] == ["second end", "first end"]
+    wait(lambda: row(node, "job") == ["0/3", "Completed"], lambda: f"it is completed: {row(node, 'job')}")
+    before = events(node)
+    node.restart()
+    assert node.pod("job")["status"]["phase"] == "Succeeded"
+    assert events(node) == before, "a new agent starts nothing of what is done"
+
+
+def test_who_waits_for_the_others_to_end_has_what_is_left_of_the_time(node):
+    """Nobody heeds SIGTERM; with a time of two seconds for all, and two for the last, it does not take three times."""
+    deaf = "trap '' TERM"
+    node.launch(init_pod(node, "deaf", [sidecar("first", deaf), sidecar("second", deaf)], teller("main", deaf),
+                         terminationGracePeriodSeconds=2))
+    begin = time.monotonic()
+    node.remove("deaf")
+    node.wait_gone("deaf")
+    assert time.monotonic() - begin > 2
+    assert not [event for event in events(node) if event.endswith(" end")]
+
+
+def test_an_agent_that_is_killed_in_the_middle_of_init_goes_on_there(node):
+    node.drop(init_pod(node, "midway", [step("one"), sidecar("side"), step("two", WAIT_FOR_GATE), step("three")]))
+    wait_events(node, ["one begin", "side begin", "two begin"])
+    side = node.init("midway", "side")
+    for _ in range(3):
+        node.restart()
+    node.kill9()
+    touch(node, "gate")
+    node.start()
+    node.wait_running("midway")
+    assert events(node) == ["one begin", "side begin", "two begin", "three begin", "main begin"]
+    assert node.init("midway", "side") == side
+    node.restart()
+    node.wait_running("midway")
+    assert len(events(node)) == 5
+    assert condition(node.pod("midway"), "Initialized")["status"] == "True"
+
+
+def test_a_pod_that_lost_its_sandbox_begins_with_init_again(node):
+    node.launch(init_pod(node, "lost", [step("one"), step("two")]))
+    wait_events(node, ["one begin", "two begin", "main begin"])
+    world.kill_all([node.shim("lost")])
+    wait_events(node, ["one begin", "two begin", "main begin"] * 2)
+    node.wait_running("lost")
+    assert node.status("lost", "one")["restartCount"] == 1
+    assert node.status("lost")["restartCount"] == 1
+
+
+def test_an_init_container_has_its_own_group_and_the_pods_holds_the_larger_of_both(node):
+    def limits(cpu, memory):
+        return {"resources": {"limits": {"cpu": cpu, "memory": memory}}}
+    node.launch(init_pod(node, "sized", [step("one", **limits("400m", "96Mi")),
+                                         sidecar("side", **limits("100m", "16Mi"))],
+                         teller("main", **limits("200m", "32Mi"))))
+    group = node.pod_cgroup("sized")
+    assert node.pod("sized")["status"]["qosClass"] == "Guaranteed"
+    if world.cgroup_version() == 2:
+        assert world.cgroup_value(group, "memory", "memory.max") == str(96 << 20)
+        assert world.cgroup_value(group, "cpu", "cpu.max") == "40000 100000"
+    else:
+        assert world.cgroup_value(group, "memory", "memory.limit_in_bytes") == str(96 << 20)
+        assert world.cgroup_value(group, "cpu", "cpu.cfs_quota_us") == "40000"
+        assert world.cgroup_value(group, "cpu", "cpu.shares") == "409"
+
+
+def test_a_sidecar_is_not_killed_for_memory_before_the_one_it_is_there_for(node):
+    node.launch(init_pod(node, "spared", [sidecar("side"), step("one")],
+                         teller("main", resources={"requests": {"memory": "4Gi"}})))
+    scores = [int(world.read(f"/proc/{pid}/oom_score_adj"))
+              for pid in (node.init("spared", "side"), node.init("spared"))]
+    assert scores[0] == scores[1] < 999
+
+
+def test_references_to_and_from_an_init_container_hold(node):
+    pod = init_pod(node, "refers", [step("one", "echo $LIMIT", resources={"limits": {"memory": "64Mi"}}, env=[
+        {"name": "LIMIT", "valueFrom": {"resourceFieldRef": {"containerName": "one", "resource": "limits.memory",
+                                                            "divisor": "1Mi"}}}])])
+    node.launch(pod)
+    assert node.cli("logs", "refers", "-c", "one").stdout == "64\n"
+
+
+# Restart rules
+
+def restarts_on(code, action="Restart"):
+    return {"restartPolicy": "Never", "restartPolicyRules": [
+        {"action": action, "exitCodes": {"operator": "In", "values": [code]}}]}
+
+
+def test_a_rule_restarts_what_the_policy_would_not(node):
+    node.drop(init_pod(node, "ruled", [], step("main", "[ -e /v/tried ] && exit 0; touch /v/tried; exit 42",
+                                               **restarts_on(42)), restartPolicy="Never"))
+    node.wait_phase("ruled", "Succeeded")
+    assert node.status("ruled")["restartCount"] == 1
+    assert node.status("ruled")["lastState"]["terminated"]["exitCode"] == 42
+
+
+def test_where_no_rule_matches_the_policy_of_the_container_holds(node):
+    node.drop(init_pod(node, "unruled", [], step("main", "exit 41", **restarts_on(42)), restartPolicy="Always"))
+    node.wait_phase("unruled", "Failed")
+    assert node.status("unruled")["restartCount"] == 0
+
+
+def test_a_rule_restarts_all_containers_from_init_on(node):
+    node.drop(init_pod(node, "all", [step("one"), sidecar("side")], teller("main"),
+                       teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+                              **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
+    wait(lambda: events(node).count("one begin") == 2, lambda: f"init runs again: {events(node)}")
+    node.wait_running("all")
+    told = events(node)
+    second = told.index("one begin", 1)
+    assert sorted(told[:second]) == sorted(["one begin", "side begin", "main begin", "judge begin", "main end",
+                                            "side end"])
+    wait(lambda: sorted(events(node)[second:]) == sorted(["one begin", "side begin", "main begin", "judge begin"]),
+         lambda: f"each runs once more: {events(node)}")
+    pod = node.pod("all")
+    assert {status["name"]: status["restartCount"] for status in
+            pod["status"]["containerStatuses"] + pod["status"]["initContainerStatuses"]} == {
+                "one": 1, "side": 1, "main": 1, "judge": 1}
+    assert condition(pod, "AllContainersRestarting")["status"] == "False"
+    for _ in range(2):
+        node.restart()
+    assert len(events(node)) == len(told), "a new agent does not restart them again"
+
+
+def test_all_containers_that_are_restarted_again_and_again_are_held_back(node):
+    node.drop(init_pod(node, "loops", [], step("main", "exit 88", **restarts_on(88, "RestartAllContainers"))))
+    wait(lambda: row(node, "loops") == ["0/1", "RestartingAllContainers"], lambda: f"holds: {row(node, 'loops')}")
+    pod = node.pod("loops")
+    assert pod["status"]["phase"] == "Running"
+    assert condition(pod, "AllContainersRestarting")["status"] == "True"
+    count = node.status("loops")["restartCount"]
+    node.restart()
+    node.wait_pod("loops", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > count, "goes on")
+
+
+def test_an_agent_that_is_killed_while_all_are_restarted_does_it_once(node):
+    node.launch(init_pod(node, "cut", [step("one")], teller("main", "trap '' TERM"),
+                         teller("judge", f"[ -e /v/tried ] || {{ touch /v/tried; {WAIT_FOR_GATE}; exit 88; }}",
+                                **restarts_on(88, "RestartAllContainers")), restartPolicy="Never"))
+    touch(node, "gate")
+    node.wait_pod("cut", lambda pod: condition(pod, "AllContainersRestarting")["status"] == "True", "is restarting")
+    node.restart()
+    wait(lambda: events(node).count("main begin") == 2, lambda: f"all begin again: {events(node)}")
+    node.wait_running("cut")
+    assert events(node).count("one begin") == 2
+    assert node.status("cut", "one")["restartCount"] == 1
+
+
+# Deadlines
+
+def test_a_pod_ends_at_its_deadline_also_with_another_agent(node):
+    node.launch(init_pod(node, "late", [sidecar("side")], teller("main"), activeDeadlineSeconds=4))
+    node.restart()
+    pod = node.wait_phase("late", "Failed")
+    assert pod["status"]["reason"] == "DeadlineExceeded"
+    assert pod["status"]["message"] == "Pod was active on the node longer than the specified deadline"
+    wait_events(node, ["side begin", "main begin", "main end", "side end"])
+    wait(lambda: not [pid for pid in world.cgroup_pids(node.pod_cgroup("late")) if world.is_alive(pid)],
+         lambda: "nothing runs any more")
+    node.restart()
+    pod = node.pod("late")
+    assert pod["status"]["phase"] == "Failed" and pod["status"]["reason"] == "DeadlineExceeded"
+    assert len(events(node)) == 4, "nothing is started any more"
+
+
+def test_a_deadline_that_passes_while_nobody_looks_holds(node):
+    node.launch(init_pod(node, "unseen", [], teller("main"), activeDeadlineSeconds=3))
+    start = node.pod("unseen")["status"]["startTime"]
+    node.kill9()
+    wait(lambda: time.time() > begin_of(start) + 3.5, "the deadline has passed")
+    assert events(node) == ["main begin"]
+    node.start()
+    node.wait_phase("unseen", "Failed")
+    wait_events(node, ["main begin", "main end"])
+    assert node.pod("unseen")["status"]["startTime"] == start
+
+
+def begin_of(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def test_a_pod_that_ended_in_time_did_not_exceed_its_deadline(node):
+    node.drop(init_pod(node, "early", [], step("main"), activeDeadlineSeconds=2, restartPolicy="Never"))
+    pod = node.wait_phase("early", "Succeeded")
+    wait(lambda: time.time() > begin_of(pod["status"]["startTime"]) + 2.5, "the deadline has passed")
+    node.restart()
+    status = node.pod("early")["status"]
+    assert status["phase"] == "Succeeded" and "reason" not in status
+
+
+def test_a_pod_that_never_began_fails_at_its_deadline(node):
+    node.drop(init_pod(node, "never", [], {**teller("main"), "image": "docker.io/library/none:1",
+                                           "imagePullPolicy": "Never"}, activeDeadlineSeconds=2))
+    pod = node.wait_phase("never", "Failed")
+    assert pod["status"]["reason"] == "DeadlineExceeded"

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The disk that the machines of these tests boot from: Debian 12 with systemd and its kernel, all that our package
+depends on, and a door by which the test runs commands in it. Our package itself is only laid into /root."""
+
+import glob
+import hashlib
+import os
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
+runc containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12
+libsystemd0 libyaml-0-2""".split()
+SIZE = "3G"
+
+DOOR_SERVICE = """[Unit]
+Description=Runs what the test asks for
+Requires=dev-virtio\\x2dports-door.device
+After=dev-virtio\\x2dports-door.device
+StartLimitIntervalSec=0
+[Service]
+ExecStart=/usr/local/sbin/door
+StandardInput=file:/dev/virtio-ports/door
+StandardOutput=file:/dev/virtio-ports/door
+StandardError=journal
+Restart=always
+RestartSec=0.1
+OOMScoreAdjust=-1000
+[Install]
+WantedBy=multi-user.target
+"""
+
+# A request is a number and a command in base64; an answer is the number, the status and the output in base64.
+DOOR = """#!/bin/bash
+while read -r number command; do
+    output=$(bash -c "$(base64 -d <<<"$command")" 2>&1 </dev/null | base64 -w 0; exit "${PIPESTATUS[0]}")
+    echo "$number $? $output"
+done
+"""
+
+
+def write(root, path, text, mode=0o644):
+    path = os.path.join(root, path)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.chmod(path, mode)
+
+
+def debootstrap(root):
+    """Only what the disk and its file system need goes into the first RAM disk: it is unpacked under emulation."""
+    subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", "--format=directory",
+                    "--include=" + ",".join(PACKAGES), '--aptopt=Apt::Install-Recommends "false"',
+                    "--essential-hook=mkdir -p $1/etc/initramfs-tools/conf.d",
+                    "--essential-hook=echo MODULES=list >$1/etc/initramfs-tools/conf.d/machine",
+                    "--essential-hook=printf 'virtio_pci\\nvirtio_blk\\next4\\n' >$1/etc/initramfs-tools/modules",
+                    "bookworm", root], check=True)
+
+
+def furnish(root):
+    write(root, "usr/local/sbin/door", DOOR, 0o755)
+    write(root, "etc/systemd/system/door.service", DOOR_SERVICE)
+    write(root, "etc/fstab", "/dev/vda / ext4 defaults 0 1\n")
+    write(root, "etc/hostname", "machine\n")
+    write(root, "etc/hosts", "127.0.0.1 localhost machine\n")
+    write(root, "etc/systemd/journald.conf.d/test.conf", "[Journal]\nStorage=persistent\n")
+    subprocess.run(["systemctl", "--quiet", f"--root={root}", "enable", "door.service"], check=True)
+    subprocess.run(["systemctl", "--quiet", f"--root={root}", "mask", "apt-daily.timer", "apt-daily-upgrade.timer",
+                    "e2scrub_all.timer", "fstrim.timer", "dpkg-db-backup.timer", "getty.target",
+                    "e2scrub_reap.service"], check=True)
+    subprocess.run(["chroot", root, "passwd", "--quiet", "--delete", "root"], check=True)
+
+
+def base(cache):
+    """The root directory without anything of ours, made once."""
+    with open(__file__, "rb") as file:
+        stamp = hashlib.sha256(file.read()).hexdigest()
+    root, seal = os.path.join(cache, "root"), os.path.join(cache, "root.stamp")
+    if os.path.exists(seal) and open(seal, encoding="utf-8").read() == stamp:
+        return root
+    shutil.rmtree(root, ignore_errors=True)
+    debootstrap(root)
+    furnish(root)
+    write(cache, "root.stamp", stamp)
+    return root
+
+
+def build(cache, files):
+    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /root; gives their paths."""
+    os.makedirs(cache, exist_ok=True)
+    root = base(cache)
+    shutil.rmtree(os.path.join(root, "root"), ignore_errors=True)
+    os.mkdir(os.path.join(root, "root"), 0o700)
+    for path in files:
+        shutil.copy(path, os.path.join(root, "root"))
+    disk = os.path.join(cache, "disk.ext4")
+    if os.path.exists(disk):
+        os.unlink(disk)
+    subprocess.run(["mkfs.ext4", "-q", "-d", root, disk, SIZE], check=True)
+    (kernel,), (ramdisk,) = glob.glob(f"{root}/boot/vmlinuz-*"), glob.glob(f"{root}/boot/initrd.img-*")
+    return disk, kernel, ramdisk

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A machine under emulation, with a systemd of its own as PID 1 and control groups of version 2."""
+
+import base64
+import os
+import shlex
+import socket
+import subprocess
+import time
+
+BOOT_DEADLINE = 240
+COMMAND_DEADLINE = 180
+
+
+class Machine:
+    """Its disk is a copy-on-write file over the one that it was made from, and outlives it when the power is cut."""
+
+    def __init__(self, directory, disk, kernel, ramdisk, memory="1G"):
+        self.directory, self.kernel, self.ramdisk, self.memory = directory, kernel, ramdisk, memory
+        self.disk = os.path.join(directory, "disk.qcow2")
+        self.console = os.path.join(directory, "console")
+        self.process = self.door = None
+        self.count, self.rest = 0, b""
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", disk, self.disk], check=True)
+
+    def command(self, door):
+        return ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-M", "q35", "-cpu", "max", "-smp", "2",
+                "-m", self.memory, "-nodefaults", "-nographic", "-no-reboot",
+                "-kernel", self.kernel, "-initrd", self.ramdisk,
+                "-append", "root=/dev/vda rw console=ttyS0 quiet panic=-1 net.ifnames=0",
+                "-drive", f"file={self.disk},if=virtio,format=qcow2",
+                "-serial", f"file:{self.console}",
+                "-device", "virtio-serial-pci", "-chardev", f"socket,id=door,path={door},server=on,wait=off",
+                "-device", "virtserialport,chardev=door,name=door", "-device", "virtio-rng-pci"]
+
+    def boot(self):
+        path = os.path.join(self.directory, "door")
+        if os.path.exists(path):
+            os.unlink(path)
+        self.process = subprocess.Popen(self.command(path), stdin=subprocess.DEVNULL)
+        end = time.monotonic() + BOOT_DEADLINE
+        self.door = self.connect(path, end)
+        self.run("true", deadline=end - time.monotonic())
+
+    def connect(self, path, end):
+        while True:
+            door = socket.socket(socket.AF_UNIX)
+            try:
+                door.connect(path)
+                return door
+            except OSError:
+                door.close()
+                assert self.process.poll() is None and time.monotonic() < end, self.said()
+                time.sleep(0.05)
+
+    def said(self):
+        """The end of what it wrote to its console."""
+        with open(self.console, encoding="utf-8", errors="replace") as file:
+            return file.read()[-6000:]
+
+    def ask(self, script, deadline=COMMAND_DEADLINE):
+        """Runs a script of bash's in the machine; gives its status and what it wrote."""
+        self.count += 1
+        number = f"{self.count}"
+        self.door.sendall(f"{number} {base64.b64encode(script.encode()).decode()}\n".encode())
+        end = time.monotonic() + deadline
+        while True:
+            line = self.read_line(end, script)
+            if line[:1] == [number]:
+                output = base64.b64decode(line[2]).decode(errors="replace") if len(line) > 2 else ""
+                return int(line[1]), output
+
+    def read_line(self, end, script):
+        while b"\n" not in self.rest:
+            self.door.settimeout(max(0.01, end - time.monotonic()))
+            try:
+                chunk = self.door.recv(65536)
+            except TimeoutError:
+                chunk = b""
+            assert chunk, f"'{script}' was not answered; the console says:\n{self.said()}"
+            self.rest += chunk
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line.decode(errors="replace").split(" ")
+
+    def run(self, script, deadline=COMMAND_DEADLINE):
+        """What a script wrote; it must succeed."""
+        status, output = self.ask(script, deadline)
+        assert status == 0, f"'{script}' ended with {status}:\n{output}"
+        return output
+
+    def wait(self, script, what, deadline=COMMAND_DEADLINE):
+        """Runs a script again and again until it succeeds; gives what it wrote."""
+        end = time.monotonic() + deadline
+        while True:
+            status, output = self.ask(script, deadline)
+            if status == 0:
+                return output
+            assert time.monotonic() < end, f"it did not come to this: {what}\n{output}\n{self.state()}"
+            time.sleep(0.1)
+
+    def state(self):
+        return self.ask("mainstay get pods -A; journalctl -u mainstay -n 60 --no-pager -o cat")[1]
+
+    def write(self, path, text):
+        self.run(f"mkdir -p $(dirname {shlex.quote(path)}) && base64 -d >{shlex.quote(path)}.new "
+                 f"<<<{base64.b64encode(text.encode()).decode()} && mv {shlex.quote(path)}.new {shlex.quote(path)}")
+
+    def cut_power(self):
+        self.process.kill()
+        self.forget()
+
+    def power_off(self, deadline=COMMAND_DEADLINE):
+        """In order, by systemd."""
+        self.door.sendall(f"0 {base64.b64encode(b'systemctl poweroff').decode()}\n".encode())
+        self.process.wait(deadline)
+        self.forget()
+
+    def forget(self):
+        self.process.wait()
+        if self.door:
+            self.door.close()
+        self.process = self.door = None
+        self.rest = b""
+
+    def end(self):
+        if self.process:
+            self.cut_power()
