@@ -152,7 +152,7 @@ def test_of_two_files_with_one_pod_the_running_one_keeps_the_name(node):
     node.remove("b.yaml")
     node.wait_pod("web", lambda pod: pod["spec"]["containers"][0]["command"] == ["/bin/sleep", "1000"] and
                   is_running(pod), "is the other file's")
-    assert world.cmdline(node.init("web")) == ["/bin/sleep", "1000"]
+    world.wait(lambda: world.cmdline(node.find_init("web") or 0) == ["/bin/sleep", "1000"], "runs by it")
 
 
 def test_the_directory_may_go_and_come_back(node):
