@@ -2,11 +2,13 @@
 
 /* On version 1 a group's quota may not be above its parent's, so a limit that grows is written to
  * the pod first, and one that shrinks last: the pod is written before and after its containers, and
- * only what is said after counts. */
+ * only what is said after counts. So it is with its two limits of memory, of which the one with
+ * swap may not be less. */
 
 #include "agent/bundle/resize.h"
 
 #include "agent/bundle/paths.h"
+#include "agent/bundle/swap.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -40,14 +42,16 @@ size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, i
 }
 
 static CgroupValue number(const char *controller, const char *file, int64_t value) {
-        CgroupValue result = { .controller = controller };
+        CgroupValue result = { .controller = controller, .file = file };
 
-        (void) snprintf(result.file, sizeof(result.file), "%s", file);
         (void) snprintf(result.value, sizeof(result.value), "%" PRId64, value);
         return result;
 }
 
-size_t container_cgroup_values(const PodSpec *spec, const Container *container, int cgroup_version,
+static const char with_swap[] = "memory.memsw.limit_in_bytes";
+
+size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
+                               const Container *container, int cgroup_version,
                                CgroupValue ret[CGROUP_VALUES_MAX]) {
         uint64_t shares = cpu_shares(container_milli_cpu_request(spec, container));
         int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, container));
@@ -69,6 +73,11 @@ size_t container_cgroup_values(const PodSpec *spec, const Container *container, 
         }
         if (memory > 0)
                 ret[n++] = number("memory", v2 ? "memory.max" : "memory.limit_in_bytes", memory);
+        if (config->can_limit_swap && v2)
+                ret[n++] = number("memory", "memory.swap.max",
+                                  container_swap_bytes(config, spec, container, cgroup_version));
+        else if (config->can_limit_swap)
+                ret[n++] = number("memory", with_swap, memory > 0 ? memory : -1);
         return n;
 }
 
@@ -133,6 +142,9 @@ static int write_values(const char *group, const char *what, CgroupValue values[
         int result = 0;
 
         n = cgroup_values_complete(values, n, cgroup_version());
+        for (size_t i = 0; i < n; i++)
+                if (streq(values[i].file, with_swap))
+                        (void) write_one(group, what, &values[i], NULL);
         for (size_t i = 0; i < n; i++) {
                 int r = write_one(group, what, &values[i], result < 0 ? NULL : reterr);
 
@@ -141,8 +153,8 @@ static int write_values(const char *group, const char *what, CgroupValue values[
         return result;
 }
 
-static int resize_container(const Pod *pod, const char *pod_group, const RunningContainer *running,
-                            Error *reterr) {
+static int resize_container(const BundleConfig *config, const Pod *pod, const char *pod_group,
+                            const RunningContainer *running, Error *reterr) {
         CgroupValue values[CGROUP_VALUES_MAX];
         cleanup_free char *group = NULL, *what = NULL;
         char id[65];
@@ -151,10 +163,10 @@ static int resize_container(const Pod *pod, const char *pod_group, const Running
         group = path_join(pod_group, id);
         if (!group || asprintf(&what, "container '%s'", running->spec->name) < 0)
                 return -ENOMEM;
-        return write_values(
-                group, what, values,
-                container_cgroup_values(&pod->spec, running->spec, cgroup_version(), values),
-                reterr);
+        return write_values(group, what, values,
+                            container_cgroup_values(config, &pod->spec, running->spec,
+                                                    cgroup_version(), values),
+                            reterr);
 }
 
 static int resize_pod(const BundleConfig *config, const Pod *pod, const char *group,
@@ -175,7 +187,7 @@ int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningConta
                 return -ENOMEM;
         (void) resize_pod(config, pod, group, NULL);
         for (size_t i = 0; i < n_running; i++) {
-                r = resize_container(pod, group, &running[i], result < 0 ? NULL : reterr);
+                r = resize_container(config, pod, group, &running[i], result < 0 ? NULL : reterr);
                 result = result < 0 ? result : r;
         }
         r = resize_pod(config, pod, group, result < 0 ? NULL : reterr);

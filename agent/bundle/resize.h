@@ -12,7 +12,8 @@ typedef struct RunningContainer {
 } RunningContainer;
 
 /* What the group of a container gets of CPU and memory, as its runtime wrote it. Gives how many. */
-size_t container_cgroup_values(const PodSpec *spec, const Container *container, int cgroup_version,
+size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
+                               const Container *container, int cgroup_version,
                                CgroupValue ret[CGROUP_VALUES_MAX]);
 
 /* Adds what takes a limit away to each that 'values' do not have. Gives how many there are then. */

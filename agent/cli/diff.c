@@ -2,8 +2,8 @@
 #include "agent/cli/cli.h"
 
 #include "agent/cli/client.h"
+#include "agent/cli/input.h"
 #include "agent/cli/words.h"
-#include "agent/manifest/manifest.h"
 #include "agent/model/edit.h"
 #include "common/cleanup.h"
 
@@ -29,10 +29,9 @@ typedef struct Diff {
         int status;
 } Diff;
 
-static int fail_diff(Diff *diff, const char *file, int r, const Error *error) {
-        fprintf(stderr, "error: %s%s%s\n", strna(file), file ? ": " : "", error_message(error, r));
+static void fail_diff(Diff *diff, int r, const Error *error) {
+        fprintf(stderr, "error: %s\n", error_message(error, r));
         diff->status = DIFF_FAILED;
-        return r;
 }
 
 static void note_change(Diff *diff) {
@@ -131,21 +130,13 @@ static int diff_pod(Diff *diff, Pod *wanted, Error *reterr) {
 
 static void diff_file(Diff *diff, const char *file) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
-        const char *name = streq(file, "-") ? "stdin" : file;
         cleanup_error Error error = ERROR_NULL;
-        cleanup_free char *data = NULL;
-        size_t length;
-        int r = read_manifest(file, &data, &length, &error);
+        int r = read_manifest(file, diff->node, &objects, &error);
 
-        if (r < 0) {
-                (void) fail_diff(diff, name, r, &error);
-                return;
-        }
-        r = manifest_parse(name, data, length, diff->node, &objects, &error);
         for (size_t i = 0; i < objects.pods.n && r >= 0; i++)
                 r = diff_pod(diff, objects.pods.items[i], &error);
         if (r < 0)
-                (void) fail_diff(diff, NULL, r, &error);
+                fail_diff(diff, r, &error);
 }
 
 int run_diff(const Options *options) {
@@ -159,7 +150,7 @@ int run_diff(const Options *options) {
                 return fail_usage("say which files to compare; '-' is standard input");
         r = client_get_json(options->socket, "/pods", &list, &error);
         if (r < 0) {
-                (void) fail_diff(&diff, NULL, r, &error);
+                fail_diff(&diff, r, &error);
                 return diff.status;
         }
         diff.pods = json_object_get(list, "items");

@@ -26,6 +26,9 @@ void manifest_objects_done(ManifestObjects *objects) {
         for (size_t i = 0; i < objects->data.n; i++)
                 data_object_free(objects->data.items[i]);
         free(objects->data.items);
+        for (size_t i = 0; i < objects->daemonsets.n; i++)
+                daemonset_free(objects->daemonsets.items[i]);
+        free(objects->daemonsets.items);
         strv_free(objects->warnings);
         *objects = (ManifestObjects){ 0 };
 }
@@ -51,19 +54,17 @@ static const char *read_word(const Decoder *d, const Node *node, const DecodePat
 
 static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *parent,
                        const char *kind) {
-        static const char *const planned[] = {
-                "DaemonSet",
-        };
+        static const char *const known[] = { "Pod",           "ConfigMap",    "Secret",   "List",
+                                             "PriorityClass", "RuntimeClass", "DaemonSet" };
         const DecodePath path = { .parent = parent, .key = "kind" };
         const Node *value = node_get(node, "kind");
         char text[EXCERPT_SIZE];
 
-        for (size_t i = 0; i < N_ELEMENTS(planned); i++)
-                if (streq(kind, planned[i]))
+        for (size_t i = 0; i < N_ELEMENTS(known); i++)
+                if (strcasecmp(kind, known[i]) == 0)
                         return decode_error_at(d, value, &path,
-                                               error_setf(d->reterr, EINVAL,
-                                                          "is %s, which is not supported yet",
-                                                          kind));
+                                               error_setf(d->reterr, EINVAL, "must be %s, not '%s'",
+                                                          known[i], excerpt(text, kind)));
         return decode_error_at(d, value, &path,
                                error_setf(d->reterr, EINVAL,
                                           "is %s, which a node does not run; it runs a Pod",
@@ -94,11 +95,15 @@ static int decode_pod(Decoder *d, const Node *node, const DecodePath *path, Pod 
 }
 
 static int refuse_twin(const Parser *parser, const Node *node, const DecodePath *parent,
-                       const char *twin) {
+                       const char *kind, const ObjectMeta *twin) {
         const DecodePath metadata = { .parent = parent, .key = "metadata" };
         const DecodePath path = { .parent = &metadata, .key = "name" };
         const Node *value = node_get(node_get(node, "metadata"), "name");
-        int r = error_setf(parser->decoder.reterr, EINVAL, "%s is twice in this file", twin);
+        char text[EXCERPT_SIZE];
+        /* Not the twin's own name, which has a node's behind it. */
+        int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s%s%s is twice in this file", kind,
+                           twin->namespace, twin->namespace[0] ? "/" : "",
+                           excerpt(text, value->text));
 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
@@ -131,6 +136,10 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
 
         r = decode_pod(&parser->decoder, node, path, &pod);
         if (r >= 0)
+                r = pod_take_affinity_annotation(&parser->decoder, node, path, pod);
+        if (r >= 0)
+                r = pod_warn(&parser->decoder, node, path, pod);
+        if (r >= 0)
                 r = pod_set_defaults(pod);
         if (r >= 0)
                 r = pod_validate(&parser->decoder, node, path, pod, parser->node_name);
@@ -138,17 +147,41 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
                 r = pod_set_identity(pod, parser->node_name);
         if (r < 0)
                 return r;
-        if (has_twin(parser, pod)) {
-                char label[2 * DNS_SUBDOMAIN_MAX];
-
-                (void) snprintf(label, sizeof(label), "pod %s/%s", pod->metadata.namespace,
-                                pod->metadata.name);
-                return refuse_twin(parser, node, path, label);
-        }
+        if (has_twin(parser, pod))
+                return refuse_twin(parser, node, path, "pod", &pod->metadata);
         r = add_pod(parser, pod);
         if (r >= 0)
                 pod = NULL;
         return r;
+}
+
+static bool has_daemonset_twin(const Parser *parser, const DaemonSet *set) {
+        for (size_t i = 0; i < parser->objects.daemonsets.n; i++) {
+                const ObjectMeta *other = &parser->objects.daemonsets.items[i]->metadata;
+
+                if (streq(other->name, set->metadata.name) &&
+                    streq(other->namespace, set->metadata.namespace))
+                        return true;
+        }
+        return false;
+}
+
+static int parse_daemonset(Parser *parser, const Node *node, const DecodePath *path) {
+        cleanup_with(daemonset_freep) DaemonSet *set = NULL;
+        DaemonSet **longer;
+        int r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
+
+        if (r < 0)
+                return r;
+        if (has_daemonset_twin(parser, set))
+                return refuse_twin(parser, node, path, "daemonset", &set->metadata);
+        longer = reallocarray(parser->objects.daemonsets.items, parser->objects.daemonsets.n + 1,
+                              sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        parser->objects.daemonsets.items = longer;
+        longer[parser->objects.daemonsets.n++] = TAKE_PTR(set);
+        return 0;
 }
 
 static bool has_data_twin(const Parser *parser, const DataObject *object) {
@@ -170,10 +203,17 @@ static bool has_default_class(const Parser *parser) {
         return false;
 }
 
+static int refuse_second_default(const Parser *parser, const Node *node, const DecodePath *parent) {
+        const DecodePath path = { .parent = parent, .key = "globalDefault" };
+        int r = error_setf(parser->decoder.reterr, EINVAL,
+                           "must be true of one priorityclass only, and is of two in this file");
+
+        return decode_error_at(&parser->decoder, node_get(node, "globalDefault"), &path, r);
+}
+
 static int parse_data(Parser *parser, const Node *node, const DecodePath *path, ObjectKind kind) {
         cleanup_with(data_object_freep) DataObject *object = NULL;
         DataObject **longer;
-        cleanup_free char *label = NULL;
         int r;
 
         if (object_kind_is_cluster_wide(kind))
@@ -182,13 +222,10 @@ static int parse_data(Parser *parser, const Node *node, const DecodePath *path, 
                 r = data_object_parse(&parser->decoder, node, path, kind, &object);
         if (r < 0)
                 return r;
-        label = data_object_label(object);
-        if (!label)
-                return -ENOMEM;
         if (has_data_twin(parser, object))
-                return refuse_twin(parser, node, path, label);
+                return refuse_twin(parser, node, path, object_kind_words[kind], &object->metadata);
         if (object->priority.global_default && has_default_class(parser))
-                return refuse_twin(parser, node, path, "a priorityclass with globalDefault");
+                return refuse_second_default(parser, node, path);
         longer = reallocarray(parser->objects.data.items, parser->objects.data.n + 1,
                               sizeof(*longer));
         if (!longer)
@@ -226,6 +263,8 @@ static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, 
         const char *expected;
         ObjectKind data = 0;
 
+        if (streq(kind, "DaemonSet"))
+                return parse_daemonset(parser, node, path);
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))
                 data++;
         if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
@@ -265,7 +304,7 @@ static int parse_documents(Parser *parser, const Tree *tree) {
                 if (r < 0)
                         return r;
         }
-        if (parser->objects.pods.n + parser->objects.data.n == 0)
+        if (parser->objects.pods.n + parser->objects.data.n + parser->objects.daemonsets.n == 0)
                 return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
                                   parser->decoder.file);
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
@@ -321,5 +360,26 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
                 r = pod_set_defaults(pod);
         if (r >= 0)
                 *ret = TAKE_PTR(pod);
+        return r;
+}
+
+int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr) {
+        Decoder decoder = { .file = "template", .mode = DECODE_RECORD, .reterr = reterr };
+        Pod template = { 0 };
+        Tree tree = { 0 };
+        int r = tree_parse(decoder.file, data, length, &tree, reterr);
+
+        if (r < 0)
+                return r;
+        if (tree.n_documents == 1)
+                r = decode_object(&decoder, tree.documents[0], &pod_template_schema, NULL,
+                                  &template);
+        else
+                r = error_setf(reterr, EINVAL, "is no pod template");
+        tree_done(&tree);
+        if (r < 0)
+                schema_done(&pod_template_schema, &template);
+        else
+                *ret = template;
         return r;
 }

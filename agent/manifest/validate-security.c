@@ -175,6 +175,8 @@ int check_security(const Rules *rules) {
         for (size_t i = 0; i < pod_count_containers(spec) && r >= 0; i++)
                 r = check_container_context(rules, i);
         if (r >= 0)
+                r = check_profile_annotations(rules);
+        if (r >= 0)
                 r = check_priority(rules);
         return r < 0 ? r : check_overhead(rules);
 }

@@ -11,12 +11,24 @@ typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
 } CrashLoopBackOffConfig;
 
+typedef enum SwapBehavior {
+        SWAP_UNSET, /* NoSwap */
+        SWAP_NONE,
+        SWAP_LIMITED,
+        N_SWAP_BEHAVIORS,
+} SwapBehavior;
+
+typedef struct MemorySwapConfig {
+        SwapBehavior swap_behavior;
+} MemorySwapConfig;
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
         char *cni_conf_dir;    /* "/etc/cni/net.d" */
         char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* others, by the handlers that RuntimeClasses name */
+        StringMap node_labels; /* beside the well-known ones, and before them */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   ours */
 } MainstayConfig;
@@ -30,8 +42,10 @@ typedef struct Config {
         char **cluster_dns;                  /* none */
         char *cluster_domain;                /* "cluster.local" */
         char *resolv_conf;                   /* "/etc/resolv.conf" */
+        TaintList register_with_taints;      /* of this node */
         OptionalInt pod_pids_limit;          /* -1: none */
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
+        MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
         MainstayConfig mainstay;
 

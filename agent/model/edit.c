@@ -38,6 +38,7 @@ static const Rule rules[] = {
         { "Pod",         "metadata",                      RULE_DESCEND, EDIT_NONE },
         { "ObjectMeta",  "labels",                        RULE_WHOLE,   EDIT_LIVE },
         { "ObjectMeta",  "annotations",                   RULE_WHOLE,   EDIT_LIVE },
+        { "ObjectMeta",  "ownerReferences",               RULE_WHOLE,   EDIT_LIVE },
 
         { "Pod",         "spec",                          RULE_DESCEND, EDIT_REPLACE },
         { "PodSpec",     "volumes",                       RULE_BY_NAME, EDIT_REPLACE },

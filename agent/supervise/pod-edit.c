@@ -157,6 +157,45 @@ static bool changes_resources(const EditPlan *plan, const char *container) {
         return false;
 }
 
+/* ---- what hooks look at ---- */
+
+void pod_life_forget_former(PodLife *life) {
+        for (size_t i = 0; i < life->n_former; i++)
+                pod_free(life->former[i]);
+        free(life->former);
+        life->former = NULL;
+        life->n_former = 0;
+}
+
+static bool has_hook(const PodLife *life) {
+        for (size_t i = 0; i < life->n_containers; i++)
+                if (life->containers[i].hook)
+                        return true;
+        return false;
+}
+
+/* A hook that is under way ends as it began; as long as there is one, nothing of before is freed.
+ */
+static void keep_former_take(PodLife *life, Pod *pod) {
+        Pod **longer;
+
+        if (!has_hook(life)) {
+                pod_life_forget_former(life);
+                pod_free(pod);
+                return;
+        }
+        longer = reallocarray(life->former, life->n_former + 1, sizeof(*longer));
+        if (longer) {
+                life->former = longer;
+                life->former[life->n_former++] = pod;
+                return;
+        }
+        for (size_t i = 0; i < life->n_containers; i++)
+                if (life->containers[i].hook)
+                        pod_container_drop_hook(&life->containers[i]);
+        pod_free(pod);
+}
+
 /* ---- the edit ---- */
 
 static void tell(const PodLife *life, const EditPlan *plan, EditEffect effect,
@@ -190,20 +229,24 @@ static void edit_container(PodContainer *c, const EditPlan *plan) {
 void pod_life_edit_take(PodLife *life, Pod *pod, const EditPlan *plan) {
         Pod old = *life->pod;
 
-        /* The place of the pod stays: its metadata are looked at through pointers. */
+        /* The place of the pod stays, and so does its UID: both are looked at through pointers. */
         *life->pod = *pod;
+        life->pod->metadata.uid = old.metadata.uid;
+        old.metadata.uid = pod->metadata.uid;
         *pod = old;
         for (size_t i = 0; i < life->n_containers; i++) {
                 PodContainer *c = &life->containers[i];
+                const Container *former = c->spec;
                 RestartTerms terms;
 
                 c->spec = pod_nth_container(&life->pod->spec, i);
                 terms = restart_terms(&life->pod->spec, c->spec);
                 container_set_spec(c->life, c->spec, &terms);
+                probers_follow(c, former);
         }
         /* By another time, if it has one; the next step looks. */
         life->deadline_timer = sd_event_source_disable_unref(life->deadline_timer);
-        pod_free(pod);
+        keep_former_take(life, pod);
         tell(life, plan, EDIT_LIVE, NULL);
         for (size_t i = 0; i < life->n_containers; i++)
                 edit_container(&life->containers[i], plan);

@@ -133,6 +133,35 @@ def test_files_of_the_downward_api_follow_labels(node):
     assert identity(node, "web") == before
 
 
+def test_probes_follow_an_edit_and_those_that_are_the_same_go_on(node):
+    def probe(path):
+        return {"exec": {"command": ["/bin/test", "-e", path]}, "periodSeconds": 1}
+    pod = specs.pod("web", specs.container(readinessProbe=probe("/there"), livenessProbe=probe("/bin/sh")))
+    node.drop(pod)
+    node.wait_pod("web", lambda pod: "Readiness probe failed" in node.said(), "is probed")
+    before = identity(node, "web")
+    assert not node.status("web")["ready"]
+    node.drop(edited(pod, readinessProbe=probe("/bin/sh")))
+    node.wait_pod("web", lambda pod: node.status("web").get("ready"), "is ready by its new probe")
+    node.drop(edited(pod, readinessProbe=probe("/bin/sh"), livenessProbe={**probe("/there"), "failureThreshold": 1}))
+    node.wait_restarts("web", 1)
+    assert not world.is_alive(before[0]), "the new liveness probe counts"
+    assert node.status("web")["lastState"]["terminated"]["exitCode"] in (0, 137)
+
+
+def test_the_hook_of_a_container_that_is_edited_runs_before_it_is_stopped(node):
+    pod = writer(node, "one")
+    pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {
+        "command": ["/bin/sh", "-c", "echo hook >> /v/log; sleep 0.3"]}}}
+    node.launch(pod)
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    again = writer(node, "two")
+    again["spec"]["containers"][0]["lifecycle"] = pod["spec"]["containers"][0]["lifecycle"]
+    node.drop(again)
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\nhook\none down\ntwo up\n",
+               lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
+
+
 def test_one_changed_image_restarts_one_container(node, archive_of_other):
     node.preload(archive_of_other)
     pod = two_containers()

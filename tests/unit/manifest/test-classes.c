@@ -81,8 +81,9 @@ TEST(wrong_classes_are_refused_in_kubernetes_words)
                   "f:8:18: metadata.name: priorityclass a is twice in this file" },
                 { PRIORITY "metadata: {name: a}\nvalue: 1\nglobalDefault: true\n---\n" PRIORITY
                            "metadata: {name: b}\nvalue: 2\nglobalDefault: true\n",
-                  "f:9:18: metadata.name: a priorityclass with globalDefault is twice in this "
-                  "file" },
+                  "f:11:16: globalDefault: must be true of one priorityclass only, and is of two "
+                  "in "
+                  "this file" },
                 { "apiVersion: v1\nkind: PriorityClass\nmetadata: {name: a}\nvalue: 1\n",
                   "f:1:13: apiVersion: must be scheduling.k8s.io/v1 for a PriorityClass, not "
                   "'v1'" },
@@ -92,7 +93,8 @@ TEST(wrong_classes_are_refused_in_kubernetes_words)
                 { RUNTIME "metadata: {name: a}\nhandler: h\noverhead: {podFixed: {cpu: -1}}\n",
                   "f:5:22: overhead.podFixed: must not be negative" },
                 { RUNTIME "metadata: {name: a}\nhandler: h\noverhead: {podFixed: {disk: 1}}\n",
-                  "f:5:23: overhead.podFixed.disk: is not a resource of this node; it has cpu, memory, "
+                  "f:5:23: overhead.podFixed.disk: is not a resource of this node; it has cpu, "
+                  "memory, "
                   "ephemeral-storage, hugepages-1Gi and hugepages-2Mi" },
                 { POD "  overhead: {cpu: 1}\n", "f:6:13: spec.overhead: must be absent where there "
                                                 "is no runtimeClassName whose it "
