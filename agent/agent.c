@@ -688,6 +688,7 @@ static int build_supervisor(Agent *agent) {
                         .bundle = &agent->bundle_config,
                         .sandbox = &agent->sandbox_config,
                         .network = &agent->network_places,
+                        .runtimes = &agent->config.mainstay.runtimes,
                         .images = agent->images,
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
                         .log_max_size = config->log_max_size_bytes,

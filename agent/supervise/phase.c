@@ -75,7 +75,9 @@ static void count_main(const PodSpec *spec, const Container *container,
                 count->running++;
         else if (end) {
                 count->stopped++;
-                count->stopped_for_good += ends_for_good(spec, container, end->exit_code);
+                /* One that waits is to run again: it was edited. */
+                count->stopped_for_good += status->state.kind == STATE_TERMINATED &&
+                                           ends_for_good(spec, container, end->exit_code);
                 count->succeeded += status->state.kind == STATE_TERMINATED && end->exit_code == 0;
         } else
                 count->waiting++;
