@@ -364,5 +364,7 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
                 r = check_pod_storage(&rules);
         if (r >= 0)
                 r = check_security(&rules);
+        if (r >= 0)
+                r = check_users(&rules);
         return r;
 }

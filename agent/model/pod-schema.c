@@ -425,7 +425,7 @@ static const Field pod_spec_fields[] = {
         REFUSED("topologySpreadConstraints"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         REFUSED("os"),
-        REFUSED_BUT("hostUsers", "true"),
+        FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
         REFUSED_FOR("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,

@@ -346,6 +346,7 @@ typedef struct PodSpec {
         bool host_pid;
         bool host_ipc;
         bool share_process_namespace;
+        OptionalBool host_users; /* absent: true */
         PodSecurityContext security_context;
         char *priority_class_name;
         OptionalInt priority;           /* defaulted from the class */
@@ -381,6 +382,9 @@ const Container *pod_find_container(const Pod *pod, const char *name);
 
 /* The volume of that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
+
+/* Its users are not the node's: hostUsers is false. */
+bool pod_has_own_users(const PodSpec *spec);
 
 /* True where its files are written by us, and nobody in a container may write them. */
 bool volume_is_data(const Volume *volume);

@@ -12,6 +12,11 @@ const char *const profile_type_names[N_PROFILE_TYPES] = {
         [PROFILE_LOCALHOST] = "Localhost",
 };
 
+const char *const proc_mount_names[N_PROC_MOUNTS] = {
+        [PROC_MOUNT_DEFAULT] = "Default",
+        [PROC_MOUNT_UNMASKED] = "Unmasked",
+};
+
 const char *const groups_policy_names[N_GROUPS_POLICIES] = {
         [GROUPS_POLICY_MERGE] = "Merge",
         [GROUPS_POLICY_STRICT] = "Strict",
@@ -67,8 +72,8 @@ static const Field security_context_fields[] = {
         FIELD("runAsNonRoot",           OPTIONAL_BOOL, SecurityContext, run_as_non_root),
         FIELD("readOnlyRootFilesystem", BOOL,       SecurityContext, read_only_root_filesystem),
         FIELD("allowPrivilegeEscalation", OPTIONAL_BOOL, SecurityContext, allow_privilege_escalation),
-        /* Kubernetes allows Unmasked only to pods with user namespaces of their own. */
-        REFUSED_BUT("procMount", "Default"),
+        FIELD("procMount",              ENUM,       SecurityContext, proc_mount,
+              ENUM_NAMES(proc_mount_names)),
         FIELD("seccompProfile",         OPTIONAL,   SecurityContext, seccomp_profile,
               .schema = &seccomp_profile_schema),
         FIELD("appArmorProfile",        OPTIONAL,   SecurityContext, app_armor_profile,

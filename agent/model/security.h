@@ -14,6 +14,13 @@ typedef enum ProfileType {
         N_PROFILE_TYPES,
 } ProfileType;
 
+typedef enum ProcMount {
+        PROC_MOUNT_UNSET, /* Default */
+        PROC_MOUNT_DEFAULT,
+        PROC_MOUNT_UNMASKED,
+        N_PROC_MOUNTS,
+} ProcMount;
+
 typedef enum GroupsPolicy {
         GROUPS_POLICY_UNSET, /* Merge */
         GROUPS_POLICY_MERGE, /* those that the image gives the user, too */
@@ -30,6 +37,7 @@ typedef enum FsGroupChangePolicy {
 } FsGroupChangePolicy;
 
 extern const char *const profile_type_names[N_PROFILE_TYPES];
+extern const char *const proc_mount_names[N_PROC_MOUNTS];
 extern const char *const groups_policy_names[N_GROUPS_POLICIES];
 extern const char *const fs_group_change_policy_names[N_FS_GROUP_CHANGE_POLICIES];
 
@@ -58,6 +66,7 @@ typedef struct SecurityContext {
         OptionalBool run_as_non_root;
         bool read_only_root_filesystem;
         OptionalBool allow_privilege_escalation; /* absent: allowed */
+        ProcMount proc_mount;
         SecurityProfile *seccomp_profile;
         SecurityProfile *app_armor_profile;
 } SecurityContext;
