@@ -83,6 +83,8 @@ static int container_set_defaults(Container *container, bool host_network) {
                 port_set_defaults(&container->ports.items[i], host_network);
         r = termination_set_defaults(container);
         if (r >= 0)
+                r = probes_set_defaults(container);
+        if (r >= 0)
                 r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
         if (r >= 0)
                 r = request_from_limit(&resources->requests.memory, &resources->limits.memory);
@@ -115,6 +117,9 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = GRACE_PERIOD_DEFAULT_SEC,
                 };
+        /* As the API server stores it. */
+        if (spec->termination_grace_period_seconds.value < 0)
+                spec->termination_grace_period_seconds.value = 1;
         for (size_t i = 0; i < spec->volumes.n; i++)
                 volume_set_defaults(&spec->volumes.items[i]);
         if (spec->priority_class_name && !spec->priority.is_set)

@@ -360,11 +360,21 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
                                                  .has_terminal = run->has_terminal });
 }
 
-int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
+                       uint64_t grace_usec) {
         return send_request(sandbox, &(Request){ .type = REQUEST_STOP,
                                                  .id = id,
                                                  .signal = signal,
+                                                 .delay_usec = delay_usec,
                                                  .grace_usec = grace_usec });
+}
+
+int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+        return sandbox_stop_later(sandbox, id, signal, 0, grace_usec);
+}
+
+int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_NOTE, .id = id, .note = note });
 }
 
 int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
@@ -385,6 +395,14 @@ int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {
                                                  .environment = list_of(exec->environment),
                                                  .input = exec->input,
                                                  .in_host = exec->in_host,
+                                                 .timeout_usec = exec->timeout_usec });
+}
+
+int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_EXEC_IN,
+                                                 .id = exec->id,
+                                                 .container = exec->container,
+                                                 .arguments = list_of(exec->argv),
                                                  .timeout_usec = exec->timeout_usec });
 }
 

@@ -35,6 +35,7 @@ typedef struct PodContext {
         /* Something happened that people like to know; see event_tell(). Or NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
+        struct Http *http; /* for probes and hooks, made when it is first needed */
         uint64_t n_containers_started;
         uint64_t n_containers_restarted;
         uint64_t n_start_errors;

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/http.h"
 #include "common/log.h"
 
 /* A pod that cannot be begun (its record cannot be written) is tried again after this. */
@@ -147,6 +148,7 @@ Supervisor *supervisor_free(Supervisor *s) {
                 s->slots = slot->following;
                 slot_free(slot);
         }
+        http_free(s->context.http);
         orphans_free(s->orphans);
         sd_event_source_disable_unref(s->step_source);
         free(s);
