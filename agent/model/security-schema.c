@@ -61,11 +61,23 @@ static const Schema app_armor_profile_schema = {
         .fields = app_armor_profile_fields, .n_fields = N_ELEMENTS(app_armor_profile_fields),
 };
 
+static const Field se_linux_options_fields[] = {
+        FIELD("user",                   STRING,     SeLinuxOptions, user),
+        FIELD("role",                   STRING,     SeLinuxOptions, role),
+        FIELD("type",                   STRING,     SeLinuxOptions, type),
+        FIELD("level",                  STRING,     SeLinuxOptions, level),
+};
+static const Schema se_linux_options_schema = {
+        .name = "SELinuxOptions", .size = sizeof(SeLinuxOptions),
+        .fields = se_linux_options_fields, .n_fields = N_ELEMENTS(se_linux_options_fields),
+};
+
 static const Field security_context_fields[] = {
         FIELD("capabilities",           OBJECT,     SecurityContext, capabilities,
               .schema = &capabilities_schema),
         FIELD("privileged",             BOOL,       SecurityContext, privileged),
-        REFUSED("seLinuxOptions"),
+        FIELD("seLinuxOptions",         OPTIONAL,   SecurityContext, se_linux_options,
+              .schema = &se_linux_options_schema),
         REFUSED_FOR("windowsOptions", "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        SecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        SecurityContext, run_as_group, ID_RANGE),
@@ -88,7 +100,8 @@ static const Field sysctl_fields[] = {
 static const Schema sysctl_schema = SCHEMA(Sysctl, sysctl_fields);
 
 static const Field pod_security_context_fields[] = {
-        REFUSED("seLinuxOptions"),
+        FIELD("seLinuxOptions",         OPTIONAL,   PodSecurityContext, se_linux_options,
+              .schema = &se_linux_options_schema),
         REFUSED_FOR("windowsOptions", "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        PodSecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        PodSecurityContext, run_as_group, ID_RANGE),

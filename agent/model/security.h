@@ -47,6 +47,14 @@ typedef struct SecurityProfile {
         char *localhost_profile;
 } SecurityProfile;
 
+/* What a label is made of, as far as it is not the policy's own. */
+typedef struct SeLinuxOptions {
+        char *user;
+        char *role;
+        char *type;
+        char *level;
+} SeLinuxOptions;
+
 typedef struct Capabilities {
         char **add; /* "NET_ADMIN", "ALL" */
         char **drop;
@@ -61,6 +69,7 @@ typedef struct Sysctl {
 typedef struct SecurityContext {
         Capabilities capabilities;
         bool privileged;
+        SeLinuxOptions *se_linux_options;
         OptionalInt run_as_user;
         OptionalInt run_as_group;
         OptionalBool run_as_non_root;
@@ -72,6 +81,7 @@ typedef struct SecurityContext {
 } SecurityContext;
 
 typedef struct PodSecurityContext {
+        SeLinuxOptions *se_linux_options;
         OptionalInt run_as_user;
         OptionalInt run_as_group;
         OptionalBool run_as_non_root;

@@ -274,7 +274,8 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         if (!string_maps_differ(&mine->labels, &theirs->labels) &&
             !string_maps_differ(&theirs->labels, &mine->labels) &&
             !string_maps_differ(&mine->annotations, &theirs->annotations) &&
-            !string_maps_differ(&theirs->annotations, &mine->annotations))
+            !string_maps_differ(&theirs->annotations, &mine->annotations) &&
+            object_has_owner(mine, object_controller(theirs)))
                 return 0;
         r = schema_copy(&object_meta_schema, &copy, theirs);
         if (r < 0)
@@ -397,11 +398,27 @@ void pod_container_recover(PodContainer *c) {
                 container_recover(c->life, (unsigned) last, now_realtime_usec());
 }
 
+/* As the kubelet takes it where there is no SELinux. Told once in a pod's life. */
+static void tell_of_labels(PodLife *life) {
+        const PodSpec *spec = &life->pod->spec;
+        bool has_label = spec->security_context.se_linux_options != NULL;
+
+        for (size_t i = 0; i < life->n_containers; i++)
+                has_label = has_label ||
+                            life->containers[i].spec->security_context.se_linux_options != NULL;
+        if (!has_label || life->context->bundle->has_se_linux || life->told_of_labels)
+                return;
+        life->told_of_labels = true;
+        log_warning("Pod '%s': seLinuxOptions have no effect: SELinux is not enabled on this node",
+                    life->description);
+}
+
 static int start_sandbox(PodLife *life, Error *reterr) {
         int r = bundle_prepare_pod(life->context->bundle, life->pod, reterr);
 
         if (r < 0)
                 return r;
+        tell_of_labels(life);
         if (life->attachment) /* an earlier shim's, of which we know by its record */
                 attachment_lose(life->attachment);
         return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,
@@ -456,6 +473,8 @@ static void step_none(PodLife *life) {
                 pod_life_follow_order(life);
                 return;
         }
+        if (life->is_wanted && !life->must_clean && !pod_life_is_admitted(life))
+                return;
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));

@@ -141,10 +141,7 @@ TEST(containers_are_checked)
                   "v, mountPath: /v, mountPropagation: Bidirectional}]}\n  hostUsers: false",
                   "web.yaml:6:120: spec.containers[0].volumeMounts[0].mountPropagation: may not be "
                   "Bidirectional when `hostUsers` is false" },
-                { "{name: c, image: i, securityContext: {seLinuxOptions: {level: s0}}}",
-                  "web.yaml:6:43: spec.containers[0].securityContext.seLinuxOptions: is known to "
-                  "Kubernetes but "
-                  "not supported here yet" },
+                { "{name: c, image: i, securityContext: {seLinuxOptions: {level: s0}}}", "" },
                 { "{name: c, image: i, terminationMessagePath: /dev/termination-log, "
                   "terminationMessagePolicy: File}",
                   "" },
