@@ -662,6 +662,7 @@ static void fill_shared_configs(Agent *agent) {
                 .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = agent->node.has_x32,
                 .has_app_armor = agent->node.has_app_armor,
+                .has_se_linux = agent->node.has_se_linux,
         };
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,

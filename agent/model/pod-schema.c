@@ -435,7 +435,7 @@ static const Field pod_spec_fields[] = {
         REFUSED_FOR("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
-        REFUSED_BUT("hostUsers", "true"),
+        FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
         REFUSED_FOR("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,

@@ -101,6 +101,7 @@ struct PodLife {
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
         PodFailure failure;
+        bool told_of_labels;
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
         char *stale;      /* why a volume is not what it should be, as it was logged */

@@ -373,6 +373,21 @@ void pod_container_recover(PodContainer *c) {
                 container_recover(c->life, (unsigned) last, now_realtime_usec());
 }
 
+/* As the kubelet takes it where there is no SELinux. Told once in a pod's life. */
+static void tell_of_labels(PodLife *life) {
+        const PodSpec *spec = &life->pod->spec;
+        bool has_label = spec->security_context.se_linux_options != NULL;
+
+        for (size_t i = 0; i < life->n_containers; i++)
+                has_label = has_label ||
+                            life->containers[i].spec->security_context.se_linux_options != NULL;
+        if (!has_label || life->context->bundle->has_se_linux || life->told_of_labels)
+                return;
+        life->told_of_labels = true;
+        log_warning("Pod '%s': seLinuxOptions have no effect: SELinux is not enabled on this node",
+                    life->description);
+}
+
 static int start_sandbox(PodLife *life, Error *reterr) {
         const PodContext *context = life->context;
         const char *runtime;
@@ -384,6 +399,7 @@ static int start_sandbox(PodLife *life, Error *reterr) {
         if (r < 0)
                 return r;
         sandbox_set_runtime(life->sandbox, runtime);
+        tell_of_labels(life);
         if (life->attachment) /* an earlier shim's, of which we know by its record */
                 attachment_lose(life->attachment);
         return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,
