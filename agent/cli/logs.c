@@ -94,14 +94,26 @@ static int print_log(const Options *options, const json_t *pod, const char *cont
         return client_stream(options->socket, path, on_data, NULL, reterr);
 }
 
-static const char *container_name(const json_t *pod, size_t i) {
-        return json_text(json_array_get(json_at(pod, "spec", "containers"), i), "name");
+static const char *container_name(const json_t *containers, size_t i) {
+        return strna(json_text(json_array_get(containers, i), "name"));
+}
+
+/* "main, other, first (init)" */
+static void print_names(const json_t *containers, const json_t *of_init, FILE *out) {
+        size_t n = json_array_size(containers);
+
+        for (size_t i = 0; i < n; i++)
+                fprintf(out, "%s%s", i > 0 ? ", " : "", container_name(containers, i));
+        for (size_t i = 0; i < json_array_size(of_init); i++)
+                fprintf(out, ", %s (init)", container_name(of_init, i));
+        fputc('\n', out);
 }
 
 /* The one that was named, or that the pod says is the one, or the first. */
 static const char *choose_container(const Options *options, const json_t *pod) {
         const char *name = json_text(pod, "metadata", "annotations", DEFAULT_CONTAINER);
-        size_t n = json_array_size(json_at(pod, "spec", "containers"));
+        const json_t *containers = json_at(pod, "spec", "containers");
+        const json_t *of_init = json_at(pod, "spec", "initContainers");
 
         if (options->container)
                 return options->container;
@@ -109,22 +121,22 @@ static const char *choose_container(const Options *options, const json_t *pod) {
                 return options->words[1];
         if (name)
                 return name;
-        name = strna(container_name(pod, 0));
-        if (n < 2)
+        name = container_name(containers, 0);
+        if (json_array_size(containers) + json_array_size(of_init) < 2)
                 return name;
         fprintf(stderr, "Defaulted container \"%s\" out of: ", name);
-        for (size_t i = 0; i < n; i++)
-                fprintf(stderr, "%s%s", i > 0 ? ", " : "", strna(container_name(pod, i)));
-        fputc('\n', stderr);
+        print_names(containers, of_init, stderr);
         return name;
 }
 
 static int print_all(const Options *options, const json_t *pod, const Query *query, Error *reterr) {
-        size_t n = json_array_size(json_at(pod, "spec", "containers"));
+        const json_t *lists[] = { json_at(pod, "spec", "initContainers"),
+                                  json_at(pod, "spec", "containers") };
         int r = 0;
 
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = print_log(options, pod, strna(container_name(pod, i)), query, reterr);
+        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
+                for (size_t i = 0; i < json_array_size(lists[l]) && r >= 0; i++)
+                        r = print_log(options, pod, container_name(lists[l], i), query, reterr);
         return r;
 }
 

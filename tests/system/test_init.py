@@ -357,3 +357,11 @@ def test_a_pod_that_never_began_fails_at_its_deadline(node):
                                            "imagePullPolicy": "Never"}, activeDeadlineSeconds=2))
     pod = node.wait_phase("never", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
+
+
+def test_the_command_line_names_all_containers(node):
+    node.launch(init_pod(node, "named", [step("one", "echo of one")], specs.container("main", "echo of main\n" + specs.IDLE)))
+    wait(lambda: node.logged("named"), lambda: "the main container has spoken")
+    answer = node.cli("logs", "named")
+    assert (answer.stdout, answer.stderr) == ("of main\n", 'Defaulted container "main" out of: main, one (init)\n')
+    assert node.cli("logs", "named", "--all-containers").stdout == "of one\nof main\n"
