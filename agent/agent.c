@@ -7,11 +7,13 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
+#include "agent/publish/events.h"
 #include "agent/publish/publish.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
@@ -51,12 +53,23 @@ typedef struct Agent {
         Supervisor *supervisor;
         Serve *serve;
         Publish *publish;
+        Events *events;
 
         unsigned data_generation; /* of the objects that the supervisor was told of last */
         bool has_scanned;
         bool is_ready;
         char **told; /* sentences about manifests that stand, so that each is logged once */
 } Agent;
+
+/* ---- what people like to know ---- */
+
+static void on_event(const PodEvent *event, void *userdata) {
+        Agent *agent = userdata;
+
+        events_add(agent->events, event, now_realtime_usec());
+        if (agent->serve)
+                serve_event_came(agent->serve);
+}
 
 /* ---- manifests say what is wanted ---- */
 
@@ -68,6 +81,27 @@ static void tell(Agent *agent, char ***standing, const char *sentence, bool is_e
                         log_warning("%s", sentence);
         }
         (void) strv_append(standing, sentence);
+}
+
+/* Those of its last good bytes run on, and it is them that people look at. */
+static void tell_broken(Agent *agent, const Manifest *manifest) {
+        if (strv_contains(agent->told, manifest->error))
+                return;
+        for (size_t i = 0; i < manifest->pods.n; i++) {
+                const Pod *pod = manifest->pods.items[i];
+                cleanup_free char *message = NULL;
+
+                if (asprintf(&message, "Error validating pod %s_%s(%s) from file, ignoring: %s",
+                             pod->metadata.name, pod->metadata.namespace, pod->metadata.uid,
+                             manifest->error) < 0)
+                        message = NULL;
+                else
+                        on_event(&(PodEvent){ .pod = pod,
+                                              .kind = POD_EVENT_WARNING,
+                                              .reason = "FailedValidation",
+                                              .message = message },
+                                 agent);
+        }
 }
 
 /* False where a wish may not have been heard. */
@@ -108,8 +142,10 @@ static void on_manifests_changed(void *userdata) {
 
         supervisor_begin(agent->supervisor);
         for (size_t i = 0; i < n; i++) {
-                if (manifests[i]->error)
+                if (manifests[i]->error) {
+                        tell_broken(agent, manifests[i]);
                         tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
+                }
                 strv_foreach(warning, manifests[i]->warnings)
                         tell(agent, &standing, *warning, /* is_error= */ false);
                 heard = want_pods(agent, manifests[i]) && heard;
@@ -291,6 +327,12 @@ static int serve_next_pod(void *userdata, const char *after, char **ret_key, cha
         return 1;
 }
 
+static int serve_next_event(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json) {
+        Agent *agent = userdata;
+
+        return events_next(agent->events, after, ret_number, ret_json);
+}
+
 static void report_archive(const char *archive, const char *message, void *userdata) {
         serve_report_archive(userdata, archive, message);
 }
@@ -330,6 +372,20 @@ static int serve_find_log(void *userdata, const char *namespace, const char *pod
                                    &ret->directory, &ret->attempt, &ret->is_live, reterr);
 }
 
+/* What is left of it is wanted again by its manifest. */
+static int serve_delete_pod(void *userdata, const char *namespace, const char *pod,
+                            int64_t grace_seconds, Error *reterr) {
+        Agent *agent = userdata;
+        int r;
+
+        if (!agent->has_scanned)
+                return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
+        r = supervisor_delete(agent->supervisor, namespace, pod, grace_seconds, reterr);
+        if (r >= 0)
+                on_manifests_changed(agent);
+        return r;
+}
+
 static int serve_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
@@ -348,8 +404,10 @@ static char *serve_metrics(void *userdata) {
 
 static const ServeHandlers serve_handlers = {
         .next_pod = serve_next_pod,
+        .next_event = serve_next_event,
         .report = serve_report,
         .find_log = serve_find_log,
+        .delete_pod = serve_delete_pod,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
 };
@@ -540,7 +598,8 @@ static void fill_shared_configs(Agent *agent) {
 
 static int build_supervisor(Agent *agent) {
         static const SupervisorCallbacks callbacks = { .on_pod = on_pod,
-                                                       .on_log_ended = on_log_ended };
+                                                       .on_log_ended = on_log_ended,
+                                                       .on_event = on_event };
         const Config *config = &agent->config;
 
         return supervisor_new(
@@ -562,6 +621,9 @@ static int build_supervisor(Agent *agent) {
 static int build_rooms(Agent *agent, Error *reterr) {
         int r;
 
+        agent->events = events_new(agent->node.name);
+        if (!agent->events)
+                return -ENOMEM;
         r = image_store_new(&(ImageStoreConfig){ .event = agent->event,
                                                  .helper_path = agent->image_helper_path,
                                                  .state_dir = agent->state_dir },
@@ -679,6 +741,7 @@ static void agent_done(Agent *agent) {
         supervisor_free(agent->supervisor);
         image_store_free(agent->images);
         publish_free(agent->publish);
+        events_free(agent->events);
         sd_event_source_disable_unref(agent->publish_source);
         sd_event_unref(agent->event);
         config_done(&agent->config);

@@ -14,6 +14,8 @@ TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell python3-pytest python3-yaml
     umoci skopeo zstd strace util-linux mount iproute2 procps git
 )
+# shellcheck disable=SC2034
+VM_PACKAGES=(mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian)
 
 # Installs those that are missing; asks nobody, and not even apt where none is.
 install_packages() {

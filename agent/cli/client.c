@@ -98,8 +98,8 @@ static int set_options(Transfer *transfer, const char *socket, const char *url) 
         return 0;
 }
 
-int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
-                  Error *reterr) {
+int client_request(const char *socket, const char *method, const char *path, client_data_t on_data,
+                   void *userdata, Error *reterr) {
         cleanup_with(curl_easy_cleanupp) CURL *curl = curl_easy_init();
         cleanup_free char *url = NULL;
         Transfer transfer = { .curl = curl, .on_data = on_data, .userdata = userdata };
@@ -112,9 +112,16 @@ int client_stream(const char *socket, const char *path, client_data_t on_data, v
                 return -ENOMEM;
         }
         r = set_options(&transfer, socket, url);
+        if (r >= 0 && curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK)
+                r = -ENOMEM;
         if (r < 0)
                 return r;
         return explain(&transfer, curl_easy_perform(curl), socket, reterr);
+}
+
+int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
+                  Error *reterr) {
+        return client_request(socket, "GET", path, on_data, userdata, reterr);
 }
 
 static int collect(const char *data, size_t length, void *userdata) {

@@ -16,6 +16,10 @@ typedef int (*client_data_t)(const char *data, size_t length, void *userdata);
 int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
                   Error *reterr);
 
+/* The same with another method than GET. */
+int client_request(const char *socket, const char *method, const char *path, client_data_t on_data,
+                   void *userdata, Error *reterr);
+
 /* The whole answer as text, of at most 64 MiB, which the caller frees. As client_stream(). */
 int client_get(const char *socket, const char *path, char **ret, Error *reterr);
 

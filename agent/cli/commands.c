@@ -41,13 +41,24 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option delete_options[] = {
+        OPTION("namespace",    'n', "NAMESPACE", "pods of this namespace (default)", namespace),
+        OPTION("selector",     'l', "SELECTOR",  "pods with these labels", selector),
+        OPTION("all",          0,   NULL,        "all pods of the namespace", all),
+        OPTION("grace-period", 0,   "SECONDS",   "time to end before SIGKILL (the pod's own)", grace_period),
+        OPTION("now",          0,   NULL,        "no more than a second to end", now),
+        OPTION("wait",         0,   NULL,        "go on when they have ended", wait),
+};
+
 const Command commands[] = {
-        { "get", "pods [NAME...]", "show pods",
+        { "get", "RESOURCE [NAME...]", "show pods or events",
           get_options, N_ELEMENTS(get_options), run_get },
         { "describe", "pod [NAME...]", "show all there is to know about pods",
           describe_options, N_ELEMENTS(describe_options), run_describe },
         { "logs", "POD [CONTAINER]", "show what a container wrote",
           logs_options, N_ELEMENTS(logs_options), run_logs },
+        { "delete", "pod NAME...", "end pods now; they begin anew",
+          delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
         { "version", "", "show the versions of this program and of the agent",

@@ -4,6 +4,8 @@
 #include "agent/cli/client.h"
 #include "agent/cli/columns.h"
 #include "agent/cli/describe.h"
+#include "agent/cli/output.h"
+#include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 
@@ -27,7 +29,7 @@ static const json_t *find_manifest(const json_t *report, const json_t *pod) {
         return NULL;
 }
 
-static int print_pod(const json_t *pod, const json_t *report) {
+static int print_pod(const json_t *pod, const json_t *report, const json_t *events) {
         Columns columns = COLUMNS_DESCRIPTION;
         cleanup_free char *text = NULL;
         size_t length;
@@ -36,12 +38,13 @@ static int print_pod(const json_t *pod, const json_t *report) {
         if (!out)
                 return -ENOMEM;
         describe_pod(pod, find_manifest(report, pod), out);
+        describe_events(pod, events, out);
         if (fclose(out) != 0)
                 return -ENOMEM;
         return columns_write(&columns, text, stdout);
 }
 
-static int print_all(const json_t *pods, const json_t *report) {
+static int print_all(const json_t *pods, const json_t *report, const json_t *events) {
         size_t i;
         json_t *pod;
 
@@ -50,7 +53,7 @@ static int print_all(const json_t *pods, const json_t *report) {
 
                 if (i > 0)
                         printf("\n\n");
-                r = print_pod(pod, report);
+                r = print_pod(pod, report, events);
                 if (r < 0)
                         return r;
         }
@@ -59,7 +62,7 @@ static int print_all(const json_t *pods, const json_t *report) {
 
 static int describe(const Options *options, const PodFilter *filter) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_json json_t *pods = NULL, *report = NULL;
+        cleanup_json json_t *pods = NULL, *report = NULL, *events = NULL;
         const char *missing;
         int r;
 
@@ -67,16 +70,16 @@ static int describe(const Options *options, const PodFilter *filter) {
         if (r >= 0)
                 r = client_get_json(options->socket, "/manifests", &report, &error);
         if (r >= 0)
-                r = print_all(pods, report);
+                r = client_get_json(options->socket, "/events", &events, &error);
+        if (r >= 0)
+                r = print_all(pods, report, events);
         if (r < 0)
                 return fail(r, &error);
         missing = pods_missing_name(filter, pods);
         if (missing)
                 return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
-        if (json_array_size(pods) == 0 && filter->namespace)
-                fprintf(stderr, "No resources found in %s namespace.\n", filter->namespace);
-        else if (json_array_size(pods) == 0)
-                fprintf(stderr, "No resources found\n");
+        if (json_array_size(pods) == 0)
+                say_nothing_found(filter->namespace);
         return STATUS_OK;
 }
 
@@ -84,10 +87,12 @@ int run_describe(const Options *options) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(pod_filter_done) PodFilter filter = { 0 };
         char *const *names;
+        Resource resource;
         size_t n_names;
         int status, r;
 
-        status = parse_resource(options, "describe", &names, &n_names);
+        status = parse_resource(options, "describe", RESOURCE_BIT(RESOURCE_PODS), &resource, &names,
+                                &n_names);
         if (status != STATUS_OK)
                 return status;
         r = pod_filter_init(&filter, options, names, n_names, &error);

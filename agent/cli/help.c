@@ -23,7 +23,7 @@ static void print_global_options(void) {
 
 void help_program(void) {
         printf("Usage: mainstay [--socket PATH] COMMAND\n\n"
-               "Shows what the node agent mainstayd runs.\n\nCommands:\n");
+               "Shows what the node agent mainstayd runs, and acts on it.\n\nCommands:\n");
         for (size_t i = 0; i < n_commands; i++) {
                 char text[64];
 

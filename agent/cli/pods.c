@@ -2,48 +2,11 @@
 #include "agent/cli/pods.h"
 
 #include "agent/cli/client.h"
+#include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 
 #include <stdio.h>
-
-static const char *const resources[] = { "pods", "pod", "po" };
-
-/* How many bytes of the word name the resource; "pod/NAME" names both. */
-static bool is_resource(const char *word, size_t length) {
-        for (size_t i = 0; i < N_ELEMENTS(resources); i++)
-                if (strlen(resources[i]) == length && strncmp(resources[i], word, length) == 0)
-                        return true;
-        return false;
-}
-
-int parse_resource(const Options *options, const char *command, char *const **ret_names,
-                   size_t *ret_n_names) {
-        const char *word = options->n_words > 0 ? options->words[0] : NULL;
-        size_t length;
-
-        if (!word)
-                return fail_usage("say what to %s: 'mainstay %s pods'", command, command);
-        length = strcspn(word, "/");
-        if (!is_resource(word, length)) {
-                cleanup_free char *name = strndup(word, length);
-
-                return fail_unknown("resource", name ? name : word, resources,
-                                    N_ELEMENTS(resources));
-        }
-        if (word[length] == '\0') {
-                *ret_names = options->words + 1;
-                *ret_n_names = options->n_words - 1;
-                return STATUS_OK;
-        }
-        for (size_t i = 0; i < options->n_words; i++)
-                if (!strchr(options->words[i], '/'))
-                        return fail_usage("'%s' must be pod/NAME, as the others are",
-                                          options->words[i]);
-        *ret_names = options->words;
-        *ret_n_names = options->n_words;
-        return STATUS_OK;
-}
 
 int pod_filter_init(PodFilter *filter, const Options *options, char *const *names, size_t n_names,
                     Error *reterr) {
@@ -64,11 +27,9 @@ void pod_filter_done(PodFilter *filter) {
 bool pod_is_called(const json_t *pod, const char *name) {
         const char *full = strna(json_text(pod, "metadata", "name"));
         const char *node = strna(json_text(pod, "spec", "nodeName"));
-        const char *slash = strrchr(name, '/');
         size_t length;
 
-        if (slash)
-                name = slash + 1;
+        name = resource_bare_name(name);
         length = strlen(name);
         if (streq(full, name))
                 return true;

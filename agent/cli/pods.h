@@ -47,11 +47,6 @@ int pods_fetch(const char *socket, const PodFilter *filter, json_t **ret, Error 
 /* The first name of the filter that none of the pods has, or NULL. */
 const char *pods_missing_name(const PodFilter *filter, const json_t *pods);
 
-/* Reads the words after a command: the resource, "pods" or "pod/NAME", and names. 0 with the names
- * (which begin at the array that is given), or STATUS_USAGE, said. */
-int parse_resource(const Options *options, const char *command, char *const **ret_names,
-                   size_t *ret_n_names);
-
 /* "error: …" and "warning: …" for what the agent's manifests have; a sentence of its own where that
  * cannot be had. */
 void print_manifest_errors(const char *socket);

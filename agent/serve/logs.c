@@ -52,31 +52,13 @@ static int watch_directory(Serve *serve, LogStream *log, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "cannot follow %s", log->directory) : 0;
 }
 
-/* A whole number of at least 'min'. 0 with '*ret' left alone where the parameter is not there. */
-static int number_parameter(struct MHD_Connection *http, const char *name, int64_t min,
-                            int64_t *ret, Error *reterr) {
-        const char *text = serve_parameter(http, name);
-        char *end;
-        long long value;
-
-        if (!text)
-                return 0;
-        errno = 0;
-        value = strtoll(text, &end, 10);
-        if (errno != 0 || end == text || *end != '\0' || value < min)
-                return error_setf(reterr, EINVAL, "%s must be a whole number of at least %lld",
-                                  name, (long long) min);
-        *ret = value;
-        return 0;
-}
-
 static int since_parameters(struct MHD_Connection *http, LogOptions *options, Error *reterr) {
         const char *since_time = serve_parameter(http, "sinceTime");
         int64_t seconds = 0;
         uint64_t now = now_realtime_usec();
         int r;
 
-        r = number_parameter(http, "sinceSeconds", 1, &seconds, reterr);
+        r = serve_number(http, "sinceSeconds", 1, &seconds, reterr);
         if (r < 0)
                 return r;
         if (seconds > 0 && since_time)
@@ -94,9 +76,9 @@ static int parse_options(struct MHD_Connection *http, LogOptions *ret, Error *re
         LogOptions options = LOG_OPTIONS_ALL;
         int r;
 
-        r = number_parameter(http, "tailLines", 0, &options.tail_lines, reterr);
+        r = serve_number(http, "tailLines", 0, &options.tail_lines, reterr);
         if (r >= 0)
-                r = number_parameter(http, "limitBytes", 1, &options.limit_bytes, reterr);
+                r = serve_number(http, "limitBytes", 1, &options.limit_bytes, reterr);
         if (r >= 0)
                 r = since_parameters(http, &options, reterr);
         if (r < 0)

@@ -4,9 +4,11 @@
 #include "common/cleanup.h"
 
 #include <stdarg.h>
+#include <sys/socket.h>
 
+/* 'allowed' is the method that the client should have used, or NULL. */
 static enum MHD_Result answer_consume(struct MHD_Connection *http, unsigned status,
-                                      const char *type, char *text_consume) {
+                                      const char *type, const char *allowed, char *text_consume) {
         struct MHD_Response *response;
         enum MHD_Result result;
 
@@ -19,8 +21,8 @@ static enum MHD_Result answer_consume(struct MHD_Connection *http, unsigned stat
                 return MHD_NO;
         }
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-                (void) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET");
+        if (allowed)
+                (void) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, allowed);
         result = MHD_queue_response(http, status, response);
         MHD_destroy_response(response);
         return result;
@@ -28,7 +30,7 @@ static enum MHD_Result answer_consume(struct MHD_Connection *http, unsigned stat
 
 enum MHD_Result serve_answer(struct MHD_Connection *http, unsigned status, const char *type,
                              const char *text) {
-        return answer_consume(http, status, type, strdup(text));
+        return answer_consume(http, status, type, NULL, strdup(text));
 }
 
 enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const char *format,
@@ -45,7 +47,7 @@ enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const
                 sentence = NULL;
                 return MHD_NO;
         }
-        return answer_consume(http, status, "text/plain",
+        return answer_consume(http, status, "text/plain", NULL,
                               asprintf(&line, "%s\n", sentence) < 0 ? NULL : line);
 }
 
@@ -68,6 +70,34 @@ bool serve_flag(struct MHD_Connection *http, const char *name) {
         return false;
 }
 
+int serve_number(struct MHD_Connection *http, const char *name, int64_t min, int64_t *ret,
+                 Error *reterr) {
+        const char *text = serve_parameter(http, name);
+        char *end;
+        long long value;
+
+        if (!text)
+                return 0;
+        errno = 0;
+        value = strtoll(text, &end, 10);
+        if (errno != 0 || end == text || *end != '\0' || value < min)
+                return error_setf(reterr, EINVAL, "%s must be a whole number of at least %lld",
+                                  name, (long long) min);
+        *ret = value;
+        return 0;
+}
+
+bool serve_may_change(struct MHD_Connection *http, enum MHD_Result *ret) {
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        if (getsockopt(connection_of(http)->fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) >= 0 &&
+            (peer.uid == 0 || peer.uid == geteuid()))
+                return true;
+        *ret = serve_refuse(http, MHD_HTTP_FORBIDDEN, "only root may ask this");
+        return false;
+}
+
 static enum MHD_Result healthz(Serve *serve, struct MHD_Connection *http, const char *rest) {
         return serve_answer(http, MHD_HTTP_OK, "text/plain", "ok");
 }
@@ -83,28 +113,43 @@ static enum MHD_Result readyz(Serve *serve, struct MHD_Connection *http, const c
 }
 
 static enum MHD_Result metrics(Serve *serve, struct MHD_Connection *http, const char *rest) {
-        return answer_consume(http, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8",
+        return answer_consume(http, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", NULL,
                               serve->handlers->metrics(serve->userdata));
 }
 
 /* clang-format off */
 static const struct {
+        const char *method;
         const char *path;
         bool has_rest; /* more components follow; else the path is the whole of it */
         enum MHD_Result (*answer)(Serve *serve, struct MHD_Connection *http, const char *rest);
 } routes[] = {
-        { "/healthz",        false, healthz         },
-        { "/readyz",         false, readyz          },
-        { "/pods",           false, serve_pods      },
-        { "/manifests",      false, serve_manifests },
-        { "/metrics",        false, metrics         },
-        { "/containerLogs/", true,  serve_logs      },
+        { "GET",    "/healthz",            false, healthz         },
+        { "GET",    "/readyz",             false, readyz          },
+        { "GET",    "/pods",               false, serve_pods      },
+        { "GET",    "/events",             false, serve_events    },
+        { "GET",    "/manifests",          false, serve_manifests },
+        { "GET",    "/metrics",            false, metrics         },
+        { "GET",    "/containerLogs/",     true,  serve_logs      },
+        { "DELETE", "/api/v1/namespaces/", true,  serve_delete    },
 };
 /* clang-format on */
 
 static bool matches(size_t i, const char *url) {
         return routes[i].has_rest ? strncmp(url, routes[i].path, strlen(routes[i].path)) == 0
                                   : streq(url, routes[i].path);
+}
+
+static enum MHD_Result refuse_method(struct MHD_Connection *http, const char *allowed,
+                                     const char *path) {
+        cleanup_free char *sentence = NULL;
+
+        if (asprintf(&sentence, "only %s can be asked of %s\n", allowed, path) < 0) {
+                sentence = NULL;
+                return MHD_NO;
+        }
+        return answer_consume(http, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", allowed,
+                              TAKE_PTR(sentence));
 }
 
 enum MHD_Result serve_route(void *userdata, struct MHD_Connection *http, const char *url,
@@ -117,9 +162,8 @@ enum MHD_Result serve_route(void *userdata, struct MHD_Connection *http, const c
         for (size_t i = 0; i < N_ELEMENTS(routes); i++) {
                 if (!matches(i, url))
                         continue;
-                if (!streq(method, MHD_HTTP_METHOD_GET))
-                        return serve_refuse(http, MHD_HTTP_METHOD_NOT_ALLOWED,
-                                            "only GET can be asked of %s", routes[i].path);
+                if (!streq(method, routes[i].method))
+                        return refuse_method(http, routes[i].method, routes[i].path);
                 return routes[i].answer(serve, http, url + strlen(routes[i].path));
         }
         return serve_refuse(http, MHD_HTTP_NOT_FOUND, "there is nothing here");

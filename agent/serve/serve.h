@@ -2,8 +2,8 @@
 #pragma once
 
 /* HTTP on a unix socket: what the agent knows, for the person at the machine and for tools that
- * speak to a kubelet. Only reads; asks the agent through ServeHandlers and keeps no state of its
- * own but the connections. */
+ * speak to a kubelet. Asks the agent through ServeHandlers and keeps no state of its own but the
+ * connections. What changes anything is for root, not for the socket's group. */
 
 #include "common/error.h"
 
@@ -48,6 +48,11 @@ typedef struct ServeHandlers {
          * it never lies in memory as a whole. */
         int (*next_pod)(void *userdata, const char *after, char **ret_key, char **ret_json);
 
+        /* The first event of the pods that came after the one with this number, 0: the oldest. 1
+         * with its number and the v1.Event as compact JSON, which serve frees; 0 when there is
+         * none; -ENOMEM. What is counted again comes again, with a greater number. */
+        int (*next_event)(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json);
+
         /* Tells all files and archives, by serve_report_…(). */
         void (*report)(void *userdata, ServeReport *report);
 
@@ -57,6 +62,12 @@ typedef struct ServeHandlers {
          * 'ret'; serve frees its directory. */
         int (*find_log)(void *userdata, const char *namespace, const char *pod,
                         const char *container, bool previous, ServeLog *ret, Error *reterr);
+
+        /* Ends a pod ('pod' is the full name), which begins anew where its manifest is still there.
+         * 'grace_seconds' is -1 for the pod's own. -ENOENT (404), -EAGAIN (503), with a
+         * sentence. */
+        int (*delete_pod)(void *userdata, const char *namespace, const char *pod,
+                          int64_t grace_seconds, Error *reterr);
 
         /* 0, or -errno with a sentence while the first scan has not been acted on. */
         int (*is_ready)(void *userdata, Error *reterr);
@@ -96,6 +107,9 @@ bool serve_has_watchers(const Serve *serve);
 /* Tells the watchers that the pod with this key (as next_pod() gives it) is now as 'json' says; for
  * SERVE_DELETED that is its last state. Call it after next_pod() would tell the same. Copies. */
 void serve_pod_changed(Serve *serve, ServeChange change, const char *key, const char *json);
+
+/* next_event() has one more to give; for those who watch. */
+void serve_event_came(Serve *serve);
 
 /* The attempt is over and the last byte of its log is written. Those who follow it read what there
  * is and are done. 'directory' and 'attempt' as find_log() gave them; an unknown one is ignored.

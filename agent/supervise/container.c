@@ -550,6 +550,10 @@ bool container_has_process(const ContainerLife *c) {
         return states[c->state].has_process;
 }
 
+bool container_is_in_back_off(const ContainerLife *c) {
+        return c->state == LIFE_BACK_OFF;
+}
+
 bool container_is_finished(const ContainerLife *c) {
         return c->state == LIFE_FINISHED;
 }

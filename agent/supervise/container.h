@@ -111,7 +111,8 @@ bool container_has_started(const ContainerLife *container);
 /* Its end is one after which all containers are restarted, after what is left of the delay. */
 bool container_wants_all(const ContainerLife *container, uint64_t *ret_delay_usec);
 bool container_waits_for_image(const ContainerLife *container);
-bool container_is_waiting(const ContainerLife *container); /* for container_start() */
+bool container_is_waiting(const ContainerLife *container);     /* for container_start() */
+bool container_is_in_back_off(const ContainerLife *container); /* after an end or a failure */
 
 /* Fills in 'ret' (zeroed before); what the pod knows better, it adds. 0 or -ENOMEM. */
 int container_status(const ContainerLife *container, const char *uid, ContainerStatus *ret);

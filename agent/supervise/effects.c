@@ -4,6 +4,7 @@
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -12,6 +13,24 @@
 
 /* Whoever is created for longer lets the next one begin. */
 #define TURN_USEC (5 * USEC_PER_SEC)
+
+/* What went wrong, and what the container's state says of it. */
+static void tell_image_failed(const PodContainer *c, const char *reason, const char *message) {
+        static const struct {
+                const char *state, *reason;
+                PodEventKind kind;
+        } rows[] = {
+                { "InvalidImageName", "InspectFailed", POD_EVENT_WARNING },
+                { "ErrImageNeverPull", "ErrImageNeverPull", POD_EVENT_WARNING },
+                { "ImagePullBackOff", "BackOff", POD_EVENT_NORMAL },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+                if (streq(rows[i].state, reason))
+                        event_tell(c->pod, c->spec->name, rows[i].kind, rows[i].reason, "%s",
+                                   message);
+        event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s", reason);
+}
 
 static void image_failed(PodContainer *c, int r, const Error *error) {
         const char *image = c->spec->image;
@@ -33,7 +52,16 @@ static void image_failed(PodContainer *c, int r, const Error *error) {
                              error_message(error, r));
         if (n < 0)
                 message = NULL;
+        tell_image_failed(c, reason, strna(message));
         container_on_image_failed(c->life, reason, strna(message));
+}
+
+static void image_is_there(PodContainer *c) {
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Pulled",
+                   "Container image \"%s\" already present on machine and can be accessed by the "
+                   "pod",
+                   c->spec->image);
+        container_on_image_ready(c->life);
 }
 
 static void on_image(int r, Image *image, const Error *error, void *userdata) {
@@ -45,7 +73,7 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
                 return;
         }
         c->image = image_ref(image);
-        container_on_image_ready(c->life);
+        image_is_there(c);
 }
 
 static void get_image(void *userdata) {
@@ -61,7 +89,7 @@ static void get_image(void *userdata) {
                 image_failed(c, r, &error);
         else if (r > 0) {
                 c->image = image;
-                container_on_image_ready(c->life);
+                image_is_there(c);
         }
 }
 
@@ -161,8 +189,7 @@ static int check_run_dir(PodLife *pod, Error *reterr) {
         return error_setf(reterr, ENOENT, "%s is not there any more", fstab);
 }
 
-static int run(void *userdata, unsigned attempt, Error *reterr) {
-        PodContainer *c = userdata;
+static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         PodLife *pod = c->pod;
         cleanup_with(bundle_done) Bundle bundle = { 0 };
         BundleConfig config = *pod->context->bundle;
@@ -195,10 +222,25 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
                                          });
 }
 
+static int run(void *userdata, unsigned attempt, Error *reterr) {
+        PodContainer *c = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = run_attempt(c, attempt, &error);
+
+        if (r < 0)
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s",
+                           error_message(&error, r));
+        if (r < 0 && reterr)
+                error_move(reterr, &error);
+        return r;
+}
+
 static void stop(void *userdata, unsigned attempt) {
         PodContainer *c = userdata;
         char id[65];
 
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing", "Stopping container %s",
+                   c->spec->name);
         container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
         (void) sandbox_stop(c->pod->sandbox, id, c->stop_signal > 0 ? c->stop_signal : SIGTERM,
                             pod_life_grace_usec(c->pod));
@@ -223,10 +265,15 @@ void pod_container_remove(PodContainer *c, unsigned attempt) {
 void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end) {
         cleanup_free char *message = bundle_termination_message(
                 c->pod->context->bundle, c->pod->pod, c->spec, attempt, end->exit_code != 0);
+        const ObjectMeta *pod = &c->pod->pod->metadata;
         ContainerExit with_message = *end;
 
         with_message.message = message;
         container_on_exited(c->life, attempt, &with_message);
+        if (attempt == container_attempt(c->life) && container_is_in_back_off(c->life))
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "BackOff",
+                           "Back-off restarting failed container %s in pod %s_%s(%s)",
+                           c->spec->name, pod->name, pod->namespace, pod->uid);
 }
 
 static void remove_attempt(void *userdata, unsigned attempt) {

@@ -6,6 +6,7 @@
 #include "agent/bundle/identity.h"
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -155,6 +156,18 @@ static void on_synced(PodLife *life, bool is_ready) {
         pod_life_resume(life, is_ready, has_run);
 }
 
+/* One call of the runtime creates and starts: both are known at once. */
+static void tell_container_event(const PodContainer *c, const SandboxEvent *event) {
+        if (event->attempt != container_attempt(c->life))
+                return;
+        if (event->type == SANDBOX_STARTED) {
+                event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Created", "Container created");
+                event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Started", "Container started");
+        } else if (event->type == SANDBOX_START_FAILED)
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s",
+                           strna(event->message));
+}
+
 static void on_container_event(PodContainer *c, const SandboxEvent *event) {
         PodContext *context = c->pod->context;
         ContainerExit end = { .exit_code = event->exit_code,
@@ -162,6 +175,7 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                               .started_at = event->started_at,
                               .finished_at = event->finished_at };
 
+        tell_container_event(c, event);
         if (event->type == SANDBOX_STARTED) {
                 context->n_containers_started++;
                 context->n_containers_restarted += event->attempt > 0;

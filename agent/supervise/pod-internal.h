@@ -69,6 +69,8 @@ struct PodLife {
         char *description; /* "default/web-node1" */
         PodLifePhase phase;
         bool is_wanted;
+        bool has_grace;        /* a person has said how long its containers have to end */
+        int64_t grace_seconds; /* if so */
         bool sandbox_is_lost;  /* the Sandbox is freed by the next step, not under its own feet */
         bool cleanup_is_whole; /* the cleanup under way spares nothing */
         bool was_lost_early;   /* by now its shim should have set it up */
@@ -98,6 +100,10 @@ struct PodLife {
 };
 
 extern const ContainerDriver pod_container_driver;
+extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
+
+/* How long containers have between SIGTERM and SIGKILL. */
+uint64_t pod_life_grace_usec(const PodLife *life);
 
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);

@@ -10,6 +10,7 @@
 #include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -23,13 +24,27 @@ static const BackOff sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 #define ANSWER_USEC (10 * USEC_PER_SEC)
 #define ENDING_USEC (60 * USEC_PER_SEC)
 
-static const char seen_annotation[] = "kubernetes.io/config.seen";
+const char pod_seen_annotation[] = "kubernetes.io/config.seen";
 
 void pod_life_mark(PodLife *life) {
         life->context->on_dirty(life->owner, life->context->userdata);
 }
 
+/* Each time, so that those who look see that it is still tried. */
+static void tell_trouble(const PodLife *life, const char *message) {
+        if (life->phase == PHASE_SETTING_UP)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedMount", "%s", message);
+        else if (life->is_wanted)
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedCreatePodSandBox",
+                           "Failed to create pod sandbox: %s", message);
+        else
+                event_tell(life, NULL, POD_EVENT_WARNING, "FailedKillPod", "error killing pod: %s",
+                           message);
+}
+
 void pod_life_set_trouble(PodLife *life, const char *message) {
+        if (message)
+                tell_trouble(life, message);
         if (streq_ptr(life->trouble, message))
                 return;
         free(life->trouble);
@@ -119,7 +134,7 @@ static int make_containers(PodLife *life) {
 
 int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
                       PodLife **ret) {
-        const char *seen = string_map_get(&pod->metadata.annotations, seen_annotation);
+        const char *seen = string_map_get(&pod->metadata.annotations, pod_seen_annotation);
         PodLife *life = calloc(1, sizeof(*life));
         int r = -ENOMEM;
 
@@ -193,8 +208,7 @@ static int on_overdue(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 void pod_life_unwant(PodLife *life) {
-        int64_t grace = life->pod->spec.termination_grace_period_seconds.value;
-        uint64_t grace_usec = (uint64_t) MAX(grace, 1) * USEC_PER_SEC;
+        uint64_t grace_usec = pod_life_grace_usec(life);
         int r;
 
         if (!life->is_wanted)
@@ -232,7 +246,7 @@ const Pod *pod_life_pod(const PodLife *life) {
 
 static bool string_maps_differ(const StringMap *a, const StringMap *b) {
         for (size_t i = 0; i < a->n; i++)
-                if (!streq(a->items[i].key, seen_annotation) &&
+                if (!streq(a->items[i].key, pod_seen_annotation) &&
                     !streq_ptr(string_map_get(b, a->items[i].key), a->items[i].value))
                         return true;
         return false;
@@ -276,8 +290,11 @@ static void step_lost(PodLife *life) {
         life->was_lost_early = is_early(life);
         if (life->was_lost_early)
                 pod_life_set_trouble(life, "its shim ended before the pod was set up");
-        else if (life->phase != PHASE_ENDING)
+        else if (life->phase != PHASE_ENDING) {
+                event_tell(life, NULL, POD_EVENT_NORMAL, "SandboxChanged",
+                           "Pod sandbox changed, it will be killed and re-created.");
                 log_warning("The shim of pod '%s' ended, ending its containers", life->description);
+        }
         pod_life_set_phase(life, PHASE_LOST);
         pod_life_end_containers(life);
 }

@@ -7,6 +7,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
+#include "agent/model/event.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -31,6 +32,8 @@ typedef struct PodContext {
         void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* Something happened that people like to know; see event_tell(). Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
         uint64_t n_containers_started;
         uint64_t n_containers_restarted;
@@ -48,6 +51,13 @@ PodLife *pod_life_free(PodLife *life);
  */
 void pod_life_unwant(PodLife *life);
 bool pod_life_is_wanted(const PodLife *life);
+
+/* As pod_life_unwant(), with another grace period (-1: the pod's own). Said again, a shorter one
+ * counts. Another life may follow at once; see pod_begin_anew(). */
+void pod_life_delete(PodLife *life, int64_t grace_seconds);
+
+/* A pod that is to begin now, not when its manifest was read. 0 or -ENOMEM. */
+int pod_begin_anew(Pod *pod);
 
 /* Labels and annotations from a newer version of the same spec. 1 if any differ, 0, -ENOMEM. */
 int pod_life_update_metadata(PodLife *life, const Pod *pod);

@@ -33,6 +33,7 @@ typedef struct Slot {
         unsigned generation; /* of the wishes in which it was named last */
         bool is_dirty;
         bool was_told;
+        bool was_deleted; /* by a person: 'next' begins anew */
         sd_event_source *retry_timer;
         char *trouble; /* why 'next' cannot begin, as it was logged */
         struct Slot *following;
@@ -75,6 +76,13 @@ static void on_log_ended(const char *directory, unsigned attempt, void *userdata
         s->callbacks->on_log_ended(directory, attempt, s->userdata);
 }
 
+static void on_event(const PodEvent *event, void *userdata) {
+        Supervisor *s = userdata;
+
+        if (s->callbacks->on_event)
+                s->callbacks->on_event(event, s->userdata);
+}
+
 int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *callbacks,
                    void *userdata, Supervisor **ret) {
         Supervisor *s = calloc(1, sizeof(*s));
@@ -94,6 +102,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .host_ip = config->host_ip,
                 .on_dirty = on_dirty,
                 .on_log_ended = on_log_ended,
+                .on_event = on_event,
                 .userdata = s,
         };
         turns_init(&s->context.turns, config->creating_max);
@@ -369,13 +378,16 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
 
         if (orphans_have(s->orphans, slot->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
-        r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
+        r = slot->was_deleted ? pod_begin_anew(slot->next) : 0;
+        if (r >= 0)
+                r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
         if (r >= 0)
                 r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false, slot,
                                       &slot->life);
         if (r < 0)
                 return r;
         slot->next = NULL;
+        slot->was_deleted = false;
         log_info("Pod '%s' of %s begins", slot->description, slot->next_file);
         forget_next(slot);
         s->n_pods_started++;
@@ -512,18 +524,38 @@ int supervisor_status(Supervisor *s, const char *uid, const Pod **ret_pod, PodSt
         return -ENOENT;
 }
 
-int supervisor_find_log(Supervisor *s, const char *namespace, const char *pod,
-                        const char *container, bool previous, char **ret_directory,
-                        unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
+/* The one with a life, by its full name; or NULL, said. */
+static Slot *find_living(Supervisor *s, const char *namespace, const char *pod, Error *reterr) {
         for (Slot *slot = s->slots; slot; slot = slot->following) {
                 const ObjectMeta *metadata =
                         slot->life ? &pod_life_pod(slot->life)->metadata : NULL;
 
                 if (metadata && streq(metadata->namespace, namespace) && streq(metadata->name, pod))
-                        return pod_life_find_log(slot->life, container, previous, ret_directory,
-                                                 ret_attempt, ret_is_live, reterr);
+                        return slot;
         }
-        return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+        (void) error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+        return NULL;
+}
+
+int supervisor_find_log(Supervisor *s, const char *namespace, const char *pod,
+                        const char *container, bool previous, char **ret_directory,
+                        unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
+        Slot *slot = find_living(s, namespace, pod, reterr);
+
+        return slot ? pod_life_find_log(slot->life, container, previous, ret_directory, ret_attempt,
+                                        ret_is_live, reterr)
+                    : -ENOENT;
+}
+
+int supervisor_delete(Supervisor *s, const char *namespace, const char *pod, int64_t grace_seconds,
+                      Error *reterr) {
+        Slot *slot = find_living(s, namespace, pod, reterr);
+
+        if (!slot)
+                return -ENOENT;
+        slot->was_deleted = true;
+        pod_life_delete(slot->life, grace_seconds);
+        return 0;
 }
 
 bool supervisor_is_synced(const Supervisor *s) {

@@ -9,6 +9,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
+#include "agent/model/event.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -35,6 +36,8 @@ typedef struct SupervisorCallbacks {
         void (*on_pod)(const Pod *pod, bool is_new, bool is_gone, void *userdata);
         /* The log of an attempt is complete. */
         void (*on_log_ended)(const char *directory, unsigned attempt, void *userdata);
+        /* Something happened to a pod that people like to know. Or NULL. */
+        void (*on_event)(const PodEvent *event, void *userdata);
 } SupervisorCallbacks;
 
 int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *callbacks,
@@ -55,6 +58,12 @@ void supervisor_begin(Supervisor *supervisor);
  * whatever runs under the name runs on. */
 int supervisor_want(Supervisor *supervisor, const char *file, const Pod *pod, Error *reterr);
 void supervisor_sweep(Supervisor *supervisor);
+
+/* A person ends a pod ('pod' is its full name), with a grace period in seconds or, where that is
+ * -1, its own. If it is wanted still, supervisor_want() must say so once more: then it begins anew
+ * when this life has ended. 0; -ENOENT with a sentence. */
+int supervisor_delete(Supervisor *supervisor, const char *namespace, const char *pod,
+                      int64_t grace_seconds, Error *reterr);
 
 /* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
 void supervisor_objects_changed(Supervisor *supervisor);

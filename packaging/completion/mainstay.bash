@@ -31,7 +31,7 @@ _mainstay() {
         --socket) socket=(--socket "${COMP_WORDS[++i]}") ;;
         -n | --namespace) namespace=(-n "${COMP_WORDS[++i]}") ;;
         -A | --all-namespaces) namespace=(-A) ;;
-        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes)
+        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes | --grace-period)
             ((++i))
             ;;
         -*) ;;
@@ -42,6 +42,7 @@ _mainstay() {
     case "$command" in
     get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
     describe) options='--namespace --all-namespaces --selector' ;;
+    delete) options='--namespace --selector --all --grace-period --now --wait' ;;
     logs)
         options='--namespace --container --all-containers --follow --previous --tail --since --since-time
             --limit-bytes --timestamps'
@@ -56,15 +57,16 @@ _mainstay() {
     -n | --namespace) choices=$(_mainstay_namespaces) ;;
     -o | --output) choices='wide json yaml name' ;;
     -c | --container) choices=$(_mainstay_containers "${words[0]}") ;;
-    -l | --selector | --tail | --since | --since-time | --limit-bytes) return ;;
+    -l | --selector | --tail | --since | --since-time | --limit-bytes | --grace-period) return ;;
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs validate version help' ;;
-        *:get:0 | *:describe:0) choices='pods' ;;
-        *:get:* | *:describe:* | *:logs:0) choices=$(_mainstay_pods) ;;
+        *::0) choices='get describe logs delete validate version help' ;;
+        *:get:0) choices='pods events' ;;
+        *:describe:0 | *:delete:0) choices='pods' ;;
+        *:get:* | *:describe:* | *:delete:* | *:logs:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs validate version' ;;
+        *:help:0) choices='get describe logs delete validate version' ;;
         *:validate:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return

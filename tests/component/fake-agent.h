@@ -34,6 +34,8 @@ typedef struct Agent {
         char *keys[PODS_MAX]; /* sorted */
         char *jsons[PODS_MAX];
         size_t n_pods;
+        unsigned n_events;
+        char deleted[64]; /* "namespace/pod/grace" */
         bool is_ready;
         bool is_live; /* of the one log */
 } Agent;
@@ -71,6 +73,14 @@ static int next_pod(void *userdata, const char *after, char **ret_key, char **re
         return 0;
 }
 
+/* Number 3 says {"n":3}. */
+static int next_event(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json) {
+        if (after >= agent.n_events)
+                return 0;
+        *ret_number = after + 1;
+        return asprintf(ret_json, "{\"n\":%u}", (unsigned) after + 1) < 0 ? -ENOMEM : 1;
+}
+
 static void report(void *userdata, ServeReport *into) {
         char pod[] = "default/web-n1", warning[] = "web.yaml:9:5: spec.foo: unknown field";
         char *pods[] = { pod, NULL }, *warnings[] = { warning, NULL };
@@ -96,6 +106,15 @@ static int find_log(void *userdata, const char *namespace, const char *pod, cons
         return 0;
 }
 
+static int delete_pod(void *userdata, const char *namespace, const char *pod, int64_t grace_seconds,
+                      Error *reterr) {
+        if (streq(pod, "gone-n1"))
+                return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+        (void) snprintf(agent.deleted, sizeof(agent.deleted), "%s/%s/%d", namespace, pod,
+                        (int) grace_seconds);
+        return 0;
+}
+
 static int is_ready(void *userdata, Error *reterr) {
         return agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
 }
@@ -104,7 +123,13 @@ static char *metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
 
-static const ServeHandlers handlers = { next_pod, report, find_log, is_ready, metrics };
+static const ServeHandlers handlers = { .next_pod = next_pod,
+                                        .next_event = next_event,
+                                        .report = report,
+                                        .find_log = find_log,
+                                        .delete_pod = delete_pod,
+                                        .is_ready = is_ready,
+                                        .metrics = metrics };
 
 static void start(void) {
         cleanup_error Error error = ERROR_NULL;

@@ -351,7 +351,7 @@ TEST(help_names_every_command_and_option)
         running = spawn_cli("--help", NULL);
         result = finish(&running);
         EXPECT_EQ(result.status, 0);
-        EXPECT(strstr(result.out, "\n  get pods [NAME...] "));
+        EXPECT(strstr(result.out, "\n  get RESOURCE [NAME...] "));
         EXPECT(strstr(result.out, "\n  validate FILE... "));
         result_done(&result);
         running = spawn_cli("logs --help", NULL);

@@ -50,6 +50,39 @@ TEST(what_is_not_there_is_404_and_what_may_not_be_done_is_405)
         stop();
 }
 
+/* Asks and gives the first bytes of the answer's head. */
+static void expect_delete(const char *path, const char *head, const char *deleted) {
+        cleanup_free char *request = NULL;
+        Client client = client_open();
+
+        agent.deleted[0] = '\0';
+        REQUIRE(asprintf(&request, "DELETE %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+                         path) > 0);
+        client_say(&client, request);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, head, strlen(head)) == 0);
+        EXPECT_STREQ(agent.deleted, deleted);
+        client_close(&client);
+}
+
+TEST(a_pod_is_deleted_as_at_the_api_server)
+{
+        start();
+        expect_delete("/api/v1/namespaces/default/pods/web-n1", "HTTP/1.1 200",
+                      "default/web-n1/-1");
+        expect_delete("/api/v1/namespaces/default/pods/web-n1?gracePeriodSeconds=7", "HTTP/1.1 200",
+                      "default/web-n1/7");
+        expect_delete("/api/v1/namespaces/default/pods/gone-n1", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/pods/web-n1?gracePeriodSeconds=x", "HTTP/1.1 400",
+                      "");
+        expect_delete("/api/v1/namespaces/default/pods", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/pods/", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/services/web", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/pods/web-n1/status", "HTTP/1.1 404", "");
+        expect_idle();
+        stop();
+}
+
 TEST(a_body_that_nobody_asked_for_is_not_read)
 {
         Client client;
@@ -95,6 +128,29 @@ TEST(the_pods_come_one_after_the_other)
         expect_answer("/pods", "HTTP/1.1 200",
                       "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},"
                       "\"items\":[{\"a\":1},{\"b\":2}]}\n");
+        stop();
+}
+
+TEST(events_come_in_order_and_a_watch_goes_on)
+{
+        Client client;
+
+        start();
+        expect_answer("/events", "HTTP/1.1 200",
+                      "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[]}\n");
+        agent.n_events = 2;
+        expect_answer("/events", "HTTP/1.1 200",
+                      "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[{\"n\":1},{\"n\":2}]}\n");
+        client = client_open();
+        client_ask(&client, "/events?watch=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"n\":2}}"));
+        agent.n_events = 3;
+        serve_event_came(serve);
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"n\":3}}"));
+        client_close(&client);
+        expect_idle();
         stop();
 }
 

@@ -34,7 +34,7 @@ LIBRARIES = {
     "jansson.h": ["agent/model/json.c", "agent/bundle/runtime-spec.c", "agent/bundle/seccomp.h",
                   "agent/bundle/security.h", "agent/image/archive.c", "agent/image/kept.c",
                   "agent/image/record.c", "agent/network/config.h", "agent/network/request.h",
-                  "agent/network/result.h", "agent/sandbox/protocol.c", "agent/serve/report.c", "agent/shim/runtime.c",
+                  "agent/network/result.h", "agent/publish/events.c", "agent/sandbox/protocol.c", "agent/serve/report.c", "agent/shim/runtime.c",
                   "agent/fetch/document.h", "agent/cli/*.h"],
     "curl/": ["agent/cli/client.c"],
     "archive.h": ["agent/fetch/stream.h", "agent/fetch/stream.c", "agent/fetch/source.c", "agent/fetch/layer.c"],

@@ -3,6 +3,7 @@
 
 import glob
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -17,19 +18,42 @@ import image  # noqa: E402  pylint: disable=wrong-import-position
 from machine import Machine  # noqa: E402  pylint: disable=wrong-import-position
 import specs  # noqa: E402  pylint: disable=wrong-import-position
 
+POWER_CUTS = 10
 PACKAGE = os.environ.get("MAINSTAY_PACKAGE", os.path.join(TOP, "build-deb"))
 
 
+@pytest.fixture(scope="session", name="package")
+def _package():
+    (package,) = glob.glob(os.path.join(PACKAGE, "mainstay_*.deb"))
+    return package
+
+
 @pytest.fixture(scope="session", name="disk")
-def _disk():
+def _disk(package):
     """The disk, the kernel and the RAM disk; with our package and an image of a container in /root."""
     cache = os.path.join(TOP, "build-vm")
     os.makedirs(cache, exist_ok=True)
-    (package,) = glob.glob(os.path.join(PACKAGE, "mainstay_*.deb"))
-    archive = os.path.join(cache, "busybox.tar")
-    if not os.path.exists(archive):
-        subprocess.run([os.path.join(TOP, "tests", "make-image"), specs.IMAGE, archive], check=True)
-    return image.build(cache, [package, archive])
+    return image.build(cache, [package, make_archive(cache, specs.IMAGE), *make_large_archives(cache, POWER_CUTS)])
+
+
+def make_archive(cache, name, program="/bin/busybox"):
+    """An image archive, and the digest of the program in it."""
+    path = os.path.join(cache, name.rsplit("/", 1)[-1].replace(":", "-") + ".tar")
+    subprocess.run([os.path.join(TOP, "tests", "make-image"), name, path, "--busybox", program], check=True)
+    return path
+
+
+def make_large_archives(cache, count):
+    """Images that take a while to unpack, no two with a layer in common."""
+    made = []
+    for i in range(count):
+        program = os.path.join(cache, f"busybox-{i}")
+        with open("/bin/busybox", "rb") as source, open(program, "wb") as file:
+            file.write(source.read() + random.Random(i).randbytes(8 << 20))
+        os.chmod(program, 0o755)
+        made.append(make_archive(cache, f"docker.io/library/large{i}:1", program))
+        os.unlink(program)
+    return made
 
 
 @pytest.fixture(scope="module", name="machine")
@@ -40,8 +64,14 @@ def _machine(disk):
     try:
         machine.boot()
         machine.run("dpkg --install /root/mainstay_*.deb")
-        machine.run("cp /root/busybox.tar /var/lib/mainstay/preload/")
+        machine.run("cp /root/busybox-*.tar /var/lib/mainstay/preload/")
         yield machine
     finally:
         machine.end()
         shutil.rmtree(directory)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """The line that tests/run adds up."""
+    count = {what: len(terminalreporter.stats.get(what, [])) for what in ("passed", "failed", "error")}
+    terminalreporter.write_line(f"{count['passed']} passed, {count['failed'] + count['error']} failed")

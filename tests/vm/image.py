@@ -16,12 +16,16 @@ SIZE = "3G"
 
 DOOR_SERVICE = """[Unit]
 Description=Runs what the test asks for
+Requires=dev-virtio\\x2dports-door.device
+After=dev-virtio\\x2dports-door.device
+StartLimitIntervalSec=0
 [Service]
 ExecStart=/usr/local/sbin/door
 StandardInput=file:/dev/virtio-ports/door
 StandardOutput=file:/dev/virtio-ports/door
 StandardError=journal
 Restart=always
+RestartSec=0.1
 OOMScoreAdjust=-1000
 [Install]
 WantedBy=multi-user.target

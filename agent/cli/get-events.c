@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/get.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/watch.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+/* get events: a table with the latest last, or the objects themselves. */
+
+typedef struct GetEvents {
+        const GetRequest *request;
+        Columns columns;
+        bool has_headings; /* printed already */
+} GetEvents;
+
+static bool is_wanted(const GetRequest *request, const json_t *event) {
+        const char *name = strna(json_text(event, "metadata", "name"));
+
+        if (request->namespace &&
+            !streq_ptr(json_text(event, "metadata", "namespace"), request->namespace))
+                return false;
+        for (size_t i = 0; i < request->n_names; i++)
+                if (streq(resource_bare_name(request->names[i]), name))
+                        return true;
+        return request->n_names == 0;
+}
+
+static void write_row(const json_t *event, FILE *out, void *userdata) {
+        const GetEvents *get = userdata;
+        char age[DURATION_SIZE];
+
+        if (get->request->options->all_namespaces)
+                fprintf(out, "%s\t", strna(json_text(event, "metadata", "namespace")));
+        fprintf(out, "%s\t%s\t%s\tpod/%s\t%s\n",
+                format_age(age, json_text(event, "lastTimestamp"), now_realtime_usec()),
+                strna(json_text(event, "type")), strna(json_text(event, "reason")),
+                strna(json_text(event, "involvedObject", "name")),
+                strna(json_text(event, "message")));
+}
+
+static int print_table(GetEvents *get, const json_t *events) {
+        bool has_headings = get->has_headings || get->request->options->no_headers;
+        bool has_namespace = get->request->options->all_namespaces;
+
+        get->has_headings = true;
+        return print_rows(&get->columns,
+                          has_headings    ? NULL
+                          : has_namespace ? "NAMESPACE\tLAST SEEN\tTYPE\tREASON\tOBJECT\tMESSAGE\n"
+                                          : "LAST SEEN\tTYPE\tREASON\tOBJECT\tMESSAGE\n",
+                          events, write_row, get);
+}
+
+static int print_events(GetEvents *get, json_t *events) {
+        const GetRequest *request = get->request;
+
+        switch (request->format) {
+        case FORMAT_JSON:
+        case FORMAT_YAML:
+                return print_list(request->format, request->n_names == 1, events);
+        case FORMAT_NAME:
+                return print_names("event", events);
+        default:
+                return json_array_size(events) > 0 ? print_table(get, events) : 0;
+        }
+}
+
+static int on_event(const char *type, json_t *event, void *userdata) {
+        GetEvents *get = userdata;
+        const GetRequest *request = get->request;
+        cleanup_json json_t *one = NULL;
+
+        if (!is_wanted(request, event))
+                return 0;
+        if (request->format == FORMAT_JSON || request->format == FORMAT_YAML)
+                return print_object(request->format, /* is_in_stream= */ true, event);
+        one = json_pack("[O]", event);
+        return one ? print_events(get, one) : -ENOMEM;
+}
+
+static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
+        cleanup_json json_t *list = NULL, *wanted = json_array();
+        size_t i;
+        json_t *event;
+        int r = client_get_json(request->options->socket, "/events", &list, reterr);
+
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(list, "items"), i, event)
+                if (is_wanted(request, event))
+                        (void) json_array_append(wanted, event);
+        *ret = json_incref(wanted);
+        return 0;
+}
+
+static int missing_name(const GetRequest *request, const json_t *events, Error *reterr) {
+        for (size_t n = 0; n < request->n_names; n++) {
+                const char *name = resource_bare_name(request->names[n]);
+                bool found = false;
+                size_t i;
+                json_t *event;
+
+                json_array_foreach(events, i, event)
+                        found = found || streq_ptr(json_text(event, "metadata", "name"), name);
+                if (!found)
+                        return error_setf(reterr, ENOENT, "events \"%s\" not found", name);
+        }
+        return 0;
+}
+
+int get_events(const GetRequest *request) {
+        GetEvents get = { .request = request, .columns = COLUMNS_TABLE };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *events = NULL;
+        int r;
+
+        if (request->options->watch)
+                return fail(watch_objects(request->options->socket, "/events?watch=1", on_event,
+                                          &get, &error),
+                            &error);
+        r = fetch(request, &events, &error);
+        if (r >= 0)
+                r = print_events(&get, events);
+        if (r >= 0)
+                r = missing_name(request, events, &error);
+        if (r < 0)
+                return fail(r, &error);
+        if (json_array_size(events) == 0 && format_is_table(request->format))
+                say_nothing_found(request->namespace);
+        return STATUS_OK;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/get.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/pods.h"
+#include "agent/cli/summary.h"
+#include "agent/cli/watch.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+/* get pods: a table, or the objects themselves; once, or going on with what changes. */
+
+typedef struct Get {
+        const GetRequest *request;
+        PodFilter filter;
+        Columns columns;
+        bool has_headings; /* printed already */
+        json_t *listed;    /* what a watch need not tell again; NULL: nothing was told */
+} Get;
+
+static void write_row(const json_t *pod, FILE *out, void *userdata) {
+        const Get *get = userdata;
+        PodSummary row;
+
+        pod_summarize(pod, now_realtime_usec(), &row);
+        if (get->request->options->all_namespaces)
+                fprintf(out, "%s\t", row.namespace);
+        fprintf(out, "%s\t%s\t%s\t%s\t%s", row.name, row.ready, row.status, row.restarts, row.age);
+        if (get->request->format == FORMAT_WIDE)
+                fprintf(out, "\t%s\t%s\t%s\t%s", row.ip, row.node, row.nominated_node,
+                        row.readiness_gates);
+        fputc('\n', out);
+}
+
+static int print_table(Get *get, const json_t *pods) {
+        const GetRequest *request = get->request;
+        char headings[128] = "";
+
+        if (!get->has_headings && !request->options->no_headers)
+                (void) snprintf(headings, sizeof(headings),
+                                "%sNAME\tREADY\tSTATUS\tRESTARTS\t"
+                                "AGE%s\n",
+                                request->options->all_namespaces ? "NAMESPACE\t" : "",
+                                request->format == FORMAT_WIDE
+                                        ? "\tIP\tNODE\tNOMINATED NODE\tREADINESS GATES"
+                                        : "");
+        get->has_headings = true;
+        return print_rows(&get->columns, headings, pods, write_row, get);
+}
+
+static int print_pods(Get *get, json_t *pods) {
+        switch (get->request->format) {
+        case FORMAT_JSON:
+        case FORMAT_YAML:
+                return print_list(get->request->format, get->filter.n_names == 1, pods);
+        case FORMAT_NAME:
+                return print_names("pod", pods);
+        default:
+                return json_array_size(pods) > 0 ? print_table(get, pods) : 0;
+        }
+}
+
+static bool is_table(const Get *get) {
+        return format_is_table(get->request->format);
+}
+
+/* What was asked for by name and is not there; where it is elsewhere, that is said. */
+static int fail_missing(const Get *get, const char *name) {
+        cleanup_json json_t *elsewhere = NULL;
+        char *const names[] = { strdup(name), NULL };
+        PodFilter everywhere = { .names = names, .n_names = 1 };
+        const char *where = NULL;
+
+        if (!names[0])
+                return STATUS_FAILED;
+        if (get->filter.namespace &&
+            pods_fetch(get->request->options->socket, &everywhere, &elsewhere, NULL) >= 0)
+                where = json_text(json_array_get(elsewhere, 0), "metadata", "namespace");
+        fflush(stdout);
+        if (where)
+                fprintf(stderr, "error: pods \"%s\" not found in namespace %s, but in %s\n", name,
+                        get->filter.namespace, where);
+        else
+                fprintf(stderr, "error: pods \"%s\" not found\n", name);
+        free(names[0]);
+        return STATUS_FAILED;
+}
+
+static int get_once(Get *get) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *pods = NULL;
+        const char *missing;
+        int status = STATUS_OK, r;
+
+        r = pods_fetch(get->request->options->socket, &get->filter, &pods, &error);
+        if (r >= 0)
+                r = print_pods(get, pods);
+        if (r < 0)
+                return fail(r, &error);
+
+        missing = pods_missing_name(&get->filter, pods);
+        if (missing)
+                status = fail_missing(get, missing);
+        else if (json_array_size(pods) == 0 && is_table(get) && !get->request->options->watch)
+                say_nothing_found(get->filter.namespace);
+        if (is_table(get))
+                print_manifest_errors(get->request->options->socket);
+        get->listed = json_incref(pods);
+        return status;
+}
+
+/* The watch begins with all pods there are; those that stand in the table already are not told
+ * again. */
+static bool was_listed(const Get *get, const json_t *pod) {
+        size_t i;
+        json_t *listed;
+
+        json_array_foreach(get->listed, i, listed)
+                if (json_equal(listed, pod))
+                        return true;
+        return false;
+}
+
+static int print_event(Get *get, const char *type, json_t *pod) {
+        cleanup_json json_t *one = NULL;
+
+        if (streq(type, "ADDED") && was_listed(get, pod))
+                return 0;
+        if (get->request->format == FORMAT_JSON || get->request->format == FORMAT_YAML)
+                return print_object(get->request->format, get->request->options->watch, pod);
+        one = json_pack("[O]", pod);
+        if (!one)
+                return -ENOMEM;
+        return get->request->format == FORMAT_NAME ? print_names("pod", one)
+                                                   : print_table(get, one);
+}
+
+static int on_pod(const char *type, json_t *pod, void *userdata) {
+        Get *get = userdata;
+
+        if (!pod_filter_matches(&get->filter, pod))
+                return 0;
+        (void) json_object_set_new(pod, "apiVersion", json_string("v1"));
+        (void) json_object_set_new(pod, "kind", json_string("Pod"));
+        return print_event(get, type, pod);
+}
+
+static int get_watch(Get *get) {
+        cleanup_error Error error = ERROR_NULL;
+        int status = is_table(get) ? get_once(get) : STATUS_OK, r;
+
+        if (status != STATUS_OK)
+                return status;
+        r = watch_objects(get->request->options->socket, "/pods?watch=1", on_pod, get, &error);
+        return fail(r, &error);
+}
+
+static void get_done(Get *get) {
+        pod_filter_done(&get->filter);
+        json_decref(get->listed);
+}
+
+int get_pods(const GetRequest *request) {
+        cleanup_with(get_done) Get get = { .request = request, .columns = COLUMNS_TABLE };
+        cleanup_error Error error = ERROR_NULL;
+        int r = pod_filter_init(&get.filter, request->options, request->names, request->n_names,
+                                &error);
+
+        if (r < 0)
+                return fail_usage("%s", error_message(&error, r));
+        return request->options->watch ? get_watch(&get) : get_once(&get);
+}

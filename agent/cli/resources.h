@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The kinds of objects that commands know by kubectl's names and short names. */
+
+#include "agent/cli/cli.h"
+
+typedef enum Resource {
+        RESOURCE_PODS,
+        RESOURCE_EVENTS,
+        RESOURCE_CONFIG_MAPS,
+        RESOURCE_SECRETS,
+        N_RESOURCES,
+} Resource;
+
+#define RESOURCE_BIT(resource) (1U << (resource))
+
+/* "pods", as sentences and headings name it. */
+const char *resource_name(Resource resource);
+
+/* Reads the words after a command: a resource of those that 'allowed' has the bits of, such as
+ * "pods" or "pod/NAME", and names. 0 with the names (which begin at the array that is given), or
+ * STATUS_USAGE, said. */
+int parse_resource(const Options *options, const char *command, unsigned allowed, Resource *ret,
+                   char *const **ret_names, size_t *ret_n_names);
+
+/* The name in "pod/NAME" or "NAME". */
+const char *resource_bare_name(const char *word);

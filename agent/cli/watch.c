@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/watch.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+
+enum {
+        EVENT_MAX = 16 * 1024 * 1024 /* one event of a watch */
+};
+
+/* The part of the answer that is no whole line yet. */
+typedef struct Watch {
+        watch_object_t on_object;
+        void *userdata;
+        char *data;
+        size_t length;
+        size_t room;
+        bool is_enough;
+} Watch;
+
+static void watch_done(Watch *watch) {
+        free(watch->data);
+}
+
+static int append(Watch *watch, const char *data, size_t length) {
+        if (watch->length + length > EVENT_MAX)
+                return -EFBIG;
+        if (watch->room - watch->length < length) {
+                size_t room = MAX(watch->room * 2, watch->length + length);
+                char *larger = realloc(watch->data, room);
+
+                if (!larger)
+                        return -ENOMEM;
+                watch->data = larger;
+                watch->room = room;
+        }
+        memcpy(watch->data + watch->length, data, length);
+        watch->length += length;
+        return 0;
+}
+
+static int handle_line(const Watch *watch, const char *line, size_t length) {
+        cleanup_json json_t *event = json_loadb(line, length, 0, NULL);
+        json_t *object = json_object_get(event, "object");
+
+        if (!object)
+                return -EBADMSG;
+        return watch->on_object(strna(json_text(event, "type")), object, watch->userdata);
+}
+
+static int on_data(const char *data, size_t length, void *userdata) {
+        Watch *watch = userdata;
+        char *newline;
+        int r;
+
+        r = append(watch, data, length);
+        while (r == 0 && (newline = memchr(watch->data, '\n', watch->length))) {
+                size_t n = (size_t) (newline + 1 - watch->data);
+
+                r = handle_line(watch, watch->data, n);
+                watch->length -= n;
+                memmove(watch->data, watch->data + n, watch->length);
+        }
+        watch->is_enough = r > 0;
+        return r;
+}
+
+int watch_objects(const char *socket, const char *path, watch_object_t on_object, void *userdata,
+                  Error *reterr) {
+        cleanup_with(watch_done) Watch watch = { .on_object = on_object, .userdata = userdata };
+        int r = client_stream(socket, path, on_data, &watch, reterr);
+
+        return r >= 0 && !watch.is_enough ? error_setf(reterr, EIO, "the agent has ended") : r;
+}

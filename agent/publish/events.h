@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The events of pods, in memory: the last ones, each with how often it happened. They are for
+ * people who look; an agent that ends takes them along. What happens again (the same pod,
+ * container, reason and sentence) is one event that is counted, and becomes the latest. */
+
+#include "agent/model/event.h"
+
+#include <stdint.h>
+
+enum {
+        EVENTS_MAX = 1000,
+        EVENTS_OF_POD_MAX = 20, /* of one UID; then its oldest goes */
+        EVENT_MESSAGE_MAX = 1024,
+};
+
+typedef struct Events Events;
+
+/* 'node_name' is borrowed. NULL where memory ends. */
+Events *events_new(const char *node_name);
+Events *events_free(Events *events);
+DEFINE_CLEANUP(Events *, events_free)
+
+/* Copies, and cuts off what is longer than EVENT_MESSAGE_MAX. Where memory ends, the event is not
+ * kept. 'now' is realtime. */
+void events_add(Events *events, const PodEvent *event, uint64_t now);
+
+/* The first event that was added or counted after the one with this number; 0 asks for the oldest.
+ * 1 with its own number and the v1.Event as compact JSON, which the caller frees; 0 when there is
+ * none; -ENOMEM. */
+int events_next(const Events *events, uint64_t after, uint64_t *ret_number, char **ret_json);

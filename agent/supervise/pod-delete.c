@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A person ends a pod that its manifest still wants: this life ends as that of an unwanted pod
+ * does, and the next one, with the same UID, begins without what this one had gathered: restart
+ * counts, back-off, what its volumes hold. */
+
+#include "agent/supervise/pod-internal.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+uint64_t pod_life_grace_usec(const PodLife *life) {
+        int64_t seconds = life->pod->spec.termination_grace_period_seconds.value;
+
+        if (life->has_grace)
+                seconds = life->grace_seconds;
+        /* Even a grace of nothing is a second, as with the kubelet. */
+        return (uint64_t) MAX(seconds, 1) * USEC_PER_SEC;
+}
+
+/* Those that have been told to end get no more than the new grace. */
+static void hurry(PodLife *life) {
+        uint64_t end = now_realtime_usec() + pod_life_grace_usec(life);
+
+        life->deletion_time = MIN(life->deletion_time, end);
+        for (size_t i = 0; i < life->n_containers; i++) {
+                PodContainer *c = &life->containers[i];
+
+                if (container_has_process(c->life))
+                        pod_container_driver.stop(c, container_attempt(c->life));
+        }
+}
+
+void pod_life_delete(PodLife *life, int64_t grace_seconds) {
+        bool is_ending = !life->is_wanted;
+
+        if (grace_seconds >= 0) {
+                life->grace_seconds =
+                        life->has_grace ? MIN(life->grace_seconds, grace_seconds) : grace_seconds;
+                life->has_grace = true;
+        }
+        if (is_ending && grace_seconds >= 0 && pod_life_is_ready(life))
+                hurry(life);
+        pod_life_unwant(life);
+}
+
+int pod_begin_anew(Pod *pod) {
+        StringMap *annotations = &pod->metadata.annotations;
+        char now[RFC3339_SIZE];
+
+        for (size_t i = 0; i < annotations->n; i++) {
+                char *value;
+
+                if (!streq(annotations->items[i].key, pod_seen_annotation))
+                        continue;
+                value = strdup(format_rfc3339_nano(now, now_realtime_usec()));
+                if (!value)
+                        return -ENOMEM;
+                free(annotations->items[i].value);
+                annotations->items[i].value = value;
+        }
+        return 0;
+}

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay delete pod: what runs ends, and begins anew."""
+
+import os
+import subprocess
+import time
+
+import pytest
+import specs
+import world
+from world import wait
+
+DEAF = "trap '' TERM; while :; do sleep 1; done"
+
+
+def test_a_deleted_pod_begins_anew(node):
+    node.drop(specs.pod("web", specs.container(
+        script="date >> /v/starts; " + specs.IDLE, volumeMounts=[specs.mount("v", "/v")]),
+        volumes=[{"name": "v", "emptyDir": {}}]))
+    before = node.wait_running("web")
+    init, shim = node.init("web"), node.shim("web")
+    answer = node.cli("delete", "pod", "web", "--wait")
+    assert (answer.returncode, answer.stdout) == (0, 'pod "web-node1" deleted from default namespace\n'), answer.stderr
+    wait(lambda: not world.is_alive(init) and not world.is_alive(shim), "the old processes are gone")
+    after = node.wait_running("web")
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["startTime"] >= before["status"]["startTime"]
+    assert node.status("web")["restartCount"] == 0
+    assert "lastState" not in node.status("web") or not node.status("web")["lastState"]
+    starts = world.read(f"/proc/{node.init('web')}/root/v/starts")
+    assert len(starts.splitlines()) == 1, "its emptyDir is a new one"
+
+
+def test_it_does_not_sit_out_its_back_off(make_node):
+    node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+    door = os.path.join(node.data, "door")
+    node.drop(specs.pod("crash", specs.container(
+        script=f"[ -e {door} ] || exit 1; " + specs.IDLE, volumeMounts=[specs.mount("d", node.data)]),
+        volumes=[specs.host_path("d", node.data)]))
+    assert "back-off 10s" in node.wait_waiting("crash", "CrashLoopBackOff")
+    os.close(os.open(door, os.O_CREAT))
+    asked = time.monotonic()
+    assert node.cli("delete", "pod", "crash").returncode == 0
+    node.wait_running("crash", deadline=8)
+    assert time.monotonic() - asked < 8
+    assert node.status("crash")["restartCount"] == 0
+
+
+def test_the_grace_period_is_what_was_asked_for(node):
+    node.drop(specs.pod("deaf", specs.container(script=DEAF), terminationGracePeriodSeconds=600))
+    node.wait_running("deaf")
+    init = node.init("deaf")
+    assert node.cli("delete", "pod", "deaf").returncode == 0
+    node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    assert world.is_alive(init), "it has ten minutes"
+    assert node.cli("delete", "pod", "deaf", "--now").returncode == 0
+    wait(lambda: not world.is_alive(init), "the shorter grace counts", 20)
+    node.wait_running("deaf")
+    node.remove("deaf")
+    node.wait_pod("deaf", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    assert node.cli("delete", "pod", "deaf", "--now", "--wait").returncode == 0
+
+
+def test_a_pod_whose_manifest_goes_meanwhile_does_not_come_back(node):
+    node.drop(specs.pod("deaf", specs.container(script=DEAF), terminationGracePeriodSeconds=2))
+    node.wait_running("deaf")
+    assert node.cli("delete", "pod", "deaf").returncode == 0
+    node.remove("deaf")
+    node.wait_gone("deaf")
+
+
+def test_others_run_on(node):
+    node.launch(specs.pod("other"))
+    node.launch(specs.pod("web", metadata={"labels": {"app": "web"}}))
+    other = node.init("other")
+    assert node.cli("delete", "pod", "-l", "app=web", "--wait").returncode == 0
+    node.wait_running("web")
+    assert node.init("other") == other
+
+
+@pytest.mark.parametrize("words,status,said", [
+    (["pod"], 2, "say which"),
+    (["pod", "nobody"], 1, 'pods "nobody" not found'),
+    (["pod", "x", "--grace-period", "soon"], 2, "must be a number of seconds"),
+    (["events", "x"], 2, "unknown resource 'events'"),
+])
+def test_what_cannot_be_deleted_is_said(shared_node, words, status, said):
+    answer = shared_node.cli("delete", *words)
+    assert (answer.returncode, answer.stdout) == (status, "")
+    assert said in answer.stderr
+
+
+def test_only_root_may_delete(node):
+    node.launch(specs.pod("web"))
+    init = node.init("web")
+    os.chmod(node.directory, 0o755)
+    os.chmod(node.run, 0o755)
+    os.chown(node.socket, -1, 65534)
+    asker = ("import http.client, socket, sys\n"
+             "c = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(sys.argv[1])\n"
+             "c.request(sys.argv[2], sys.argv[3]); print(c.getresponse().status)\n")
+
+    def ask(method, path):
+        return subprocess.run(["/usr/bin/python3", "-c", asker, node.socket, method, path], check=True, text=True,
+                              stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[], timeout=30).stdout.strip()
+    assert ask("GET", "/healthz") == "200"
+    assert ask("DELETE", "/api/v1/namespaces/default/pods/web-node1") == "403"
+    assert node.init("web") == init

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happened to pods: told in the kubelet's words, counted, shown."""
+
+import json
+import re
+import subprocess
+
+import harness
+import specs
+from world import wait
+
+
+def events(node, name, namespace="default"):
+    listed = json.loads(node.get("/events")[1])
+    assert listed["kind"] == "EventList"
+    return [event for event in listed["items"] if event["involvedObject"]["name"] == f"{name}-{harness.NODE_NAME}"
+            and event["involvedObject"]["namespace"] == namespace]
+
+
+def find(node, name, reason):
+    return next((event for event in events(node, name) if event["reason"] == reason), None)
+
+
+def wait_event(node, name, reason):
+    return wait(lambda: find(node, name, reason),
+                lambda: f"{name} has an event {reason}; it has {json.dumps(events(node, name), indent=1)}")
+
+
+def test_a_start_is_told_step_by_step(node):
+    pod = node.launch(specs.pod("web"))
+    found = events(node, "web")
+    assert [event["reason"] for event in found] == ["Pulled", "Created", "Started"]
+    assert all(event["type"] == "Normal" and event["count"] == 1 for event in found)
+    assert all(event["involvedObject"]["uid"] == pod["metadata"]["uid"] for event in found)
+    assert all(event["involvedObject"]["fieldPath"] == "spec.containers{main}" for event in found)
+    assert len({event["metadata"]["name"] for event in found}) == 3
+    assert found[0]["message"] == \
+        f'Container image "{specs.IMAGE}" already present on machine and can be accessed by the pod'
+
+
+def test_what_happens_again_is_counted(node):
+    node.drop(specs.script_pod("crash", "exit 1"))
+    node.wait_pod("crash", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "goes on trying")
+    back_off = wait_event(node, "crash", "BackOff")
+    assert back_off["type"] == "Warning"
+    assert back_off["count"] >= 2
+    assert back_off["firstTimestamp"] <= back_off["lastTimestamp"]
+    assert re.fullmatch(r"Back-off restarting failed container main in pod crash-node1_default\([0-9a-f]+\)",
+                        back_off["message"])
+    started = find(node, "crash", "Started")
+    assert started["count"] >= 3
+    assert len([event for event in events(node, "crash") if event["reason"] == "Started"]) == 1
+
+
+def test_the_end_of_a_pod_is_told(node):
+    node.launch(specs.pod("web"))
+    node.remove("web")
+    assert wait_event(node, "web", "Killing")["message"] == "Stopping container main"
+
+
+def test_what_cannot_start_says_why(node):
+    missing = specs.container(command=["/no/such/program"])
+    node.drop(specs.pod("typo", missing))
+    failed = wait_event(node, "typo", "Failed")
+    assert failed["type"] == "Warning"
+    assert failed["message"].startswith("Error: ")
+    assert "/no/such/program" in failed["message"]
+    never = {**specs.container(), "image": "docker.io/library/absent:1", "imagePullPolicy": "Never"}
+    node.drop(specs.pod("absent", never))
+    assert wait_event(node, "absent", "ErrImageNeverPull")["message"] == \
+        'Container image "docker.io/library/absent:1" is not present with pull policy of Never'
+
+
+def test_a_manifest_that_broke_is_an_event_of_its_pod(node):
+    node.launch(specs.pod("web"))
+    node.write("apiVersion: v1\nkind: Pod\nmetadata: {name: Web!}\n", "web.yaml")
+    failed = wait_event(node, "web", "FailedValidation")
+    assert "web.yaml:3:" in failed["message"]
+    assert harness.is_running(node.pod("web"))
+
+
+def test_get_events_has_kubectl_s_columns(shared_node):
+    shared_node.launch(specs.pod("shown"))
+    lines = shared_node.cli("get", "events").stdout.splitlines()
+    assert re.split(r" {2,}", lines[0].strip()) == ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
+    started = [re.split(r" {2,}", line) for line in lines if "shown-node1" in line and "Started" in line]
+    assert [row[1:] for row in started] == [["Normal", "Started", "pod/shown-node1", "Container started"]]
+    everywhere = shared_node.cli("get", "events", "-A").stdout
+    assert everywhere.startswith("NAMESPACE ")
+    assert "No resources found in nowhere namespace." in shared_node.cli("get", "events", "-n", "nowhere").stderr
+
+
+def test_describe_ends_with_the_events_of_the_pod(shared_node):
+    shared_node.launch(specs.pod("told"))
+    text = shared_node.cli("describe", "pod", "told").stdout
+    tail = text[text.index("\nEvents:\n"):].splitlines()[1:]
+    assert re.split(r" {2,}", tail[1].strip()) == ["Type", "Reason", "Age", "From", "Message"]
+    rows = [re.split(r" {2,}", line.strip()) for line in tail[3:]]
+    assert [row[1] for row in rows] == ["Pulled", "Created", "Started"]
+    assert rows[2][3:] == ["mainstay", "spec.containers{main}: Container started"]
+
+
+def test_watching_events_shows_what_comes(node):
+    with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "get", "events", "-w"], text=True,
+                          stdout=subprocess.PIPE, env=node.environment()) as watch:
+        try:
+            node.launch(specs.pod("late"))
+            lines = iter(watch.stdout.readline, "")
+            assert next(line for line in lines if "Started" in line and "pod/late-node1" in line)
+            node.remove("late")
+            assert next(line for line in lines if "Killing" in line)
+        finally:
+            watch.kill()

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Power that fails at any moment: what is wanted comes back by itself, with every byte of its images."""
+
+import random
+
+import specs
+from conftest import POWER_CUTS
+
+MANIFESTS = "/etc/kubernetes/manifests"
+PODS = 6
+
+# Writes, edits and removes manifests as fast as it can, each as a careful person would: beside it, synced, renamed.
+CHURN = f"""
+while :; do
+    n=$((RANDOM % {PODS}))
+    file={MANIFESTS}/churn$n.yaml
+    if [ $((RANDOM % 3)) -eq 0 ]; then
+        rm -f $file
+    else
+        sed "s/NAME/churn$n/; s/REVISION/$RANDOM/" /root/template >$file.new
+        sync $file.new
+        mv $file.new $file
+    fi
+    sleep 0.$((RANDOM % 5))
+done
+"""
+
+# One line for each manifest whose container does not run what its image holds.
+CHECK = f"""
+for file in {MANIFESTS}/*.yaml; do
+    name=$(basename $file .yaml)
+    line=$(mainstay get pods | grep -E "^$name-machine +1/1 +Running") || {{ echo "$name does not run"; continue; }}
+done
+wanted=$(ls {MANIFESTS}/*.yaml | wc -l) running=$(pgrep -x sleep | wc -l)
+[ $wanted -eq $running ] || echo "$running processes for $wanted manifests"
+for pid in $(pgrep -x sleep); do
+    digest=$(sha256sum </proc/$pid/root/bin/busybox)
+    grep -qF "$digest" /root/digests || echo "process $pid has a damaged root"
+done
+"""
+
+
+def template(image):
+    pod = specs.pod("NAME", {**specs.container(script="exec sleep 100000"), "image": image,
+                             "env": [{"name": "EDITION", "value": "r-REVISION"}]})
+    return specs.text(pod)
+
+
+def digests(machine):
+    """Of the program in each image, as its archive has it."""
+    machine.run("for file in /root/*.tar; do layer=$(tar -tf $file | grep -E '[.]tar$'); "
+                "tar -xOf $file $layer | tar -xO bin/busybox | sha256sum; done >/root/digests; sync")
+
+
+def test_every_boot_after_a_power_cut_brings_back_what_is_wanted(machine):
+    digests(machine)
+    chance = random.Random(20)
+    for i in range(POWER_CUTS):
+        machine.write("/root/template", template(specs.IMAGE))
+        machine.write("/root/churn", CHURN)
+        machine.write(f"{MANIFESTS}/large.yaml.new", template(f"docker.io/library/large{i}:1").replace("NAME", "large"))
+        machine.run(f"RANDOM={i} setsid bash /root/churn >/dev/null 2>&1 </dev/null & "
+                    f"cp /root/large{i}-1.tar /var/lib/mainstay/preload/; sync; "
+                    f"mv {MANIFESTS}/large.yaml.new {MANIFESTS}/large.yaml; sleep {chance.uniform(0, 3):.2f}")
+        machine.cut_power()
+        machine.boot()
+        machine.wait(f"found=$({CHECK}); [ -z \"$found\" ] || {{ echo \"$found\"; false; }}",
+                     f"what is wanted runs after power cut {i}", deadline=90)
