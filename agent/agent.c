@@ -2,6 +2,7 @@
 #include "agent/agent.h"
 
 #include "agent/bundle/bundle.h"
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
@@ -570,6 +571,7 @@ static void fill_shared_configs(Agent *agent) {
                 .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
                 .memory_capacity = agent->node.memory_capacity,
+                .storage_capacity = node_storage_capacity(agent->state_dir),
                 .pids_limit = agent->config.pod_pids_limit.is_set
                                       ? agent->config.pod_pids_limit.value
                                       : -1,
@@ -580,6 +582,7 @@ static void fill_shared_configs(Agent *agent) {
                 .seccomp = agent->seccomp,
                 .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
                 .missing_capabilities = agent->node.missing_capabilities,
+                .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = agent->node.has_x32,
                 .has_app_armor = agent->node.has_app_armor,
         };

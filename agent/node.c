@@ -14,6 +14,7 @@
 #include <linux/capability.h>
 #include <net/if.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
@@ -136,6 +137,14 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
         *ret = node;
         node = (Node){ 0 };
         return 0;
+}
+
+int64_t node_storage_capacity(const char *directory) {
+        struct statvfs st;
+
+        if (statvfs(directory, &st) < 0)
+                return 0;
+        return (int64_t) (st.f_blocks * st.f_frsize);
 }
 
 void node_done(Node *node) {

@@ -63,7 +63,8 @@ static int list_hierarchies(char ***ret) {
 }
 
 static void enable_controllers(const char *directory) {
-        static const char *const controllers[] = { "+cpu", "+cpuset", "+memory", "+pids", "+io" };
+        static const char *const controllers[] = { "+cpu",  "+cpuset", "+memory",
+                                                   "+pids", "+io",     "+hugetlb" };
         cleanup_free char *file = path_join(directory, "cgroup.subtree_control");
 
         /* One at a time: a kernel without one of them would refuse them all. */
@@ -93,8 +94,17 @@ static int create_v2(const char *path, Error *reterr) {
         return 0;
 }
 
+/* Most nodes have no hierarchy of hugetlb. Without one of the others nothing runs, and why is to be
+ * said. */
+static bool has_hierarchy(const char *controller) {
+        char name[64];
+
+        (void) snprintf(name, sizeof(name), "%s/%s/cgroup.procs", root_path, controller);
+        return !streq(controller, "hugetlb") || access(name, F_OK) >= 0;
+}
+
 int cgroup_create(const char *path, Error *reterr) {
-        static const char *const controllers[] = { "cpu", "memory", "pids" };
+        static const char *const controllers[] = { "cpu", "memory", "pids", "hugetlb" };
 
         if (cgroup_version() == 2)
                 return create_v2(path, reterr);
@@ -103,6 +113,8 @@ int cgroup_create(const char *path, Error *reterr) {
                 cleanup_free char *directory = NULL;
                 int r;
 
+                if (!has_hierarchy(controllers[i]))
+                        continue;
                 if (asprintf(&directory, "%s/%s%s", root_path, controllers[i], path) < 0) {
                         directory = NULL;
                         return -ENOMEM;

@@ -12,8 +12,9 @@
 /* 2 where /sys/fs/cgroup is a cgroup2 file system, else 1. */
 int cgroup_version(void);
 
-/* Makes the group and its parents: on v2 with the controllers cpu, cpuset, memory, pids, io (those
- * that there are) passed down to it, on v1 in the hierarchies of cpu, memory and pids. What exists
+/* Makes the group and its parents: on v2 with the controllers cpu, cpuset, memory, pids, io and
+ * hugetlb (those that there are) passed down to it, on v1 in the hierarchies of cpu, memory, pids
+ * and, where there is one, hugetlb. What exists
  * stays. 0 or -errno. */
 int cgroup_create(const char *path, Error *reterr);
 

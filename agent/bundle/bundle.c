@@ -4,6 +4,7 @@
 #include "agent/bundle/bundle.h"
 
 #include "agent/bundle/fstab.h"
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
@@ -58,7 +59,7 @@ static int make_file(const char *directory, const char *name, Error *reterr) {
 
 static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
                           Error *reterr) {
-        CgroupValue values[CGROUP_VALUES_MAX];
+        CgroupValue values[CGROUP_VALUES_MAX + N_RESOURCE_TYPES];
         QosClass qos = pod_qos_class(&pod->spec);
         cleanup_free char *path = pod_cgroup_path(config->cgroup_root, qos, pod->metadata.uid);
         size_t n;
@@ -73,6 +74,7 @@ static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char
         if (r < 0)
                 return r;
         n = pod_cgroup_values(&pod->spec, cgroup_version(), config->pids_limit, values);
+        n += huge_pages_cgroup_values(&pod->spec, cgroup_version(), config->huge_pages, &values[n]);
         for (size_t i = 0; i < n; i++) {
                 r = cgroup_write(path, values[i].controller, values[i].file, values[i].value,
                                  reterr);
@@ -202,6 +204,8 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         if (!fstab || !sysctls)
                 return -ENOMEM;
         r = pod_check_sysctls(config, &pod->spec, reterr);
+        if (r >= 0)
+                r = huge_pages_check(&pod->spec, HUGE_PAGES_DIRECTORY, reterr);
         if (r >= 0)
                 r = make_directory(run_dir, 0700, reterr);
         if (r >= 0)

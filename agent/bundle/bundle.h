@@ -29,6 +29,7 @@ typedef struct BundleConfig {
         const char *resolv_conf;    /* the node's file; NULL: /etc/resolv.conf; "": none */
         const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
         int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t storage_capacity;   /* bytes of the file system that pods write to */
         int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
         int64_t pids_limit;         /* of a pod; < 0: none */
         int oom_score_adj_min;      /* the least that we may set */
@@ -38,6 +39,7 @@ typedef struct BundleConfig {
         const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
         char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */
         uint64_t missing_capabilities; /* those that we do not have ourselves, as a mask */
+        unsigned huge_pages;           /* sizes that can be limited; see huge-pages.h */
         bool has_x32;                  /* the kernel runs programs of that ABI */
         bool has_app_armor;            /* the kernel enforces it */
 } BundleConfig;

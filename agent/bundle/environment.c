@@ -6,8 +6,7 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
-static const char default_path[] =
-        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 static const char *env_value(char *const *env, const char *name, size_t length) {
         for (size_t i = 0; env && env[i]; i++)
@@ -69,14 +68,18 @@ int expand_variables(const char *text, char *const *env, char **ret, char **ret_
         return 0;
 }
 
+int env_set_default(char ***env, const char *name, const char *value) {
+        return env_value(*env, name, strlen(name)) ? 0 : env_set(env, name, value);
+}
+
 int container_environment(const Image *image, const char *hostname, char *const *variables,
                           char ***ret) {
         cleanup_strv char **env = NULL;
         int r;
 
         r = strv_extend(&env, image->env);
-        if (r >= 0 && !env_value(env, "PATH", strlen("PATH")))
-                r = strv_append(&env, default_path);
+        if (r >= 0)
+                r = env_set_default(&env, "PATH", default_path);
         if (r >= 0)
                 r = env_set(&env, "HOSTNAME", hostname);
         for (size_t i = 0; r >= 0 && variables && variables[i]; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/fields.h"
 
+#include "agent/model/resource.h"
 #include "common/cleanup.h"
 
 #include <inttypes.h>
@@ -93,36 +94,45 @@ char *field_value(const BundleConfig *config, const Pod *pod, const char *path) 
         return map_value(&metadata->annotations, path + strlen(annotations));
 }
 
-static const Quantity *find_quantity(const Container *container, const char *resource) {
-        const ResourceRequirements *resources = &container->resources;
-
-        if (streq(resource, "limits.cpu"))
-                return &resources->limits.cpu;
-        if (streq(resource, "limits.memory"))
-                return &resources->limits.memory;
-        return streq(resource, "requests.cpu") ? &resources->requests.cpu
-                                               : &resources->requests.memory;
-}
-
 static int64_t divide_up(int64_t value, int64_t divisor) {
         return value / divisor + (value % divisor > 0);
 }
 
+/* Who has no limit may use what the node has. */
+static int64_t capacity(const BundleConfig *config, ResourceType type) {
+        switch (type) {
+        case RESOURCE_CPU:
+                return config->cpu_capacity_milli;
+        case RESOURCE_MEMORY:
+                return config->memory_capacity;
+        case RESOURCE_EPHEMERAL_STORAGE:
+                return config->storage_capacity;
+        case RESOURCE_HUGE_PAGES_1GI:
+        case RESOURCE_HUGE_PAGES_2MI:
+        case N_RESOURCE_TYPES:
+                break;
+        }
+        return 0;
+}
+
 char *resource_value(const BundleConfig *config, const Pod *pod, const Container *asking,
                      const ResourceFieldSelector *selector) {
-        bool is_cpu = strstr(selector->resource, ".cpu") != NULL;
         bool is_limit = strncmp(selector->resource, "limits.", strlen("limits.")) == 0;
         const Container *container = selector->container_name
                                              ? pod_find_container(pod, selector->container_name)
                                              : asking;
-        const Quantity *quantity = find_quantity(container, selector->resource);
-        int64_t value = is_cpu ? quantity->milli : quantity->value;
-        int64_t divisor = is_cpu ? selector->divisor.milli : selector->divisor.value;
+        ResourceType type = RESOURCE_CPU;
+        const Quantity *quantity = resource_find(&container->resources, selector->resource, &type);
+        int64_t value, divisor;
         char *text;
 
+        if (!quantity)
+                return NULL; /* validated by manifest/ */
+        value = type == RESOURCE_CPU ? quantity->milli : quantity->value;
+        divisor = type == RESOURCE_CPU ? selector->divisor.milli : selector->divisor.value;
         if (is_limit && value == 0)
-                value = is_cpu ? config->cpu_capacity_milli : config->memory_capacity;
+                value = capacity(config, type);
         if (divisor == 0)
-                divisor = is_cpu ? 1000 : 1;
+                divisor = type == RESOURCE_CPU ? 1000 : 1;
         return asprintf(&text, "%" PRId64, divide_up(value, divisor)) < 0 ? NULL : text;
 }

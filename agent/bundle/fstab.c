@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/fstab.h"
 
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -51,6 +52,23 @@ static void put_memory(FILE *out, const Volume *volume, const OptionalInt *fs_gr
         (void) fprintf(out, " 0 0\n");
 }
 
+/* hugetlbfs takes no set-group-ID bit from its options. */
+static void put_huge_pages(FILE *out, const PodSpec *spec, const Volume *volume,
+                           const char *target) {
+        const OptionalInt *fs_group = &spec->security_context.fs_group;
+        const EmptyDirVolumeSource *source = volume->empty_dir;
+
+        put_field(out, volume->name);
+        put_field(out, target);
+        (void) fprintf(out, "hugetlbfs %s,mode=0777,x-mainstay.volume=%s",
+                       strna(huge_pages_mount_option(spec, source->medium)), volume->name);
+        if (fs_group->is_set)
+                (void) fprintf(out, ",gid=%" PRId64 ",x-mainstay.mode=02777", fs_group->value);
+        if (source->size_limit.text)
+                (void) fprintf(out, ",size=%" PRId64, source->size_limit.value);
+        (void) fprintf(out, " 0 0\n");
+}
+
 static void put_volumes(FILE *out, const BundleConfig *config, const Pod *pod) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
@@ -62,6 +80,8 @@ static void put_volumes(FILE *out, const BundleConfig *config, const Pod *pod) {
                         put_host_path(out, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
                         put_memory(out, volume, &pod->spec.security_context.fs_group, target);
+                else if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES)
+                        put_huge_pages(out, &pod->spec, volume, target);
         }
 }
 

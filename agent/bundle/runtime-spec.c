@@ -6,6 +6,7 @@
 
 #include "agent/bundle/runtime-spec.h"
 
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
@@ -91,15 +92,18 @@ static int process(const RuntimeSpecInput *input, Security *security, json_t **r
                 r = container_variables(config, input->pod, input->container, &variables, reterr);
         if (r >= 0)
                 r = container_environment(input->image, hostname, variables, &env);
+        if (r >= 0 && input->container->tty)
+                r = env_set_default(&env, "TERM", "xterm");
         if (r >= 0)
                 r = container_argv(input->container, input->image, variables, &argv, reterr);
         if (r < 0)
                 return r;
         adjust = oom_score_adj(&input->pod->spec, input->container, config->memory_capacity);
-        *ret = json_pack("{s:b, s:o, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal", 0, "user",
-                         user(security), "args", strv_array(argv), "env", strv_array(env), "cwd",
-                         directory, "capabilities", capabilities_section(security->capabilities),
-                         "noNewPrivileges", security->no_new_privileges, "oomScoreAdj",
+        *ret = json_pack("{s:b, s:o, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal",
+                         (int) input->container->tty, "user", user(security), "args",
+                         strv_array(argv), "env", strv_array(env), "cwd", directory, "capabilities",
+                         capabilities_section(security->capabilities), "noNewPrivileges",
+                         security->no_new_privileges, "oomScoreAdj",
                          MAX(adjust, config->oom_score_adj_min));
         if (*ret && security->app_armor_profile)
                 json_object_set_new(*ret, "apparmorProfile",
@@ -242,6 +246,9 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
         if (memory > 0)
                 json_object_set_new(result, "memory",
                                     json_pack("{s:I}", "limit", (json_int_t) memory));
+        if (input->config->huge_pages)
+                json_object_set_new(result, "hugepageLimits",
+                                    huge_pages_limits(input->container, input->config->huge_pages));
         return result;
 }
 

@@ -41,6 +41,9 @@ int container_environment(const Image *image, const char *hostname, char *const 
 /* Replaces an entry of the same name, or appends. 0 or -ENOMEM. */
 int env_set(char ***env, const char *name, const char *value);
 
+/* Appends, where no entry has the name. 0 or -ENOMEM. */
+int env_set_default(char ***env, const char *name, const char *value);
+
 /* Kubernetes' expansion of "$(NAME)". 'ret_missing' may be NULL; it gets the first name that has no
  * value or an empty one, or NULL. 0 or -ENOMEM. */
 int expand_variables(const char *text, char *const *env, char **ret, char **ret_missing);

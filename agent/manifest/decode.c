@@ -374,7 +374,9 @@ static int decode_refused(Decoder *d, const Field *field, const Node *key, const
                 return decode_warn(d, key, path, "has no effect here");
         if (is_harmless(node) || is_accepted(field, node))
                 return 0;
-        r = error_setf(d->reterr, EINVAL, "is known to Kubernetes but not supported here yet");
+        r = error_setf(d->reterr, EINVAL, "%s",
+                       field->reason ? field->reason
+                                     : "is known to Kubernetes but not supported here yet");
         return decode_error_at(d, key, path, r);
 }
 

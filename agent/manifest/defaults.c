@@ -80,9 +80,18 @@ static int container_set_defaults(Container *container, bool host_network) {
         r = termination_set_defaults(container);
         if (r >= 0)
                 r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
+        if (r >= 0)
+                r = request_from_limit(&resources->requests.memory, &resources->limits.memory);
+        if (r >= 0)
+                r = request_from_limit(&resources->requests.ephemeral_storage,
+                                       &resources->limits.ephemeral_storage);
+        if (r >= 0)
+                r = request_from_limit(&resources->requests.huge_pages_1gi,
+                                       &resources->limits.huge_pages_1gi);
         if (r < 0)
                 return r;
-        return request_from_limit(&resources->requests.memory, &resources->limits.memory);
+        return request_from_limit(&resources->requests.huge_pages_2mi,
+                                  &resources->limits.huge_pages_2mi);
 }
 
 int pod_set_defaults(Pod *pod) {

@@ -6,6 +6,7 @@
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
+#include "agent/model/resource.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,10 +41,6 @@ static const struct {
         { "status.hostIPs",          true,  false },
         { "status.podIP",            true,  false },
         { "status.podIPs",           true,  false },
-};
-
-static const char *const resources[] = {
-        "limits.cpu", "limits.memory", "requests.cpu", "requests.memory",
 };
 
 /* In thousandths, as a Quantity has them; 0 ends the list. */
@@ -97,11 +94,11 @@ static bool is_among(int64_t value, const int64_t *values) {
         return false;
 }
 
-static bool is_resource(const char *name) {
-        for (size_t i = 0; i < N_ELEMENTS(resources); i++)
-                if (streq(name, resources[i]))
-                        return true;
-        return false;
+static bool is_resource(const char *path) {
+        static const ResourceRequirements none = { 0 };
+        ResourceType type;
+
+        return resource_find(&none, path, &type) != NULL;
 }
 
 static int check_divisor(const Rules *rules, const ResourceFieldSelector *resource,
@@ -134,8 +131,8 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.resource", path);
         if (!is_resource(resource->resource))
                 return broken(rules, where,
-                              "must be limits.cpu, limits.memory, requests.cpu or "
-                              "requests.memory, not '%s'",
+                              "must be cpu, memory, ephemeral-storage, hugepages-1Gi or "
+                              "hugepages-2Mi after limits. or requests., not '%s'",
                               excerpt(text, resource->resource));
         return check_divisor(rules, resource, path);
 }

@@ -137,19 +137,6 @@ static int check_volume_sources(const Rules *rules, const Volume *volume, size_t
         return 0;
 }
 
-static int check_size_limit(const Rules *rules, const EmptyDirVolumeSource *empty_dir, size_t i) {
-        int r = 0;
-
-        if (!quantity_is_set(&empty_dir->size_limit))
-                return 0;
-        if (empty_dir->size_limit.value < 0)
-                r = error_setf(rules->reterr, EINVAL, "must not be negative");
-        else if (empty_dir->medium != MEDIUM_MEMORY)
-                r = error_setf(rules->reterr, EINVAL,
-                               "is supported only with medium Memory here yet");
-        return r < 0 ? rules_at(rules, r, "spec.volumes[%zu].emptyDir.sizeLimit", i) : 0;
-}
-
 static int check_volumes(const Rules *rules) {
         const PodSpec *spec = &rules->pod->spec;
 
@@ -166,7 +153,7 @@ static int check_volumes(const Rules *rules) {
                         }
                 r = check_volume_sources(rules, volume, i);
                 if (r >= 0 && volume->empty_dir)
-                        r = check_size_limit(rules, volume->empty_dir, i);
+                        r = check_empty_dir(rules, i);
                 if (r >= 0)
                         r = check_data_volume(rules, i);
                 if (r < 0)
@@ -324,6 +311,8 @@ static int check_container(const Rules *rules, size_t n) {
         if (r >= 0)
                 r = check_environment(rules, &at);
         if (r >= 0)
+                r = check_container_storage(rules, &at);
+        if (r >= 0)
                 r = check_resources(rules, &at);
         if (r >= 0)
                 r = check_mounts(rules, &at);
@@ -370,6 +359,8 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
                 r = check_container(&rules, i);
         if (r >= 0)
                 r = check_pod_resources(&rules);
+        if (r >= 0)
+                r = check_pod_storage(&rules);
         if (r >= 0)
                 r = check_security(&rules);
         return r;

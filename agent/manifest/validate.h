@@ -34,6 +34,12 @@ int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
 /* What the pod asks for as a whole, against what its containers do. */
 int check_pod_resources(const Rules *rules);
 
+/* Huge pages and ephemeral storage: of the container at this place, of the pod as a whole, and
+ * emptyDirs. */
+int check_container_storage(const Rules *rules, const ContainerAt *at);
+int check_pod_storage(const Rules *rules);
+int check_empty_dir(const Rules *rules, size_t i);
+
 /* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
 int check_security(const Rules *rules);
 /* env and envFrom: sources, references, what is spelled in their paths. */

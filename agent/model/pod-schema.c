@@ -10,18 +10,26 @@
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
 
+/* Why a field is refused for good. */
+#define NEEDS_CLUSTER  "needs a cluster: "
+#define REMOVED_VOLUME "is a kind of volume that Kubernetes has removed"
+#define NOT_OURS                                                                             \
+        "is no kind of volume that this agent mounts; mount it on the node, and name it by " \
+        "hostPath"
+
 /* clang-format off */
 static const Field resource_list_fields[] = {
         FIELD("cpu",                    QUANTITY,   ResourceList, cpu),
-        REFUSED("ephemeral-storage"),
-        REFUSED("hugepages-1Gi"),
-        REFUSED("hugepages-2Mi"),
+        FIELD("ephemeral-storage",      QUANTITY,   ResourceList, ephemeral_storage),
+        FIELD("hugepages-1Gi",          QUANTITY,   ResourceList, huge_pages_1gi),
+        FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi),
         FIELD("memory",                 QUANTITY,   ResourceList, memory),
 };
 static const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),
         .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
-        .closed = "is not a resource of this node; it has cpu and memory",
+        .closed = "is not a resource of this node; it has cpu, memory, ephemeral-storage, "
+                  "hugepages-1Gi and hugepages-2Mi",
 };
 
 static const Field resource_requirements_fields[] = {
@@ -29,7 +37,7 @@ static const Field resource_requirements_fields[] = {
               .schema = &resource_list_schema),
         FIELD("requests",               OBJECT,     ResourceRequirements, requests,
               .schema = &resource_list_schema),
-        REFUSED("claims"),
+        REFUSED_FOR("claims", NEEDS_CLUSTER "only there are devices claimed"),
 };
 static const Schema resource_requirements_schema =
         SCHEMA(ResourceRequirements, resource_requirements_fields);
@@ -161,7 +169,7 @@ static const Field container_fields[] = {
               .schema = &restart_rule_schema),
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
-        REFUSED("volumeDevices"),
+        REFUSED_FOR("volumeDevices", NEEDS_CLUSTER "only claims give block devices"),
         REFUSED("livenessProbe"),
         REFUSED("readinessProbe"),
         REFUSED("startupProbe"),
@@ -174,9 +182,9 @@ static const Field container_fields[] = {
               ENUM_NAMES(pull_policy_names)),
         FIELD("securityContext",        OBJECT,     Container, security_context,
               .schema = &security_context_schema),
-        REFUSED_BUT("stdin", "false"),
-        REFUSED_BUT("stdinOnce", "false"),
-        REFUSED_BUT("tty", "false"),
+        FIELD("stdin",                  BOOL,       Container, has_stdin),
+        FIELD("stdinOnce",              BOOL,       Container, stdin_once),
+        FIELD("tty",                    BOOL,       Container, tty),
 };
 const Schema container_schema = SCHEMA(Container, container_fields);
 
@@ -285,9 +293,9 @@ static const Field volume_projection_fields[] = {
               .schema = &downward_api_projection_schema),
         FIELD("configMap",              OPTIONAL,   VolumeProjection, config_map,
               .schema = &config_map_projection_schema),
-        REFUSED("serviceAccountToken"),
-        REFUSED("clusterTrustBundle"),
-        REFUSED("podCertificate"),
+        REFUSED_FOR("serviceAccountToken", NEEDS_CLUSTER "only there are service accounts"),
+        REFUSED_FOR("clusterTrustBundle", NEEDS_CLUSTER "only there are trust bundles"),
+        REFUSED_FOR("podCertificate", NEEDS_CLUSTER "only there are signers of certificates"),
 };
 static const Schema volume_projection_schema = SCHEMA(VolumeProjection, volume_projection_fields);
 
@@ -303,36 +311,36 @@ static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
         FIELD("emptyDir",               OPTIONAL,   Volume, empty_dir, .schema = &empty_dir_schema),
-        REFUSED("gcePersistentDisk"),
-        REFUSED("awsElasticBlockStore"),
-        REFUSED("gitRepo"),
+        REFUSED_FOR("gcePersistentDisk", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("awsElasticBlockStore", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("gitRepo", REMOVED_VOLUME),
         FIELD("secret",                 OPTIONAL,   Volume, secret, .schema = &secret_volume_schema),
-        REFUSED("nfs"),
-        REFUSED("iscsi"),
-        REFUSED("glusterfs"),
-        REFUSED("persistentVolumeClaim"),
-        REFUSED("rbd"),
-        REFUSED("flexVolume"),
-        REFUSED("cinder"),
-        REFUSED("cephfs"),
-        REFUSED("flocker"),
+        REFUSED_FOR("nfs", NOT_OURS),
+        REFUSED_FOR("iscsi", NOT_OURS),
+        REFUSED_FOR("glusterfs", REMOVED_VOLUME),
+        REFUSED_FOR("persistentVolumeClaim", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
+        REFUSED_FOR("rbd", REMOVED_VOLUME),
+        REFUSED_FOR("flexVolume", NOT_OURS),
+        REFUSED_FOR("cinder", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("cephfs", REMOVED_VOLUME),
+        REFUSED_FOR("flocker", REMOVED_VOLUME),
         FIELD("downwardAPI",            OPTIONAL,   Volume, downward_api,
               .schema = &downward_api_volume_schema),
-        REFUSED("fc"),
-        REFUSED("azureFile"),
+        REFUSED_FOR("fc", NOT_OURS),
+        REFUSED_FOR("azureFile", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
         FIELD("configMap",              OPTIONAL,   Volume, config_map,
               .schema = &config_map_volume_schema),
-        REFUSED("vsphereVolume"),
-        REFUSED("quobyte"),
-        REFUSED("azureDisk"),
-        REFUSED("photonPersistentDisk"),
+        REFUSED_FOR("vsphereVolume", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("quobyte", REMOVED_VOLUME),
+        REFUSED_FOR("azureDisk", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("photonPersistentDisk", REMOVED_VOLUME),
         FIELD("projected",              OPTIONAL,   Volume, projected,
               .schema = &projected_volume_schema),
-        REFUSED("portworxVolume"),
-        REFUSED("scaleIO"),
-        REFUSED("storageos"),
-        REFUSED("csi"),
-        REFUSED("ephemeral"),
+        REFUSED_FOR("portworxVolume", NEEDS_CLUSTER "Kubernetes has left this kind of volume to CSI drivers"),
+        REFUSED_FOR("scaleIO", REMOVED_VOLUME),
+        REFUSED_FOR("storageos", REMOVED_VOLUME),
+        REFUSED_FOR("csi", NEEDS_CLUSTER "only there are CSI drivers"),
+        REFUSED_FOR("ephemeral", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
         REFUSED("image"),
 };
 static const Schema volume_schema = SCHEMA(Volume, volume_fields);
@@ -377,8 +385,8 @@ static const Field pod_spec_fields[] = {
               .min = 1, .max = INT32_MAX),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
         REFUSED("nodeSelector"),
-        REFUSED("serviceAccountName"),
-        REFUSED("serviceAccount"),
+        REFUSED_FOR("serviceAccountName", NEEDS_CLUSTER "only there are service accounts"),
+        REFUSED_FOR("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
         /* A file pod has no service account whose token could be mounted. */
         IGNORED("automountServiceAccountToken"),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
@@ -400,7 +408,7 @@ static const Field pod_spec_fields[] = {
         FIELD("priority",               INT,        PodSpec, priority,
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("dnsConfig",              OPTIONAL,   PodSpec, dns_config, .schema = &pod_dns_config_schema),
-        REFUSED("readinessGates"),
+        REFUSED_FOR("readinessGates", NEEDS_CLUSTER "only there is somebody who opens them"),
         REFUSED("runtimeClassName"),
         /* There are no services here whose names could be linked. */
         IGNORED("enableServiceLinks"),
@@ -410,8 +418,8 @@ static const Field pod_spec_fields[] = {
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         REFUSED("os"),
         REFUSED_BUT("hostUsers", "true"),
-        REFUSED("schedulingGates"),
-        REFUSED("resourceClaims"),
+        REFUSED_FOR("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         REFUSED("hostnameOverride"),

@@ -32,6 +32,9 @@ const char *const host_path_type_names[N_HOST_PATH_TYPES] = {
 
 const char *const medium_names[N_MEDIA] = {
         [MEDIUM_MEMORY] = "Memory",
+        [MEDIUM_HUGE_PAGES] = "HugePages",
+        [MEDIUM_HUGE_PAGES_1GI] = "HugePages-1Gi",
+        [MEDIUM_HUGE_PAGES_2MI] = "HugePages-2Mi",
 };
 
 const char *const protocol_names[N_PROTOCOLS] = {

@@ -59,6 +59,9 @@ typedef enum HostPathType {
 typedef enum Medium {
         MEDIUM_UNSET, /* "": the node's disk */
         MEDIUM_MEMORY,
+        MEDIUM_HUGE_PAGES, /* of the one size that the pod's containers ask for */
+        MEDIUM_HUGE_PAGES_1GI,
+        MEDIUM_HUGE_PAGES_2MI,
         N_MEDIA,
 } Medium;
 
@@ -197,6 +200,9 @@ typedef struct VolumeMount {
 
 typedef struct ResourceList {
         Quantity cpu;
+        Quantity ephemeral_storage; /* writable layer and logs */
+        Quantity huge_pages_1gi;
+        Quantity huge_pages_2mi;
         Quantity memory;
 } ResourceList;
 
@@ -232,6 +238,9 @@ typedef struct Container {
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
+        bool has_stdin;  /* open, and silent: nobody writes to it */
+        bool stdin_once; /* closed after the first who attached to it */
+        bool tty;
 } Container;
 
 typedef struct HostPathVolumeSource {

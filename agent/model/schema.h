@@ -44,6 +44,7 @@ typedef struct Field {
         int64_t min, max;    /* FIELD_INT, each of FIELD_INTS, where min < max */
         const char *accepts; /* FIELD_REFUSED: the one value that changes nothing, as "false"; NULL:
                               * none. Empty values ({}, [], null) are always accepted. */
+        const char *reason;  /* FIELD_REFUSED: why, for a person; NULL: it is not supported yet */
         bool is_required;
         bool is_secret; /* no sentence may show its value */
 } Field;
@@ -63,6 +64,8 @@ struct Schema {
         { .key = name, .type = FIELD_REFUSED }
 #define REFUSED_BUT(name, value) \
         { .key = name, .type = FIELD_REFUSED, .accepts = value }
+#define REFUSED_FOR(name, why) \
+        { .key = name, .type = FIELD_REFUSED, .reason = why }
 #define IGNORED(name) \
         { .key = name, .type = FIELD_IGNORED }
 #define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)

@@ -95,6 +95,8 @@ static const Member request_members[] = {
         { "log",           KIND_STRING,   offsetof(Request, log),           BIT(REQUEST_RUN)    },
         { "events_file",   KIND_OPTIONAL, offsetof(Request, events_file),   BIT(REQUEST_RUN)    },
         { "note",          KIND_OPTIONAL, offsetof(Request, note),          BIT(REQUEST_RUN)    },
+        { "has_input",     KIND_BOOLEAN,  offsetof(Request, has_input),     BIT(REQUEST_RUN)    },
+        { "has_terminal",  KIND_BOOLEAN,  offsetof(Request, has_terminal),  BIT(REQUEST_RUN)    },
         { "signal",        KIND_INTEGER,  offsetof(Request, signal),        BIT(REQUEST_STOP)   },
         { "grace_usec",    KIND_LARGE,    offsetof(Request, grace_usec),    BIT(REQUEST_STOP)   },
         { "directories",   KIND_STRINGS,  offsetof(Request, directories),   BIT(REQUEST_DELETE) },

@@ -30,7 +30,8 @@ typedef struct StringList {
 typedef enum RequestType {
         REQUEST_HELLO,    /* version */
         REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
-        REQUEST_RUN,      /* id, name, attempt, bundle, log, events_file, note */
+        REQUEST_RUN,      /* id, name, attempt, bundle, log, events_file, note, has_input,
+                           * has_terminal */
         REQUEST_STOP,     /* id, signal, grace_usec */
         REQUEST_DELETE,   /* id, directories */
         REQUEST_TEARDOWN, /* nothing */
@@ -52,6 +53,8 @@ typedef struct Request {
         const char *log;
         const char *events_file;
         const char *note;
+        bool has_input;    /* its standard input is open; nobody writes to it */
+        bool has_terminal; /* config.json asks for one */
         int signal;
         uint64_t grace_usec;
         StringList directories;

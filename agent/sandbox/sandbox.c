@@ -355,7 +355,9 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
                                                  .bundle = run->bundle,
                                                  .log = run->log,
                                                  .events_file = run->events_file,
-                                                 .note = run->note });
+                                                 .note = run->note,
+                                                 .has_input = run->has_input,
+                                                 .has_terminal = run->has_terminal });
 }
 
 int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {

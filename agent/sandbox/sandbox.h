@@ -88,7 +88,9 @@ typedef struct SandboxRun {
         const char *log;    /* path of the log file; its directory exists */
         const char *
                 events_file; /* cgroup file with an "oom_kill" line, read when the container ends */
-        const char *note; /* at most 1 KiB for the agent's own use; comes back with every event */
+        const char *note;  /* at most 1 KiB for the agent's own use; comes back with every event */
+        bool has_input;    /* its standard input is open, and silent */
+        bool has_terminal; /* as config.json says */
 } SandboxRun;
 
 /* Runs "mainstay-shim prepare": makes <run-dir> a private mount. Blocks; for the time before the

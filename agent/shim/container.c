@@ -26,15 +26,19 @@ typedef struct Job {
         char *bundle;
         char *cgroup; /* of the container, or NULL */
         char **directories;
-        int stdout_fd; /* -EBADF in the shim itself */
+        char *terminal; /* the socket that it is handed over at, or NULL */
+        int input_fd;   /* the descriptors: -EBADF in the shim itself */
+        int stdout_fd;
         int stderr_fd;
 } Job;
 
 static Job *job_free(Job *job) {
         if (!job)
                 return NULL;
+        close_fd(job->input_fd);
         close_fd(job->stdout_fd);
         close_fd(job->stderr_fd);
+        free(job->terminal);
         strv_free(job->directories);
         free(job->cgroup);
         free(job->bundle);
@@ -72,7 +76,7 @@ static int job_new(Shim *shim, const Attempt *attempt, Job **ret) {
 
         if (!job)
                 return -ENOMEM;
-        job->stdout_fd = job->stderr_fd = -EBADF;
+        job->input_fd = job->stdout_fd = job->stderr_fd = -EBADF;
         job->shim = shim;
         job->id = strdup(attempt->id);
         job->bundle = strdup(strna(attempt->bundle));
@@ -91,6 +95,7 @@ static void job_start(Job *job, task_main_t main, task_done_t done, uint64_t dea
         int r = task_start(&job->shim->tasks, &spec);
 
         /* The task has its own. Ours would keep the pipes from ending. */
+        job->input_fd = close_fd(job->input_fd);
         job->stdout_fd = close_fd(job->stdout_fd);
         job->stderr_fd = close_fd(job->stderr_fd);
         if (r < 0) {
@@ -180,7 +185,11 @@ static int run_main(void *userdata, Error *reterr) {
         r = mounts_apply(fstab, job->bundle, reterr);
         if (r < 0)
                 return r;
-        return runtime_exec_run(&runtime, job->bundle, job->id, job->stdout_fd, job->stderr_fd,
+        return runtime_exec_run(&runtime, job->bundle, job->id,
+                                &(RuntimeStreams){ .input_fd = job->input_fd,
+                                                   .output_fd = job->stdout_fd,
+                                                   .error_fd = job->stderr_fd,
+                                                   .terminal = job->terminal },
                                 reterr);
 }
 
@@ -323,6 +332,28 @@ static void refuse_run(Shim *shim, const Request *request, int r) {
                                                              .message = reason_to_refuse(r) });
 }
 
+/* Beside the shim's own socket, whose path is as long: there is room for few more letters. */
+static char *terminal_path(const Shim *shim, const char *id) {
+        char *path;
+
+        return asprintf(&path, "%s/tty%.8s", shim->pod_dir, id) < 0 ? NULL : path;
+}
+
+/* A standard input that nobody writes to, and a terminal, where they are wished for. */
+static int open_console(Shim *shim, const Request *request, const Attempt *attempt, Job *job,
+                        Error *reterr) {
+        if (request->has_terminal) {
+                job->terminal = terminal_path(shim, attempt->id);
+                if (!job->terminal)
+                        return -ENOMEM;
+                return output_expect_terminal(attempt->output, job->terminal, reterr);
+        }
+        if (!request->has_input)
+                return 0;
+        job->input_fd = output_open_input(attempt->output);
+        return MIN(job->input_fd, 0);
+}
+
 void container_run(Shim *shim, const Request *request) {
         cleanup_error Error error = ERROR_NULL;
         Attempt *attempt;
@@ -357,6 +388,12 @@ void container_run(Shim *shim, const Request *request) {
         }
         job->stdout_fd = fds[0];
         job->stderr_fd = fds[1];
+        r = open_console(shim, request, attempt, job, &error);
+        if (r < 0) {
+                job_free(job);
+                fail_start(shim, attempt, false, error_message(&error, r));
+                return;
+        }
         job_start(job, run_main, run_done,
                   now_boottime_usec() + shim->options->runtime_timeout_usec);
 }

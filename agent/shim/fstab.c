@@ -50,6 +50,7 @@ static const struct {
         size_t offset;
 } own_options[] = {
         { "x-mainstay.hostpath=", offsetof(MountSpec, hostpath_type) },
+        { "x-mainstay.mode=",     offsetof(MountSpec, mode)          },
         { "x-mainstay.volume=",   offsetof(MountSpec, volume)        },
         { "x-mainstay.beneath=",  offsetof(MountSpec, beneath)       },
 };
@@ -141,6 +142,8 @@ static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reter
                 return error_setf(reterr, EINVAL, "'%s' is no absolute path", spec->target);
         if (spec->bind && spec->data)
                 return error_setf(reterr, EINVAL, "a bind mount has no option '%s'", spec->data);
+        if (spec->bind && spec->mode)
+                return error_setf(reterr, EINVAL, "a bind mount has the mode of its source");
         if (!spec->bind && (spec->hostpath_type || spec->beneath))
                 return error_setf(reterr, EINVAL, "only a bind mount has a source to check");
         return 0;
@@ -153,6 +156,7 @@ static void mount_spec_done(MountSpec *spec) {
         free(spec->data);
         free(spec->hostpath_type);
         free(spec->volume);
+        free(spec->mode);
         free(spec->beneath);
 }
 

@@ -7,6 +7,7 @@
  * Beside the options of mount(8) a line of kind "bind" or "rbind" may carry
  *   x-mainstay.hostpath=<Type>   the source is a hostPath volume of this Kubernetes type
  *   x-mainstay.volume=<name>     names the volume in what goes wrong
+ *   x-mainstay.mode=<octal>      the mode of a new mount's root, afterwards
  *   x-mainstay.beneath=<root>    the source must lie beneath that directory, whatever links say */
 
 #include "common/error.h"
@@ -25,6 +26,7 @@ typedef struct MountSpec {
         bool propagate_all;        /* to the mounts below as well */
         char *hostpath_type;       /* NULL: no hostPath; "" is a type */
         char *volume;
+        char *mode;
         char *beneath;
 } MountSpec;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/maintenance.h"
 #include "agent/shim/shim.h"
+#include "agent/shim/usage.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -8,6 +9,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,6 +33,7 @@ static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
         "       mainstay-shim prepare DIR\n"
         "       mainstay-shim cleanup [--cgroup PATH]... [DIR]...\n"
+        "       mainstay-shim usage [DIR]...\n"
         "\n"
         "The sandbox of one pod: holds its namespaces and mounts, runs its containers, writes\n"
         "their logs. The agent starts it; it outlives the agent.\n"
@@ -38,6 +41,7 @@ static const char help[] =
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   make DIR a private mount, for sandboxes to mount below\n"
         "  cleanup   end all processes in cgroups, remove them and the directories\n"
+        "  usage     print how many bytes of a disk each directory takes\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
@@ -91,6 +95,12 @@ static int verb_cleanup(int argc, char **argv) {
                 if ((*directory)[0] != '/')
                         return usage("Expected absolute paths");
         return report(cleanup(cgroups, argv + optind, &error), &error);
+}
+
+static int verb_usage(int argc, char **argv) {
+        for (int i = 1; i < argc; i++)
+                (void) printf("%" PRIu64 "\n", disk_usage(argv[i]));
+        return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 static int parse_seconds(const char *text, uint64_t *ret_usec) {
@@ -166,6 +176,7 @@ int main(int argc, char **argv) {
                 { "sandbox", verb_sandbox },
                 { "prepare", verb_prepare },
                 { "cleanup", verb_cleanup },
+                { "usage", verb_usage },
         };
         const char *verb = argc > 1 ? argv[1] : "";
 

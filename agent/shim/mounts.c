@@ -193,6 +193,9 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
             mount(NULL, spec->target, NULL,
                   spec->propagation | (spec->propagate_all ? MS_REC : 0UL), NULL) < 0)
                 r = error_setf(reterr, errno, "%s", strerror(errno));
+        if (r >= 0 && spec->mode &&
+            chmod(spec->target, (mode_t) (strtoul(spec->mode, NULL, 8) & 07777)) < 0)
+                r = error_setf(reterr, errno, "%s", strerror(errno));
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot mount %s on '%s'", spec->type,
                                      spec->target);

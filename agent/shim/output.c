@@ -2,6 +2,7 @@
 #include "agent/shim/output.h"
 
 #include "agent/shim/loop.h"
+#include "agent/shim/terminal.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -15,6 +16,7 @@ enum {
         CHUNKS_PER_TURN = 8,         /* then the other containers have theirs */
         HOLD_MAX = 16 * 1024 * 1024, /* beyond, the writer waits for the runtime call to end */
         LAST_LINE_MAX = 4 * 1024,
+        TERMINAL_DRAIN_MAX = 128 * 1024, /* more than the kernel keeps of a terminal */
 };
 
 typedef struct Stream {
@@ -25,11 +27,20 @@ typedef struct Stream {
         size_t held;
 } Stream;
 
+enum {
+        STREAM_OUT,
+        STREAM_ERROR,
+        STREAM_TERMINAL,
+        N_STREAMS,
+};
+
 struct Output {
         int epoll_fd;
         ContainerLog *log;
         bool committed;
-        Stream streams[2];
+        Terminal *terminal; /* NULL: the container has none */
+        int input_fd;
+        Stream streams[N_STREAMS];
 };
 
 static void close_stream(Stream *stream) {
@@ -100,7 +111,7 @@ static int open_stream(Output *output, Stream *stream, int *ret_write_fd) {
 
 int output_new(int epoll_fd, const char *log_path, LogLimits limits, Output **ret,
                int ret_write_fds[2], Error *reterr) {
-        static const char *const names[] = { "stdout", "stderr" };
+        static const char *const names[] = { "stdout", "stderr", "stdout" };
         Output *output = calloc(1, sizeof(*output));
         int write_fds[2] = { -EBADF, -EBADF };
         int r;
@@ -108,7 +119,8 @@ int output_new(int epoll_fd, const char *log_path, LogLimits limits, Output **re
         if (!output)
                 return -ENOMEM;
         output->epoll_fd = epoll_fd;
-        for (size_t i = 0; i < 2; i++)
+        output->input_fd = -EBADF;
+        for (size_t i = 0; i < N_STREAMS; i++)
                 output->streams[i] = (Stream){
                         .source = { .fd = -EBADF, .on_ready = on_output },
                         .output = output,
@@ -129,6 +141,30 @@ int output_new(int epoll_fd, const char *log_path, LogLimits limits, Output **re
         return 0;
 }
 
+/* From now on the pipes are nobody's: what the runtime says is in its log. */
+static void on_master(int master_fd, void *userdata) {
+        Output *output = userdata;
+        Stream *stream = &output->streams[STREAM_TERMINAL];
+
+        stream->source.fd = master_fd;
+        if (source_add(output->epoll_fd, &stream->source, EPOLLIN) < 0)
+                close_stream(stream);
+}
+
+int output_expect_terminal(Output *output, const char *path, Error *reterr) {
+        return terminal_new(output->epoll_fd, path, on_master, output, &output->terminal, reterr);
+}
+
+int output_open_input(Output *output) {
+        int pipes[2];
+
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        close_fd(output->input_fd);
+        output->input_fd = pipes[1];
+        return pipes[0];
+}
+
 static void release_held(Stream *stream) {
         char chunk[CHUNK_SIZE];
         off_t offset = 0;
@@ -147,14 +183,30 @@ static void release_held(Stream *stream) {
                 (void) source_change(stream->output->epoll_fd, &stream->source, EPOLLIN);
 }
 
+/* What came through the pipes was the runtime's talk, and nobody else has them. */
+static void drop_pipes(Output *output) {
+        for (size_t i = 0; i < STREAM_TERMINAL; i++) {
+                Stream *stream = &output->streams[i];
+
+                close_stream(stream);
+                stream->hold_fd = close_fd(stream->hold_fd);
+        }
+}
+
 void output_commit(Output *output) {
+        if (output->terminal) {
+                terminal_look(output->terminal);
+                output->terminal = terminal_free(output->terminal);
+                drop_pipes(output);
+        }
         output->committed = true;
-        for (size_t i = 0; i < 2; i++)
+        for (size_t i = 0; i < N_STREAMS; i++)
                 release_held(&output->streams[i]);
 }
 
 void output_drain(Output *output) {
-        for (size_t i = 0; i < 2; i++) {
+        output->input_fd = close_fd(output->input_fd);
+        for (size_t i = 0; i < N_STREAMS; i++) {
                 Stream *stream = &output->streams[i];
                 int n = 0;
 
@@ -162,7 +214,11 @@ void output_drain(Output *output) {
                  * that never stops writing would keep us here. */
                 if (stream->source.fd < 0)
                         continue;
-                if (ioctl(stream->source.fd, FIONREAD, &n) >= 0 && n > 0)
+                if (i == STREAM_TERMINAL) /* which tells only while it is read */
+                        n = TERMINAL_DRAIN_MAX;
+                else
+                        (void) ioctl(stream->source.fd, FIONREAD, &n);
+                if (n > 0)
                         read_some(stream, (size_t) n);
                 container_log_end_line(output->log, &stream->lines, now_realtime_usec());
         }
@@ -202,7 +258,9 @@ void output_set_limits(Output *output, LogLimits limits) {
 Output *output_free(Output *output) {
         if (!output)
                 return NULL;
-        for (size_t i = 0; i < 2; i++) {
+        terminal_free(output->terminal);
+        close_fd(output->input_fd);
+        for (size_t i = 0; i < N_STREAMS; i++) {
                 Stream *stream = &output->streams[i];
 
                 if (stream->source.fd >= 0)

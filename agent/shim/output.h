@@ -27,6 +27,15 @@ void output_drain(Output *output);
  * memory that the caller frees, or NULL. */
 char *output_last_line(Output *output);
 
+/* From before the runtime is called on: it hands over a terminal at the socket 'path'. What comes
+ * through that is the container's standard output, and what comes through the pipes remains the
+ * runtime's own. 0 or -errno. */
+int output_expect_terminal(Output *output, const char *path, Error *reterr);
+
+/* A pipe whose other end stays open as long as the container runs, so that who reads its standard
+ * input waits. Gives the container's end, O_CLOEXEC, the caller's to close; or -errno. */
+int output_open_input(Output *output);
+
 void output_set_limits(Output *output, LogLimits limits);
 
 Output *output_free(Output *output);

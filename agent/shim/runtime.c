@@ -21,8 +21,8 @@ enum {
 /* Arguments are written into; they are never a shell's. */
 #define WORD(text) ((char *) (uintptr_t) (text))
 
-int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id, int stdout_fd,
-                     int stderr_fd, Error *reterr) {
+int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
+                     const RuntimeStreams *streams, Error *reterr) {
         cleanup_free char *log = path_join(bundle, "runtime.log");
         cleanup_free char *pid_file = path_join(bundle, "pid");
         char *argv[] = {
@@ -39,6 +39,8 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                 WORD(bundle),
                 WORD("--pid-file"),
                 pid_file,
+                WORD(streams->terminal ? "--console-socket" : id),
+                WORD(streams->terminal),
                 WORD(id),
                 NULL,
         };
@@ -48,7 +50,9 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         /* Of an attempt that failed under this name. */
         (void) unlink(log);
         (void) unlink(pid_file);
-        if (dup2(stdout_fd, STDOUT_FILENO) < 0 || dup2(stderr_fd, STDERR_FILENO) < 0)
+        if ((streams->input_fd >= 0 && dup2(streams->input_fd, STDIN_FILENO) < 0) ||
+            dup2(streams->output_fd, STDOUT_FILENO) < 0 ||
+            dup2(streams->error_fd, STDERR_FILENO) < 0)
                 return -errno;
         (void) execvp(argv[0], argv);
         return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,

@@ -19,10 +19,19 @@ enum {
         RUNTIME_MISSING = -ENOEXEC,
 };
 
+/* Descriptors 0, 1 and 2 of the runtime, which without a terminal are also the container's. */
+typedef struct RuntimeStreams {
+        int input_fd; /* < 0: as it is */
+        int output_fd;
+        int error_fd;
+        const char
+                *terminal; /* the socket that a terminal is handed over at; NULL: there is none */
+} RuntimeStreams;
+
 /* Becomes "run --detach", which leaves the container's process to the shim and its number in
- * <bundle>/pid. Descriptors 1 and 2 become the container's. Returns on failure only. */
-int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id, int stdout_fd,
-                     int stderr_fd, Error *reterr);
+ * <bundle>/pid. Returns on failure only. */
+int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
+                     const RuntimeStreams *streams, Error *reterr);
 
 /* "delete --force", if the runtime knows the container. 0, or -errno and why. */
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);

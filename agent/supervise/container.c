@@ -554,6 +554,10 @@ bool container_is_in_back_off(const ContainerLife *c) {
         return c->state == LIFE_BACK_OFF;
 }
 
+bool container_is_stopping(const ContainerLife *c) {
+        return c->state == LIFE_STOPPING;
+}
+
 bool container_is_finished(const ContainerLife *c) {
         return c->state == LIFE_FINISHED;
 }

@@ -101,6 +101,7 @@ unsigned container_attempt(const ContainerLife *container);
 uint64_t container_next_delay(
         const ContainerLife *container); /* travels with the attempt as its note */
 bool container_has_process(const ContainerLife *container);
+bool container_is_stopping(const ContainerLife *container); /* it was told to end */
 bool container_is_finished(const ContainerLife *container);
 bool container_has_succeeded(const ContainerLife *container);   /* finished, with 0 */
 uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */

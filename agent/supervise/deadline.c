@@ -44,7 +44,7 @@ static void arm(PodLife *life, uint64_t delay_usec) {
 void pod_life_watch_deadline(PodLife *life) {
         uint64_t now = now_realtime_usec();
 
-        if (!life->pod->spec.active_deadline_seconds.is_set || life->is_overdue ||
+        if (!life->pod->spec.active_deadline_seconds.is_set || pod_life_has_failed(life) ||
             !life->is_wanted || life->must_clean || life->phase == PHASE_SYNCING)
                 return;
         if (ended_in_time(life)) {
@@ -56,8 +56,7 @@ void pod_life_watch_deadline(PodLife *life) {
                         arm(life, deadline_of(life) - now);
                 return;
         }
-        life->is_overdue = true;
-        log_info("Pod '%s' was active for longer than %" PRId64 " s, stopping it",
-                 life->description, life->pod->spec.active_deadline_seconds.value);
-        pod_life_follow_order(life);
+        pod_life_fail(life, "DeadlineExceeded",
+                      "Pod was active on the node longer than the specified deadline",
+                      pod_life_grace_usec(life));
 }

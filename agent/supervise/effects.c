@@ -219,6 +219,8 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                                                  .log = bundle.log,
                                                  .events_file = bundle.events_file,
                                                  .note = note,
+                                                 .has_input = c->spec->has_stdin,
+                                                 .has_terminal = c->spec->tty,
                                          });
 }
 
@@ -243,7 +245,7 @@ static void stop(void *userdata, unsigned attempt) {
                    c->spec->name);
         container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
         (void) sandbox_stop(c->pod->sandbox, id, c->stop_signal > 0 ? c->stop_signal : SIGTERM,
-                            pod_life_grace_usec(c->pod));
+                            pod_life_rest_of_grace_usec(c->pod));
 }
 
 void pod_container_remove(PodContainer *c, unsigned attempt) {

@@ -7,24 +7,16 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-uint64_t pod_life_grace_usec(const PodLife *life) {
-        int64_t seconds = life->pod->spec.termination_grace_period_seconds.value;
-
-        if (life->has_grace)
-                seconds = life->grace_seconds;
-        /* Even a grace of nothing is a second, as with the kubelet. */
-        return (uint64_t) MAX(seconds, 1) * USEC_PER_SEC;
-}
-
 /* Those that have been told to end get no more than the new grace. */
 static void hurry(PodLife *life) {
         uint64_t end = now_realtime_usec() + pod_life_grace_usec(life);
 
         life->deletion_time = MIN(life->deletion_time, end);
+        life->ending_since = now_boottime_usec();
         for (size_t i = 0; i < life->n_containers; i++) {
                 PodContainer *c = &life->containers[i];
 
-                if (container_has_process(c->life))
+                if (container_is_stopping(c->life))
                         pod_container_driver.stop(c, container_attempt(c->life));
         }
 }

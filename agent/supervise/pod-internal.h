@@ -55,6 +55,13 @@ typedef struct PodContainer {
         Replayed previous;
 } PodContainer;
 
+/* Why the pod has failed as a whole. */
+typedef struct PodFailure {
+        char *reason; /* NULL: it has not */
+        char *message;
+        uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
+} PodFailure;
+
 /* All containers are ended, and the pod begins again in the sandbox that it has. */
 typedef enum AllRestart {
         ALL_RESTART_NONE,
@@ -83,6 +90,9 @@ struct PodLife {
         sd_event_source *end_timer; /* the patience with an unwanted pod's shim */
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
+        PodFailure failure;
+        sd_event_source *storage_timer; /* then what it has written is measured */
+        Child *storage_child;
         char *stale;              /* why a volume is not what it should be, as it was logged */
         char *trouble;            /* why the sandbox is not ready, for a person */
         PodContainer *containers; /* as pod_nth_container() */
@@ -93,7 +103,6 @@ struct PodLife {
         sd_event_source *order_timer; /* the end of ALL_RESTART_HOLDING */
         uint64_t ending_since;        /* boot time; 0: nothing ends it */
         sd_event_source *deadline_timer;
-        bool is_overdue; /* its activeDeadlineSeconds are over */
         uint64_t start_time;
         uint64_t deletion_time;
         PodCondition conditions[N_POD_CONDITIONS]; /* as told last */
@@ -102,9 +111,6 @@ struct PodLife {
 extern const ContainerDriver pod_container_driver;
 extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
 
-/* How long containers have between SIGTERM and SIGKILL. */
-uint64_t pod_life_grace_usec(const PodLife *life);
-
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
@@ -112,6 +118,21 @@ void pod_life_set_trouble(PodLife *life, const char *message);
 void pod_life_update_volumes(PodLife *life);
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
+
+/* pod-failure.c: nothing of the pod starts any more; what runs is stopped. For good: the next agent
+ * knows it, too. */
+void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec);
+void pod_life_load_failure(PodLife *life);
+bool pod_life_has_failed(const PodLife *life);
+void pod_failure_done(PodFailure *failure);
+
+/* The pod's end was asked for; its shim is not waited for without end. */
+void pod_life_limit_end(PodLife *life, uint64_t grace_usec);
+
+/* pod-storage.c: looks at what the pod writes while that is limited and it runs. May be called at
+ * any time. */
+void pod_life_watch_storage(PodLife *life);
+void pod_life_forget_storage(PodLife *life);
 
 /* The one writer of the phase. What a timer was to do in the old one is forgotten. */
 void pod_life_set_phase(PodLife *life, PodLifePhase phase);
@@ -149,8 +170,10 @@ void pod_life_forget_order(PodLife *life);
  * turn. */
 void pod_life_adopt_order(PodLife *life);
 
-/* How long a container may take to end, from now on. */
+/* How long the pod's containers have to end, all together; and one that is told to only now,
+ * between SIGTERM and SIGKILL. */
 uint64_t pod_life_grace_usec(const PodLife *life);
+uint64_t pod_life_rest_of_grace_usec(const PodLife *life);
 
 /* deadline.c: sees to the pod's activeDeadlineSeconds. */
 void pod_life_watch_deadline(PodLife *life);

@@ -145,14 +145,13 @@ static void fill_addresses(const PodLife *life, PodStatus *status) {
 }
 
 static void fill_phase(const PodLife *life, PodStatus *status) {
-        if (!life->is_overdue) {
-                status->phase =
-                        pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
+        if (pod_life_has_failed(life)) {
+                status->phase = POD_FAILED;
+                status->reason = strdup(life->failure.reason);
+                status->message = strdup(life->failure.message);
                 return;
         }
-        status->phase = POD_FAILED;
-        status->reason = strdup("DeadlineExceeded");
-        status->message = strdup("Pod was active on the node longer than the specified deadline");
+        status->phase = pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
 }
 
 int pod_life_status(PodLife *life, PodStatus *ret) {

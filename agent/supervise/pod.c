@@ -158,6 +158,8 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
                 pod_life_free(life);
                 return r;
         }
+        if (was_recorded)
+                pod_life_load_failure(life);
         *ret = life;
         return 0;
 }
@@ -184,6 +186,8 @@ PodLife *pod_life_free(PodLife *life) {
                 free(life->conditions[i].reason);
                 free(life->conditions[i].message);
         }
+        pod_life_forget_storage(life);
+        pod_failure_done(&life->failure);
         child_free(life->cleanup);
         attachment_free(life->attachment);
         sandbox_free(life->sandbox);
@@ -207,9 +211,18 @@ static int on_overdue(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+void pod_life_limit_end(PodLife *life, uint64_t grace_usec) {
+        int r;
+
+        life->end_timer = sd_event_source_disable_unref(life->end_timer);
+        r = sd_event_add_time_relative(life->context->event, &life->end_timer, CLOCK_BOOTTIME,
+                                       grace_usec + ENDING_USEC, 0, on_overdue, life);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", life->description);
+}
+
 void pod_life_unwant(PodLife *life) {
         uint64_t grace_usec = pod_life_grace_usec(life);
-        int r;
 
         if (!life->is_wanted)
                 return;
@@ -220,10 +233,7 @@ void pod_life_unwant(PodLife *life) {
                 life->retry_delay_usec = 0;
                 pod_life_set_phase(life, life->retry_phase);
         }
-        r = sd_event_add_time_relative(life->context->event, &life->end_timer, CLOCK_BOOTTIME,
-                                       grace_usec + ENDING_USEC, 0, on_overdue, life);
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", life->description);
+        pod_life_limit_end(life, grace_usec);
         pod_life_mark(life);
 }
 
@@ -329,7 +339,8 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
 }
 
 /* Ends and removes what the pod left; all of it when it is not wanted, else its processes, its
- * mounts and its containers' writable layers, but not its volumes, its record and its logs. */
+ * mounts and its containers' writable layers, but not its record and its logs, nor, unless it has
+ * failed, its volumes. */
 static int start_cleanup(PodLife *life, Error *reterr) {
         const BundleConfig *config = life->context->bundle;
         const char *uid = life->pod->metadata.uid;
@@ -339,22 +350,25 @@ static int start_cleanup(PodLife *life, Error *reterr) {
         cleanup_free char *log_dir = pod_log_dir(config, life->pod);
         cleanup_free char *cgroup =
                 pod_cgroup_path(config->cgroup_root, pod_qos_class(&life->pod->spec), uid);
-        const char *directories[] = { run_dir, containers, log_dir, state_dir };
+        cleanup_free char *volumes = state_dir ? path_join(state_dir, "volumes") : NULL;
+        const char *directories[] = { run_dir, containers, volumes, log_dir, state_dir };
 
-        if (!run_dir || !containers || !log_dir || !cgroup)
+        if (!run_dir || !containers || !volumes || !log_dir || !cgroup)
                 return -ENOMEM;
         life->cleanup_is_whole = !life->is_wanted && !pod_life_has_network(life);
         if (life->cleanup_is_whole)
                 bundle_remove_log_links(config, log_dir);
-        return sandbox_cleanup(
-                life->context->sandbox,
-                &(SandboxCleanup){
-                        .uid = uid,
-                        .cgroup = cgroup,
-                        .directories = directories,
-                        .n_directories = life->cleanup_is_whole ? N_ELEMENTS(directories) : 2,
-                },
-                on_cleaned, life, &life->cleanup, reterr);
+        return sandbox_cleanup(life->context->sandbox,
+                               &(SandboxCleanup){
+                                       .uid = uid,
+                                       .cgroup = cgroup,
+                                       .directories = directories,
+                                       .n_directories = life->cleanup_is_whole
+                                                                ? N_ELEMENTS(directories)
+                                                        : pod_life_has_failed(life) ? 3
+                                                                                    : 2,
+                               },
+                               on_cleaned, life, &life->cleanup, reterr);
 }
 
 static void step_cleanup(PodLife *life) {
@@ -457,7 +471,7 @@ static void step_unwanted_with_shim(PodLife *life) {
 }
 
 static void step_ready(PodLife *life) {
-        if (!life->is_wanted) {
+        if (!life->is_wanted || pod_life_has_failed(life)) {
                 step_unwanted_with_shim(life);
                 return;
         }
@@ -497,6 +511,7 @@ void pod_step(PodLife *life) {
         case PHASE_GONE:
                 break;
         }
+        pod_life_watch_storage(life);
 }
 
 void pod_life_images_changed(PodLife *life) {

@@ -113,9 +113,7 @@ TEST(containers_are_checked)
                   "web.yaml:7:12: spec.containers[1].name: must be unique; 'c' is also "
                   "containers[0]" },
                 { "{name: c, image: i, tty: false, stdin: false}", "" },
-                { "{name: c, image: i, tty: true}",
-                  "web.yaml:6:25: spec.containers[0].tty: is known to Kubernetes but not supported "
-                  "here yet" },
+                { "{name: c, image: i, tty: true, stdin: true, stdinOnce: true}", "" },
                 { "{name: c, image: i, securityContext: {}, envFrom: [], lifecycle: ~}", "" },
                 { "{name: c, image: i, securityContext: {capabilities: {add: []}}}", "" },
                 { "{name: c, image: i, securityContext: {capabilities: {add: [FLY]}}}",
@@ -245,18 +243,35 @@ TEST(resources_are_checked)
                 { "{name: c, image: i, resources: {limits: {cpu: 1}, requests: {cpu: 1001m}}}",
                   "web.yaml:6:71: spec.containers[0].resources.requests.cpu: must be at most the "
                   "limit, 1, not 1001m" },
-                { "{name: c, image: i, resources: {limits: {ephemeral-storage: 1Gi}}}",
-                  "web.yaml:6:46: spec.containers[0].resources.limits.ephemeral-storage: is known "
-                  "to Kubernetes but not supported here yet" },
+                { "{name: c, image: i, resources: {limits: {ephemeral-storage: 1Gi}}}", "" },
+                { "{name: c, image: i, resources: {limits: {ephemeral-storage: 1Gi}, requests: "
+                  "{ephemeral-storage: 2Gi}}}",
+                  "web.yaml:6:101: spec.containers[0].resources.requests.ephemeral-storage: must "
+                  "be "
+                  "at most the limit, 1Gi, not 2Gi" },
+                { "{name: c, image: i, resources: {limits: {ephemeral-storage: -1}}}",
+                  "web.yaml:6:65: spec.containers[0].resources.limits.ephemeral-storage: must not "
+                  "be negative" },
+                { "{name: c, image: i, resources: {limits: {hugepages-2Mi: 4Mi, cpu: 1}}}", "" },
                 { "{name: c, image: i, resources: {limits: {hugepages-2Mi: 2Mi}}}",
-                  "web.yaml:6:46: spec.containers[0].resources.limits.hugepages-2Mi: is known to "
-                  "Kubernetes but not supported here yet" },
+                  "web.yaml:6:36: spec.containers[0].resources: HugePages require cpu or memory" },
+                { "{name: c, image: i, resources: {limits: {hugepages-1Gi: 3Mi, cpu: 1}}}",
+                  "web.yaml:6:61: spec.containers[0].resources.limits.hugepages-1Gi: 3Mi is not "
+                  "positive integer multiple of hugepages-1Gi" },
+                { "{name: c, image: i, resources: {requests: {hugepages-2Mi: 2Mi, cpu: 1}}}",
+                  "web.yaml:6:36: spec.containers[0].resources.limits.hugepages-2Mi: Limit must be "
+                  "set for non overcommitable resources" },
+                { "{name: c, image: i, resources: {limits: {hugepages-2Mi: 4Mi, cpu: 1}, requests: "
+                  "{hugepages-2Mi: 2Mi}}}",
+                  "web.yaml:6:101: spec.containers[0].resources.requests.hugepages-2Mi: must be "
+                  "equal to hugepages-2Mi limit of 4Mi" },
                 { "{name: c, image: i, resources: {limits: {nvidia.com/gpu: 1}}}",
                   "web.yaml:6:46: spec.containers[0].resources.limits.nvidia.com/gpu: is not a "
-                  "resource of this node; it has cpu and memory" },
+                  "resource of this node; it has cpu, memory, ephemeral-storage, hugepages-1Gi and "
+                  "hugepages-2Mi" },
                 { "{name: c, image: i, resources: {claims: [{name: x}]}}",
-                  "web.yaml:6:37: spec.containers[0].resources.claims: is known to Kubernetes but "
-                  "not supported here yet" },
+                  "web.yaml:6:37: spec.containers[0].resources.claims: needs a cluster: only there "
+                  "are devices claimed" },
         };
 
         expect_all(in_container, cases, N_ELEMENTS(cases));
@@ -358,8 +373,8 @@ TEST(specs_are_checked)
                 { "resources: {requests: {memory: -1}}",
                   "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
                 { "resources: {claims: [{name: a}]}",
-                  "web.yaml:6:15: spec.resources.claims: is known to Kubernetes but not supported "
-                  "here yet" },
+                  "web.yaml:6:15: spec.resources.claims: needs a cluster: only there are devices "
+                  "claimed" },
                 { "priorityClassName: system-node-critical", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 2000000000", "" },
                 { "priorityClassName: system-cluster-critical\n  priority: 7",
@@ -454,16 +469,22 @@ TEST(volumes_are_checked)
                   "Directory, FileOrCreate, File, Socket, CharDevice or BlockDevice, not 'Dir'" },
                 { "volumes: [{name: v, hostPath: {path: /a, type: ''}}]", "" },
                 { "volumes: [{name: v, emptyDir: {medium: HugePages}}]",
-                  "web.yaml:6:42: spec.volumes[0].emptyDir.medium: must be Memory, not "
-                  "'HugePages'" },
-                { "volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]",
-                  "web.yaml:6:45: spec.volumes[0].emptyDir.sizeLimit: is supported only with "
-                  "medium Memory here yet" },
+                  "web.yaml:6:42: spec.volumes[0].emptyDir.medium: medium HugePages: hugePages "
+                  "storage requested, but there is no resource request for huge pages" },
+                { "volumes: [{name: v, emptyDir: {medium: memory}}]",
+                  "web.yaml:6:42: spec.volumes[0].emptyDir.medium: must be Memory, HugePages, "
+                  "HugePages-1Gi or HugePages-2Mi, not 'memory'" },
+                { "volumes: [{name: v, emptyDir: {sizeLimit: 1Mi}}]", "" },
+                { "volumes: [{name: v, emptyDir: {sizeLimit: -1}}]",
+                  "web.yaml:6:45: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
+                { "resources: {limits: {ephemeral-storage: 1Gi}}",
+                  "web.yaml:6:43: spec.resources.limits.ephemeral-storage: is not supported of all "
+                  "containers together; say it of one" },
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
                 { "volumes: [{name: v, nfs: {path: /x}}]",
-                  "web.yaml:6:23: spec.volumes[0].nfs: is known to Kubernetes but not "
-                  "supported here yet" },
+                  "web.yaml:6:23: spec.volumes[0].nfs: is no kind of volume that this agent "
+                  "mounts; mount it on the node, and name it by hostPath" },
                 { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
                                                         "a source, such as hostPath or emptyDir" },
         };

@@ -158,7 +158,8 @@ TEST(what_a_pod_refers_to_is_checked)
                 { CONTAINER("env: [{name: A, valueFrom: {resourceFieldRef: {resource: "
                             "limits.gpu}}}]"),
                   "f:5:93: spec.containers[0].env[0].valueFrom.resourceFieldRef.resource: must be "
-                  "limits.cpu, limits.memory, requests.cpu or requests.memory, not 'limits.gpu'" },
+                  "cpu, memory, ephemeral-storage, hugepages-1Gi or hugepages-2Mi after limits. or "
+                  "requests., not 'limits.gpu'" },
                 { CONTAINER("env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, "
                             "divisor: 10m}}}]"),
                   "f:5:114: spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: must be "
@@ -201,8 +202,8 @@ TEST(what_a_pod_refers_to_is_checked)
                   "volume "
                   "type per source" },
                 { VOLUME("projected: {sources: [{serviceAccountToken: {path: token}}]}"),
-                  "f:6:46: spec.volumes[0].projected.sources[0].serviceAccountToken: is known to "
-                  "Kubernetes but not supported here yet" },
+                  "f:6:46: spec.volumes[0].projected.sources[0].serviceAccountToken: needs a "
+                  "cluster: only there are service accounts" },
                 { MOUNT("subPath: /a"), "f:6:85: spec.containers[0].volumeMounts[0].subPath: must "
                                         "be a relative path, not "
                                         "'/a'" },

@@ -25,7 +25,9 @@ TEST(a_request_survives_the_way_there)
                   .bundle = "/run/b",
                   .log = "/var/log/0.log",
                   .events_file = "/sys/fs/cgroup/x",
-                  .note = "\"quoted\"\n" },
+                  .note = "\"quoted\"\n",
+                  .has_input = true,
+                  .has_terminal = true },
                 { .type = REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000 },
                 { .type = REQUEST_DELETE, .id = "x", .directories = { directories, 3 } },
                 { .type = REQUEST_TEARDOWN },
@@ -58,6 +60,8 @@ TEST(a_request_survives_the_way_there)
                 EXPECT_STREQ(got.log, sent->log);
                 EXPECT_STREQ(got.events_file, sent->events_file);
                 EXPECT_STREQ(got.note, sent->note);
+                EXPECT_EQ(got.has_input, sent->has_input);
+                EXPECT_EQ(got.has_terminal, sent->has_terminal);
                 EXPECT_EQ(got.signal, sent->signal);
                 EXPECT_EQ(got.grace_usec, sent->grace_usec);
                 EXPECT_STREQ(got.input, sent->input);

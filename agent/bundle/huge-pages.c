@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/huge-pages.h"
+
+#include "agent/model/quantity.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+
+static bool is_huge(ResourceType type) {
+        return resource_infos[type].page_size > 0;
+}
+
+/* <directory>/hugepages-2048kB/nr_hugepages. -ENOENT where the kernel has no such size. */
+static int read_count(const char *directory, ResourceType type, int64_t *ret) {
+        cleanup_free char *path = NULL, *text = NULL;
+        int r;
+
+        if (asprintf(&path, "%s/hugepages-%" PRId64 "kB/nr_hugepages", directory,
+                     resource_infos[type].page_size / (int64_t) KIB) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = read_file_at(AT_FDCWD, path, KIB * 64, &text, NULL);
+        if (r >= 0)
+                *ret = strtoll(text, NULL, 10);
+        return r;
+}
+
+static bool has_controller(void) {
+        cleanup_free char *text = NULL;
+        cleanup_close int fd = -EBADF;
+
+        if (cgroup_version() == 1)
+                return access("/sys/fs/cgroup/hugetlb/cgroup.procs", F_OK) >= 0;
+        fd = open("/sys/fs/cgroup/cgroup.controllers", O_RDONLY | O_CLOEXEC);
+        return fd >= 0 && read_stream(fd, KIB * 4, &text, NULL) >= 0 && strstr(text, "hugetlb");
+}
+
+unsigned huge_pages_limitable(const char *directory) {
+        unsigned mask = 0;
+        int64_t count;
+
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++)
+                if (is_huge(type) && read_count(directory, type, &count) >= 0)
+                        mask |= HUGE_PAGES_BIT(type);
+        return has_controller() ? mask : 0;
+}
+
+int huge_pages_check(const PodSpec *spec, const char *directory, Error *reterr) {
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
+                const ResourceInfo *info = &resource_infos[type];
+                int64_t wanted = is_huge(type) ? resource_sum_of_limits(spec, type) : 0, count = 0;
+
+                if (wanted == 0)
+                        continue;
+                (void) read_count(directory, type, &count);
+                if (count < wanted / info->page_size)
+                        return error_setf(reterr, ENOSPC,
+                                          "Node didn't have enough resource: %s, requested: "
+                                          "%" PRId64 ", capacity: %" PRId64,
+                                          info->name, wanted, count * info->page_size);
+        }
+        return 0;
+}
+
+size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigned mask,
+                                CgroupValue ret[N_RESOURCE_TYPES]) {
+        size_t n = 0;
+
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
+                CgroupValue *value = &ret[n];
+
+                if (!(mask & HUGE_PAGES_BIT(type)))
+                        continue;
+                value->controller = "hugetlb";
+                (void) snprintf(value->file, sizeof(value->file), "hugetlb.%s.%s",
+                                resource_infos[type].page_name,
+                                cgroup_version == 2 ? "max" : "limit_in_bytes");
+                (void) snprintf(value->value, sizeof(value->value), "%" PRId64,
+                                resource_sum_of_limits(spec, type));
+                n++;
+        }
+        return n;
+}
+
+json_t *huge_pages_limits(const Container *container, unsigned mask) {
+        json_t *limits = mask ? json_array() : NULL;
+
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES && limits; type++)
+                if (mask & HUGE_PAGES_BIT(type))
+                        json_array_append_new(limits,
+                                              json_pack("{s:s, s:I}", "pageSize",
+                                                        resource_infos[type].page_name, "limit",
+                                                        (json_int_t) resource_quantity(
+                                                                &container->resources.limits, type)
+                                                                ->value));
+        return limits;
+}
+
+const char *huge_pages_mount_option(const PodSpec *spec, Medium medium) {
+        switch (resource_huge_pages(spec, medium)) {
+        case RESOURCE_HUGE_PAGES_1GI:
+                return "pagesize=1G";
+        case RESOURCE_HUGE_PAGES_2MI:
+                return "pagesize=2M";
+        case RESOURCE_CPU:
+        case RESOURCE_EPHEMERAL_STORAGE:
+        case RESOURCE_MEMORY:
+        case N_RESOURCE_TYPES:
+                break;
+        }
+        return NULL;
+}

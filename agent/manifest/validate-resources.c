@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Kubernetes' rules for huge pages, for storage that goes with the pod, and for emptyDirs of
+ * either. */
+
+#include "agent/manifest/validate.h"
+#include "agent/model/quantity.h"
+#include "agent/model/resource.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static int broken(const Rules *rules, const char *sentence, const char *format, ...)
+        printf_like(3, 4);
+static int broken(const Rules *rules, const char *sentence, const char *format, ...) {
+        va_list ap;
+        int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
+}
+
+static int check_storage(const Rules *rules, const ResourceRequirements *resources,
+                         const char *path) {
+        const Quantity *limit = &resources->limits.ephemeral_storage;
+        const Quantity *request = &resources->requests.ephemeral_storage;
+        char sentence[128];
+
+        if (limit->value < 0)
+                return broken(rules, "must not be negative",
+                              "%s.resources.limits.ephemeral-storage", path);
+        if (request->value < 0)
+                return broken(rules, "must not be negative",
+                              "%s.resources.requests.ephemeral-storage", path);
+        if (!quantity_is_set(limit) || request->milli <= limit->milli)
+                return 0;
+        (void) snprintf(sentence, sizeof(sentence), "must be at most the limit, %.32s, not %.32s",
+                        limit->text, request->text);
+        return broken(rules, sentence, "%s.resources.requests.ephemeral-storage", path);
+}
+
+static int check_whole_pages(const Rules *rules, const Quantity *quantity, ResourceType type,
+                             const char *path, const char *list) {
+        const ResourceInfo *info = &resource_infos[type];
+        char sentence[128];
+
+        if (!quantity_is_set(quantity) ||
+            (quantity->value > 0 && quantity->value % info->page_size == 0))
+                return 0;
+        (void) snprintf(sentence, sizeof(sentence), "%.32s is not positive integer multiple of %s",
+                        quantity->text, info->name);
+        return broken(rules, sentence, "%s.resources.%s.%s", path, list, info->name);
+}
+
+static int check_huge_pages(const Rules *rules, const ResourceRequirements *resources,
+                            ResourceType type, const char *path) {
+        const Quantity *limit = resource_quantity(&resources->limits, type);
+        const Quantity *request = resource_quantity(&resources->requests, type);
+        const char *name = resource_infos[type].name;
+        char sentence[128];
+        int r = check_whole_pages(rules, limit, type, path, "limits");
+
+        if (r >= 0)
+                r = check_whole_pages(rules, request, type, path, "requests");
+        if (r < 0 || (!quantity_is_set(limit) && !quantity_is_set(request)))
+                return r;
+        if (!quantity_is_set(limit))
+                return broken(rules, "Limit must be set for non overcommitable resources",
+                              "%s.resources.limits.%s", path, name);
+        if (request->value != limit->value) {
+                (void) snprintf(sentence, sizeof(sentence), "must be equal to %s limit of %.32s",
+                                name, limit->text);
+                return broken(rules, sentence, "%s.resources.requests.%s", path, name);
+        }
+        if (!quantity_is_set(&resources->requests.cpu) &&
+            !quantity_is_set(&resources->requests.memory))
+                return broken(rules, "HugePages require cpu or memory", "%s.resources", path);
+        return 0;
+}
+
+int check_container_storage(const Rules *rules, const ContainerAt *at) {
+        const ResourceRequirements *resources = &at->container->resources;
+        int r = check_storage(rules, resources, at->path);
+
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES && r >= 0; type++)
+                if (resource_infos[type].page_size > 0)
+                        r = check_huge_pages(rules, resources, type, at->path);
+        return r;
+}
+
+int check_pod_storage(const Rules *rules) {
+        const ResourceRequirements *resources = &rules->pod->spec.resources;
+
+        for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
+                if (type == RESOURCE_CPU || type == RESOURCE_MEMORY)
+                        continue;
+                if (quantity_is_set(resource_quantity(&resources->limits, type)))
+                        return broken(rules,
+                                      "is not supported of all containers together; say it of one",
+                                      "spec.resources.limits.%s", resource_infos[type].name);
+                if (quantity_is_set(resource_quantity(&resources->requests, type)))
+                        return broken(rules,
+                                      "is not supported of all containers together; say it of one",
+                                      "spec.resources.requests.%s", resource_infos[type].name);
+        }
+        return 0;
+}
+
+/* The sentences are the kubelet's, which says them only when it mounts. */
+int check_empty_dir(const Rules *rules, size_t i) {
+        const PodSpec *spec = &rules->pod->spec;
+        const EmptyDirVolumeSource *source = spec->volumes.items[i].empty_dir;
+        char sentence[160];
+
+        if (quantity_is_set(&source->size_limit) && source->size_limit.value < 0)
+                return broken(rules, "must not be negative", "spec.volumes[%zu].emptyDir.sizeLimit",
+                              i);
+        if (source->medium < MEDIUM_HUGE_PAGES)
+                return 0;
+        if (resource_huge_pages(spec, source->medium) == N_RESOURCE_TYPES)
+                (void) snprintf(sentence, sizeof(sentence),
+                                "medium %s: hugePages storage requested, but there is no resource "
+                                "request for huge pages",
+                                medium_names[source->medium]);
+        else if (source->medium == MEDIUM_HUGE_PAGES &&
+                 resource_huge_pages(spec, MEDIUM_HUGE_PAGES_1GI) != N_RESOURCE_TYPES &&
+                 resource_huge_pages(spec, MEDIUM_HUGE_PAGES_2MI) != N_RESOURCE_TYPES)
+                (void) snprintf(sentence, sizeof(sentence),
+                                "medium %s can't be used if container requests multiple huge page "
+                                "sizes",
+                                medium_names[source->medium]);
+        else
+                return 0;
+        return broken(rules, sentence, "spec.volumes[%zu].emptyDir.medium", i);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/supervise/storage.h"
+
+#include "agent/bundle/paths.h"
+#include "agent/model/containers.h"
+#include "agent/model/quantity.h"
+#include "agent/model/resource.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+
+static bool is_on_disk(const Volume *volume) {
+        return volume->empty_dir && volume->empty_dir->medium == MEDIUM_UNSET;
+}
+
+static const Quantity *storage_limit(const Container *container) {
+        return &container->resources.limits.ephemeral_storage;
+}
+
+bool storage_is_limited(const PodSpec *spec) {
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                if (is_on_disk(&spec->volumes.items[i]) &&
+                    quantity_is_set(&spec->volumes.items[i].empty_dir->size_limit))
+                        return true;
+        return resource_sum_of_limits(spec, RESOURCE_EPHEMERAL_STORAGE) >= 0;
+}
+
+static int append_take(char ***paths, char *path) {
+        int r = path ? strv_append(paths, path) : -ENOMEM;
+
+        free(path);
+        return r;
+}
+
+int storage_paths(const BundleConfig *config, const Pod *pod, char ***ret) {
+        cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
+        cleanup_free char *log_dir = pod_log_dir(config, pod);
+        cleanup_strv char **paths = NULL;
+        int r = state_dir && log_dir ? 0 : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < pod->spec.volumes.n; i++)
+                if (is_on_disk(&pod->spec.volumes.items[i]))
+                        r = append_take(&paths, volume_path(config, pod->metadata.uid,
+                                                            &pod->spec.volumes.items[i]));
+        for (size_t i = 0; r >= 0 && i < pod_count_containers(&pod->spec); i++) {
+                const char *name = pod_nth_container(&pod->spec, i)->name;
+
+                r = strv_appendf(&paths, "%s/containers/%s", state_dir, name);
+                if (r >= 0)
+                        r = append_take(&paths, path_join(log_dir, name));
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(paths);
+        return 0;
+}
+
+static uint64_t add(uint64_t a, uint64_t b) {
+        uint64_t sum;
+
+        return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static char *sentence(const char *format, ...) printf_like(1, 2);
+static char *sentence(const char *format, ...) {
+        char *text;
+        va_list ap;
+        int n;
+
+        va_start(ap, format);
+        n = vasprintf(&text, format, ap);
+        va_end(ap);
+        return n < 0 ? NULL : text;
+}
+
+static bool exceeds(uint64_t bytes, const Quantity *limit) {
+        return quantity_is_set(limit) && bytes > (uint64_t) MAX(limit->value, 0);
+}
+
+/* As Kubernetes prints a sum: in the greatest unit that it is a whole number of. */
+static char *print_sum(int64_t bytes) {
+        static const char *const units[] = { "", "Ki", "Mi", "Gi", "Ti", "Pi" };
+        size_t unit = 0;
+
+        while (bytes > 0 && bytes % 1024 == 0 && unit + 1 < N_ELEMENTS(units)) {
+                bytes /= 1024;
+                unit++;
+        }
+        return sentence("%" PRId64 "%s", bytes, units[unit]);
+}
+
+static char *check_total(const PodSpec *spec, uint64_t total) {
+        int64_t limit = resource_sum_of_limits(spec, RESOURCE_EPHEMERAL_STORAGE);
+        cleanup_free char *text = NULL;
+
+        if (limit < 0 || total <= (uint64_t) limit)
+                return NULL;
+        text = print_sum(limit);
+        return sentence(
+                "Pod ephemeral local storage usage exceeds the total limit of containers %s.",
+                strna(text));
+}
+
+char *storage_verdict(const PodSpec *spec, const uint64_t *bytes, size_t n) {
+        uint64_t total = 0;
+        size_t at = 0;
+        char *text;
+
+        for (size_t i = 0; i < n; i++)
+                total = add(total, bytes[i]);
+        for (size_t i = 0; i < spec->volumes.n && at < n; i++) {
+                const Volume *volume = &spec->volumes.items[i];
+
+                if (is_on_disk(volume) && exceeds(bytes[at++], &volume->empty_dir->size_limit))
+                        return sentence("Usage of EmptyDir volume \"%s\" exceeds the limit \"%s\".",
+                                        volume->name, volume->empty_dir->size_limit.text);
+        }
+        text = check_total(spec, total);
+        if (text)
+                return text;
+        for (size_t i = 0; i < pod_count_containers(spec) && at + 1 < n; i++, at += 2) {
+                const Container *container = pod_nth_container(spec, i);
+
+                if (exceeds(add(bytes[at], bytes[at + 1]), storage_limit(container)))
+                        return sentence("Container %s exceeded its local ephemeral storage limit "
+                                        "\"%s\".",
+                                        container->name, storage_limit(container)->text);
+        }
+        return NULL;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What a pod may write to the node's disk: sizeLimit of its emptyDirs, ephemeral-storage of its
+ * containers. Where it is written, and what follows from how much there is. Pure. */
+
+#include "agent/bundle/bundle.h"
+
+/* Whether anything of the pod's is limited. */
+bool storage_is_limited(const PodSpec *spec);
+
+/* The directories that count, in an order that storage_verdict() knows: an emptyDir each, then of
+ * each container its writable layers and its logs. 0 or -ENOMEM. */
+int storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
+
+/* 'bytes' are what those directories hold. The kubelet's sentence about the first limit that is
+ * exceeded, in memory that the caller frees, or NULL. */
+char *storage_verdict(const PodSpec *spec, const uint64_t *bytes, size_t n);

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a pod may write to the node's disk: sizeLimit of an emptyDir, ephemeral-storage of containers. The agent looks
+every ten seconds, and a pod that has written more has failed."""
+
+import os
+
+import harness
+import pytest
+import specs
+import world
+
+WRITE = "dd if=/dev/zero of={} bs=64k count=64 2>/dev/null; echo written; " + specs.IDLE
+
+
+def disk_pod(name, script, limits=None, size=None, **spec):
+    fields = {"resources": {"limits": limits}} if limits else {}
+    return specs.pod(name, specs.container(script=script, volumeMounts=[specs.mount("v", "/v")], **fields),
+                     volumes=[{"name": "v", "emptyDir": {"sizeLimit": size} if size else {}}], **spec)
+
+
+def wait_evicted(node, name):
+    pod = node.wait_phase(name, "Failed", 60)
+    assert pod["status"]["reason"] == "Evicted"
+    assert harness.condition(pod, "Ready")["reason"] == "PodFailed"
+    world.wait(lambda: not world.pids_of_root(node.pod_cgroup(name)), "nothing of it runs")
+    return pod["status"]["message"]
+
+
+def test_a_pod_that_fills_its_empty_dir_beyond_the_limit_is_evicted_and_stays_so(node):
+    node.launch(disk_pod("full", WRITE.format("/v/file"), size="2Mi"))
+    uid = node.pod("full")["metadata"]["uid"]
+    assert wait_evicted(node, "full") == 'Usage of EmptyDir volume "v" exceeds the limit "2Mi".'
+    world.wait(lambda: not os.path.exists(f"{node.state}/pods/{uid}/volumes"), "the disk is free again")
+    assert "Evicted" in node.cli("describe", "pod", "full").stdout
+    assert node.logged("full") == ["written"], "its log is kept"
+    node.restart()
+    assert node.wait_phase("full", "Failed")["status"]["reason"] == "Evicted"
+    assert not world.pids_of_root(node.pod_cgroup("full")), "a new agent does not start it"
+    node.drop(disk_pod("full", "echo second; " + specs.IDLE, size="2Mi"))
+    node.wait_running("full")
+
+
+def test_a_pod_that_stays_within_its_limits_is_left_alone(node):
+    node.launch(disk_pod("within", "dd if=/dev/zero of=/v/file bs=64k count=8 2>/dev/null; " + specs.IDLE,
+                         {"ephemeral-storage": "4Mi"}, "2Mi"))
+    node.launch(disk_pod("over", WRITE.format("/v/file"), size="2Mi"))
+    wait_evicted(node, "over")
+    assert world.is_alive(node.init("within"))
+    assert node.pod("within")["status"]["phase"] == "Running"
+
+
+@pytest.mark.parametrize("file", ["/file", "/v/file"])
+def test_what_a_container_writes_anywhere_counts_against_the_limit_of_its_pod(node, file):
+    node.launch(disk_pod("writer", WRITE.format(file), {"ephemeral-storage": "2Mi"}))
+    assert wait_evicted(node, "writer") == \
+        "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."
+
+
+def test_what_one_container_writes_counts_against_its_own_limit(node):
+    limits = [{"resources": {"limits": {"ephemeral-storage": size}}} for size in ("1Mi", "1Gi")]
+    node.launch(specs.pod("one", specs.container("small", WRITE.format("/file"), **limits[0]),
+                          specs.container("large", WRITE.format("/file"), **limits[1])))
+    assert wait_evicted(node, "one") == 'Container small exceeded its local ephemeral storage limit "1Mi".'
+
+
+def test_logs_count(node):
+    node.launch(specs.pod("talker", specs.container(
+        script="yes 'a line that is long enough to fill a log' | head -c 3000000; " + specs.IDLE,
+        resources={"limits": {"ephemeral-storage": "2Mi"}})))
+    assert "ephemeral local storage" in wait_evicted(node, "talker")
+
+
+def test_a_broken_edit_does_not_bring_an_evicted_pod_back(node):
+    node.launch(disk_pod("full", WRITE.format("/v/file"), size="2Mi"))
+    wait_evicted(node, "full")
+    node.write("kind: Pod\nspec: {", "full.yaml")
+    world.wait(lambda: "full.yaml" in node.said(), "it was read")
+    assert node.pod("full")["status"]["reason"] == "Evicted"

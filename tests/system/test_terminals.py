@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stdin, stdinOnce and tty: what the container's descriptors are, and what becomes of what it writes there."""
+
+import os
+import stat
+
+import specs
+import world
+
+
+def descriptor(pid, number):
+    return os.stat(f"/proc/{pid}/fd/{number}")
+
+
+def test_without_stdin_there_is_nothing_to_read(node):
+    node.launch(specs.pod("none", specs.container(script="read line; echo read-$?; " + specs.IDLE)))
+    world.wait(lambda: node.logged("none") == ["read-1"], "the end of the file was read")
+    assert descriptor(node.init("none"), 0).st_rdev == os.makedev(1, 3), "/dev/null"
+
+
+def test_with_stdin_a_reader_waits_even_when_the_agent_dies(node):
+    node.launch(specs.pod("open", specs.container(
+        script="echo before; read line; echo after", stdin=True, stdinOnce=True)))
+    world.wait(lambda: node.logged("open") == ["before"], "it runs")
+    assert stat.S_ISFIFO(descriptor(node.init("open"), 0).st_mode)
+    node.restart()
+    node.wait_running("open")
+    assert node.logged("open") == ["before"], "nobody has closed it"
+
+
+def test_a_tty_is_a_terminal_with_all_that_belongs_to_one(node):
+    node.launch(specs.pod("tty", specs.container(
+        script="tty; echo to-stderr >&2; echo term $TERM; stty -a 2>/dev/null | grep -q 'icanon' && echo canonical; " + specs.IDLE,
+        tty=True, stdin=True)))
+    expected = ["/dev/pts/0", "to-stderr", "term xterm", "canonical"]
+    world.wait(lambda: [line.rstrip("\r") for line in node.logged("tty")] == expected,
+               lambda: f"the log is as expected; it is {node.log_lines('tty')}")
+    assert {line.split()[1] for line in node.log_lines("tty")} == {"stdout"}
+    init = node.init("tty")
+    assert len({descriptor(init, number).st_rdev for number in range(3)}) == 1
+    assert os.major(descriptor(init, 0).st_rdev) == 136, "a pseudo terminal"
+    assert world.mount_at(init, "/dev/console")["type"] == "devpts"
+    assert not [name for name in os.listdir(f"{node.run}/pods/{node.pod('tty')['metadata']['uid']}")
+                if name.startswith("tty")], "the socket is gone"
+
+
+def test_the_last_words_on_a_terminal_are_not_lost(node):
+    node.drop(specs.pod("brief", specs.container(script="seq 1 5000", tty=True), restartPolicy="Never"))
+    node.wait_phase("brief", "Succeeded")
+    assert [line.rstrip("\r") for line in node.logged("brief")] == [str(i) for i in range(1, 5001)]
+
+
+def test_a_terminal_outlives_the_agent_and_comes_again_with_each_attempt(node):
+    node.launch(specs.pod("again", specs.container(
+        script="trap 'exit 1' TERM; tty; while sleep 0.1; do echo tick; done", tty=True)))
+    node.restart()
+    node.wait_running("again")
+    before = len(node.logged("again"))
+    world.wait(lambda: len(node.logged("again")) > before, "it writes on")
+    os.kill(node.init("again"), 15)
+    node.wait_restarts("again", 1)
+    world.wait(lambda: node.logged("again", attempt=1)[:1] in (["/dev/pts/0\r"], ["/dev/pts/0"]), "a terminal again")
+
+
+def test_a_tty_that_cannot_start_says_why(node):
+    node.drop(specs.pod("wrong", specs.container(tty=True, command=["/no/such/program"])))
+    message = node.wait_waiting("wrong", "RunContainerError")
+    assert "/no/such/program" in message
