@@ -4,6 +4,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
+#include "agent/bundle/swap.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
@@ -13,6 +14,7 @@
 #include "agent/sandbox/sandbox.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
+#include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -387,6 +389,19 @@ static int serve_delete_pod(void *userdata, const char *namespace, const char *p
         return r;
 }
 
+static int serve_exec(void *userdata, const char *namespace, const char *pod, const char *container,
+                      const ServeExec *exec, int socket_fd, Error *reterr) {
+        Agent *agent = userdata;
+
+        return supervisor_session(agent->supervisor, namespace, pod, container,
+                                  &(SandboxSession){ .argv = exec->argv,
+                                                     .has_input = exec->has_input,
+                                                     .has_output = exec->has_output,
+                                                     .has_error = exec->has_error,
+                                                     .has_terminal = exec->has_terminal },
+                                  socket_fd, reterr);
+}
+
 static int serve_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
@@ -409,6 +424,7 @@ static const ServeHandlers serve_handlers = {
         .report = serve_report,
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
+        .exec = serve_exec,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
 };
@@ -571,6 +587,9 @@ static void fill_shared_configs(Agent *agent) {
                 .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
                 .memory_capacity = agent->node.memory_capacity,
+                .swap_capacity = agent->node.swap_capacity,
+                .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
+                .can_limit_swap = swap_is_limitable(cgroup_version()),
                 .storage_capacity = node_storage_capacity(agent->state_dir),
                 .pids_limit = agent->config.pod_pids_limit.is_set
                                       ? agent->config.pod_pids_limit.value

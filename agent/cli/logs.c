@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/cli/pods.h"
+#include "agent/cli/target.h"
 
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
@@ -8,8 +8,6 @@
 #include "common/file.h"
 
 /* logs: what a container wrote, as the agent gives it out. */
-
-#define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 
 typedef struct Query {
         char *text; /* "?follow=true&…", or "" */
@@ -94,41 +92,6 @@ static int print_log(const Options *options, const json_t *pod, const char *cont
         return client_stream(options->socket, path, on_data, NULL, reterr);
 }
 
-static const char *container_name(const json_t *containers, size_t i) {
-        return strna(json_text(json_array_get(containers, i), "name"));
-}
-
-/* "main, other, first (init)" */
-static void print_names(const json_t *containers, const json_t *of_init, FILE *out) {
-        size_t n = json_array_size(containers);
-
-        for (size_t i = 0; i < n; i++)
-                fprintf(out, "%s%s", i > 0 ? ", " : "", container_name(containers, i));
-        for (size_t i = 0; i < json_array_size(of_init); i++)
-                fprintf(out, ", %s (init)", container_name(of_init, i));
-        fputc('\n', out);
-}
-
-/* The one that was named, or that the pod says is the one, or the first. */
-static const char *choose_container(const Options *options, const json_t *pod) {
-        const char *name = json_text(pod, "metadata", "annotations", DEFAULT_CONTAINER);
-        const json_t *containers = json_at(pod, "spec", "containers");
-        const json_t *of_init = json_at(pod, "spec", "initContainers");
-
-        if (options->container)
-                return options->container;
-        if (options->n_words > 1)
-                return options->words[1];
-        if (name)
-                return name;
-        name = container_name(containers, 0);
-        if (json_array_size(containers) + json_array_size(of_init) < 2)
-                return name;
-        fprintf(stderr, "Defaulted container \"%s\" out of: ", name);
-        print_names(containers, of_init, stderr);
-        return name;
-}
-
 static int print_all(const Options *options, const json_t *pod, const Query *query, Error *reterr) {
         const json_t *lists[] = { json_at(pod, "spec", "initContainers"),
                                   json_at(pod, "spec", "containers") };
@@ -138,24 +101,6 @@ static int print_all(const Options *options, const json_t *pod, const Query *que
                 for (size_t i = 0; i < json_array_size(lists[l]) && r >= 0; i++)
                         r = print_log(options, pod, container_name(lists[l], i), query, reterr);
         return r;
-}
-
-static int find_pod(const Options *options, json_t **ret, Error *reterr) {
-        cleanup_json json_t *pods = NULL;
-        PodFilter filter;
-        int r;
-
-        r = pod_filter_init(&filter, options, options->words, 1, reterr);
-        if (r < 0)
-                return r;
-        r = pods_fetch(options->socket, &filter, &pods, reterr);
-        pod_filter_done(&filter);
-        if (r < 0)
-                return r;
-        if (json_array_size(pods) == 0)
-                return error_setf(reterr, ENOENT, "pods \"%s\" not found", options->words[0]);
-        *ret = json_incref(json_array_get(pods, 0));
-        return 0;
 }
 
 static int check_words(const Options *options) {
@@ -183,12 +128,15 @@ int run_logs(const Options *options) {
         r = make_query(options, &query, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));
-        r = find_pod(options, &pod, &error);
+        r = find_pod(options, options->words[0], &pod, &error);
         if (r < 0)
                 return fail(r, &error);
         if (options->all_containers)
                 r = print_all(options, pod, &query, &error);
         else
-                r = print_log(options, pod, choose_container(options, pod), &query, &error);
+                r = print_log(options, pod,
+                              choose_container(pod, options->container ? options->container
+                                                                       : options->words[1]),
+                              &query, &error);
         return r < 0 ? fail(r, &error) : STATUS_OK;
 }

@@ -125,6 +125,13 @@ static void put_optional_bool(Writer *writer, json_t *json, const char *key,
                 put(writer, json, key, json_boolean(value->value));
 }
 
+static void put_port(Writer *writer, json_t *json, const char *key, const PortRef *port) {
+        if (port->name)
+                put_text(writer, json, key, port->name);
+        else if (port->number > 0)
+                put(writer, json, key, json_integer(port->number));
+}
+
 static void put_ints(Writer *writer, json_t *json, const char *key, const IntList *list) {
         json_t *array = json_array();
 
@@ -176,6 +183,9 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
                 break;
         case FIELD_INTS:
                 put_ints(writer, json, field->key, at);
+                break;
+        case FIELD_PORT:
+                put_port(writer, json, field->key, at);
                 break;
         case FIELD_QUANTITY:
                 put_text(writer, json, field->key, ((const Quantity *) at)->text);
@@ -400,4 +410,12 @@ char *pod_spec_to_json(const PodSpec *spec) {
         cleanup_with(json_decrefp) json_t *json = write_object(&writer, &pod_spec_schema, spec);
 
         return print(&writer, json);
+}
+
+bool is_json_object(const char *data, size_t length) {
+        json_t *json = json_loadb(data, length, 0, NULL);
+        bool is_object = json_is_object(json);
+
+        json_decref(json);
+        return is_object;
 }

@@ -50,6 +50,10 @@ const char *const dns_policy_names[N_DNS_POLICIES] = {
         [DNS_POLICY_NONE] = "None",
 };
 
+const char *const os_names[N_OS_NAMES] = {
+        [OS_LINUX] = "linux",
+};
+
 const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
         [MOUNT_PROPAGATION_NONE] = "None",
         [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = "HostToContainer",

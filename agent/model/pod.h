@@ -7,6 +7,7 @@
  * Names follow the API, in snake case. Every struct here has a Schema (model/schema.h): a table of
  * its fields by which it is read, written, compared and freed. A zeroed struct is an empty one. */
 
+#include "agent/model/probe.h"
 #include "agent/model/security.h"
 #include "agent/model/values.h"
 
@@ -64,6 +65,12 @@ typedef enum Medium {
         MEDIUM_HUGE_PAGES_2MI,
         N_MEDIA,
 } Medium;
+
+typedef enum OsName {
+        OS_UNSET,
+        OS_LINUX,
+        N_OS_NAMES,
+} OsName;
 
 typedef enum Protocol {
         PROTOCOL_UNSET,
@@ -125,6 +132,7 @@ extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
 extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
 extern const char *const medium_names[N_MEDIA];
+extern const char *const os_names[N_OS_NAMES];
 extern const char *const protocol_names[N_PROTOCOLS];
 extern const char *const dns_policy_names[N_DNS_POLICIES];
 extern const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS];
@@ -235,6 +243,10 @@ typedef struct Container {
         RestartPolicy restart_policy; /* unset: the pod's; Always makes of one of init a sidecar */
         LIST_OF(RestartRule) restart_policy_rules; /* the first that matches goes before it */
         LIST_OF(VolumeMount) volume_mounts;
+        Probe *liveness_probe;
+        Probe *readiness_probe;
+        Probe *startup_probe;
+        Lifecycle *lifecycle;
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
@@ -282,7 +294,7 @@ typedef struct DownwardAPIVolumeSource {
         OptionalInt default_mode; /* a volume's; a projection has none */
 } DownwardAPIVolumeSource;
 
-/* Exactly one source is not NULL. */
+/* At most one source is not NULL. */
 typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
@@ -294,6 +306,12 @@ typedef struct ProjectedVolumeSource {
         OptionalInt default_mode;
 } ProjectedVolumeSource;
 
+/* The layers of an image, to be looked at. */
+typedef struct ImageVolumeSource {
+        char *reference;
+        PullPolicy pull_policy;
+} ImageVolumeSource;
+
 /* Exactly one source is not NULL. */
 typedef struct Volume {
         char *name;
@@ -303,6 +321,7 @@ typedef struct Volume {
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
         ProjectedVolumeSource *projected;
+        ImageVolumeSource *image;
 } Volume;
 
 typedef struct HostAlias {
@@ -321,6 +340,11 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
+/* For what the pod was written; anything but Linux is refused. */
+typedef struct PodOs {
+        OsName name;
+} PodOs;
+
 typedef struct PodSpec {
         LIST_OF(Container) init_containers; /* in the order in which they run */
         LIST_OF(Container) containers;
@@ -336,6 +360,7 @@ typedef struct PodSpec {
         LIST_OF(HostAlias) host_aliases;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
+        PodOs *os;
         bool host_pid;
         bool host_ipc;
         bool share_process_namespace;

@@ -16,6 +16,7 @@ typedef enum FieldType {
         FIELD_INT,           /* OptionalInt */
         FIELD_INTS,          /* IntList */
         FIELD_QUANTITY,      /* Quantity */
+        FIELD_PORT,          /* PortRef: a number or the name of a port */
         FIELD_ENUM,          /* an enum whose value 0 is "unset"; .names */
         FIELD_STRINGS,       /* char ** */
         FIELD_STRING_MAP,    /* StringMap */
@@ -62,8 +63,8 @@ struct Schema {
         { .key = name, .type = FIELD_##kind, .offset = offsetof(object, member), __VA_ARGS__ }
 #define REFUSED(name) \
         { .key = name, .type = FIELD_REFUSED }
-#define REFUSED_BUT(name, value) \
-        { .key = name, .type = FIELD_REFUSED, .accepts = value }
+#define REFUSED_BUT(name, value, ...) \
+        { .key = name, .type = FIELD_REFUSED, .accepts = value, __VA_ARGS__ }
 #define REFUSED_FOR(name, why) \
         { .key = name, .type = FIELD_REFUSED, .reason = why }
 #define IGNORED(name) \
@@ -76,6 +77,8 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema probe_schema;
+extern const Schema lifecycle_schema;
 extern const Schema security_context_schema;
 extern const Schema pod_security_context_schema;
 

@@ -3,6 +3,7 @@
  * restart of the agent nor one of the node begins it anew. One timer, for as long as it matters. */
 
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -42,6 +43,8 @@ static void arm(PodLife *life, uint64_t delay_usec) {
 }
 
 void pod_life_watch_deadline(PodLife *life) {
+        static const char message[] =
+                "Pod was active on the node longer than the specified deadline";
         uint64_t now = now_realtime_usec();
 
         if (!life->pod->spec.active_deadline_seconds.is_set || pod_life_has_failed(life) ||
@@ -56,7 +59,6 @@ void pod_life_watch_deadline(PodLife *life) {
                         arm(life, deadline_of(life) - now);
                 return;
         }
-        pod_life_fail(life, "DeadlineExceeded",
-                      "Pod was active on the node longer than the specified deadline",
-                      pod_life_grace_usec(life));
+        event_tell(life, NULL, POD_EVENT_NORMAL, "DeadlineExceeded", "%s", message);
+        pod_life_fail(life, "DeadlineExceeded", message, pod_life_grace_usec(life));
 }

@@ -17,7 +17,7 @@ static void hurry(PodLife *life) {
                 PodContainer *c = &life->containers[i];
 
                 if (container_is_stopping(c->life))
-                        pod_container_driver.stop(c, container_attempt(c->life));
+                        pod_container_hurry(c);
         }
 }
 

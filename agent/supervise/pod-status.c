@@ -40,6 +40,8 @@ static int fill_container(const PodLife *life, const PodContainer *c, ContainerS
         one->image_id = strdup(strna(c->image_id));
         if (!one->image || !one->image_id)
                 return -ENOMEM;
+        one->started = one->started && probers_have_started(c);
+        one->ready = one->ready && probers_are_ready(c);
         /* To be done is what a container of init is there for. */
         if (role == ROLE_INIT)
                 one->ready = container_has_succeeded(c->life);

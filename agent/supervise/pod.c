@@ -167,9 +167,12 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
 }
 
 static void free_container(PodContainer *c) {
+        probers_stop(c);
+        pod_container_drop_hook(c);
         turn_leave(&c->pod->context->turns, &c->turn);
         image_request_cancel(c->image_request);
         image_unref(c->image);
+        pod_container_forget_volume_images(c);
         free(c->image_id);
         sd_event_source_disable_unref(c->retry_timer);
         sd_event_source_disable_unref(c->turn_timer);
@@ -485,7 +488,7 @@ static void step_ready(PodLife *life) {
         pod_life_follow_order(life);
 }
 
-void pod_step(PodLife *life) {
+static void step_phase(PodLife *life) {
         if (life->sandbox_is_lost)
                 step_lost(life);
         pod_life_watch_deadline(life);
@@ -514,6 +517,12 @@ void pod_step(PodLife *life) {
                 break;
         }
         pod_life_watch_storage(life);
+}
+
+void pod_step(PodLife *life) {
+        step_phase(life);
+        for (size_t i = 0; i < life->n_containers; i++)
+                probers_step(&life->containers[i]);
 }
 
 void pod_life_images_changed(PodLife *life) {

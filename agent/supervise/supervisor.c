@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/http.h"
 #include "common/log.h"
 
 /* A pod that cannot be begun (its record cannot be written) is tried again after this. */
@@ -147,6 +148,7 @@ Supervisor *supervisor_free(Supervisor *s) {
                 s->slots = slot->following;
                 slot_free(slot);
         }
+        http_free(s->context.http);
         orphans_free(s->orphans);
         sd_event_source_disable_unref(s->step_source);
         free(s);
@@ -545,6 +547,13 @@ int supervisor_find_log(Supervisor *s, const char *namespace, const char *pod,
         return slot ? pod_life_find_log(slot->life, container, previous, ret_directory, ret_attempt,
                                         ret_is_live, reterr)
                     : -ENOENT;
+}
+
+int supervisor_session(Supervisor *s, const char *namespace, const char *pod, const char *container,
+                       const SandboxSession *session, int socket_fd, Error *reterr) {
+        Slot *slot = find_living(s, namespace, pod, reterr);
+
+        return slot ? pod_life_session(slot->life, container, session, socket_fd, reterr) : -ENOENT;
 }
 
 int supervisor_delete(Supervisor *s, const char *namespace, const char *pod, int64_t grace_seconds,
