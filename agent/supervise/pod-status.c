@@ -111,6 +111,8 @@ static void fill_initialized(PodLife *life, PodStatus *status) {
 
         set_condition(life, status, CONDITION_INITIALIZED, is_done, "ContainersNotInitialized",
                       incomplete);
+        if (is_done && status->phase == POD_SUCCEEDED)
+                set_text(&status->conditions[CONDITION_INITIALIZED].reason, "PodCompleted");
 }
 
 static void fill_conditions(PodLife *life, PodStatus *status) {

@@ -4,6 +4,7 @@ between."""
 
 import datetime
 import os
+import random
 import time
 
 import pytest
@@ -241,6 +242,45 @@ def test_references_to_and_from_an_init_container_hold(node):
                                                             "divisor": "1Mi"}}}])])
     node.launch(pod)
     assert node.cli("logs", "refers", "-c", "one").stdout == "64\n"
+
+
+def test_a_pod_that_is_removed_in_the_middle_of_init_begins_nothing_more(node):
+    node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", "trap 'exit 0' TERM\n" + WAIT_FOR_GATE),
+                                         step("two")]))
+    wait_events(node, ["side begin", "one begin"])
+    node.remove("aborted")
+    node.wait_gone("aborted")
+    assert events(node) == ["side begin", "one begin", "side end"]
+
+
+def test_a_sidecar_holds_up_what_follows_until_its_startup_probe_has_passed(node):
+    node.drop(init_pod(node, "probed", [sidecar("side", startupProbe={
+        "exec": {"command": ["test", "-e", "/v/gate"]}, "periodSeconds": 1, "failureThreshold": 1000}), step("one")]))
+    wait_events(node, ["side begin"])
+    node.wait_pod("probed", lambda pod: "running" in pod["status"]["initContainerStatuses"][0]["state"], "has begun")
+    assert node.pod("probed")["status"]["initContainerStatuses"][0]["started"] is False
+    node.restart()
+    assert events(node) == ["side begin"]
+    touch(node, "gate")
+    wait_events(node, ["side begin", "one begin", "main begin"])
+    node.wait_running("probed")
+
+
+def test_kills_at_random_moments_run_each_container_of_init_once(node):
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
+    print(f"MAINSTAY_SEED={seed}")
+    dice = random.Random(seed)
+    names = [f"step{i}" for i in range(8)]
+    node.drop(init_pod(node, "chain", [sidecar("side"), *[step(name, "sleep 0.3") for name in names]]))
+    for _ in range(8):
+        end = time.monotonic() + dice.uniform(0, 0.6)
+        wait(lambda end=end: time.monotonic() > end, "its time has come")
+        node.restart(ready=False)
+    wait(node.is_ready, "the agent is ready")
+    node.wait_running("chain")
+    assert [event for event in events(node) if event != "side begin"] == [
+        *[f"{name} begin" for name in names], "main begin"]
+    assert events(node).count("side begin") == 1
 
 
 # Restart rules
