@@ -41,6 +41,13 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option match_options[] = {
+        OPTION("labels",         0,   "LABELS",    "the node's labels: key=value,key=value", labels),
+        OPTION("taints",         0,   "TAINTS",    "its taints: key=value:effect,key:effect", taints),
+        OPTION("node",           0,   "NAME",      "its name (node)", node),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
 static const Option delete_options[] = {
         OPTION("namespace",    'n', "NAMESPACE", "pods of this namespace (default)", namespace),
         OPTION("selector",     'l', "SELECTOR",  "pods with these labels", selector),
@@ -66,6 +73,8 @@ const Command commands[] = {
           logs_options, N_ELEMENTS(logs_options), run_logs },
         { "exec", "POD -- COMMAND...", "run a command in a container",
           exec_options, N_ELEMENTS(exec_options), run_exec },
+        { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
+          match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod NAME...", "end pods now; they begin anew",
           delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
