@@ -89,7 +89,8 @@ def test_a_pod_that_is_not_initialized_says_what_it_waits_for(node):
     assert condition(pod, "Initialized")["message"] == "containers with incomplete status: [one two]"
     assert pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
     assert row(node, "gated") == ["0/1", "Init:0/2"]
-    assert node.cli("logs", "gated", "-c", "main").returncode != 0
+    assert 'container "main" in pod "gated-node1" is waiting to start: PodInitializing' in \
+        node.cli("logs", "gated", "-c", "main").stderr
     touch(node, "gate")
     node.wait_running("gated")
     assert condition(node.pod("gated"), "Initialized")["status"] == "True"
@@ -351,6 +352,19 @@ def test_an_agent_that_is_killed_while_all_are_restarted_does_it_once(node):
     assert node.status("cut", "one")["restartCount"] == 1
 
 
+def test_a_restart_of_all_asks_no_hook(node):
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo main hook >> /v/events"]}}}
+    node.drop(init_pod(node, "quick", [], teller("main", lifecycle=hook),
+                       teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+                              **restarts_on(88, "RestartAllContainers"))))
+    wait(lambda: events(node).count("main begin") == 2, lambda: f"all are restarted: {events(node)}")
+    assert "main hook" not in events(node)
+    node.wait_running("quick")
+    node.remove("quick")
+    node.wait_gone("quick")
+    assert [event for event in events(node) if event.startswith("main")][-2:] == ["main hook", "main end"]
+
+
 # Deadlines
 
 def test_a_pod_ends_at_its_deadline_also_with_another_agent(node):
@@ -401,7 +415,8 @@ def test_a_pod_that_never_began_fails_at_its_deadline(node):
 
 
 def test_the_command_line_names_all_containers(node):
-    node.launch(init_pod(node, "named", [step("one", "echo of one")], specs.container("main", "echo of main\n" + specs.IDLE)))
+    node.launch(init_pod(node, "named", [step("one", "echo of one")],
+                         specs.container("main", "echo of main\n" + specs.IDLE)))
     wait(lambda: node.logged("named"), lambda: "the main container has spoken")
     answer = node.cli("logs", "named")
     assert (answer.stdout, answer.stderr) == ("of main\n", 'Defaulted container "main" out of: main, one (init)\n')
