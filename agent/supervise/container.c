@@ -785,9 +785,13 @@ static int copy_ended(const ContainerLife *c, const ContainerState *from, const 
         return 0;
 }
 
-static void fill_state(const ContainerLife *c, const char *uid, ContainerState *ret) {
+const char *container_waiting_reason(const ContainerLife *c) {
         const char *reason = c->waiting_reason ? c->waiting_reason : states[c->state].reason;
 
+        return reason ? reason : c->idle_reason;
+}
+
+static void fill_state(const ContainerLife *c, const char *uid, ContainerState *ret) {
         switch (states[c->state].kube) {
         case STATE_RUNNING:
                 if (c->started_at > 0 && c->attempt_is_used) {
@@ -807,7 +811,7 @@ static void fill_state(const ContainerLife *c, const char *uid, ContainerState *
                 break;
         }
         ret->kind = STATE_WAITING;
-        ret->reason = strdup(reason ? reason : c->idle_reason);
+        ret->reason = strdup(container_waiting_reason(c));
         ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
 }
 

@@ -140,7 +140,8 @@ bool container_is_stopping(const ContainerLife *container);
 bool container_has_post_started(const ContainerLife *container);
 uint64_t container_started_at(const ContainerLife *container); /* realtime */
 bool container_is_finished(const ContainerLife *container);
-bool container_has_succeeded(const ContainerLife *container);   /* finished, with 0 */
+const char *container_waiting_reason(const ContainerLife *container); /* were it waiting */
+bool container_has_succeeded(const ContainerLife *container);         /* finished, with 0 */
 uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */
 
 /* It runs, and what comes after it in the pod's order may begin. */

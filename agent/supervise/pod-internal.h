@@ -121,7 +121,6 @@ struct PodLife {
         sd_event_source *order_timer; /* the end of ALL_RESTART_HOLDING */
         uint64_t ending_since;        /* boot time; 0: nothing ends it */
         sd_event_source *deadline_timer;
-        bool is_overdue; /* its activeDeadlineSeconds are over */
         uint64_t start_time;
         uint64_t deletion_time;
         PodCondition conditions[N_POD_CONDITIONS]; /* as told last */
@@ -199,8 +198,10 @@ void pod_life_forget_order(PodLife *life);
  * turn. */
 void pod_life_adopt_order(PodLife *life);
 
-/* How long a container may take to end, from now on. */
+/* How long the pod's containers have to end, all together; and one that is told to only now,
+ * between SIGTERM and SIGKILL. */
 uint64_t pod_life_grace_usec(const PodLife *life);
+uint64_t pod_life_rest_of_grace_usec(const PodLife *life);
 
 /* deadline.c: sees to the pod's activeDeadlineSeconds. */
 void pod_life_watch_deadline(PodLife *life);

@@ -125,6 +125,8 @@ static void fill_initialized(PodLife *life, PodStatus *status) {
 
         set_condition(life, status, CONDITION_INITIALIZED, is_done, "ContainersNotInitialized",
                       incomplete);
+        if (is_done && status->phase == POD_SUCCEEDED)
+                set_text(&status->conditions[CONDITION_INITIALIZED].reason, "PodCompleted");
 }
 
 static void fill_conditions(PodLife *life, PodStatus *status) {
@@ -176,14 +178,7 @@ static void fill_phase(const PodLife *life, PodStatus *status) {
                 status->message = strdup(life->failure.message);
                 return;
         }
-        if (!life->is_overdue) {
-                status->phase =
-                        pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
-                return;
-        }
-        status->phase = POD_FAILED;
-        status->reason = strdup("DeadlineExceeded");
-        status->message = strdup("Pod was active on the node longer than the specified deadline");
+        status->phase = pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
 }
 
 int pod_life_status(PodLife *life, PodStatus *ret) {

@@ -109,9 +109,11 @@ static int make_containers(PodLife *life) {
         const PodSpec *spec = &life->pod->spec;
         size_t n = pod_count_containers(spec);
 
-        life->containers = calloc(n, sizeof(*life->containers));
         life->order = calloc(n, sizeof(*life->order));
-        if (!life->containers || !life->order)
+        if (!life->order)
+                return -ENOMEM;
+        life->containers = calloc(n, sizeof(*life->containers));
+        if (!life->containers)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 PodContainer *c = &life->containers[i];
