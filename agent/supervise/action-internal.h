@@ -30,6 +30,7 @@ struct Action {
         HttpRequest *request;
         char *url;
         unsigned n_redirects;
+        bool is_downgraded; /* what was to be asked by HTTPS is asked without */
 
         int fd;
         sd_event_source *connection;
