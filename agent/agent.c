@@ -4,6 +4,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
+#include "agent/bundle/swap.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
@@ -13,6 +14,7 @@
 #include "agent/sandbox/sandbox.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
+#include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -571,6 +573,9 @@ static void fill_shared_configs(Agent *agent) {
                 .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
                 .memory_capacity = agent->node.memory_capacity,
+                .swap_capacity = agent->node.swap_capacity,
+                .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
+                .can_limit_swap = swap_is_limitable(cgroup_version()),
                 .storage_capacity = node_storage_capacity(agent->state_dir),
                 .pids_limit = agent->config.pod_pids_limit.is_set
                                       ? agent->config.pod_pids_limit.value

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2034 # used by those who source this
 BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
-    libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev
+    libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev
 )
 # libcurl3-gnutls: loaded by the agent when the first pod is probed, so that no linker asks for it.
 # shellcheck disable=SC2034
@@ -13,7 +13,7 @@ RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static pytho
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell python3-pytest python3-yaml
-    umoci skopeo zstd strace util-linux mount iproute2 procps git
+    umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git
 )
 # shellcheck disable=SC2034
 VM_PACKAGES=(mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian)

@@ -68,15 +68,10 @@ int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
         return r;
 }
 
-int catalog_read_config(const Source *source, CatalogImage *image, Error *reterr) {
-        cleanup_free char *text = NULL;
+int catalog_take_config(CatalogImage *image, const char *text, size_t length, Error *reterr) {
         char digest[DIGEST_SIZE];
-        size_t length;
         int r;
 
-        r = source_read(source, image->config.member, CONFIG_SIZE_MAX, &text, &length, reterr);
-        if (r < 0)
-                return r;
         digest_of(text, length, digest);
         if (image->config.digest[0] && !streq(digest, image->config.digest))
                 return error_setf(reterr, EBADMSG, "its configuration is damaged: its digest is %s",
@@ -91,6 +86,15 @@ int catalog_read_config(const Source *source, CatalogImage *image, Error *reterr
                 return platform_refuse(image->settings->os, image->settings->architecture,
                                        image->settings->variant, reterr);
         return 0;
+}
+
+int catalog_read_config(const Source *source, CatalogImage *image, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        int r;
+
+        r = source_read(source, image->config.member, CONFIG_SIZE_MAX, &text, &length, reterr);
+        return r < 0 ? r : catalog_take_config(image, text, length, reterr);
 }
 
 int catalog_read(const Source *source, Catalog **ret, Error *reterr) {

@@ -36,6 +36,7 @@ typedef struct Catalog {
         const Source *source; /* borrowed */
         CatalogImage *images;
         size_t n_images;
+        const CatalogImage *chosen; /* whose layers are had; borrowed */
 } Catalog;
 
 int catalog_read(const Source *source, Catalog **ret, Error *reterr);
@@ -51,6 +52,7 @@ void catalog_image_done(CatalogImage *image);
 /* Reads the configuration that image->config names, verifies it where it has a digest, and gives it
  * one where it has none. */
 int catalog_read_config(const Source *source, CatalogImage *image, Error *reterr);
+int catalog_take_config(CatalogImage *image, const char *text, size_t length, Error *reterr);
 
 int catalog_read_oci(Catalog *catalog, Error *reterr);
 int catalog_read_docker(Catalog *catalog, Error *reterr);

@@ -31,6 +31,7 @@ typedef struct Layer {
         uint64_t bytes; /* of files, holes counted */
         unsigned entries;
         unsigned devices; /* left out */
+        bool has_top;     /* the tar says what the top is like */
 } Layer;
 
 static int spend(Layer *layer, uint64_t bytes, Error *reterr) {
@@ -229,6 +230,7 @@ static int unpack_top(Layer *layer, struct archive_entry *entry, Error *reterr) 
                 r = finish(tree_fd(layer->tree), entry, reterr);
         if (r >= 0)
                 r = tree_keep_times(layer->tree);
+        layer->has_top = true;
         return r;
 }
 
@@ -308,12 +310,15 @@ int layer_unpack(Stream *tar, int fd, const View *below, Error *reterr) {
         stream_limit(tar, LAYER_BYTES_MAX);
         r = stream_open_tar(tar, &archive, reterr);
         if (r >= 0)
-                r = tree_new(fd, below, &tree, reterr);
+                r = tree_new(fd, below, &tree);
         if (r < 0)
                 return r;
         layer.archive = archive;
         layer.tree = tree;
         r = unpack_all(&layer, reterr);
+        tree_leave(tree);
+        if (r >= 0 && !layer.has_top)
+                r = tree_inherit_top(tree, reterr);
         if (r < 0)
                 return r;
         if (layer.devices > 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* mainstay-image: reads image archives, which strangers wrote, for the agent, which must not. Lives
- * for one archive. Says what is wrong in one sentence on standard error and ends with 1, or
- * with EX_TEMPFAIL where that is no fault of the archive. */
+/* mainstay-image: reads image archives and speaks to registries, which are strangers', for the
+ * agent, which must not. Lives for one image. Says what is wrong in one sentence on standard error
+ * and ends with 1, or with EX_TEMPFAIL where that is no fault of the image's. */
 
-#include "agent/fetch/catalog.h"
 #include "agent/fetch/confine.h"
+#include "agent/fetch/pull.h"
 #include "agent/fetch/sentence.h"
 #include "agent/fetch/unpack.h"
 #include "common/cleanup.h"
@@ -23,6 +23,7 @@ static const char usage[] =
         "  index --store DIR ARCHIVE     list the images of an archive as JSON\n"
         "  unpack --store DIR --digest sha256:… [--name REFERENCE]… ARCHIVE\n"
         "                                bring one of them into the store\n"
+        "  pull --store DIR REFERENCE    bring one from its registry; standard input has settings\n"
         "  sweep --store DIR             remove what was left unfinished\n"
         "\n"
         "  --help  --version\n";
@@ -48,6 +49,18 @@ static int open_catalog(int fd, Store *store, Source **ret_source, Catalog **ret
         return r < 0 ? r : catalog_read(*ret_source, ret, reterr);
 }
 
+static int unpack_chosen(Catalog *catalog, Store *store, Error *reterr) {
+        const CatalogImage *image = catalog_find(catalog, arg_digest);
+        ImageSource source = catalog_image_source(catalog);
+
+        if (!image)
+                return error_setf(reterr, ENOENT, "holds no image %s", arg_digest);
+        if (image->refusal)
+                return error_setf(reterr, ENOEXEC, "%s", image->refusal);
+        catalog->chosen = image;
+        return unpack_image(image, &source, NULL, store, arg_names, reterr);
+}
+
 static int read_archive(Store *store, bool unpacking, Error *reterr) {
         cleanup_with(source_freep) Source *source = NULL;
         cleanup_with(catalog_freep) Catalog *catalog = NULL;
@@ -56,13 +69,12 @@ static int read_archive(Store *store, bool unpacking, Error *reterr) {
 
         if (fd < 0)
                 return fd;
-        r = confine_privileges(unpacking, reterr);
+        r = confine_reader(unpacking, store_fd(store), reterr);
         if (r >= 0)
                 r = open_catalog(fd, store, &source, &catalog, reterr);
         if (r < 0)
                 return r;
-        return unpacking ? unpack_image(catalog, store, arg_digest, arg_names, reterr)
-                         : catalog_print(catalog, reterr);
+        return unpacking ? unpack_chosen(catalog, store, reterr) : catalog_print(catalog, reterr);
 }
 
 static int verb_index(Store *store, Error *reterr) {
@@ -71,6 +83,13 @@ static int verb_index(Store *store, Error *reterr) {
 
 static int verb_unpack(Store *store, Error *reterr) {
         return read_archive(store, true, reterr);
+}
+
+static int verb_pull(Store *store, Error *reterr) {
+        cleanup_with(pull_settings_done) PullSettings settings = { 0 };
+        int r = pull_settings_read(STDIN_FILENO, &settings, reterr);
+
+        return r < 0 ? r : pull_image(arg_archive, &settings, store, reterr);
 }
 
 static int verb_sweep(Store *store, Error *reterr) {
@@ -85,6 +104,7 @@ static const struct {
 } verbs[] = {
         { "index", verb_index, true, false },
         { "unpack", verb_unpack, true, true },
+        { "pull", verb_pull, true, false },
         { "sweep", verb_sweep, false, false },
 };
 
@@ -149,9 +169,9 @@ static int run_verb(int argc, char **argv) {
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))
-                return usage_error("the first word must be index, unpack or sweep");
+                return usage_error("the first word must be index, unpack, pull or sweep");
         if (!arg_store || argc - optind != verbs[i].needs_archive)
-                return usage_error("--store and the archive are needed, and no more");
+                return usage_error("--store and what to read are needed, and no more");
         if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))
                 return usage_error("--digest must be 'sha256:' and 64 lower-case hex digits");
         arg_archive = verbs[i].needs_archive ? argv[optind] : NULL;

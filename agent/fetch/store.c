@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/fetch/store.h"
+#include "agent/fetch/store-internal.h"
 
 #include "agent/fetch/document.h"
 #include "common/file.h"
@@ -13,13 +13,6 @@
 
 #define ANNOTATION_NAME  "org.opencontainers.image.ref.name"
 #define ANNOTATION_IMAGE "mainstay.image.digest"
-
-struct Store {
-        int fd;
-        int tmp_fd;
-        int work_fd; /* tmp/<work_name>, locked; or not made yet */
-        char work_name[17];
-};
 
 static const char layout[] = "{\"imageLayoutVersion\":\"1.0.0\"}";
 
@@ -36,7 +29,8 @@ static int write_layout(int store_fd) {
 }
 
 int store_open(const char *path, Store **ret, Error *reterr) {
-        static const char *const directories[] = { "tmp", "layers", "records", "blobs/sha256" };
+        static const char *const directories[] = { "tmp", "layers", "records", "partial",
+                                                   "blobs/sha256" };
         cleanup_with(store_freep) Store *store = calloc(1, sizeof(*store));
         int r = 0;
 
@@ -56,6 +50,10 @@ int store_open(const char *path, Store **ret, Error *reterr) {
                 return error_prefixf(reterr, r == -1 ? -errno : r, "image store '%s'", path);
         *ret = TAKE_PTR(store);
         return 0;
+}
+
+int store_fd(const Store *store) {
+        return store->fd;
 }
 
 int store_tmp_fd(Store *store) {

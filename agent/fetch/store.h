@@ -3,9 +3,11 @@
 
 /* The image store on disk:
  *
- *     oci-layout, index.json, blobs/sha256/   an OCI image layout, without the layers' blobs
+ *     oci-layout, index.json, blobs/sha256/   an OCI image layout; of images from archives without
+ *                                             the layers' blobs, which the archives have
  *     layers/<ChainID>/                       each layer unpacked, atop those below it
  *     records/<digest>.json                   what it takes to run an image, sealed
+ *     partial/<digest>                        a blob that is arriving, or whose arrival broke off
  *     tmp/                                    what is not finished; nobody's when it is unlocked
  *
  * Everything appears under its name by a rename, whole and synced. */
@@ -13,12 +15,16 @@
 #include "agent/fetch/digest.h"
 #include "common/error.h"
 
+#include <stdint.h>
+
 typedef struct Store Store;
 
 /* Opens the directory, and makes what belongs into it. */
 int store_open(const char *path, Store **ret, Error *reterr);
 
-/* For files that have no name, and for what is made by name: tmp/<random>, locked while we live. */
+/* The directory itself; and for files that have no name, and for what is made by name:
+ * tmp/<random>, locked while we live. */
+int store_fd(const Store *store);
 int store_tmp_fd(Store *store);
 int store_work_fd(Store *store, Error *reterr);
 
@@ -35,6 +41,29 @@ int store_publish_layers(Store *store, const char *const *chain_ids, size_t n, E
 /* Writes a blob under its digest. */
 int store_put_blob(Store *store, const char *digest, const void *data, size_t length,
                    Error *reterr);
+
+/* A layer's blob that arrives, under a name that the next try finds again. */
+typedef struct StoreBlob {
+        int fd;
+        uint64_t length; /* that is here */
+        bool is_whole;   /* all of it, from before */
+        bool is_private; /* somebody else fetches the same one: this one is ours alone */
+} StoreBlob;
+
+/* Opens the blob, or what there is of it; 'number' tells it from others of this process. 0 or
+ * -errno.
+ */
+int store_open_blob(Store *store, const char *digest, uint64_t size, size_t number, StoreBlob *ret,
+                    Error *reterr);
+
+/* Gives a whole and synced blob its place, or throws away one that is not what it should be. The
+ * descriptor stays the caller's. */
+int store_keep_blob(Store *store, const char *digest, const StoreBlob *blob, Error *reterr);
+void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob);
+
+/* Reads a small blob that is there. -ENOENT, or -EBADMSG for one that is damaged. */
+int store_read_blob(const Store *store, const char *digest, size_t max_bytes, char **ret,
+                    size_t *ret_length);
 
 /* Writes the sealed record of an image. */
 int store_put_record(Store *store, const char *digest, const char *text, Error *reterr);

@@ -22,7 +22,9 @@ struct Stream {
         struct archive *archive; /* whose data this is; NULL: 'fd' */
         Stream *below;
         int fd;
+        int doorbell;
         uint64_t offset;
+        uint64_t size; /* of a file that may still be arriving; UINT64_MAX: its end is its end */
         uint64_t length;
         uint64_t length_max;
         Sha256 *hash;
@@ -35,8 +37,8 @@ static int stream_new(Stream **ret) {
 
         if (!stream)
                 return -ENOMEM;
-        stream->fd = -EBADF;
-        stream->length_max = UINT64_MAX;
+        stream->fd = stream->doorbell = -EBADF;
+        stream->length_max = stream->size = UINT64_MAX;
         *ret = stream;
         return 0;
 }
@@ -48,6 +50,21 @@ int stream_new_file(int fd, uint64_t offset, Stream **ret) {
                 return r;
         (*ret)->fd = fd;
         (*ret)->offset = offset;
+        return 0;
+}
+
+int stream_new_blob(int fd, uint64_t size, int doorbell, Stream **ret) {
+        cleanup_with(stream_freep) Stream *stream = NULL;
+        int r = stream_new_file(fd, 0, &stream);
+
+        if (r < 0)
+                return r;
+        stream->size = size;
+        stream->doorbell = doorbell;
+        stream->hash = sha256_new();
+        if (!stream->hash)
+                return -ENOMEM;
+        *ret = TAKE_PTR(stream);
         return 0;
 }
 
@@ -81,7 +98,7 @@ static la_ssize_t on_read(struct archive *archive, void *userdata, const void **
 static la_int64_t on_skip(struct archive *archive, void *userdata, la_int64_t request) {
         Stream *stream = userdata;
 
-        if (stream->archive || request <= 0)
+        if (stream->hash || request <= 0)
                 return 0;
         stream->offset += (uint64_t) request;
         return request;
@@ -171,18 +188,38 @@ static int check_limits(const Stream *stream, Error *reterr) {
         return 0;
 }
 
+/* 1: there may be more now. 0: nobody writes any more. */
+static int wait_for_more(const Stream *stream) {
+        char rings[256];
+        ssize_t n;
+
+        if (stream->size == UINT64_MAX || stream->doorbell < 0)
+                return 0;
+        do
+                n = read(stream->doorbell, rings, sizeof(rings));
+        while (n < 0 && errno == EINTR);
+        return n > 0;
+}
+
 static ssize_t read_file(Stream *stream, Error *reterr) {
-        for (;;) {
-                ssize_t n = pread(stream->fd, stream->block, sizeof(stream->block),
-                                  (off_t) stream->offset);
+        size_t want = (size_t) MIN(stream->size - stream->offset, (uint64_t) BLOCK_SIZE);
+        bool is_last = false;
+
+        while (want > 0) {
+                ssize_t n = pread(stream->fd, stream->block, want, (off_t) stream->offset);
 
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0)
                         return error_setf(reterr, errno, "cannot be read: %s", strerror(errno));
                 stream->offset += (uint64_t) n;
-                return n;
+                if (n > 0 || stream->size == UINT64_MAX)
+                        return n;
+                if (is_last)
+                        return error_setf(reterr, EBADMSG, "is cut short");
+                is_last = wait_for_more(stream) == 0;
         }
+        return 0;
 }
 
 static ssize_t read_entry(Stream *stream, Error *reterr) {

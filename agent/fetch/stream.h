@@ -16,6 +16,10 @@ typedef struct Stream Stream;
 /* Bytes of an open file from 'offset' on. The descriptor is borrowed. */
 int stream_new_file(int fd, uint64_t offset, Stream **ret);
 
+/* A file of 'size' bytes that is hashed, and may still be arriving: where it has no more, the pipe
+ * 'doorbell' is waited on; -1 where all of it must be there. Both are borrowed. */
+int stream_new_blob(int fd, uint64_t size, int doorbell, Stream **ret);
+
 /* The data of the archive's current entry. Takes the archive over, and the stream it reads from. */
 int stream_new_entry_take(struct archive *archive, Stream *below, Stream **ret);
 

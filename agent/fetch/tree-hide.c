@@ -166,8 +166,11 @@ static int hide_names_of(Tree *tree, int fd, Error *reterr) {
 static int hide_all_at_top(Tree *tree, Error *reterr) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < tree->below.n_layers; i++)
-                r = hide_names_of(tree, tree->below.layers[i], reterr);
+        for (size_t i = 0; r >= 0 && i < tree->below.n_layers; i++) {
+                r = view_await(&tree->below, i);
+                if (r >= 0)
+                        r = hide_names_of(tree, tree->below.layers[i], reterr);
+        }
         return r;
 }
 

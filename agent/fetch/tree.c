@@ -33,28 +33,8 @@ static int own_fd(const Tree *tree) {
         return tree->layers[0];
 }
 
-static int prepare_top(const Tree *tree) {
-        Metadata metadata = { .mode = 0755 };
-        struct stat st;
-        int r = 0;
-
-        if (tree->below.n_layers > 0) {
-                if (fstat(tree->below.layers[0], &st) < 0)
-                        return -errno;
-                metadata = metadata_of(&st);
-                r = xattr_copy(tree->below.layers[0], own_fd(tree));
-                if (r < 0)
-                        return r;
-        }
-        r = metadata_apply(own_fd(tree), &metadata);
-        if (r >= 0 && tree->below.n_layers > 0)
-                r = metadata_apply_times(own_fd(tree), &metadata);
-        return r;
-}
-
-int tree_new(int fd, const View *below, Tree **ret, Error *reterr) {
+int tree_new(int fd, const View *below, Tree **ret) {
         cleanup_with(tree_freep) Tree *tree = calloc(1, sizeof(*tree));
-        int r;
 
         if (!tree)
                 return -ENOMEM;
@@ -65,11 +45,9 @@ int tree_new(int fd, const View *below, Tree **ret, Error *reterr) {
         tree->layers[0] = fd;
         if (below->n_layers > 0)
                 memcpy(tree->layers + 1, below->layers, below->n_layers * sizeof(int));
-        tree->all = (View){ tree->layers, below->n_layers + 1 };
-        tree->below = (View){ tree->layers + 1, below->n_layers };
-        r = prepare_top(tree);
-        if (r < 0)
-                return error_prefixf(reterr, r, "the layer's top directory");
+        tree->all = (View){ tree->layers, below->n_layers + 1, below->gate, below->n_before + 1 };
+        tree->below = *below;
+        tree->below.layers = tree->layers + 1;
         *ret = TAKE_PTR(tree);
         return 0;
 }
@@ -91,7 +69,17 @@ static int inherit(int from, int fd) {
         return r < 0 ? r : metadata_apply_times(fd, &metadata);
 }
 
-/* Makes one directory and puts its parent's times back. A descriptor. */
+int tree_inherit_top(const Tree *tree, Error *reterr) {
+        int r = tree->below.n_layers > 0 ? view_await(&tree->below, 0) : 0;
+
+        if (r >= 0)
+                r = inherit(tree->below.n_layers > 0 ? tree->below.layers[0] : -EBADF,
+                            own_fd(tree));
+        return r < 0 ? error_prefixf(reterr, r, "the layer's top directory") : 0;
+}
+
+/* Makes one directory and puts its parent's times back. With a path it inherits what the tar does
+ * not say of it. A descriptor. */
 static int make_directory(const Tree *tree, int parent_fd, const char *base, const char *path) {
         cleanup_close int fd = -EBADF, from = -EBADF;
         struct stat parent, there;
@@ -102,7 +90,7 @@ static int make_directory(const Tree *tree, int parent_fd, const char *base, con
         if (fstat(parent_fd, &parent) < 0)
                 return -errno;
         /* As the container sees it until now: what this layer hides lends nothing. */
-        if (!replaces)
+        if (!replaces && path)
                 from = view_open(&tree->all, path, O_RDONLY | O_DIRECTORY);
         if (replaces && unlinkat(parent_fd, base, 0) < 0)
                 return -errno;
@@ -111,7 +99,7 @@ static int make_directory(const Tree *tree, int parent_fd, const char *base, con
         fd = open_plainly(parent_fd, base, O_RDONLY | O_DIRECTORY);
         if (fd < 0)
                 return fd;
-        r = inherit(from, fd);
+        r = path ? inherit(from, fd) : 0;
         if (r >= 0 && replaces)
                 r = tree_mark_opaque(tree, fd);
         if (r < 0)
@@ -276,7 +264,7 @@ int tree_make_directory(Tree *tree, const char *base, Error *reterr) {
         tree_forget_implied(tree, path);
         if (tree_look(tree->fd, base, &st) && S_ISDIR(st.st_mode))
                 return open_plainly(tree->fd, base, O_RDONLY | O_DIRECTORY);
-        return make_directory(tree, tree->fd, base, path);
+        return make_directory(tree, tree->fd, base, NULL);
 }
 
 static int copy_up(const Tree *tree, const char *path, const char *base, uint64_t *ret_copied,

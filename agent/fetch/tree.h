@@ -11,9 +11,12 @@
 
 typedef struct Tree Tree;
 
-/* 'fd' is the empty directory, 'below' the layers under it, topmost first. Both are borrowed. The
- * top takes owner and mode from the layer below. */
-int tree_new(int fd, const View *below, Tree **ret, Error *reterr);
+/* 'fd' is the empty directory, 'below' the layers under it, topmost first. Both are borrowed. */
+int tree_new(int fd, const View *below, Tree **ret);
+
+/* Gives the top, of which the tar said nothing, owner, mode and times as the layer below has them;
+ * or as root's, with 0755. 0 or -errno. */
+int tree_inherit_top(const Tree *tree, Error *reterr);
 
 /* Goes to a directory, which is made where it is missing: with the owner, mode and times that it
  * has below, or as root's with 0755. A symbolic link on the way is followed as the container would

@@ -69,10 +69,23 @@ static int find_in_layer(int layer_fd, const char *path, struct stat *ret) {
         return 1;
 }
 
+int view_await(const View *view, size_t i) {
+        ViewGate *gate = view->gate;
+        int r;
+
+        if (!gate || gate->is_open || i < view->n_before)
+                return 0;
+        r = gate->wait(gate);
+        gate->is_open = r >= 0;
+        return r;
+}
+
 int view_find(const View *view, const char *path, struct stat *ret) {
         for (size_t i = 0; i < view->n_layers; i++) {
-                int r = find_in_layer(view->layers[i], path, ret);
+                int r = view_await(view, i);
 
+                if (r >= 0)
+                        r = find_in_layer(view->layers[i], path, ret);
                 if (r < 0)
                         return r;
                 if (r > 0)

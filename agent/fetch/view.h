@@ -11,10 +11,21 @@
 
 #define XATTR_OPAQUE "trusted.overlay.opaque"
 
+/* Layers that others are still at work on: before the first look at them, 'wait' is called. */
+typedef struct ViewGate {
+        int (*wait)(struct ViewGate *gate); /* 0 when all of them are whole, or -errno */
+        bool is_open;
+} ViewGate;
+
 typedef struct View {
         const int *layers; /* directories, the topmost first; borrowed */
         size_t n_layers;
+        ViewGate *gate; /* of all but the first 'n_before'; NULL: all are whole. Borrowed. */
+        size_t n_before;
 } View;
+
+/* Waits until layer 'i' is whole. 0 or -errno. */
+int view_await(const View *view, size_t i);
 
 /* Looks a relative path up that has no symbolic links on its way (what it names may be one); "" is
  * the top. The number of the layer that it is in, -ENOENT, or another -errno. */

@@ -56,10 +56,16 @@ static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *par
                 "PriorityClass",
                 "RuntimeClass",
         };
+        static const char *const known[] = { "Pod", "ConfigMap", "Secret", "List" };
         const DecodePath path = { .parent = parent, .key = "kind" };
         const Node *value = node_get(node, "kind");
         char text[EXCERPT_SIZE];
 
+        for (size_t i = 0; i < N_ELEMENTS(known); i++)
+                if (strcasecmp(kind, known[i]) == 0)
+                        return decode_error_at(d, value, &path,
+                                               error_setf(d->reterr, EINVAL, "must be %s, not '%s'",
+                                                          known[i], excerpt(text, kind)));
         for (size_t i = 0; i < N_ELEMENTS(planned); i++)
                 if (streq(kind, planned[i]))
                         return decode_error_at(d, value, &path,
@@ -100,8 +106,10 @@ static int refuse_twin(const Parser *parser, const Node *node, const DecodePath 
         const DecodePath metadata = { .parent = parent, .key = "metadata" };
         const DecodePath path = { .parent = &metadata, .key = "name" };
         const Node *value = node_get(node_get(node, "metadata"), "name");
+        char text[EXCERPT_SIZE];
+        /* Not the twin's own name, which has a node's behind it. */
         int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s/%s is twice in this file", kind,
-                           twin->namespace, twin->name);
+                           twin->namespace, excerpt(text, value->text));
 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
@@ -133,6 +141,8 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
         int r;
 
         r = decode_pod(&parser->decoder, node, path, &pod);
+        if (r >= 0)
+                r = pod_warn(&parser->decoder, node, path, pod);
         if (r >= 0)
                 r = pod_set_defaults(pod);
         if (r >= 0)

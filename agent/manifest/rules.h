@@ -7,6 +7,13 @@
 #include "agent/manifest/decode.h"
 #include "agent/model/object.h"
 
+/* Adds warnings of what is written in a pod that was decoded and will not be done. 0 or -ENOMEM. */
+int pod_warn(Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod);
+
+/* The field of a security context that does what this annotation does no more, if it is not set
+ * either; or NULL. */
+const char *idle_profile_annotation(const Pod *pod, const char *key);
+
 /* As core/v1 defaults them: restartPolicy, grace period, pull policies, protocols, host ports under
  * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
 int pod_set_defaults(Pod *pod);
@@ -30,6 +37,11 @@ int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr)
  * -EINVAL with the place, -ENOMEM. */
 int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
                       DataObject **ret);
+
+/* What the type of a Secret promises to those who use it, by the values that it holds. 0, or
+ * -EINVAL with the sentence; then '*ret_map' (and '*ret_key' in it, or NULL) is where. */
+int secret_check_type(const DataObject *secret, const char **ret_map, const char **ret_key,
+                      Error *reterr);
 
 /* "<name>-<node>", spec.nodeName, the UID and the kubelet's annotations. The UID is computed from
  * node, namespace, name and spec: the file's name, its comments and labels do not change it. 0 or

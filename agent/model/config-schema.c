@@ -79,6 +79,11 @@ static int check_seccomp_profile(const char *value, Error *reterr) {
         return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
 }
 
+static const char *const swap_behavior_names[N_SWAP_BEHAVIORS] = {
+        [SWAP_NONE] = "NoSwap",
+        [SWAP_LIMITED] = "LimitedSwap",
+};
+
 /* clang-format off */
 static const Field crash_loop_back_off_fields[] = {
         FIELD("maxContainerRestartPeriod", STRING, CrashLoopBackOffConfig,
@@ -86,6 +91,12 @@ static const Field crash_loop_back_off_fields[] = {
 };
 static const Schema crash_loop_back_off_schema =
         SCHEMA(CrashLoopBackOffConfig, crash_loop_back_off_fields);
+
+static const Field memory_swap_fields[] = {
+        FIELD("swapBehavior", ENUM, MemorySwapConfig, swap_behavior,
+              ENUM_NAMES(swap_behavior_names)),
+};
+static const Schema memory_swap_schema = SCHEMA(MemorySwapConfig, memory_swap_fields);
 
 static const Field mainstay_fields[] = {
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
@@ -186,7 +197,7 @@ static const Field config_fields[] = {
         REFUSED("iptablesDropBit"),
         REFUSED("featureGates"),
         REFUSED("failSwapOn"),
-        REFUSED("memorySwap"),
+        FIELD("memorySwap", OBJECT, Config, memory_swap, .schema = &memory_swap_schema),
         FIELD("containerLogMaxSize", STRING, Config, container_log_max_size,
               .check = check_log_size),
         FIELD("containerLogMaxFiles", INT, Config, container_log_max_files,

@@ -11,6 +11,17 @@ typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
 } CrashLoopBackOffConfig;
 
+typedef enum SwapBehavior {
+        SWAP_UNSET, /* NoSwap */
+        SWAP_NONE,
+        SWAP_LIMITED,
+        N_SWAP_BEHAVIORS,
+} SwapBehavior;
+
+typedef struct MemorySwapConfig {
+        SwapBehavior swap_behavior;
+} MemorySwapConfig;
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
         char *cni_conf_dir;    /* "/etc/cni/net.d" */
@@ -31,6 +42,7 @@ typedef struct Config {
         char *resolv_conf;                   /* "/etc/resolv.conf" */
         OptionalInt pod_pids_limit;          /* -1: none */
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
+        MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
         MainstayConfig mainstay;
 

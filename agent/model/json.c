@@ -411,3 +411,11 @@ char *pod_spec_to_json(const PodSpec *spec) {
 
         return print(&writer, json);
 }
+
+bool is_json_object(const char *data, size_t length) {
+        json_t *json = json_loadb(data, length, 0, NULL);
+        bool is_object = json_is_object(json);
+
+        json_decref(json);
+        return is_object;
+}

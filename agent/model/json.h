@@ -13,3 +13,6 @@ char *pod_to_json(const Pod *pod, const PodStatus *status);
 
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
 char *pod_spec_to_json(const PodSpec *spec);
+
+/* True where the bytes are one JSON object and nothing else. */
+bool is_json_object(const char *data, size_t length);

@@ -37,10 +37,6 @@ const char *const medium_names[N_MEDIA] = {
         [MEDIUM_HUGE_PAGES_2MI] = "HugePages-2Mi",
 };
 
-const char *const os_names[N_OS_NAMES] = {
-        [OS_LINUX] = "linux",
-};
-
 const char *const protocol_names[N_PROTOCOLS] = {
         [PROTOCOL_TCP] = "TCP",
         [PROTOCOL_UDP] = "UDP",
@@ -52,6 +48,10 @@ const char *const dns_policy_names[N_DNS_POLICIES] = {
         [DNS_POLICY_CLUSTER_FIRST_WITH_HOST_NET] = "ClusterFirstWithHostNet",
         [DNS_POLICY_DEFAULT] = "Default",
         [DNS_POLICY_NONE] = "None",
+};
+
+const char *const os_names[N_OS_NAMES] = {
+        [OS_LINUX] = "linux",
 };
 
 const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {

@@ -294,7 +294,7 @@ typedef struct DownwardAPIVolumeSource {
         OptionalInt default_mode; /* a volume's; a projection has none */
 } DownwardAPIVolumeSource;
 
-/* Exactly one source is not NULL. */
+/* At most one source is not NULL. */
 typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
@@ -306,6 +306,12 @@ typedef struct ProjectedVolumeSource {
         OptionalInt default_mode;
 } ProjectedVolumeSource;
 
+/* The layers of an image, to be looked at. */
+typedef struct ImageVolumeSource {
+        char *reference;
+        PullPolicy pull_policy;
+} ImageVolumeSource;
+
 /* Exactly one source is not NULL. */
 typedef struct Volume {
         char *name;
@@ -315,6 +321,7 @@ typedef struct Volume {
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
         ProjectedVolumeSource *projected;
+        ImageVolumeSource *image;
 } Volume;
 
 typedef struct HostAlias {
@@ -333,6 +340,7 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
+/* For what the pod was written; anything but Linux is refused. */
 typedef struct PodOs {
         OsName name;
 } PodOs;

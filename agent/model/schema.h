@@ -63,8 +63,8 @@ struct Schema {
         { .key = name, .type = FIELD_##kind, .offset = offsetof(object, member), __VA_ARGS__ }
 #define REFUSED(name) \
         { .key = name, .type = FIELD_REFUSED }
-#define REFUSED_BUT(name, value) \
-        { .key = name, .type = FIELD_REFUSED, .accepts = value }
+#define REFUSED_BUT(name, value, ...) \
+        { .key = name, .type = FIELD_REFUSED, .accepts = value, __VA_ARGS__ }
 #define REFUSED_FOR(name, why) \
         { .key = name, .type = FIELD_REFUSED, .reason = why }
 #define IGNORED(name) \

@@ -75,8 +75,7 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
         image_is_there(c);
 }
 
-static void get_image(void *userdata) {
-        PodContainer *c = userdata;
+void pod_container_get_own_image(PodContainer *c) {
         cleanup_error Error error = ERROR_NULL;
         Image *image = NULL;
         int r;
@@ -164,6 +163,7 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
 
         for (size_t i = 0; pod->attachment && i < N_ELEMENTS(config.pod_ips); i++)
                 config.pod_ips[i] = attachment_address(pod->attachment, i);
+        config.volume_images = c->volume_images;
         r = check_run_dir(pod, reterr);
         if (r >= 0)
                 r = bundle_prepare_container(&config, pod->pod, c->spec, attempt, c->image,
@@ -272,7 +272,7 @@ static void changed(void *userdata) {
 }
 
 const ContainerDriver pod_container_driver = {
-        .get_image = get_image,
+        .get_image = pod_container_get_images,
         .drop_image = drop_image,
         .ask_turn = ask_turn,
         .leave_turn = leave_turn,

@@ -49,6 +49,8 @@ struct PodContainer {
         unsigned generation; /* likewise; of the pod's, when it was run */
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
+        Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
+        size_t volume_at;      /* which of them is asked for */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
@@ -182,6 +184,11 @@ uint64_t pod_life_grace_usec(const PodLife *life);
 
 /* deadline.c: sees to the pod's activeDeadlineSeconds. */
 void pod_life_watch_deadline(PodLife *life);
+
+/* pod-images.c: a driver's get_image(); those of volumes first, then the container's own. */
+void pod_container_get_images(void *userdata);
+void pod_container_forget_volume_images(PodContainer *c);
+void pod_container_get_own_image(PodContainer *c);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */

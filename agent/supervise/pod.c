@@ -170,6 +170,7 @@ static void free_container(PodContainer *c) {
         turn_leave(&c->pod->context->turns, &c->turn);
         image_request_cancel(c->image_request);
         image_unref(c->image);
+        pod_container_forget_volume_images(c);
         free(c->image_id);
         sd_event_source_disable_unref(c->retry_timer);
         sd_event_source_disable_unref(c->turn_timer);

@@ -342,7 +342,7 @@ TEST(a_file_is_good_as_a_whole_or_not_at_all)
         expect_refused("apiVersion: v1\nkind: List\nitems: [" POD("a") ",\n" POD("B") "]",
                        "f:4:46: items[1].metadata.name: must be a DNS subdomain, not 'B'");
         expect_refused(POD("a") "\n---\n" POD("a"),
-                       "f:3:46: metadata.name: pod default/a-node1 is twice in this file");
+                       "f:3:46: metadata.name: pod default/a is twice in this file");
         expect_refused("", "f: holds no object");
         expect_refused("# only a comment\n", "f: holds no object");
         expect_refused("---\n---\n", "f: holds no object");
@@ -371,8 +371,7 @@ TEST(what_is_no_pod_is_refused_by_its_kind)
                 { "apiVersion: v1\nkind: ConfigMap", "f:1:1: metadata: is required" },
                 { "apiVersion: apps/v1\nkind: Secret",
                   "f:1:13: apiVersion: must be v1 for a Secret, not 'apps/v1'" },
-                { "apiVersion: v1\nkind: pod",
-                  "f:2:7: kind: is pod, which a node does not run; it runs a Pod" },
+                { "apiVersion: v1\nkind: pod", "f:2:7: kind: must be Pod, not 'pod'" },
                 { "apiVersion: v1\nkind: List\nitems: x",
                   "f:3:8: items: must be a list, not the string 'x'" },
                 { "apiVersion: v1\nkind: Pod", "f:1:1: metadata: is required" },
