@@ -15,6 +15,7 @@ enum {
 struct Action {
         ActionTarget target;
         ActionSpec spec;
+        Handler handler; /* our own, which the spec's is */
         action_done_t done;
         void *userdata;
         char *address;

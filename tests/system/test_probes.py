@@ -7,6 +7,7 @@ import re
 import signal
 import time
 
+import grpc_health
 import pytest
 import specs
 import world
@@ -134,6 +135,22 @@ def test_what_is_wrong_is_said(node, handler, message):
     world.wait(lambda: re.search(r"container main: Readiness probe failed: .*" + re.escape(message), node.said()),
                lambda: f"the agent says {message}: {node.said()}")
     assert not node.status("server")["ready"]
+
+
+def test_a_service_is_asked_by_grpc(node):
+    """The pod is in the node's network, and so is the server."""
+    server = grpc_health.HealthServer()
+    try:
+        node.launch(specs.pod("service", specs.container(
+            readinessProbe={"grpc": {"port": server.port, "service": "shop"}, **FAST, "failureThreshold": 1})))
+        world.wait(lambda: 'service unhealthy (responded with "NOT_SERVING")' in node.said(), "it is not ready")
+        server.status = grpc_health.SERVING
+        wait_ready(node, "service")
+        server.status = grpc_health.NOT_SERVING
+        wait_ready(node, "service", ready=False)
+        assert server.services == {"shop"}
+    finally:
+        server.stop()
 
 
 def test_a_program_that_hangs_is_ended_and_has_failed(node):
