@@ -150,6 +150,15 @@ static int decode_int(Decoder *d, const Field *field, const Node *node, const De
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
+static int decode_int_or_string(Decoder *d, const Field *field, const Node *node,
+                                const DecodePath *path, void *at) {
+        IntOrString *value = at;
+
+        if (node->kind == NODE_STRING)
+                return decode_string(d, field, node, path, &value->text);
+        return decode_int(d, field, node, path, &value->number);
+}
+
 /* Kubernetes allows blanks around a quantity in quotes. */
 static int parse_quantity_text(const char *text, Quantity *ret, Error *reterr) {
         static const char blanks[] = " \t\n\v\f\r";
@@ -177,18 +186,26 @@ static int decode_quantity(Decoder *d, const Field *field, const Node *node, con
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
+/* A name's own rule speaks, unless it is a number in quotes. */
+static int check_port(Decoder *d, const Node *node, OptionalInt *ret_number) {
+        static const Field range = { .min = 1, .max = 65535 };
+        const char *advice = unquote_advice(node, NODE_INT);
+
+        if (node->kind == NODE_INT || node->kind == NODE_FLOAT)
+                return read_int(d, &range, node, ret_number);
+        if (node->kind != NODE_STRING || advice[0])
+                return refuse_type(d, node, "a number or the name of a port", advice);
+        if (!node->text[0])
+                return error_setf(d->reterr, EINVAL, "is required");
+        return check_port_name(node->text, d->reterr);
+}
+
 static int decode_port(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                        void *at) {
-        static const Field range = { .min = 1, .max = 65535 };
         PortRef *port = at;
         OptionalInt number = { 0 };
-        int r;
+        int r = check_port(d, node, &number);
 
-        if (node->kind != NODE_STRING)
-                r = read_int(d, &range, node, &number);
-        else
-                r = node->text[0] ? check_port_name(node->text, d->reterr)
-                                  : error_setf(d->reterr, EINVAL, "is required");
         if (r < 0)
                 return decode_error_at(d, node, path, r);
         port->number = number.value;
@@ -431,6 +448,7 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_OPTIONAL_BOOL] = decode_optional_bool,
         [FIELD_INT] = decode_int,
         [FIELD_INTS] = decode_ints,
+        [FIELD_INT_OR_STRING] = decode_int_or_string,
         [FIELD_QUANTITY] = decode_quantity,
         [FIELD_PORT] = decode_port,
         [FIELD_ENUM] = decode_enum,
@@ -474,7 +492,7 @@ static int decode_pair(Decoder *d, const Schema *schema, const Node *key, const 
                 return decode_unknown(d, schema, key, &path);
         if (field->type == FIELD_IGNORED || value->kind == NODE_NULL)
                 return 0;
-        if (field->type == FIELD_REFUSED)
+        if (field->type == FIELD_REFUSED || (field->is_ours && d->mode == DECODE_MANIFEST))
                 return decode_refused(d, field, key, value, &path);
         return decoders[field->type](d, field, value, &path, field_at(field, object));
 }
