@@ -15,6 +15,7 @@ typedef enum ActionResult {
         ACTION_SUCCEEDED,
         ACTION_FAILED,
         ACTION_BROKEN, /* could not be tried, which says nothing of the container */
+        N_ACTION_RESULTS,
 } ActionResult;
 
 /* Called once, from the loop, never from within action_start(). The action is freed by who started

@@ -182,6 +182,7 @@ static void on_result(ActionResult result, const char *message, void *userdata) 
         bool success = result == ACTION_SUCCEEDED;
 
         p->action = action_free(p->action);
+        p->n_results[result]++;
         if (!spec_of(p))
                 return;
         if (result == ACTION_BROKEN)

@@ -56,6 +56,9 @@ def test_readiness_follows_its_probe_up_and_down_and_restarts_nothing(node):
     wait_ready(node, "web", ready=False)
     assert "0/1" in node.cli("get", "pods").stdout
     assert node.status("web")["restartCount"] == 0
+    counts = re.findall(r'prober_probe_total\{container="main".*,probe_type="Readiness",result="(\w+)"\} (\d+)',
+                        node.get("/metrics")[1])
+    assert {result for result, count in counts if int(count) > 0} == {"successful", "failed"}
 
 
 def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(node):
