@@ -118,16 +118,20 @@ static void set_started(PodContainer *c) {
 /* In the kubelet's words, and with what the probe said. */
 static void fail(Prober *p, const char *message) {
         PodContainer *c = p->container;
-        bool restarts = c->pod->pod->spec.restart_policy != RESTART_POLICY_NEVER;
+        RestartPolicy policy = c->spec->restart_policy != RESTART_POLICY_UNSET
+                                       ? c->spec->restart_policy
+                                       : c->pod->pod->spec.restart_policy;
+        const char *outlook = policy == RESTART_POLICY_NEVER ? "" : ", will be restarted";
         cleanup_free char *sentence = NULL;
 
         if (asprintf(&sentence, "Container %s failed %s probe%s: %.*s", c->spec->name,
-                     probe_kind_names[kind_of(p)], restarts ? ", will be restarted" : "",
-                     EXCERPT_MAX, message) < 0)
+                     probe_kind_names[kind_of(p)], outlook, EXCERPT_MAX, message) < 0)
                 sentence = NULL;
         c->probers.has_failed = true;
         log_warning("Pod '%s': %s", c->pod->description, strna(sentence));
-        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing", "%s", strna(sentence));
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
+                   "Container %s failed %s probe%s", c->spec->name, probe_kind_names[kind_of(p)],
+                   outlook);
         pod_container_kill(c, &spec_of(p)->termination_grace_period_seconds, strna(sentence));
         pod_life_mark(c->pod);
 }

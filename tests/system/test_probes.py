@@ -140,6 +140,18 @@ def test_what_is_wrong_is_said(node, handler, message):
     assert not node.status("server")["ready"]
 
 
+def test_nobody_carries_libcurl_who_makes_no_request(node):
+    def is_loaded():
+        return "libcurl" in world.read(f"/proc/{node.agent.pid}/maps")
+    node.launch(probed(node, "quiet", probes={"livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 1,
+                                                                "failureThreshold": 1000},
+                                              "readinessProbe": exists("ok")}))
+    world.wait(lambda: "Liveness probe failed" in node.said(), "it was asked")
+    assert not is_loaded()
+    node.launch(specs.pod("asked", specs.container(livenessProbe={"httpGet": {"port": 1}, "periodSeconds": 3600})))
+    world.wait(is_loaded, "libcurl is there")
+
+
 def test_a_service_is_asked_by_grpc(node):
     """The pod is in the node's network, and so is the server."""
     server = grpc_health.HealthServer()
