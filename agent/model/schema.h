@@ -82,6 +82,7 @@ extern const Schema container_schema;
 extern const Schema resource_list_schema;
 extern const Schema probe_schema;
 extern const Schema lifecycle_schema;
+extern const Schema any_handler_schema; /* of a Handler, whosoever it is */
 extern const Schema security_context_schema;
 extern const Schema pod_security_context_schema;
 extern const Schema label_selector_schema;

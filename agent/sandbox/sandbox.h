@@ -126,7 +126,8 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run);
 int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
 
 /* The same, but the signal waits for 'delay_usec' or another sandbox_stop(), whichever is first:
- * for what is done to the container before. Both times are from now on. */
+ * for what is done to the container before. Both times are from now on. Like the next two -ENOTSUP
+ * where the shim is of an agent before us that did not know of it. */
 int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
                        uint64_t grace_usec);
 

@@ -10,6 +10,7 @@
 #include "agent/model/edit.h"
 #include "agent/model/event.h"
 #include "agent/model/node.h"
+#include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -103,6 +104,9 @@ bool pod_life_is_gone(const PodLife *life);
 bool pod_life_is_synced(const PodLife *life);
 
 const Pod *pod_life_pod(const PodLife *life);
+
+/* What has come of its probes. */
+void pod_life_each_probe(const PodLife *life, probe_sample_t each, void *userdata);
 
 /* The status as of now. 0 with a status that the caller ends by pod_status_done(), or -ENOMEM. */
 int pod_life_status(PodLife *life, PodStatus *ret);

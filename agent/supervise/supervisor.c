@@ -619,3 +619,9 @@ SupervisorCounts supervisor_counts(const Supervisor *s) {
         }
         return counts;
 }
+
+void supervisor_each_probe(const Supervisor *s, probe_sample_t each, void *userdata) {
+        for (const Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life)
+                        pod_life_each_probe(slot->life, each, userdata);
+}

@@ -11,6 +11,7 @@
 #include "agent/image/image.h"
 #include "agent/model/event.h"
 #include "agent/model/node.h"
+#include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -119,3 +120,6 @@ typedef struct SupervisorCounts {
 bool supervisor_is_empty(const Supervisor *supervisor);
 
 SupervisorCounts supervisor_counts(const Supervisor *supervisor);
+
+/* What has come of all probes. */
+void supervisor_each_probe(const Supervisor *supervisor, probe_sample_t each, void *userdata);
