@@ -336,6 +336,51 @@ static int serve_next_event(void *userdata, uint64_t after, uint64_t *ret_number
         return events_next(agent->events, after, ret_number, ret_json);
 }
 
+/* As old as what the file says now. */
+static uint64_t manifest_time(const Agent *agent, const char *file) {
+        cleanup_free char *path = path_join(agent->manifest_dir, file);
+        struct stat st;
+
+        if (!path || stat(path, &st) < 0)
+                return 0;
+        return (uint64_t) st.st_mtim.tv_sec * USEC_PER_SEC;
+}
+
+/* Looks through all there are: a list of n is n walks, and there are few. */
+static int serve_next_object(void *userdata, ObjectKind kind, const char *after, char **ret_key,
+                             char **ret_json) {
+        Agent *agent = userdata;
+        const Manifest *const *manifests;
+        size_t n = manifest_source_list(agent->manifests, &manifests);
+        cleanup_free char *first = NULL;
+        const DataObject *found = NULL;
+        const char *file = NULL;
+
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = 0; j < manifests[i]->data.n; j++) {
+                        const DataObject *object = manifests[i]->data.items[j];
+                        cleanup_free char *key =
+                                path_join(object->metadata.namespace, object->metadata.name);
+
+                        if (!key)
+                                return -ENOMEM;
+                        if (object->kind != kind || (after && strcmp(key, after) <= 0) ||
+                            (first && strcmp(key, first) >= 0))
+                                continue;
+                        free(first);
+                        first = TAKE_PTR(key);
+                        found = object;
+                        file = manifests[i]->file;
+                }
+        if (!found)
+                return 0;
+        *ret_json = data_object_to_json(found, manifest_time(agent, file));
+        if (!*ret_json)
+                return -ENOMEM;
+        *ret_key = TAKE_PTR(first);
+        return 1;
+}
+
 static void report_archive(const char *archive, const char *message, void *userdata) {
         serve_report_archive(userdata, archive, message);
 }
@@ -421,6 +466,7 @@ static char *serve_metrics(void *userdata) {
 static const ServeHandlers serve_handlers = {
         .next_pod = serve_next_pod,
         .next_event = serve_next_event,
+        .next_object = serve_next_object,
         .report = serve_report,
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,

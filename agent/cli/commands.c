@@ -58,7 +58,7 @@ static const Option exec_options[] = {
 };
 
 const Command commands[] = {
-        { "get", "RESOURCE [NAME...]", "show pods or events",
+        { "get", "RESOURCE [NAME...]", "show pods, events, configmaps or secrets",
           get_options, N_ELEMENTS(get_options), run_get },
         { "describe", "pod [NAME...]", "show all there is to know about pods",
           describe_options, N_ELEMENTS(describe_options), run_describe },

@@ -139,6 +139,8 @@ static const struct {
         { "GET",    "/readyz",             false, readyz          },
         { "GET",    "/pods",               false, serve_pods      },
         { "GET",    "/events",             false, serve_events    },
+        { "GET",    "/configmaps",         false, serve_config_maps },
+        { "GET",    "/secrets",            false, serve_secrets   },
         { "GET",    "/manifests",          false, serve_manifests },
         { "GET",    "/metrics",            false, metrics         },
         { "GET",    "/containerLogs/",     true,  serve_logs      },

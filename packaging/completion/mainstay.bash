@@ -63,7 +63,7 @@ _mainstay() {
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
         *::0) choices='get describe logs exec delete validate version help' ;;
-        *:get:0) choices='pods events' ;;
+        *:get:0) choices='pods events configmaps secrets' ;;
         *:describe:0 | *:delete:0) choices='pods' ;;
         *:get:* | *:describe:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
