@@ -11,6 +11,7 @@
 #include "agent/node.h"
 #include "agent/publish/events.h"
 #include "agent/publish/publish.h"
+#include "agent/publish/usage.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
@@ -463,6 +464,62 @@ static char *serve_metrics(void *userdata) {
         return publish_metrics(&counts);
 }
 
+static void add_container_usage(Usage *usage, const Pod *pod, const char *pod_group,
+                                const ContainerStatus *status) {
+        static const char scheme[] = "mainstay://";
+        cleanup_free char *group = NULL;
+        CgroupUsage used;
+
+        if (status->state.kind != STATE_RUNNING || !status->container_id ||
+            strncmp(status->container_id, scheme, strlen(scheme)) != 0)
+                return;
+        group = path_join(pod_group, status->container_id + strlen(scheme));
+        if (group && cgroup_usage(group, &used) >= 0)
+                usage_add(usage, pod->metadata.namespace, pod->metadata.name, status->name,
+                          status->state.started_at, &used);
+        else
+                usage_add_failure(usage);
+}
+
+static void add_pod_usage(const Agent *agent, Usage *usage, const Pod *pod,
+                          const PodStatus *status) {
+        cleanup_free char *group = pod_cgroup_path(agent->config.cgroup_root,
+                                                   pod_qos_class(&pod->spec), pod->metadata.uid);
+        CgroupUsage used;
+
+        if (!group || cgroup_usage(group, &used) < 0)
+                return; /* it has none yet, or none any more */
+        usage_add(usage, pod->metadata.namespace, pod->metadata.name, NULL, 0, &used);
+        for (size_t i = 0; i < status->containers.n; i++)
+                add_container_usage(usage, pod, group, &status->containers.items[i]);
+        for (size_t i = 0; i < status->init_containers.n; i++)
+                add_container_usage(usage, pod, group, &status->init_containers.items[i]);
+}
+
+static char *serve_resource_metrics(void *userdata) {
+        Agent *agent = userdata;
+        cleanup_with(usage_freep) Usage *usage = usage_new();
+        cleanup_free char *after = NULL;
+        CgroupUsage used;
+
+        if (!usage)
+                return NULL;
+        if (cgroup_usage("/", &used) >= 0)
+                usage_add(usage, NULL, NULL, NULL, 0, &used);
+        for (;;) {
+                cleanup_with(pod_status_done) PodStatus status = { 0 };
+                const Pod *pod;
+
+                if (supervisor_next(agent->supervisor, after, &pod, &status) <= 0)
+                        return usage_print(usage);
+                add_pod_usage(agent, usage, pod, &status);
+                free(after);
+                after = pod_key(pod);
+                if (!after)
+                        return NULL;
+        }
+}
+
 static const ServeHandlers serve_handlers = {
         .next_pod = serve_next_pod,
         .next_event = serve_next_event,
@@ -473,6 +530,7 @@ static const ServeHandlers serve_handlers = {
         .exec = serve_exec,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
+        .resource_metrics = serve_resource_metrics,
 };
 
 /* ---- building ---- */

@@ -41,6 +41,14 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option top_options[] = {
+        OPTION("namespace",      'n', "NAMESPACE", "pods of this namespace (default)", namespace),
+        OPTION("all-namespaces", 'A', NULL,        "pods of all namespaces", all_namespaces),
+        OPTION("selector",       'l', "SELECTOR",  "pods with these labels", selector),
+        OPTION("containers",     0,   NULL,        "each container by itself", containers),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
 static const Option delete_options[] = {
         OPTION("namespace",    'n', "NAMESPACE", "pods of this namespace (default)", namespace),
         OPTION("selector",     'l', "SELECTOR",  "pods with these labels", selector),
@@ -66,6 +74,8 @@ const Command commands[] = {
           logs_options, N_ELEMENTS(logs_options), run_logs },
         { "exec", "POD -- COMMAND...", "run a command in a container",
           exec_options, N_ELEMENTS(exec_options), run_exec },
+        { "top", "pods [NAME...]", "show what pods use of processor and memory",
+          top_options, N_ELEMENTS(top_options), run_top },
         { "delete", "pod NAME...", "end pods now; they begin anew",
           delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",

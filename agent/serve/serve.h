@@ -92,6 +92,9 @@ typedef struct ServeHandlers {
 
         /* Prometheus text (publish_metrics()) that serve frees, or NULL. */
         char *(*metrics)(void *userdata);
+
+        /* What containers use, likewise (usage_print()). */
+        char *(*resource_metrics)(void *userdata);
 } ServeHandlers;
 
 typedef struct ServeConfig {
