@@ -41,6 +41,11 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option cp_options[] = {
+        OPTION("namespace", 'n', "NAMESPACE", "the pod's namespace (default)", namespace),
+        OPTION("container", 'c', "CONTAINER", "this container (the first)", container),
+};
+
 static const Option top_options[] = {
         OPTION("namespace",      'n', "NAMESPACE", "pods of this namespace (default)", namespace),
         OPTION("all-namespaces", 'A', NULL,        "pods of all namespaces", all_namespaces),
@@ -74,6 +79,8 @@ const Command commands[] = {
           logs_options, N_ELEMENTS(logs_options), run_logs },
         { "exec", "POD -- COMMAND...", "run a command in a container",
           exec_options, N_ELEMENTS(exec_options), run_exec },
+        { "cp", "FROM TO", "copy files out of a container or into it",
+          cp_options, N_ELEMENTS(cp_options), run_cp },
         { "top", "pods [NAME...]", "show what pods use of processor and memory",
           top_options, N_ELEMENTS(top_options), run_top },
         { "delete", "pod NAME...", "end pods now; they begin anew",

@@ -42,6 +42,7 @@ _mainstay() {
     case "$command" in
     get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
     describe) options='--namespace --all-namespaces --selector' ;;
+    cp) options='--namespace --container' ;;
     top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
     exec) options='--namespace --container --stdin --tty' ;;
     delete) options='--namespace --selector --all --grace-period --now --wait' ;;
@@ -63,12 +64,17 @@ _mainstay() {
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec top delete validate version help' ;;
+        *::0) choices='get describe logs exec cp top delete validate version help' ;;
         *:get:0) choices='pods events configmaps secrets' ;;
         *:describe:0 | *:top:0 | *:delete:0) choices='pods' ;;
         *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec top delete validate version' ;;
+        *:help:0) choices='get describe logs exec cp top delete validate version' ;;
+        *:cp:*)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")
+            return
+            ;;
         *:validate:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
