@@ -19,5 +19,5 @@ typedef struct AgentOptions {
 } AgentOptions;
 
 /* Runs until it is told to end, or, draining, until no pod is left. 0, or -errno with the sentence: -EBUSY where another agent has the
- * run directory. Signals are blocked already: SIGTERM, SIGINT, SIGCHLD. */
+ * run directory. Signals are blocked already: SIGTERM, SIGINT, SIGHUP, SIGCHLD. */
 int agent_run(const AgentOptions *options, Error *reterr);

@@ -42,6 +42,10 @@ typedef struct Options {
         bool interactive;
         bool tty;
 
+        const char *labels;
+        const char *taints;
+        const char *node;
+
         bool all;
         bool now;
         bool wait;
@@ -83,6 +87,7 @@ int run_delete(const Options *options);
 int run_exec(const Options *options);
 int run_logs(const Options *options);
 int run_top(const Options *options);
+int run_match(const Options *options);
 int run_validate(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);

@@ -54,6 +54,13 @@ static const Option top_options[] = {
         OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
 };
 
+static const Option match_options[] = {
+        OPTION("labels",         0,   "LABELS",    "the node's labels: key=value,key=value", labels),
+        OPTION("taints",         0,   "TAINTS",    "its taints: key=value:effect,key:effect", taints),
+        OPTION("node",           0,   "NAME",      "its name (node)", node),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
 static const Option delete_options[] = {
         OPTION("namespace",    'n', "NAMESPACE", "pods of this namespace (default)", namespace),
         OPTION("selector",     'l', "SELECTOR",  "pods with these labels", selector),
@@ -83,6 +90,8 @@ const Command commands[] = {
           cp_options, N_ELEMENTS(cp_options), run_cp },
         { "top", "pods [NAME...]", "show what pods use of processor and memory",
           top_options, N_ELEMENTS(top_options), run_top },
+        { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
+          match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod NAME...", "end pods now; they begin anew",
           delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",

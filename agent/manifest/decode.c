@@ -150,6 +150,15 @@ static int decode_int(Decoder *d, const Field *field, const Node *node, const De
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
+static int decode_int_or_string(Decoder *d, const Field *field, const Node *node,
+                                const DecodePath *path, void *at) {
+        IntOrString *value = at;
+
+        if (node->kind == NODE_STRING)
+                return decode_string(d, field, node, path, &value->text);
+        return decode_int(d, field, node, path, &value->number);
+}
+
 /* Kubernetes allows blanks around a quantity in quotes. */
 static int parse_quantity_text(const char *text, Quantity *ret, Error *reterr) {
         static const char blanks[] = " \t\n\v\f\r";
@@ -439,6 +448,7 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_OPTIONAL_BOOL] = decode_optional_bool,
         [FIELD_INT] = decode_int,
         [FIELD_INTS] = decode_ints,
+        [FIELD_INT_OR_STRING] = decode_int_or_string,
         [FIELD_QUANTITY] = decode_quantity,
         [FIELD_PORT] = decode_port,
         [FIELD_ENUM] = decode_enum,
@@ -482,7 +492,7 @@ static int decode_pair(Decoder *d, const Schema *schema, const Node *key, const 
                 return decode_unknown(d, schema, key, &path);
         if (field->type == FIELD_IGNORED || value->kind == NODE_NULL)
                 return 0;
-        if (field->type == FIELD_REFUSED)
+        if (field->type == FIELD_REFUSED || (field->is_ours && d->mode == DECODE_MANIFEST))
                 return decode_refused(d, field, key, value, &path);
         return decoders[field->type](d, field, value, &path, field_at(field, object));
 }

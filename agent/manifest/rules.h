@@ -5,6 +5,7 @@
  * and the identity of a pod that comes from a file. */
 
 #include "agent/manifest/decode.h"
+#include "agent/model/daemonset.h"
 #include "agent/model/object.h"
 
 /* Adds warnings of what is written in a pod that was decoded and will not be done. 0 or -ENOMEM. */
@@ -29,6 +30,22 @@ int pod_set_default_resources(PodSpec *spec);
  * pod's node, 'path' where it lies in its file. 0 or -EINVAL with the place. */
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name);
+
+/* The same without what a pod's own name and node are asked: for a template, whose node 'root' is.
+ */
+int pod_validate_template(const Decoder *decoder, const Node *root, const DecodePath *path,
+                          const Pod *pod);
+
+/* Affinity as the annotation of 2016 has it, scheduler.alpha.kubernetes.io/affinity: moved into the
+ * spec, unless the spec has one. 'root' is the pod's or the template's node. 0, -EINVAL with the
+ * place, -ENOMEM. */
+int pod_take_affinity_annotation(const Decoder *decoder, const Node *root, const DecodePath *path,
+                                 Pod *pod);
+
+/* A DaemonSet: decoded, defaulted as its API version does it, checked, its template as a pod is;
+ * with the UID that it has on this node. 0, -EINVAL with the place, -ENOMEM. */
+int daemonset_parse(Decoder *decoder, const Node *node, const DecodePath *path,
+                    const char *node_name, DaemonSet **ret);
 
 /* dnsPolicy and dnsConfig. What is wrong, and in '*ret_field' below spec it is. */
 int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr);

@@ -78,7 +78,7 @@ static int check_identity(const Rules *rules, const char *node_name) {
                                "cannot be chosen; it is computed from the pod");
                 return rules_at(rules, r, "metadata.uid");
         }
-        return check_metadata(rules, metadata);
+        return 0;
 }
 
 static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
@@ -300,6 +300,35 @@ static int check_dns(const Rules *rules) {
         return r < 0 ? rules_at(rules, r, "spec.%s", field) : 0;
 }
 
+int pod_validate_template(const Decoder *decoder, const Node *root, const DecodePath *path,
+                          const Pod *pod) {
+        const Rules rules = {
+                .decoder = decoder,
+                .root = root,
+                .path = path,
+                .pod = pod,
+                .reterr = decoder->reterr,
+        };
+        int r;
+
+        r = check_metadata(&rules, &pod->metadata);
+        if (r >= 0)
+                r = check_placement(&rules);
+        if (r >= 0)
+                r = check_volumes(&rules);
+        if (r >= 0)
+                r = check_dns(&rules);
+        for (size_t i = 0; i < pod_count_containers(&pod->spec) && r >= 0; i++)
+                r = check_container(&rules, i);
+        if (r >= 0)
+                r = check_pod_resources(&rules);
+        if (r >= 0)
+                r = check_pod_storage(&rules);
+        if (r >= 0)
+                r = check_security(&rules);
+        return r;
+}
+
 int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
                  const char *node_name) {
         const Rules rules = {
@@ -314,17 +343,5 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
         r = check_identity(&rules, node_name);
         if (r >= 0)
                 r = check_node_name(&rules, node_name);
-        if (r >= 0)
-                r = check_volumes(&rules);
-        if (r >= 0)
-                r = check_dns(&rules);
-        for (size_t i = 0; i < pod_count_containers(&pod->spec) && r >= 0; i++)
-                r = check_container(&rules, i);
-        if (r >= 0)
-                r = check_pod_resources(&rules);
-        if (r >= 0)
-                r = check_pod_storage(&rules);
-        if (r >= 0)
-                r = check_security(&rules);
-        return r;
+        return r < 0 ? r : pod_validate_template(decoder, root, path, pod);
 }

@@ -66,6 +66,11 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
 /* Volumes that are made of objects and of the pod's own fields. */
 int check_data_volume(const Rules *rules, size_t i);
 
+/* nodeSelector, affinity, tolerations; what goes with which operator. */
+int check_placement(const Rules *rules);
+
+/* A label selector at a path that is printed, whatever has it. */
+int check_label_selector(const Rules *rules, const LabelSelector *selector, const char *place);
 /* The files that a projected volume is made of; no two of them may have one path. 'i' is the
  * volume's. */
 int check_projected_files(const Rules *rules, size_t i);

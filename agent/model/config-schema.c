@@ -101,6 +101,7 @@ static const Schema memory_swap_schema = SCHEMA(MemorySwapConfig, memory_swap_fi
 static const Field mainstay_fields[] = {
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
+        FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
@@ -232,7 +233,7 @@ static const Field config_fields[] = {
         REFUSED("seccompDefault"),
         REFUSED("memoryThrottlingFactor"),
         REFUSED("memoryReservationPolicy"),
-        REFUSED("registerWithTaints"),
+        FIELD("registerWithTaints", LIST, Config, register_with_taints, .schema = &taint_schema),
         REFUSED("registerNode"),
         REFUSED("tracing"),
         REFUSED("localStorageCapacityIsolation"),

@@ -27,6 +27,7 @@ typedef struct MainstayConfig {
         char *cni_conf_dir;    /* "/etc/cni/net.d" */
         char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
+        StringMap node_labels; /* beside the well-known ones, and before them */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   ours */
 } MainstayConfig;
@@ -40,6 +41,7 @@ typedef struct Config {
         char **cluster_dns;                  /* none */
         char *cluster_domain;                /* "cluster.local" */
         char *resolv_conf;                   /* "/etc/resolv.conf" */
+        TaintList register_with_taints;      /* of this node */
         OptionalInt pod_pids_limit;          /* -1: none */
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         MemorySwapConfig memory_swap;

@@ -119,6 +119,14 @@ static void put_optional_int(Writer *writer, json_t *json, const char *key,
                 put(writer, json, key, json_integer(number->value));
 }
 
+static void put_int_or_string(Writer *writer, json_t *json, const char *key,
+                              const IntOrString *value) {
+        if (value->text)
+                put_text(writer, json, key, value->text);
+        else
+                put_optional_int(writer, json, key, &value->number);
+}
+
 static void put_optional_bool(Writer *writer, json_t *json, const char *key,
                               const OptionalBool *value) {
         if (value->is_set)
@@ -183,6 +191,9 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
                 break;
         case FIELD_INTS:
                 put_ints(writer, json, field->key, at);
+                break;
+        case FIELD_INT_OR_STRING:
+                put_int_or_string(writer, json, field->key, at);
                 break;
         case FIELD_PORT:
                 put_port(writer, json, field->key, at);
@@ -401,6 +412,13 @@ static char *print(const Writer *writer, const json_t *json) {
 char *pod_to_json(const Pod *pod, const PodStatus *status) {
         Writer writer = { 0 };
         cleanup_with(json_decrefp) json_t *json = write_pod(&writer, pod, status);
+
+        return print(&writer, json);
+}
+
+char *object_to_json(const Schema *schema, const void *object) {
+        Writer writer = { 0 };
+        cleanup_with(json_decrefp) json_t *json = write_object(&writer, schema, object);
 
         return print(&writer, json);
 }

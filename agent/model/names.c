@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/names.h"
 
+#include "common/clock.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 
 enum {
         PORT_NAME_MAX = 15,
@@ -333,4 +336,20 @@ int check_sysctl_name(const char *value, Error *reterr) {
                 if (!part[n])
                         return 0;
         }
+}
+
+int check_time(const char *value, Error *reterr) {
+        uint64_t usec;
+
+        return parse_rfc3339(value, &usec) < 0
+                       ? refuse(value, "be a time such as 2026-01-02T03:04:05Z", reterr)
+                       : 0;
+}
+
+int check_percentage(const char *value, Error *reterr) {
+        size_t n = strspn(value, "0123456789");
+
+        if (n == 0 || n > 3 || !streq(value + n, "%") || strtol(value, NULL, 10) > 100)
+                return refuse(value, "be a number or a percentage up to 100%", reterr);
+        return 0;
 }

@@ -78,3 +78,9 @@ int check_data_key(const char *value, Error *reterr);
 
 /* As check_descending_path(), for a file in a volume of ours, whose own names begin with "..". */
 int check_file_path(const char *value, Error *reterr);
+
+/* An RFC 3339 time: "2026-01-02T03:04:05Z". */
+int check_time(const char *value, Error *reterr);
+
+/* "25%" */
+int check_percentage(const char *value, Error *reterr);

@@ -400,7 +400,7 @@ static const Field pod_spec_fields[] = {
         FIELD("activeDeadlineSeconds",  INT,        PodSpec, active_deadline_seconds,
               .min = 1, .max = INT32_MAX),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
-        REFUSED_FOR("nodeSelector", NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         REFUSED_FOR("serviceAccountName", NEEDS_CLUSTER "only there are service accounts"),
         REFUSED_FOR("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
         /* A file pod has no service account whose token could be mounted. */
@@ -415,9 +415,9 @@ static const Field pod_spec_fields[] = {
         REFUSED("imagePullSecrets"),
         FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
         FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
-        REFUSED_FOR("affinity", NEEDS_CLUSTER "only there is a scheduler"),
-        REFUSED_BUT("schedulerName", "default-scheduler", .reason = NEEDS_CLUSTER "only there is a scheduler"),
-        REFUSED_FOR("tolerations", NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD("affinity",               OPTIONAL,   PodSpec, affinity, .schema = &affinity_schema),
+        FIELD("schedulerName",          STRING,     PodSpec, scheduler_name),
+        FIELD("tolerations",            LIST,       PodSpec, tolerations, .schema = &toleration_schema),
         FIELD("hostAliases",            LIST,       PodSpec, host_aliases, .schema = &host_alias_schema),
         FIELD("priorityClassName",      STRING,     PodSpec, priority_class_name,
               CHECK(check_dns_subdomain)),
@@ -445,6 +445,16 @@ static const Field pod_spec_fields[] = {
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 
+static const Field owner_reference_fields[] = {
+        FIELD("apiVersion",             STRING,     OwnerReference, api_version, REQUIRED),
+        FIELD("kind",                   STRING,     OwnerReference, kind, REQUIRED),
+        FIELD("name",                   STRING,     OwnerReference, name, REQUIRED),
+        FIELD("uid",                    STRING,     OwnerReference, uid, REQUIRED, CHECK(check_uid)),
+        FIELD("controller",             BOOL,       OwnerReference, controller),
+        FIELD("blockOwnerDeletion",     BOOL,       OwnerReference, block_owner_deletion),
+};
+const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fields);
+
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
@@ -459,7 +469,9 @@ static const Field object_meta_fields[] = {
         IGNORED("deletionGracePeriodSeconds"),
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
-        REFUSED_FOR("ownerReferences", NEEDS_CLUSTER "only there are owners"),
+        FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
+              .schema = &owner_reference_schema, .is_ours = true,
+              .reason = "cannot be said by a file; only the pods of a DaemonSet have an owner"),
         REFUSED_FOR("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
         IGNORED("managedFields"),
 };

@@ -87,13 +87,6 @@ const char *const qos_class_names[N_QOS_CLASSES] = {
         [QOS_BEST_EFFORT] = "BestEffort",
 };
 
-const char *string_map_get(const StringMap *map, const char *key) {
-        for (size_t i = 0; i < map->n; i++)
-                if (streq(map->items[i].key, key))
-                        return map->items[i].value;
-        return NULL;
-}
-
 Pod *pod_free(Pod *pod) {
         if (pod) {
                 schema_done(&pod_schema, pod);

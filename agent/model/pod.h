@@ -7,6 +7,7 @@
  * Names follow the API, in snake case. Every struct here has a Schema (model/schema.h): a table of
  * its fields by which it is read, written, compared and freed. A zeroed struct is an empty one. */
 
+#include "agent/model/placement.h"
 #include "agent/model/probe.h"
 #include "agent/model/security.h"
 #include "agent/model/values.h"
@@ -19,15 +20,14 @@ typedef struct Quantity {
         int64_t milli; /* in thousandths */
 } Quantity;
 
-typedef struct KeyValue {
-        char *key;
-        char *value;
-} KeyValue;
-
-typedef LIST_OF(KeyValue) StringMap;
-
 /* The value of a key, or NULL. */
 const char *string_map_get(const StringMap *map, const char *key);
+
+/* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
+int string_map_set(StringMap *map, const char *key, const char *value);
+
+/* The key is none of the map's afterwards. */
+void string_map_remove(StringMap *map, const char *key);
 
 typedef enum RestartPolicy {
         RESTART_POLICY_UNSET,
@@ -353,10 +353,14 @@ typedef struct PodSpec {
         OptionalInt termination_grace_period_seconds;
         OptionalInt active_deadline_seconds;
         DnsPolicy dns_policy;
+        StringMap node_selector;
         char *node_name;
         bool host_network;
         char *hostname;
         char *subdomain;
+        Affinity *affinity;
+        char *scheduler_name; /* whose it would be; a node asks no scheduler */
+        TolerationList tolerations;
         LIST_OF(HostAlias) host_aliases;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
@@ -370,12 +374,23 @@ typedef struct PodSpec {
         ResourceRequirements resources; /* of all containers together */
 } PodSpec;
 
+/* Whose pod it is. No file says it: what a DaemonSet makes has one. */
+typedef struct OwnerReference {
+        char *api_version;
+        char *kind;
+        char *name;
+        char *uid;
+        bool controller;
+        bool block_owner_deletion;
+} OwnerReference;
+
 typedef struct ObjectMeta {
         char *name;      /* of a file pod with the node's suffix: "web-node1" */
         char *namespace; /* never NULL after defaulting */
         char *uid;       /* 32 hex digits */
         StringMap labels;
         StringMap annotations;
+        LIST_OF(OwnerReference) owner_references;
 } ObjectMeta;
 
 typedef struct Pod {
@@ -399,6 +414,16 @@ const Container *pod_find_container(const Pod *pod, const char *name);
 
 /* The volume of that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
+
+/* The reference to what controls the object, or NULL. */
+const OwnerReference *object_controller(const ObjectMeta *metadata);
+
+/* Whether that is what controls the object; NULL: nothing does. */
+bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner);
+
+/* Sets the UID: computed from the node's name, namespace, name and spec. Labels and annotations are
+ * left out, for they can change without a restart. 0 or -ENOMEM. */
+int pod_set_uid(Pod *pod);
 
 /* True where its files are written by us, and nobody in a container may write them. */
 bool volume_is_data(const Volume *volume);

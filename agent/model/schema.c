@@ -75,6 +75,9 @@ static void field_done(const Field *field, void *object) {
         case FIELD_INTS:
                 ints_done(field_at(field, object));
                 break;
+        case FIELD_INT_OR_STRING:
+                free(((IntOrString *) field_at(field, object))->text);
+                break;
         case FIELD_PORT:
                 free(((PortRef *) field_at(field, object))->name);
                 break;
@@ -129,6 +132,10 @@ static bool ints_equal(const OptionalInt *a, const OptionalInt *b) {
         return a->is_set == b->is_set && (!a->is_set || a->value == b->value);
 }
 
+static bool ints_or_strings_equal(const IntOrString *a, const IntOrString *b) {
+        return streq_ptr(a->text, b->text) && ints_equal(&a->number, &b->number);
+}
+
 static bool optional_bools_equal(const OptionalBool *a, const OptionalBool *b) {
         return a->is_set == b->is_set && (!a->is_set || a->value == b->value);
 }
@@ -178,6 +185,8 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
                 return ints_equal(left, right);
         case FIELD_INTS:
                 return int_lists_equal(left, right);
+        case FIELD_INT_OR_STRING:
+                return ints_or_strings_equal(left, right);
         case FIELD_QUANTITY:
                 return quantities_equal(left, right);
         case FIELD_PORT:
@@ -228,6 +237,11 @@ static int copy_strings(void *to, char *const *from) {
 static int copy_quantity(Quantity *to, const Quantity *from) {
         *to = *from;
         to->text = NULL;
+        return copy_string(&to->text, from->text);
+}
+
+static int copy_int_or_string(IntOrString *to, const IntOrString *from) {
+        to->number = from->number;
         return copy_string(&to->text, from->text);
 }
 
@@ -315,6 +329,8 @@ static int field_copy(const Field *field, void *to, const void *from) {
                 break;
         case FIELD_INTS:
                 return copy_ints(target, source);
+        case FIELD_INT_OR_STRING:
+                return copy_int_or_string(target, source);
         case FIELD_QUANTITY:
                 return copy_quantity(target, source);
         case FIELD_PORT:

@@ -102,6 +102,7 @@ struct PodLife {
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
         char *stale;              /* why a volume is not what it should be, as it was logged */
+        bool is_rejected; /* the node is none that it asks for; it is not begun */
         char *trouble;            /* why the sandbox is not ready, for a person */
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
@@ -122,6 +123,10 @@ extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet s
 
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
+
+/* admission.c: as the kubelet asks before a pod of a file begins: is the node one that its
+ * nodeSelector and its required affinity want? Taints are not asked. */
+bool pod_life_is_admitted(PodLife *life);
 
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);

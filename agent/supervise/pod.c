@@ -274,7 +274,8 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         if (!string_maps_differ(&mine->labels, &theirs->labels) &&
             !string_maps_differ(&theirs->labels, &mine->labels) &&
             !string_maps_differ(&mine->annotations, &theirs->annotations) &&
-            !string_maps_differ(&theirs->annotations, &mine->annotations))
+            !string_maps_differ(&theirs->annotations, &mine->annotations) &&
+            object_has_owner(mine, object_controller(theirs)))
                 return 0;
         r = schema_copy(&object_meta_schema, &copy, theirs);
         if (r < 0)
@@ -456,6 +457,8 @@ static void step_none(PodLife *life) {
                 pod_life_follow_order(life);
                 return;
         }
+        if (life->is_wanted && !life->must_clean && !pod_life_is_admitted(life))
+                return;
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));

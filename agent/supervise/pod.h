@@ -8,6 +8,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
 #include "agent/model/event.h"
+#include "agent/model/node.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -28,6 +29,7 @@ typedef struct PodContext {
         uint64_t log_max_size;
         unsigned log_max_files;
         const char *host_ip;
+        const NodeFacts *node; /* what pods ask for before they are let in; or NULL */
         /* The pod wants pod_step() soon; its status may be another. */
         void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */

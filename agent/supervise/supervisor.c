@@ -101,6 +101,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .log_max_size = config->log_max_size,
                 .log_max_files = config->log_max_files,
                 .host_ip = config->host_ip,
+                .node = config->node,
                 .on_dirty = on_dirty,
                 .on_log_ended = on_log_ended,
                 .on_event = on_event,
@@ -346,6 +347,11 @@ void supervisor_objects_changed(Supervisor *s) {
                         pod_life_objects_changed(slot->life);
 }
 
+void supervisor_node_changed(Supervisor *s) {
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                mark(s, slot);
+}
+
 void supervisor_images_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following)
                 if (slot->life)
@@ -508,6 +514,20 @@ int supervisor_next(Supervisor *s, const char *after, const Pod **ret_pod, PodSt
                         return r;
                 *ret_pod = pod_life_pod(slot->life);
                 return 1;
+        }
+        return 0;
+}
+
+int supervisor_each(Supervisor *s, int (*each)(const Pod *, const PodStatus *, void *),
+                    void *userdata) {
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                cleanup_with(pod_status_done) PodStatus status = { 0 };
+                int r = slot->life ? pod_life_status(slot->life, &status) : 0;
+
+                if (r >= 0 && slot->life)
+                        r = each(pod_life_pod(slot->life), &status, userdata);
+                if (r < 0)
+                        return r;
         }
         return 0;
 }

@@ -23,7 +23,7 @@ RANKS = {
 PROGRAMS = {
     "shim": ["agent/sandbox/protocol.h"],
     "fetch": [],
-    "cli": ["agent/model/*.h", "agent/manifest/manifest.h"],
+    "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/daemonset.h"],
 }
 
 # The event loop is seen through the headers of the rooms that live in it.

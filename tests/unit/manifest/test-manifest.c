@@ -50,6 +50,8 @@ static size_t row_size(const Field *field) {
                 return sizeof(OptionalBool);
         case FIELD_ENUM:
                 return sizeof(int);
+        case FIELD_INT_OR_STRING:
+                return sizeof(IntOrString);
         case FIELD_STRING:
         case FIELD_STRINGS:
         case FIELD_OPTIONAL:
@@ -89,7 +91,7 @@ static void note_row(const Schema *schema, const Field *field, const void *objec
 }
 
 static bool is_honoured(const Field *field) {
-        return field->type != FIELD_REFUSED && field->type != FIELD_IGNORED;
+        return field->type != FIELD_REFUSED && field->type != FIELD_IGNORED && !field->is_ours;
 }
 
 static void note_rows(const Schema *schema, const void *object, char ***notes) {
@@ -123,7 +125,10 @@ TEST(every_honoured_row_is_in_the_fixture_and_reaches_the_pod)
 
         for (size_t i = 0; i < objects.pods.n; i++)
                 note_rows(&pod_schema, objects.pods.items[i], &notes);
+        for (size_t i = 0; i < objects.daemonsets.n; i++)
+                note_rows(&daemonset_schema, objects.daemonsets.items[i], &notes);
         expect_rows(&pod_schema, notes);
+        expect_rows(&daemonset_schema, notes);
         EXPECT(objects.warnings == NULL);
         manifest_objects_done(&objects);
 }
@@ -367,7 +372,10 @@ TEST(what_is_no_pod_is_refused_by_its_kind)
                 { "apiVersion: apps/v1\nkind: Deployment",
                   "f:2:7: kind: is Deployment, which a node does not run; it runs a Pod" },
                 { "apiVersion: apps/v1\nkind: DaemonSet",
-                  "f:2:7: kind: is DaemonSet, which is not supported yet" },
+                  "f:1:1: metadata: is required" },
+                { "apiVersion: v1\nkind: DaemonSet",
+                  "f:1:13: apiVersion: must be apps/v1 for a DaemonSet (or apps/v1beta2, "
+                  "apps/v1beta1, extensions/v1beta1), not 'v1'" },
                 { "apiVersion: v1\nkind: ConfigMap", "f:1:1: metadata: is required" },
                 { "apiVersion: apps/v1\nkind: Secret",
                   "f:1:13: apiVersion: must be v1 for a Secret, not 'apps/v1'" },
