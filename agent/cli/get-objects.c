@@ -65,7 +65,9 @@ static int print_table(const GetRequest *request, const json_t *objects) {
         char headings[64] = "";
 
         if (!request->options->no_headers)
-                (void) snprintf(headings, sizeof(headings), "%sNAME\t%sDATA\tAGE\n",
+                (void) snprintf(headings, sizeof(headings),
+                                "%sNAME\t%sDATA\t"
+                                "AGE\n",
                                 request->options->all_namespaces ? "NAMESPACE\t" : "",
                                 request->resource == RESOURCE_SECRETS ? "TYPE\t" : "");
         return print_rows(&columns, headings, objects, write_row, &copy);
