@@ -95,27 +95,6 @@ static void tell(Agent *agent, char ***standing, const char *sentence, bool is_e
         (void) strv_append(standing, sentence);
 }
 
-/* Those of its last good bytes run on, and it is them that people look at. */
-static void tell_broken(Agent *agent, const Manifest *manifest) {
-        if (strv_contains(agent->told, manifest->error))
-                return;
-        for (size_t i = 0; i < manifest->pods.n; i++) {
-                const Pod *pod = manifest->pods.items[i];
-                cleanup_free char *message = NULL;
-
-                if (asprintf(&message, "Error validating pod %s_%s(%s) from file, ignoring: %s",
-                             pod->metadata.name, pod->metadata.namespace, pod->metadata.uid,
-                             manifest->error) < 0)
-                        message = NULL;
-                else
-                        on_event(&(PodEvent){ .pod = pod,
-                                              .kind = POD_EVENT_WARNING,
-                                              .reason = "FailedValidation",
-                                              .message = message },
-                                 agent);
-        }
-}
-
 /* False where a wish may not have been heard. */
 static bool want_pods(Agent *agent, const Manifest *manifest) {
         bool heard = true;
@@ -172,7 +151,8 @@ static void on_manifests_changed(void *userdata) {
         supervisor_begin(agent->supervisor);
         for (size_t i = 0; i < n; i++) {
                 if (manifests[i]->error) {
-                        tell_broken(agent, manifests[i]);
+                        if (!strv_contains(agent->told, manifests[i]->error))
+                                inputs_tell_broken(manifests[i], on_event, agent);
                         tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
                 }
                 strv_foreach(warning, manifests[i]->warnings)

@@ -82,3 +82,23 @@ void inputs_report(const ManifestSource *sources, const char *directory, ImageSt
                 report_manifest(report, manifests[i]);
         image_store_foreach_trouble(images, report_archive, report);
 }
+
+/* Those of its last good bytes run on, and it is them that people look at. */
+void inputs_tell_broken(const Manifest *manifest,
+                        void (*tell)(const PodEvent *event, void *userdata), void *userdata) {
+        for (size_t i = 0; i < manifest->pods.n; i++) {
+                const Pod *pod = manifest->pods.items[i];
+                cleanup_free char *message = NULL;
+
+                if (asprintf(&message, "Error validating pod %s_%s(%s) from file, ignoring: %s",
+                             pod->metadata.name, pod->metadata.namespace, pod->metadata.uid,
+                             manifest->error) < 0)
+                        message = NULL;
+                else
+                        tell(&(PodEvent){ .pod = pod,
+                                          .kind = POD_EVENT_WARNING,
+                                          .reason = "FailedValidation",
+                                          .message = message },
+                             userdata);
+        }
+}

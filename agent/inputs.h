@@ -6,6 +6,7 @@
 
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/event.h"
 #include "agent/serve/serve.h"
 
 /* Tells all files and archives. */
@@ -15,3 +16,7 @@ void inputs_report(const ManifestSource *sources, const char *directory, ImageSt
 /* The first object after a "<namespace>/<name>"; as ServeHandlers.next_object. */
 int inputs_next_object(const ManifestSource *sources, const char *directory, ObjectKind kind,
                        const char *after, char **ret_key, char **ret_json);
+
+/* Tells the event of a broken manifest for each pod of its last good bytes. */
+void inputs_tell_broken(const Manifest *manifest,
+                        void (*tell)(const PodEvent *event, void *userdata), void *userdata);

@@ -65,7 +65,7 @@ static int read_counter(const char *path, const Counter counters[2], uint64_t *r
 
 /* Of version 2's root the kernel tells no such number. */
 static int read_memory(const char *path, uint64_t *ret) {
-        uint64_t total_kib, free_kib;
+        uint64_t total_kib = 0, free_kib = 0;
         int r;
 
         if (cgroup_version() == 1 || !streq(path, "/"))
@@ -80,7 +80,7 @@ static int read_memory(const char *path, uint64_t *ret) {
 
 int cgroup_usage(const char *path, CgroupUsage *ret) {
         CgroupUsage usage = { .taken_at = now_realtime_usec() };
-        uint64_t inactive;
+        uint64_t inactive = 0;
         int r = read_counter(path, cpu_counters, &usage.cpu_nsec);
 
         if (r >= 0)
