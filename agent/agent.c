@@ -466,11 +466,30 @@ static int serve_is_ready(void *userdata, Error *reterr) {
                           agent->manifest_dir);
 }
 
+typedef LIST_OF(ProbeSample) ProbeSamples;
+
+static void keep_sample(const ProbeSample *sample, void *userdata) {
+        ProbeSamples *list = userdata;
+        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
+
+        if (!more)
+                return;
+        list->items = more;
+        list->items[list->n++] = *sample;
+}
+
 static char *serve_metrics(void *userdata) {
         Agent *agent = userdata;
         PublishCounts counts = take_counts(agent);
+        ProbeSamples samples = { 0 };
+        char *text;
 
-        return publish_metrics(&counts);
+        supervisor_each_probe(agent->supervisor, keep_sample, &samples);
+        counts.probes = samples.items;
+        counts.n_probes = samples.n;
+        text = publish_metrics(&counts);
+        free(samples.items);
+        return text;
 }
 
 static const ServeHandlers serve_handlers = {
@@ -689,6 +708,7 @@ static int build_supervisor(Agent *agent) {
                         .bundle = &agent->bundle_config,
                         .sandbox = &agent->sandbox_config,
                         .network = &agent->network_places,
+                        .runtimes = &agent->config.mainstay.runtimes,
                         .images = agent->images,
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
                         .log_max_size = config->log_max_size_bytes,

@@ -373,6 +373,8 @@ typedef struct PodSpec {
         char *priority_class_name;
         OptionalInt priority;           /* defaulted from the class */
         ResourceRequirements resources; /* of all containers together */
+        char *runtime_class_name;
+        ResourceList overhead; /* of the sandbox, as its runtime class has it */
 } PodSpec;
 
 /* Whose pod it is. No file says it: what a DaemonSet makes has one. */
