@@ -561,6 +561,10 @@ static int shim_arguments(const Sandbox *sandbox, bool host_network, bool host_i
         return r;
 }
 
+void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path) {
+        sandbox->config.runtime_path = runtime_path;
+}
+
 int sandbox_start(Sandbox *sandbox, bool host_network, bool host_ipc, Error *reterr) {
         cleanup_with(place_done) Place place = { .dir_fd = -EBADF };
         cleanup_close int listen_fd = -EBADF, fd = -EBADF;

@@ -9,6 +9,7 @@
 
 #include "agent/supervise/prober.h"
 
+#include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
@@ -298,6 +299,25 @@ void probers_step(PodContainer *c) {
         c->probers.is_ready = c->probers.is_ready || !c->spec->readiness_probe;
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++)
                 step(c, (ProbeKind) kind);
+}
+
+static bool is_same(const Probe *a, const Probe *b) {
+        return a && b && schema_equal(&probe_schema, a, b);
+}
+
+void probers_follow(PodContainer *c, const Container *former) {
+        for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
+                Prober *p = &c->probers.kinds[kind];
+
+                if (!p->is_on)
+                        continue;
+                if (!is_same(probe_of(former, (ProbeKind) kind), spec_of(p)))
+                        stop(p);      /* the next step begins it */
+                else if (p->action) { /* which looks at the former */
+                        p->action = action_free(p->action);
+                        begin(p);
+                }
+        }
 }
 
 void probers_adopt(PodContainer *c, bool has_started, bool is_ready) {

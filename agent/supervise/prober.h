@@ -40,6 +40,10 @@ void probers_step(PodContainer *c);
 /* The attempt was found by a new agent, with what the last one had learned. */
 void probers_adopt(PodContainer *c, bool has_started, bool is_ready);
 
+/* The container has another spec than 'former': a probe that is another begins anew, one that is
+ * not goes on. */
+void probers_follow(PodContainer *c, const Container *former);
+
 /* Ends all, and forgets what was learned. */
 void probers_stop(PodContainer *c);
 

@@ -25,6 +25,7 @@ typedef struct SupervisorConfig {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const NetworkPlaces *network;
+        const StringMap *runtimes; /* by the handlers that RuntimeClasses name; or NULL */
         ImageStore *images;
         BackOff back_off;
         uint64_t log_max_size;
@@ -73,7 +74,8 @@ int supervisor_session(Supervisor *supervisor, const char *namespace, const char
                        const char *container, const SandboxSession *session, int socket_fd,
                        Error *reterr);
 
-/* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
+/* After the sweep: ConfigMaps, Secrets and classes, found through the bundle's lookup, may be
+ * others. */
 void supervisor_objects_changed(Supervisor *supervisor);
 
 /* The node has other labels: who was not let in is asked again. */
