@@ -16,6 +16,8 @@
 
 #include <stdlib.h>
 
+#define LAST_USEC (10 * USEC_PER_SEC)
+
 const char orphan_file[] = "(no file)";
 
 static const char hash_label[] = "controller-revision-hash";
@@ -324,6 +326,20 @@ static int64_t progress_deadline(const DaemonSet *set) {
         return text ? strtoll(text, NULL, 10) : 0;
 }
 
+/* A pod that dies at once is ready for a moment, too. Where somebody counts on being rolled back,
+ * the revision has to last before it is called good. */
+static bool has_lasted(Daemons *daemons, const Daemon *daemon) {
+        uint64_t deadline = (uint64_t) MAX(progress_deadline(daemon->set), 0) * USEC_PER_SEC;
+        uint64_t until = daemon->plan.ready_since + MIN(deadline / 2, LAST_USEC);
+
+        if (!daemon->plan.is_available)
+                return false;
+        if (daemons->now >= until)
+                return true;
+        look_again_at(daemons, until);
+        return false;
+}
+
 /* True where another revision is wanted now: the last good one. */
 static bool roll_back(Daemons *daemons, Daemon *daemon) {
         DaemonHistory *history = &daemon->history;
@@ -373,10 +389,11 @@ static int step(Daemons *daemons, Daemon *daemon) {
         cleanup_with(own_done) Own own = { 0 };
         cleanup_with(pod_freep) Pod *current = NULL;
         int r = plan_pods(daemons, daemon, &own);
+        bool has_proven = r >= 0 && has_lasted(daemons, daemon);
 
-        if (r >= 0 && daemon->plan.is_available && history_note_good(&daemon->history))
+        if (has_proven && history_note_good(&daemon->history))
                 store(daemons, daemon);
-        if (r >= 0 && !daemon->plan.is_available && roll_back(daemons, daemon)) {
+        if (r >= 0 && !has_proven && roll_back(daemons, daemon)) {
                 store(daemons, daemon);
                 own_done(&own);
                 own = (Own){ 0 };
@@ -552,7 +569,8 @@ void daemons_on_pod(Daemons *daemons, const Pod *pod, bool is_new, bool is_gone)
         const OwnerReference *owner = object_controller(&pod->metadata);
         const Daemon *daemon = owner ? daemons_find_uid(daemons, owner->uid) : NULL;
 
-        if ((daemon && (is_gone || !daemon->plan.is_settled)) ||
+        if ((daemon &&
+             (is_gone || !daemon->plan.is_settled || daemon->history.rollout_since > 0)) ||
             (daemons->minds_peers && (is_new || is_gone)))
                 daemons_schedule(daemons);
 }

@@ -35,6 +35,7 @@ static bool is_available(const DaemonSet *set, const DaemonPod *pod, uint64_t no
 
         if (!pod->is_ready)
                 return false;
+        plan->ready_since = pod->ready_since;
         if (now >= until)
                 return true;
         plan->again_at = until;

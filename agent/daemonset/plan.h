@@ -24,7 +24,8 @@ typedef struct DaemonPlan {
         bool wants_new;    /* a pod of the wanted revision, which is none of those that are kept */
         bool is_available; /* the wanted revision is, for as long as minReadySeconds ask */
         bool is_settled;   /* nothing more happens, unless something happens */
-        uint64_t again_at; /* realtime: time alone changes the plan then; 0: never */
+        uint64_t ready_since; /* the pod of the wanted revision; 0: it is not ready */
+        uint64_t again_at;    /* realtime: time alone changes the plan then; 0: never */
 } DaemonPlan;
 
 /* 'ret_keep' has an entry for each pod: the others are to end. */
