@@ -16,7 +16,8 @@ typedef struct Daemon {
         DaemonDecision decision;
         DaemonPlan plan;
         size_t n_current, n_updated, n_ready, n_available; /* pods */
-        unsigned generation;                               /* of the wishes that named it last */
+        bool is_deleted;     /* its pods were left; the file is on its way out */
+        unsigned generation; /* of the wishes that named it last */
         struct Daemon *next;
 } Daemon;
 
@@ -55,6 +56,9 @@ Daemon *daemons_find(Daemons *daemons, const char *namespace, const char *name);
 Daemon *daemons_add(Daemons *daemons, const char *uid);
 void daemon_free(Daemon *daemon);
 void daemons_schedule(Daemons *daemons);
+
+/* Sees what pods there are, and counts those of each set. 0 or -ENOMEM. */
+int daemons_look(Daemons *daemons);
 
 /* daemons-store.c: <state>/daemonsets/<uid>. */
 int daemon_store(const Daemons *daemons, const Daemon *daemon, Error *reterr);

@@ -319,6 +319,35 @@ static int want_own(Daemons *daemons, Daemon *daemon, Own *own, const Pod *curre
         return r;
 }
 
+int daemons_look(Daemons *daemons) {
+        int r;
+
+        forget_seen(daemons);
+        r = supervisor_each(daemons->config.supervisor, see, daemons);
+        for (Daemon *daemon = daemons->list; daemon && r >= 0; daemon = daemon->next) {
+                cleanup_with(own_done) Own own = { 0 };
+
+                if (!daemon->set)
+                        continue;
+                r = collect_own(daemons, daemon, history_wanted(&daemon->history), &own);
+                if (r >= 0)
+                        count_own(daemon, &own);
+        }
+        return r;
+}
+
+void daemons_forget_orphan(Daemons *daemons, const char *namespace, const char *name) {
+        for (size_t i = 0; i < daemons->n_orphans; i++) {
+                Pod *pod = daemons->orphans[i];
+
+                if (!streq(pod->metadata.name, name) || !streq(pod->metadata.namespace, namespace))
+                        continue;
+                pod_free(pod);
+                daemons->orphans[i] = daemons->orphans[--daemons->n_orphans];
+                return;
+        }
+}
+
 static int64_t progress_deadline(const DaemonSet *set) {
         const char *text = string_map_get(&set->metadata.annotations,
                                           "mainstay.dev/progress-deadline-seconds");
@@ -442,6 +471,7 @@ static int take_set(Daemon *daemon, const char *file, const DaemonSet *set) {
                 return -ENOMEM;
         if (daemon->set && schema_equal(&daemonset_schema, daemon->set, set))
                 return 0;
+        daemon->is_deleted = false; /* somebody wrote it anew */
         if (daemonset_copy(set, &copy) < 0)
                 return -ENOMEM;
         daemonset_free(daemon->set);
@@ -459,6 +489,8 @@ static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
         if (r < 0)
                 return r;
         daemon->generation = daemons->generation;
+        if (daemon->is_deleted)
+                return 0;
         r = decide(daemons, daemon);
         if (r >= 0)
                 r = daemon_note_template(daemons, daemon);
