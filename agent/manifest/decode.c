@@ -186,18 +186,26 @@ static int decode_quantity(Decoder *d, const Field *field, const Node *node, con
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
+/* A name's own rule speaks, unless it is a number in quotes. */
+static int check_port(Decoder *d, const Node *node, OptionalInt *ret_number) {
+        static const Field range = { .min = 1, .max = 65535 };
+        const char *advice = unquote_advice(node, NODE_INT);
+
+        if (node->kind == NODE_INT || node->kind == NODE_FLOAT)
+                return read_int(d, &range, node, ret_number);
+        if (node->kind != NODE_STRING || advice[0])
+                return refuse_type(d, node, "a number or the name of a port", advice);
+        if (!node->text[0])
+                return error_setf(d->reterr, EINVAL, "is required");
+        return check_port_name(node->text, d->reterr);
+}
+
 static int decode_port(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                        void *at) {
-        static const Field range = { .min = 1, .max = 65535 };
         PortRef *port = at;
         OptionalInt number = { 0 };
-        int r;
+        int r = check_port(d, node, &number);
 
-        if (node->kind != NODE_STRING)
-                r = read_int(d, &range, node, &number);
-        else
-                r = node->text[0] ? check_port_name(node->text, d->reterr)
-                                  : error_setf(d->reterr, EINVAL, "is required");
         if (r < 0)
                 return decode_error_at(d, node, path, r);
         port->number = number.value;

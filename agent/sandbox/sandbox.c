@@ -398,6 +398,49 @@ int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {
                                                  .timeout_usec = exec->timeout_usec });
 }
 
+/* With a descriptor, at once or not at all. */
+static int send_with_descriptor(const Sandbox *sandbox, const char *data, size_t length, int fd) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control = { 0 };
+        struct iovec bytes = { (char *) (uintptr_t) data, length };
+        struct msghdr message = {
+                .msg_iov = &bytes,
+                .msg_iovlen = 1,
+                .msg_control = &control,
+                .msg_controllen = sizeof(control),
+        };
+
+        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS,
+                                           .cmsg_len = CMSG_LEN(sizeof(fd)) };
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+        if (sendmsg(sandbox->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+                return 0;
+        return errno == EAGAIN ? -EBUSY : -errno;
+}
+
+int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        if (sandbox->fd < 0)
+                return -ENOTCONN;
+        if (sandbox->queue.first)
+                return -EBUSY;
+        r = request_encode(&(Request){ .type = REQUEST_SESSION,
+                                       .id = session->container,
+                                       .arguments = list_of(session->argv),
+                                       .has_input = session->has_input,
+                                       .has_output = session->has_output,
+                                       .has_error = session->has_error,
+                                       .has_terminal = session->has_terminal },
+                           &data, &length);
+        return r < 0 ? r : send_with_descriptor(sandbox, data, length, socket_fd);
+}
+
 int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
         return send_request(sandbox, &(Request){ .type = REQUEST_EXEC_IN,
                                                  .id = exec->id,

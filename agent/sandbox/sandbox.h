@@ -151,6 +151,18 @@ typedef struct SandboxExec {
  * packet holds (64 KiB). */
 int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec);
 
+typedef struct SandboxSession {
+        const char *container; /* ID of one that runs */
+        char *const *argv;     /* argv[0] is looked for in the container's PATH */
+        bool has_input, has_output, has_error, has_terminal;
+} SandboxSession;
+
+/* Runs a command in a container for somebody at the other end of a socket, which speaks WebSocket
+ * with the channels of common/channels.h from here on. The shim gets a copy of the descriptor and
+ * tells the client, not us, what comes of it. 0; -EBUSY when the shim does not listen just now;
+ * another -errno. */
+int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
+
 typedef struct SandboxExecIn {
         const char *id;        /* comes back with the event; at most 128 bytes */
         const char *container; /* ID of one that runs */

@@ -5,6 +5,7 @@
 #include "agent/shim/environment.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/pids.h"
+#include "agent/shim/session.h"
 #include "agent/shim/sysctls.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -144,6 +145,9 @@ static void on_request(Connection *connection, const Request *request) {
         case REQUEST_EXEC:
                 program_run(shim, request);
                 break;
+        case REQUEST_SESSION:
+                session_begin(shim, request, TAKE_FD(connection->received_fd));
+                break;
         case REQUEST_EXEC_IN:
                 program_run(shim, request);
                 break;
@@ -272,6 +276,7 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
                         .signals = SOURCE_NULL,
                         .host = HOST_NAMESPACES_NULL };
         shim->connection.listener = shim->connection.peer = SOURCE_NULL;
+        shim->connection.received_fd = -EBADF;
         shim->connection.on_request = on_request;
         shim->connection.on_connected = on_connected;
         if (asprintf(&shim->pod_dir, "%s/pods/%s", options->run_dir, options->uid) < 0) {

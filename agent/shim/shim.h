@@ -52,6 +52,7 @@ typedef struct Shim {
         TaskList tasks;
         AttemptList attempts;
         ProgramList programs;
+        unsigned n_sessions;
         LogLimits log_limits;
         pid_t pause_pid; /* first process of the PID namespace that containers share; 0: none */
         Stray *strays;   /* only while a runtime call is under way */

@@ -86,6 +86,11 @@ const Pod *pod_life_pod(const PodLife *life);
 /* The status as of now. 0 with a status that the caller ends by pod_status_done(), or -ENOMEM. */
 int pod_life_status(PodLife *life, PodStatus *ret);
 
+/* A session in a container, on a socket; -EBADF: only asks whether it could be. 0; -ENOENT, -EAGAIN
+ * where it does not run, another -errno, with a sentence. The session's container is filled in. */
+int pod_life_session(PodLife *life, const char *container, const SandboxSession *session,
+                     int socket_fd, Error *reterr);
+
 /* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
  * -EAGAIN. */
 int pod_life_find_log(PodLife *life, const char *container, bool previous, char **ret_directory,

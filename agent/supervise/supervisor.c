@@ -569,6 +569,13 @@ int supervisor_find_log(Supervisor *s, const char *namespace, const char *pod,
                     : -ENOENT;
 }
 
+int supervisor_session(Supervisor *s, const char *namespace, const char *pod, const char *container,
+                       const SandboxSession *session, int socket_fd, Error *reterr) {
+        Slot *slot = find_living(s, namespace, pod, reterr);
+
+        return slot ? pod_life_session(slot->life, container, session, socket_fd, reterr) : -ENOENT;
+}
+
 int supervisor_delete(Supervisor *s, const char *namespace, const char *pod, int64_t grace_seconds,
                       Error *reterr) {
         Slot *slot = find_living(s, namespace, pod, reterr);

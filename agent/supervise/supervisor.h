@@ -67,6 +67,11 @@ void supervisor_sweep(Supervisor *supervisor);
 int supervisor_delete(Supervisor *supervisor, const char *namespace, const char *pod,
                       int64_t grace_seconds, Error *reterr);
 
+/* A session in a container of a pod; see pod_life_session(). */
+int supervisor_session(Supervisor *supervisor, const char *namespace, const char *pod,
+                       const char *container, const SandboxSession *session, int socket_fd,
+                       Error *reterr);
+
 /* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
 void supervisor_objects_changed(Supervisor *supervisor);
 

@@ -10,7 +10,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
-runc containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12
+runc containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
 libsystemd0 libyaml-0-2""".split()
 SIZE = "3G"
 

@@ -79,8 +79,8 @@ TEST(ports_are_numbers_in_range_or_names_that_are_there)
                        "f:7:39: spec.containers[0].livenessProbe.tcpSocket.port: names no port of "
                        "this container: 'db'");
         expect_verdict("livenessProbe: {tcpSocket: {port: \"80\"}}",
-                       "f:7:39: spec.containers[0].livenessProbe.tcpSocket.port: must contain a "
-                       "letter, not '80'");
+                       "f:7:39: spec.containers[0].livenessProbe.tcpSocket.port: must be a number "
+                       "or the name of a port, not the string '80'; remove the quotes");
         expect_verdict("livenessProbe: {grpc: {port: 70000}}",
                        "f:7:34: spec.containers[0].livenessProbe.grpc.port: must be between 1 and "
                        "65535, not 70000");
