@@ -309,9 +309,10 @@ static int want_own(Daemons *daemons, Daemon *daemon, Own *own, const Pod *curre
         for (size_t i = 0; i < own->n && r >= 0; i++) {
                 if (!own->keep[i])
                         continue;
-                if (streq(own->seen[i]->pod->metadata.uid, current->metadata.uid))
+                if (streq(own->seen[i]->pod->metadata.uid, current->metadata.uid)) {
                         wants_new = true; /* it is the same one */
-                else
+                        forget_orphan(daemons, current);
+                } else
                         r = want_seen(daemons, daemon, own->seen[i]);
         }
         if (r >= 0 && wants_new)

@@ -6,6 +6,8 @@
 static int (*const getters[N_RESOURCES])(const GetRequest *request) = {
         [RESOURCE_PODS] = get_pods,
         [RESOURCE_EVENTS] = get_events,
+        [RESOURCE_DAEMONSETS] = get_daemonsets,
+        [RESOURCE_NODES] = get_nodes,
 };
 
 int run_get(const Options *options) {
