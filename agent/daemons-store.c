@@ -82,7 +82,7 @@ int daemons_load(Daemons *daemons, Error *reterr) {
         int r = 0;
 
         if (fd >= 0)
-                dir = fdopendir(dup(fd));
+                dir = fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
         if (!dir)
                 return error_setf(reterr, fd < 0 ? -fd : errno, "cannot read %s/daemonsets: %s",
                                   daemons->config.state_dir, strerror(fd < 0 ? -fd : errno));

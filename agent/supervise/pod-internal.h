@@ -102,7 +102,7 @@ struct PodLife {
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
         char *stale;              /* why a volume is not what it should be, as it was logged */
-        bool is_rejected; /* the node is none that it asks for; it is not begun */
+        bool is_rejected;         /* the node is none that it asks for; it is not begun */
         char *trouble;            /* why the sandbox is not ready, for a person */
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;

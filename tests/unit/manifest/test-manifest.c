@@ -371,8 +371,7 @@ TEST(what_is_no_pod_is_refused_by_its_kind)
                   "f:1:13: apiVersion: must be v1 for a Pod, not 'v2'" },
                 { "apiVersion: apps/v1\nkind: Deployment",
                   "f:2:7: kind: is Deployment, which a node does not run; it runs a Pod" },
-                { "apiVersion: apps/v1\nkind: DaemonSet",
-                  "f:1:1: metadata: is required" },
+                { "apiVersion: apps/v1\nkind: DaemonSet", "f:1:1: metadata: is required" },
                 { "apiVersion: v1\nkind: DaemonSet",
                   "f:1:13: apiVersion: must be apps/v1 for a DaemonSet (or apps/v1beta2, "
                   "apps/v1beta1, extensions/v1beta1), not 'v1'" },
