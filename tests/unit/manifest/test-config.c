@@ -181,7 +181,7 @@ TEST(wrong_settings_are_refused_with_their_place)
                   ":1:47: crashLoopBackOff.maxContainerRestartPeriod: must be between 1s and 300s, "
                   "not '301s'" },
                 { "mainstay: {nodeLabels: {a b: c}}",
-                  ":1:31: mainstay.nodeLabels[a b]: must be a qualified name such as "
+                  ":1:30: mainstay.nodeLabels[a b]: must be a qualified name such as "
                   "example.com/my-name, not 'a b'" },
                 { "mainstay: {nodeLabels: {a: b c}}",
                   ":1:28: mainstay.nodeLabels[a]: must be letters, digits, '-', '_' or '.' between "
