@@ -16,6 +16,8 @@ typedef struct Daemon {
         DaemonDecision decision;
         DaemonPlan plan;
         size_t n_current, n_updated, n_ready, n_available; /* pods */
+        bool has_changed;    /* the set is another than when its template was noted */
+        Pod *pod;            /* of the wanted revision, as it was made last; or NULL */
         bool is_deleted;     /* its pods were left; the file is on its way out */
         unsigned generation; /* of the wishes that named it last */
         struct Daemon *next;
@@ -42,6 +44,7 @@ struct Daemons {
         const Pod **peers; /* of all that is seen */
         uint64_t now;      /* realtime, while wishes are made */
         uint64_t again_at; /* of all sets, the earliest; 0: none */
+        bool has_changed;  /* the sets are others than when overlaps were looked for */
         bool minds_peers;  /* some set asks for the company of others */
         bool has_failed;
         char **warnings;

@@ -14,6 +14,7 @@
 #include "common/log.h"
 #include "common/strv.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #define LAST_USEC (10 * USEC_PER_SEC)
@@ -56,6 +57,7 @@ void daemon_free(Daemon *daemon) {
         daemon_history_done(&daemon->history);
         daemon_decision_done(&daemon->decision);
         daemonset_free(daemon->set);
+        pod_free(daemon->pod);
         free(daemon->file);
         free(daemon->uid);
         free(daemon);
@@ -289,15 +291,33 @@ static void count_own(Daemon *daemon, const Own *own) {
         daemon->n_available = daemon->plan.is_available ? 1 : 0;
 }
 
-/* The pod as it is made now: it has the labels of now, and the UID of before. */
-static int make_current(Daemons *daemons, const Daemon *daemon, const char *hash, Pod **ret) {
+/* The pod is made when something of it is another: a thousand sets at each wish would take a while.
+ */
+static bool is_made(const Daemon *daemon, const Revision *revision) {
+        char number[24];
+
+        (void) snprintf(number, sizeof(number), "%" PRId64, revision->number);
+        return daemon->pod &&
+               streq(string_map_get(&daemon->pod->metadata.labels, hash_label), revision->hash) &&
+               streq(string_map_get(&daemon->pod->metadata.labels, "pod-template-generation"),
+                     number);
+}
+
+static int make_current(Daemons *daemons, Daemon *daemon) {
+        const char *hash = history_wanted(&daemon->history);
         const Revision *revision = history_find(&daemon->history, hash);
         Pod template = { 0 };
-        int r = daemon_read_template(daemon, hash, &template);
+        int r;
 
+        if (!revision)
+                return -ENOENT;
+        if (is_made(daemon, revision))
+                return 0;
+        daemon->pod = pod_free(daemon->pod);
+        r = daemon_read_template(daemon, hash, &template);
         if (r >= 0)
                 r = daemonset_make_pod(daemon->set, &template, hash, revision->number,
-                                       daemons->config.facts->name, ret);
+                                       daemons->config.facts->name, &daemon->pod);
         schema_done(&pod_template_schema, &template);
         return r;
 }
@@ -417,7 +437,6 @@ static int plan_pods(Daemons *daemons, Daemon *daemon, Own *own) {
 
 static int step(Daemons *daemons, Daemon *daemon) {
         cleanup_with(own_done) Own own = { 0 };
-        cleanup_with(pod_freep) Pod *current = NULL;
         int r = plan_pods(daemons, daemon, &own);
         bool has_proven = r >= 0 && has_lasted(daemons, daemon);
 
@@ -430,12 +449,12 @@ static int step(Daemons *daemons, Daemon *daemon) {
                 r = plan_pods(daemons, daemon, &own);
         }
         if (r >= 0)
-                r = make_current(daemons, daemon, history_wanted(&daemon->history), &current);
+                r = make_current(daemons, daemon);
         if (r < 0)
                 return r;
         count_own(daemon, &own);
         look_again_at(daemons, daemon->plan.again_at);
-        return want_own(daemons, daemon, &own, current);
+        return want_own(daemons, daemon, &own, daemon->pod);
 }
 
 static int decide(Daemons *daemons, Daemon *daemon) {
@@ -477,6 +496,8 @@ static int take_set(Daemon *daemon, const char *file, const DaemonSet *set) {
                 return -ENOMEM;
         daemonset_free(daemon->set);
         daemon->set = copy;
+        daemon->pod = pod_free(daemon->pod);
+        daemon->has_changed = true;
         return 0;
 }
 
@@ -493,8 +514,11 @@ static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
         if (daemon->is_deleted)
                 return 0;
         r = decide(daemons, daemon);
-        if (r >= 0)
+        if (r >= 0 && daemon->has_changed) {
+                daemons->has_changed = true;
                 r = daemon_note_template(daemons, daemon);
+                daemon->has_changed = r < 0;
+        }
         return r < 0 ? r : step(daemons, daemon);
 }
 
@@ -531,12 +555,16 @@ static void forget_unnamed(Daemons *daemons) {
                         continue;
                 }
                 *link = daemon->next;
+                daemons->has_changed = true;
                 daemon_forget(daemons, daemon);
                 daemon_free(daemon);
         }
 }
 
 static void warn_of_overlaps(Daemons *daemons) {
+        if (!daemons->has_changed)
+                return;
+        daemons->has_changed = false;
         daemons->warnings = strv_free(daemons->warnings);
         for (const Daemon *a = daemons->list; a; a = a->next)
                 for (const Daemon *b = a->next; b; b = b->next) {
