@@ -449,6 +449,7 @@ static void fill_shared_configs(Agent *agent) {
                 .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = agent->node.has_x32,
                 .has_app_armor = agent->node.has_app_armor,
+                .has_se_linux = agent->node.has_se_linux,
         };
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
@@ -475,6 +476,7 @@ static int build_supervisor(Agent *agent) {
                         .bundle = &agent->bundle_config,
                         .sandbox = &agent->sandbox_config,
                         .network = &agent->network_places,
+                        .runtimes = &agent->config.mainstay.runtimes,
                         .images = agent->images,
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
                         .log_max_size = config->log_max_size_bytes,

@@ -176,11 +176,30 @@ static int serve_is_ready(void *userdata, Error *reterr) {
                           agent->manifest_dir);
 }
 
+typedef LIST_OF(ProbeSample) ProbeSamples;
+
+static void keep_sample(const ProbeSample *sample, void *userdata) {
+        ProbeSamples *list = userdata;
+        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
+
+        if (!more)
+                return;
+        list->items = more;
+        list->items[list->n++] = *sample;
+}
+
 static char *serve_metrics(void *userdata) {
         Agent *agent = userdata;
         PublishCounts counts = agent_take_counts(agent);
+        ProbeSamples samples = { 0 };
+        char *text;
 
-        return publish_metrics(&counts);
+        supervisor_each_probe(agent->supervisor, keep_sample, &samples);
+        counts.probes = samples.items;
+        counts.n_probes = samples.n;
+        text = publish_metrics(&counts);
+        free(samples.items);
+        return text;
 }
 
 const ServeHandlers agent_answers = {

@@ -329,9 +329,9 @@ static int want_own(Daemons *daemons, Daemon *daemon, Own *own, const Pod *curre
         for (size_t i = 0; i < own->n && r >= 0; i++) {
                 if (!own->keep[i])
                         continue;
-                if (streq(own->seen[i]->pod->metadata.uid, current->metadata.uid)) {
+                if (streq(own->seen[i]->pod->metadata.name, current->metadata.name)) {
                         wants_new = true; /* it is the same one */
-                        forget_orphan(daemons, current);
+                        forget_orphan(daemons, own->seen[i]->pod);
                 } else
                         r = want_seen(daemons, daemon, own->seen[i]);
         }

@@ -91,6 +91,7 @@ int run_logs(const Options *options);
 int run_rollout(const Options *options);
 int run_match(const Options *options);
 int run_validate(const Options *options);
+int run_diff(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);
 

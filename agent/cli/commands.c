@@ -88,6 +88,8 @@ const Command commands[] = {
           delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
+        { "diff", "FILE...", "show what an edit would do to the pods that run; '-' is standard input",
+          NULL, 0, run_diff },
         { "version", "", "show the versions of this program and of the agent",
           NULL, 0, run_version },
         { "help", "[COMMAND]", "explain a command",

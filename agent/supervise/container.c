@@ -46,6 +46,7 @@ typedef enum Event {
         EVENT_KILL,
         EVENT_STOP,
         EVENT_AGAIN,
+        EVENT_EDIT,
         N_EVENTS,
 } Event;
 
@@ -68,6 +69,7 @@ struct ContainerLife {
         unsigned attempt;
         unsigned oldest_remains; /* attempts from here to the present one may have remains */
         bool attempt_is_used;
+        bool runs_again; /* being stopped, so that it can begin by another spec */
         bool is_retired; /* not started any more */
         bool wants_all;  /* it ended so that all containers are restarted */
         uint64_t started_at;
@@ -127,6 +129,7 @@ static const char *const event_names[N_EVENTS] = {
         [EVENT_KILL]         = "kill",
         [EVENT_STOP]         = "stop",
         [EVENT_AGAIN]        = "again",
+        [EVENT_EDIT]         = "edited",
 };
 /* clang-format on */
 
@@ -226,7 +229,12 @@ static void enter_back_off(ContainerLife *c) {
 }
 
 static void enter_finished(ContainerLife *c) {
+        bool runs_again = c->runs_again;
+
+        c->runs_again = false;
         remove_remains(c, /* and_present= */ true);
+        if (runs_again)
+                handle(c, EVENT_EDIT);
 }
 
 typedef struct Move {
@@ -253,11 +261,13 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_IMAGE_FAILED] = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_QUEUED] = {
                 [EVENT_TURN]         = MOVE(CREATING, enter_creating),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_CREATING] = {
                 [EVENT_STARTED]      = MOVE(POST_START, enter_post_start),
@@ -265,6 +275,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+                [EVENT_EDIT]         = MOVE(STOPPING, enter_stopping),
         },
         [LIFE_POST_START] = {
                 [EVENT_STARTED]      = MOVE(POST_START, enter_post_start), /* nobody heard how it went */
@@ -275,6 +286,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_KILL]         = MOVE(PRE_STOP, enter_pre_stop),
                 [EVENT_STOP]         = MOVE(PRE_STOP, enter_pre_stop),
+                [EVENT_EDIT]         = MOVE(PRE_STOP, enter_pre_stop),
         },
         [LIFE_UP] = {
                 [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
@@ -283,6 +295,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_KILL]         = MOVE(PRE_STOP, enter_pre_stop),
                 [EVENT_STOP]         = MOVE(PRE_STOP, enter_pre_stop),
+                [EVENT_EDIT]         = MOVE(PRE_STOP, enter_pre_stop),
         },
         [LIFE_PRE_STOP] = {
                 [EVENT_STARTED]      = MOVE(PRE_STOP, enter_pre_stop), /* as above */
@@ -305,9 +318,11 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_RETRY]        = MOVE(PULLING,  enter_pulling),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_FINISHED] = {
                 [EVENT_AGAIN]        = MOVE(IDLE,     enter_idle),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
 };
 /* clang-format on */
@@ -391,9 +406,33 @@ void container_start(ContainerLife *c) {
         handle(c, EVENT_START);
 }
 
+void container_set_spec(ContainerLife *c, const Container *spec, const RestartTerms *terms) {
+        c->spec = spec;
+        c->terms = *terms;
+}
+
+void container_edit(ContainerLife *c) {
+        c->next_delay_usec = 0;
+        c->image_delay_usec = 0;
+        if (c->state == LIFE_IDLE || c->stops_for_good)
+                return;
+        if (container_has_process(c))
+                c->runs_again = true;
+        if (!container_is_stopping(c))
+                handle(c, EVENT_EDIT);
+}
+
+void container_forgive(ContainerLife *c) {
+        if (c->state == LIFE_BACK_OFF)
+                container_edit(c);
+        else
+                c->next_delay_usec = 0;
+}
+
 void container_stop(ContainerLife *c) {
         bool is_being_stopped = c->stops_for_good && container_is_stopping(c);
 
+        c->runs_again = false;
         c->is_retired = c->stops_for_good = true;
         if (!is_being_stopped && c->state != LIFE_FINISHED)
                 handle(c, EVENT_STOP);
@@ -565,7 +604,8 @@ static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event r
         RestartDecision decision =
                 restart_decide(&c->terms, exit_code, ran, c->next_delay_usec, c->back_off);
 
-        if (is_last(c, &decision)) {
+        /* Who was stopped to begin by another spec has said nothing by his end. */
+        if (c->runs_again || is_last(c, &decision)) {
                 handle(c, EVENT_DONE);
                 return;
         }
@@ -661,6 +701,14 @@ unsigned container_attempt(const ContainerLife *c) {
         return c->attempt;
 }
 
+bool container_is_running(const ContainerLife *c) {
+        return container_has_process(c) && c->started_at > 0;
+}
+
+bool container_has_run(const ContainerLife *c, unsigned attempt) {
+        return c->attempt_is_used && c->attempt <= attempt;
+}
+
 uint64_t container_next_delay(const ContainerLife *c) {
         return c->next_delay_usec;
 }
@@ -737,9 +785,13 @@ static int copy_ended(const ContainerLife *c, const ContainerState *from, const 
         return 0;
 }
 
-static void fill_state(const ContainerLife *c, const char *uid, ContainerState *ret) {
+const char *container_waiting_reason(const ContainerLife *c) {
         const char *reason = c->waiting_reason ? c->waiting_reason : states[c->state].reason;
 
+        return reason ? reason : c->idle_reason;
+}
+
+static void fill_state(const ContainerLife *c, const char *uid, ContainerState *ret) {
         switch (states[c->state].kube) {
         case STATE_RUNNING:
                 if (c->started_at > 0 && c->attempt_is_used) {
@@ -759,7 +811,7 @@ static void fill_state(const ContainerLife *c, const char *uid, ContainerState *
                 break;
         }
         ret->kind = STATE_WAITING;
-        ret->reason = strdup(reason ? reason : c->idle_reason);
+        ret->reason = strdup(container_waiting_reason(c));
         ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
 }
 

@@ -54,6 +54,8 @@ struct PodContainer {
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
+        bool is_outdated; /* attempts up to this one began by an older spec: */
+        unsigned outdated_attempt;
         Probers probers;
         Action *hook; /* that is under way */
         ContainerHook hook_kind;
@@ -99,11 +101,18 @@ struct PodLife {
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
         PodFailure failure;
+        bool told_of_labels;
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
-        char *stale;              /* why a volume is not what it should be, as it was logged */
-        bool is_rejected;         /* the node is none that it asks for; it is not begun */
-        char *trouble;            /* why the sandbox is not ready, for a person */
+        char *stale;      /* why a volume is not what it should be, as it was logged */
+        bool is_rejected; /* the node is none that it asks for; it is not begun */
+        char *trouble;    /* why the sandbox is not ready, for a person */
+        Pod **former;     /* as it was before edits, while a hook of then may be under way */
+        size_t n_former;
+        char *edit_trouble;   /* why its successor cannot begin */
+        char *resize_trouble; /* why its groups are not as its spec says */
+        sd_event_source *resize_timer;
+        uint64_t resize_delay_usec;
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
         OrderEntry *order; /* of each container, as it was looked at last */
@@ -112,7 +121,6 @@ struct PodLife {
         sd_event_source *order_timer; /* the end of ALL_RESTART_HOLDING */
         uint64_t ending_since;        /* boot time; 0: nothing ends it */
         sd_event_source *deadline_timer;
-        bool is_overdue; /* its activeDeadlineSeconds are over */
         uint64_t start_time;
         uint64_t deletion_time;
         PodCondition conditions[N_POD_CONDITIONS]; /* as told last */
@@ -130,6 +138,12 @@ bool pod_life_is_admitted(PodLife *life);
 
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);
+
+/* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
+void pod_life_resize(PodLife *life);
+void pod_life_restart_outdated(PodLife *life);
+void pod_life_forget_former(PodLife *life); /* no hook looks at them any more */
+
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
 
@@ -184,8 +198,10 @@ void pod_life_forget_order(PodLife *life);
  * turn. */
 void pod_life_adopt_order(PodLife *life);
 
-/* How long a container may take to end, from now on. */
+/* How long the pod's containers have to end, all together; and one that is told to only now,
+ * between SIGTERM and SIGKILL. */
 uint64_t pod_life_grace_usec(const PodLife *life);
+uint64_t pod_life_rest_of_grace_usec(const PodLife *life);
 
 /* deadline.c: sees to the pod's activeDeadlineSeconds. */
 void pod_life_watch_deadline(PodLife *life);

@@ -62,13 +62,13 @@ _mainstay() {
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec delete validate version help' ;;
+        *::0) choices='get describe logs exec delete validate diff version help' ;;
         *:get:0) choices='pods events' ;;
         *:describe:0 | *:delete:0) choices='pods' ;;
         *:get:* | *:describe:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec delete validate version' ;;
-        *:validate:*)
+        *:help:0) choices='get describe logs exec delete validate diff version' ;;
+        *:validate:* | *:diff:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
             ;;

@@ -28,7 +28,7 @@ PROGRAMS = {
 
 # The event loop is seen through the headers of the rooms that live in it.
 LIBRARIES = {
-    "systemd/": ["agent/config-watch.h", "common/child.h", "agent/image/image.h", "agent/manifest/manifest.h", "agent/publish/publish.c",
+    "systemd/": ["agent/config-watch.h", "common/child.h", "common/http.h", "agent/image/image.h", "agent/manifest/manifest.h", "agent/publish/publish.c",
                  "agent/sandbox/sandbox.h", "agent/serve/serve.h"],
     "yaml.h": ["agent/manifest/tree.c", "agent/cli/yaml.c"],
     "jansson.h": ["agent/model/json.c", "agent/model/json-daemonset.c", "agent/bundle/runtime-spec.c", "agent/bundle/seccomp.h",
@@ -36,7 +36,7 @@ LIBRARIES = {
                   "agent/image/record.c", "agent/network/config.h", "agent/network/request.h",
                   "agent/network/result.h", "agent/publish/events.c", "agent/sandbox/protocol.c", "agent/serve/report.c", "agent/shim/runtime.c", "agent/shim/session-status.c",
                   "agent/fetch/document.h", "agent/cli/*.h"],
-    "curl/": ["agent/cli/client.c"],
+    "curl/": ["agent/cli/client.c", "common/curl-library.h"],
     "archive.h": ["agent/fetch/stream.h", "agent/fetch/stream.c", "agent/fetch/source.c", "agent/fetch/layer.c"],
     "archive_entry.h": ["agent/fetch/stream.h", "agent/fetch/stream.c", "agent/fetch/source.c",
                         "agent/fetch/layer.c"],
