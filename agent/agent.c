@@ -207,6 +207,8 @@ static void on_images_changed(void *userdata) {
 
         if (agent->supervisor)
                 supervisor_images_changed(agent->supervisor);
+        if (agent->daemons)
+                daemons_images_changed(agent->daemons);
 }
 
 /* ---- pods are told on ---- */

@@ -43,7 +43,7 @@ static DaemonSetStatus status_of(const Daemon *daemon) {
                 .rule = daemon->decision.rule,
                 .why = daemon->decision.why,
                 .is_complete = daemon->plan.is_settled,
-                .rollback = history->pin_reason,
+                .rollback = daemon->trouble ? daemon->trouble : history->pin_reason,
                 .file = daemon->file,
         };
 }

@@ -6,6 +6,7 @@
 #include "agent/daemons.h"
 #include "agent/daemonset/history.h"
 #include "agent/daemonset/plan.h"
+#include "agent/supervise/staging.h"
 
 /* A set as it was wished for last, and its history. */
 typedef struct Daemon {
@@ -17,6 +18,8 @@ typedef struct Daemon {
         DaemonPlan plan;
         size_t n_current, n_updated, n_ready, n_available; /* pods */
         bool has_changed;    /* the set is another than when its template was noted */
+        Staging *staging;    /* of 'pod', while an old one has to end first; or NULL */
+        char *trouble;       /* why that could not begin, as it was logged */
         Pod *pod;            /* of the wanted revision, as it was made last; or NULL */
         bool is_deleted;     /* its pods were left; the file is on its way out */
         unsigned generation; /* of the wishes that named it last */

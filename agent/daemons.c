@@ -17,7 +17,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define LAST_USEC (10 * USEC_PER_SEC)
+#define LAST_USEC        (10 * USEC_PER_SEC)
+#define STAGE_RETRY_USEC (10 * USEC_PER_SEC)
 
 const char orphan_file[] = "(no file)";
 
@@ -53,11 +54,22 @@ Daemon *daemons_add(Daemons *daemons, const char *uid) {
         return daemon;
 }
 
+static void forget_staging(Daemon *daemon) {
+        daemon->staging = staging_free(daemon->staging);
+        free(daemon->trouble);
+        daemon->trouble = NULL;
+}
+
+static void forget_pod(Daemon *daemon) {
+        forget_staging(daemon);
+        daemon->pod = pod_free(daemon->pod);
+}
+
 void daemon_free(Daemon *daemon) {
         daemon_history_done(&daemon->history);
         daemon_decision_done(&daemon->decision);
         daemonset_free(daemon->set);
-        pod_free(daemon->pod);
+        forget_pod(daemon);
         free(daemon->file);
         free(daemon->uid);
         free(daemon);
@@ -313,7 +325,7 @@ static int make_current(Daemons *daemons, Daemon *daemon) {
                 return -ENOENT;
         if (is_made(daemon, revision))
                 return 0;
-        daemon->pod = pod_free(daemon->pod);
+        forget_pod(daemon);
         r = daemon_read_template(daemon, hash, &template);
         if (r >= 0)
                 r = daemonset_make_pod(daemon->set, &template, hash, revision->number,
@@ -422,16 +434,53 @@ static void store(const Daemons *daemons, const Daemon *daemon) {
                 log_error("%s", error_message(&error, r));
 }
 
+static void make_plan(const Daemons *daemons, Daemon *daemon, const Own *own, bool is_staged) {
+        const DaemonPods pods = { own->pods, own->n };
+
+        daemonset_plan(daemon->set, daemon->decision.verdict, &pods, is_staged, daemons->now,
+                       own->keep, &daemon->plan);
+}
+
 static int plan_pods(Daemons *daemons, Daemon *daemon, Own *own) {
         const char *hash = history_wanted(&daemon->history);
-        DaemonPods pods;
         int r = collect_own(daemons, daemon, hash, own);
 
         if (r < 0)
                 return r;
-        pods = (DaemonPods){ own->pods, own->n };
-        daemonset_plan(daemon->set, daemon->decision.verdict, &pods, daemons->now, own->keep,
-                       &daemon->plan);
+        make_plan(daemons, daemon, own, /* is_staged= */ false);
+        return 0;
+}
+
+static void on_staging_news(void *userdata) {
+        daemons_schedule(userdata);
+}
+
+static void set_trouble(Daemon *daemon, const char *sentence) {
+        if (streq_ptr(daemon->trouble, sentence))
+                return;
+        free(daemon->trouble);
+        daemon->trouble = sentence ? strdup(sentence) : NULL;
+        if (sentence)
+                log_warning("DaemonSet '%s/%s': its new pod could not begin, so the old one goes "
+                            "on: %s",
+                            daemon->set->metadata.namespace, daemon->set->metadata.name, sentence);
+}
+
+/* 1: the new pod could begin; 0: not yet; -ENOMEM. */
+static int stage(Daemons *daemons, Daemon *daemon) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = 0;
+
+        if (!daemon->staging)
+                r = supervisor_stage(daemons->config.supervisor, daemon->pod, on_staging_news,
+                                     daemons, &daemon->staging);
+        if (r >= 0)
+                r = staging_step(daemon->staging, &error);
+        set_trouble(daemon, r < 0 ? error_message(&error, r) : NULL);
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        staging_retry(daemon->staging);
+        look_again_at(daemons, daemons->now + STAGE_RETRY_USEC);
         return 0;
 }
 
@@ -450,8 +499,14 @@ static int step(Daemons *daemons, Daemon *daemon) {
         }
         if (r >= 0)
                 r = make_current(daemons, daemon);
+        if (r >= 0 && daemon->plan.stages)
+                r = stage(daemons, daemon);
+        if (r > 0)
+                make_plan(daemons, daemon, &own, /* is_staged= */ true);
         if (r < 0)
                 return r;
+        if (!daemon->plan.stages && daemon->plan.is_available)
+                forget_staging(daemon);
         count_own(daemon, &own);
         look_again_at(daemons, daemon->plan.again_at);
         return want_own(daemons, daemon, &own, daemon->pod);
@@ -496,7 +551,7 @@ static int take_set(Daemon *daemon, const char *file, const DaemonSet *set) {
                 return -ENOMEM;
         daemonset_free(daemon->set);
         daemon->set = copy;
-        daemon->pod = pod_free(daemon->pod);
+        forget_pod(daemon);
         daemon->has_changed = true;
         return 0;
 }
@@ -634,4 +689,12 @@ void daemons_on_pod(Daemons *daemons, const Pod *pod, bool is_new, bool is_gone)
              (is_gone || !daemon->plan.is_settled || daemon->history.rollout_since > 0)) ||
             (daemons->minds_peers && (is_new || is_gone)))
                 daemons_schedule(daemons);
+}
+
+void daemons_images_changed(Daemons *daemons) {
+        for (Daemon *daemon = daemons->list; daemon; daemon = daemon->next)
+                if (daemon->staging) {
+                        staging_retry(daemon->staging);
+                        daemons_schedule(daemons);
+                }
 }

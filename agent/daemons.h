@@ -45,6 +45,9 @@ char *const *daemons_warnings(const Daemons *daemons);
 /* A pod's status may be another; it is new or gone. */
 void daemons_on_pod(Daemons *daemons, const Pod *pod, bool is_new, bool is_gone);
 
+/* Images that were missing may be there now. */
+void daemons_images_changed(Daemons *daemons);
+
 /* Lists, as JSON that the caller frees; NULL where memory ends. */
 char *daemons_to_json(Daemons *daemons);
 char *daemons_revisions_to_json(Daemons *daemons);

@@ -3,10 +3,12 @@
 
 import os
 import re
+import subprocess
 import time
 
 import yaml
 
+import harness
 import specs
 import world
 from harness import condition, is_running
@@ -284,3 +286,21 @@ def test_a_person_can_end_an_orphan(node):
     assert node.pod(name)
     told(node, "delete", "pod", name)
     node.wait_gone(name)
+
+
+def test_the_old_pod_goes_on_until_the_new_one_could_begin(node, tmp_path):
+    node.drop(logs("1"))
+    pid = init_of(node, wait_version(node, "1"))
+    missing = logs("2")
+    missing["spec"]["template"]["spec"]["containers"][0]["image"] = "docker.io/library/later:1"
+    node.drop(missing)
+    wait(lambda: "its new pod could not begin, so the old one goes on" in node.said(), "it says so")
+    assert world.is_alive(pid)
+    node.restart()
+    wait(lambda: node.said().count("its new pod could not begin, so the old one goes on") == 2, "it says so again")
+    assert world.is_alive(pid)
+    later = str(tmp_path / "later.tar")
+    subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), "docker.io/library/later:1", later], check=True)
+    node.preload(later)
+    wait_version(node, "2")
+    assert not world.is_alive(pid)

@@ -25,11 +25,12 @@ typedef enum Strategy {
         REPLACE,
         SURGE,
         ON_DELETE,
+        STAGE, /* REPLACE, with a successor that could not begin yet */
 } Strategy;
 
 static DaemonSet make_set(Strategy strategy, RollingUpdateDaemonSet *rolling, int64_t min_ready) {
         *rolling = (RollingUpdateDaemonSet){
-                .max_unavailable.number = { true, strategy == REPLACE },
+                .max_unavailable.number = { true, strategy == REPLACE || strategy == STAGE },
                 .max_surge.number = { true, strategy == SURGE },
         };
         return (DaemonSet){
@@ -51,12 +52,13 @@ static void plan(Strategy strategy, DaemonVerdict verdict, const char *pods, uns
         DaemonPlan result;
         size_t n;
 
-        daemonset_plan(&set, verdict, &list, now_sec * USEC_PER_SEC, keep, &result);
+        daemonset_plan(&set, verdict, &list, strategy != STAGE, now_sec * USEC_PER_SEC, keep,
+                       &result);
         n = (size_t) snprintf(text, 64, "keeps ");
         for (size_t i = 0; i < list.n; i++)
                 text[n++] = keep[i] ? '1' : '0';
-        (void) snprintf(text + n, 64 - n, "%s%s%s%s", result.wants_new ? " new" : "",
-                        result.is_available ? " available" : "",
+        (void) snprintf(text + n, 64 - n, "%s%s%s%s%s", result.wants_new ? " new" : "",
+                        result.stages ? " stages" : "", result.is_available ? " available" : "",
                         result.is_settled ? " settled" : "",
                         result.again_at == 110 * USEC_PER_SEC ? " again" : "");
 }
@@ -79,6 +81,11 @@ TEST(an_update_is_a_table)
                 { REPLACE, DAEMON_RUN, "ce-1", 110, "keeps 0 new" },
                 { REPLACE, DAEMON_RUN, "c-r2 c-r1", 110, "keeps 01 available" },
                 { REPLACE, DAEMON_RUN, "oe-1 c--2", 110, "keeps 01" },
+                { STAGE, DAEMON_RUN, "o-r1", 110, "keeps 1 stages" },
+                { STAGE, DAEMON_RUN, "oer1", 110, "keeps 0" },
+                { STAGE, DAEMON_RUN, "", 110, "keeps  new" },
+                { STAGE, DAEMON_RUN, "o-r1 c--2", 110, "keeps 01" },
+                { STAGE, DAEMON_STOP, "o-r1", 110, "keeps 0" },
                 { SURGE, DAEMON_RUN, "o-r1", 110, "keeps 1 new" },
                 { SURGE, DAEMON_RUN, "o--1", 110, "keeps 1 new" },
                 { SURGE, DAEMON_RUN, "o-r1 c--2", 110, "keeps 11" },
@@ -127,7 +134,8 @@ TEST(there_is_never_a_pod_too_many)
                                 .is_ending = letters[1][(bits >> (3 * i + 1)) & 1] == 'e',
                                 .is_ready = (bits >> (3 * i + 2)) & 1,
                         };
-                daemonset_plan(&set, DAEMON_RUN, &(DaemonPods){ items, n }, 1, keep, &result);
+                daemonset_plan(&set, DAEMON_RUN, &(DaemonPods){ items, n }, bits & 1, 1, keep,
+                               &result);
                 for (size_t i = 0; i < n; i++) {
                         n_kept += keep[i];
                         EXPECT(!(keep[i] && items[i].is_ending));
