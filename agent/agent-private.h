@@ -57,9 +57,6 @@ typedef struct Agent {
 /* All good manifests are wished for, and their DaemonSets decided on; who is not named is swept. */
 void agent_on_manifests_changed(void *agent);
 
-/* By which pods are ordered on the socket: "<namespace>/<name>/<uid>". The caller frees it. */
-char *agent_pod_key(const Pod *pod);
-
 PublishCounts agent_take_counts(Agent *agent);
 
 /* answers.c */

@@ -9,7 +9,9 @@
 #include "agent/config-watch.h"
 #include "agent/daemons.h"
 #include "agent/facts.h"
+#include "agent/figures.h"
 #include "agent/image/image.h"
+#include "agent/inputs.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
@@ -55,27 +57,6 @@ static void tell(Agent *agent, char ***standing, const char *sentence, bool is_e
                         log_warning("%s", sentence);
         }
         (void) strv_append(standing, sentence);
-}
-
-/* Those of its last good bytes run on, and it is them that people look at. */
-static void tell_broken(Agent *agent, const Manifest *manifest) {
-        if (strv_contains(agent->told, manifest->error))
-                return;
-        for (size_t i = 0; i < manifest->pods.n; i++) {
-                const Pod *pod = manifest->pods.items[i];
-                cleanup_free char *message = NULL;
-
-                if (asprintf(&message, "Error validating pod %s_%s(%s) from file, ignoring: %s",
-                             pod->metadata.name, pod->metadata.namespace, pod->metadata.uid,
-                             manifest->error) < 0)
-                        message = NULL;
-                else
-                        on_event(&(PodEvent){ .pod = pod,
-                                              .kind = POD_EVENT_WARNING,
-                                              .reason = "FailedValidation",
-                                              .message = message },
-                                 agent);
-        }
 }
 
 /* False where a wish may not have been heard. */
@@ -134,7 +115,8 @@ void agent_on_manifests_changed(void *userdata) {
         supervisor_begin(agent->supervisor);
         for (size_t i = 0; i < n; i++) {
                 if (manifests[i]->error) {
-                        tell_broken(agent, manifests[i]);
+                        if (!strv_contains(agent->told, manifests[i]->error))
+                                inputs_tell_broken(manifests[i], on_event, agent);
                         tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
                 }
                 strv_foreach(warning, manifests[i]->warnings)
@@ -213,15 +195,6 @@ static void on_images_changed(void *userdata) {
 
 /* ---- pods are told on ---- */
 
-char *agent_pod_key(const Pod *pod) {
-        char *key;
-
-        if (asprintf(&key, "%s/%s/%s", pod->metadata.namespace, pod->metadata.name,
-                     pod->metadata.uid) < 0)
-                return NULL;
-        return key;
-}
-
 static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         Agent *agent = userdata;
         cleanup_free char *key = NULL, *json = NULL;
@@ -234,7 +207,7 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
                 return;
         if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
                 return;
-        key = agent_pod_key(pod);
+        key = figures_pod_key(pod);
         json = pod_to_json(pod, &status);
         if (key && json)
                 serve_pod_changed(agent->serve, change, key, json);
@@ -247,73 +220,8 @@ static void on_log_ended(const char *directory, unsigned attempt, void *userdata
                 serve_log_ended(agent->serve, directory, attempt);
 }
 
-static void count_container(const ContainerStatus *container, PublishCounts *counts) {
-        switch (container->state.kind) {
-        case STATE_RUNNING:
-                counts->containers_running++;
-                break;
-        case STATE_TERMINATED:
-                counts->containers_exited++;
-                break;
-        case STATE_WAITING:
-        case STATE_NONE:
-                counts->containers_created++;
-                break;
-        }
-}
-
-static void count_pods(Agent *agent, PublishCounts *counts) {
-        cleanup_free char *after = NULL;
-
-        for (;;) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-                const Pod *pod;
-
-                if (supervisor_next(agent->supervisor, after, &pod, &status) <= 0)
-                        return;
-                counts->pods_running += status.phase == POD_RUNNING;
-                for (size_t i = 0; i < status.init_containers.n; i++)
-                        count_container(&status.init_containers.items[i], counts);
-                for (size_t i = 0; i < status.containers.n; i++)
-                        count_container(&status.containers.items[i], counts);
-                free(after);
-                after = agent_pod_key(pod);
-                if (!after)
-                        return;
-        }
-}
-
-static void count_archive(const char *archive, const char *message, void *userdata) {
-        PublishCounts *counts = userdata;
-
-        counts->archives_broken++;
-}
-
 PublishCounts agent_take_counts(Agent *agent) {
-        SupervisorCounts supervisor = supervisor_counts(agent->supervisor);
-        const Manifest *const *manifests;
-        size_t n = manifest_source_list(agent->manifests, &manifests);
-        PublishCounts counts = {
-                .node_name = agent->node.name,
-                .pods_wanted = supervisor.pods_wanted,
-                .pods = supervisor.pods,
-                .pods_started = supervisor.pods_started,
-                .containers_started = supervisor.containers_started,
-                .containers_restarted = supervisor.containers_restarted,
-                .containers_start_errors = supervisor.containers_start_errors,
-                .manifest_trouble = manifest_source_trouble(agent->manifests),
-        };
-
-        for (size_t i = 0; i < n; i++) {
-                if (!manifests[i]->error)
-                        continue;
-                counts.manifests_broken++;
-                if (!counts.manifest_error)
-                        counts.manifest_error = manifests[i]->error;
-        }
-        image_store_foreach_trouble(agent->images, count_archive, &counts);
-        count_pods(agent, &counts);
-        return counts;
+        return figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
 }
 
 static int on_publish(sd_event_source *source, void *userdata) {

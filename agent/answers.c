@@ -3,6 +3,8 @@
 /* What is asked on the socket, and whom of the rooms it is asked of. */
 
 #include "agent/agent-private.h"
+#include "agent/figures.h"
+#include "agent/inputs.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -20,7 +22,7 @@ static int serve_next_pod(void *userdata, const char *after, char **ret_key, cha
 
         if (r <= 0)
                 return r;
-        key = agent_pod_key(pod);
+        key = figures_pod_key(pod);
         json = pod_to_json(pod, &status);
         if (!key || !json)
                 return -ENOMEM;
@@ -35,35 +37,18 @@ static int serve_next_event(void *userdata, uint64_t after, uint64_t *ret_number
         return events_next(agent->events, after, ret_number, ret_json);
 }
 
-static void report_archive(const char *archive, const char *message, void *userdata) {
-        serve_report_archive(userdata, archive, message);
-}
+static int serve_next_object(void *userdata, ObjectKind kind, const char *after, char **ret_key,
+                             char **ret_json) {
+        Agent *agent = userdata;
 
-static void report_manifest(ServeReport *report, const Manifest *manifest) {
-        cleanup_strv char **pods = NULL;
-
-        for (size_t i = 0; i < manifest->pods.n; i++)
-                (void) strv_appendf(&pods, "%s/%s", manifest->pods.items[i]->metadata.namespace,
-                                    manifest->pods.items[i]->metadata.name);
-        serve_report_manifest(report, &(ServeManifest){
-                                              .file = manifest->file,
-                                              .pods = pods,
-                                              .warnings = manifest->warnings,
-                                              .error = manifest->error,
-                                              .error_since = manifest->error_since,
-                                      });
+        return inputs_next_object(agent->manifests, agent->manifest_dir, kind, after, ret_key,
+                                  ret_json);
 }
 
 static void serve_report(void *userdata, ServeReport *report) {
         Agent *agent = userdata;
-        const Manifest *const *manifests;
-        size_t n = manifest_source_list(agent->manifests, &manifests);
 
-        serve_report_directory(report, agent->manifest_dir,
-                               manifest_source_trouble(agent->manifests));
-        for (size_t i = 0; i < n; i++)
-                report_manifest(report, manifests[i]);
-        image_store_foreach_trouble(agent->images, report_archive, report);
+        inputs_report(agent->manifests, agent->manifest_dir, agent->images, report);
 }
 
 static int serve_find_log(void *userdata, const char *namespace, const char *pod,
@@ -202,9 +187,16 @@ static char *serve_metrics(void *userdata) {
         return text;
 }
 
+static char *serve_resource_metrics(void *userdata) {
+        Agent *agent = userdata;
+
+        return figures_usage(agent->supervisor, agent->config.cgroup_root);
+}
+
 const ServeHandlers agent_answers = {
         .next_pod = serve_next_pod,
         .next_event = serve_next_event,
+        .next_object = serve_next_object,
         .report = serve_report,
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
@@ -215,4 +207,5 @@ const ServeHandlers agent_answers = {
         .exec = serve_exec,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
+        .resource_metrics = serve_resource_metrics,
 };

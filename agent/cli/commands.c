@@ -47,6 +47,19 @@ static const Option rollout_options[] = {
         OPTION("to-revision", 0,   "NUMBER",    "undo: go to this revision (the one before)", to_revision),
 };
 
+static const Option cp_options[] = {
+        OPTION("namespace", 'n', "NAMESPACE", "the pod's namespace (default)", namespace),
+        OPTION("container", 'c', "CONTAINER", "this container (the first)", container),
+};
+
+static const Option top_options[] = {
+        OPTION("namespace",      'n', "NAMESPACE", "pods of this namespace (default)", namespace),
+        OPTION("all-namespaces", 'A', NULL,        "pods of all namespaces", all_namespaces),
+        OPTION("selector",       'l', "SELECTOR",  "pods with these labels", selector),
+        OPTION("containers",     0,   NULL,        "each container by itself", containers),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
 static const Option match_options[] = {
         OPTION("labels",         0,   "LABELS",    "the node's labels: key=value,key=value", labels),
         OPTION("taints",         0,   "TAINTS",    "its taints: key=value:effect,key:effect", taints),
@@ -72,7 +85,7 @@ static const Option exec_options[] = {
 };
 
 const Command commands[] = {
-        { "get", "RESOURCE [NAME...]", "show pods, daemonsets, nodes or events",
+        { "get", "RESOURCE [NAME...]", "show pods, daemonsets, nodes, events, configmaps or secrets",
           get_options, N_ELEMENTS(get_options), run_get },
         { "describe", "pod|daemonset [NAME...]", "show all there is to know about them",
           describe_options, N_ELEMENTS(describe_options), run_describe },
@@ -82,6 +95,10 @@ const Command commands[] = {
           exec_options, N_ELEMENTS(exec_options), run_exec },
         { "rollout", "history|status|undo|restart daemonset/NAME", "follow and turn back updates of daemonsets",
           rollout_options, N_ELEMENTS(rollout_options), run_rollout },
+        { "cp", "FROM TO", "copy files out of a container or into it",
+          cp_options, N_ELEMENTS(cp_options), run_cp },
+        { "top", "pods [NAME...]", "show what pods use of processor and memory",
+          top_options, N_ELEMENTS(top_options), run_top },
         { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
           match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod|daemonset NAME...", "end pods, which begin anew; remove daemonsets with their files",

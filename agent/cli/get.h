@@ -22,3 +22,4 @@ int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);
 int get_daemonsets(const GetRequest *request);
 int get_nodes(const GetRequest *request);
+int get_objects(const GetRequest *request);

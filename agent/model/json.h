@@ -5,6 +5,7 @@
 
 #include "agent/model/daemonset.h"
 #include "agent/model/node.h"
+#include "agent/model/object.h"
 #include "agent/model/pod.h"
 #include "agent/model/schema.h"
 #include "agent/model/status.h"
@@ -32,3 +33,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
 
 /* A v1 Node, with what pods ask of it. */
 char *node_to_json(const NodeFacts *facts);
+/* A v1.ConfigMap with its values, or a v1.Secret with the keys and lengths of its values and
+ * nothing more. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory ends.
+ */
+char *data_object_to_json(const DataObject *object, uint64_t created_at);

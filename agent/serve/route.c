@@ -145,6 +145,12 @@ static enum MHD_Result metrics(Serve *serve, struct MHD_Connection *http, const 
                               serve->handlers->metrics(serve->userdata));
 }
 
+static enum MHD_Result resource_metrics(Serve *serve, struct MHD_Connection *http,
+                                        const char *rest) {
+        return answer_consume(http, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", NULL,
+                              serve->handlers->resource_metrics(serve->userdata));
+}
+
 /* clang-format off */
 static const struct {
         const char *method;
@@ -160,8 +166,11 @@ static const struct {
         { "POST",   "/daemonsets/",        true,  serve_order     },
         { "GET",    "/revisions",          false, serve_revisions },
         { "GET",    "/node",               false, serve_node      },
+        { "GET",    "/configmaps",         false, serve_config_maps },
+        { "GET",    "/secrets",            false, serve_secrets   },
         { "GET",    "/manifests",          false, serve_manifests },
         { "GET",    "/metrics",            false, metrics         },
+        { "GET",    "/metrics/resource",   false, resource_metrics },
         { "GET",    "/containerLogs/",     true,  serve_logs      },
         { "GET",    "/exec/",              true,  serve_exec      },
         { "DELETE", "/api/v1/namespaces/", true,  serve_delete    },

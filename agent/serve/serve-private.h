@@ -77,6 +77,8 @@ unsigned serve_status_of(int r);
 /* The routes that have a file of their own. 'rest' is what follows the route's name. */
 enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_daemonsets(Serve *serve, struct MHD_Connection *http, const char *rest);

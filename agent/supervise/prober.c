@@ -318,8 +318,6 @@ void probers_follow(PodContainer *c, const Container *former) {
                         begin(p);
                 }
         }
-        c->probers.has_started = c->probers.has_started || !c->spec->startup_probe;
-        c->probers.is_ready = c->probers.is_ready || !c->spec->readiness_probe;
 }
 
 void probers_adopt(PodContainer *c, bool has_started, bool is_ready) {

@@ -47,6 +47,8 @@ _mainstay() {
     case "$command" in
     get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
     describe) options='--namespace --all-namespaces --selector' ;;
+    cp) options='--namespace --container' ;;
+    top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
     exec) options='--namespace --container --stdin --tty' ;;
     delete) options='--namespace --selector --all --grace-period --now --wait --cascade' ;;
     rollout) options='--namespace --revision --to-revision' ;;
@@ -66,13 +68,16 @@ _mainstay() {
     -o | --output) choices='wide json yaml name' ;;
     -c | --container) choices=$(_mainstay_containers "${words[0]}") ;;
     -l | --selector | --tail | --since | --since-time | --limit-bytes | --grace-period | --cascade | \
-            --revision | --to-revision | --labels | --taints | --node) return ;;
+            --revision | --to-revision | --labels | --taints | --node)
+        return
+        ;;
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec delete rollout match validate diff version help' ;;
-        *:get:0) choices='pods daemonsets nodes events' ;;
+        *::0) choices='get describe logs exec cp top delete rollout validate match diff version help' ;;
+        *:get:0) choices='pods daemonsets nodes events configmaps secrets' ;;
         *:describe:0 | *:delete:0) choices='pods daemonsets' ;;
+        *:top:0) choices='pods' ;;
         *:rollout:0) choices='history status undo restart' ;;
         *:rollout:1) choices=$(_mainstay_daemonsets) ;;
         *:get:1 | *:describe:1 | *:delete:1)
@@ -81,10 +86,15 @@ _mainstay() {
             *) choices=$(_mainstay_pods) ;;
             esac
             ;;
-        *:get:* | *:describe:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
+        *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec delete rollout match validate diff version' ;;
-        *:validate:* | *:diff:* | *:match:*)
+        *:help:0) choices='get describe logs exec cp top delete rollout validate match diff version' ;;
+        *:cp:*)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")
+            return
+            ;;
+        *:validate:* | *:match:* | *:diff:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
             ;;
