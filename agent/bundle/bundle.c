@@ -379,11 +379,10 @@ static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
 static int let_users_in(const RuntimeSpecInput *input, const char *bundle_dir, Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
-        int r = user_ids_open_way(input->config, bundle_dir);
+        int r = user_ids_open_way(input->config, bundle_dir, reterr);
 
         if (r < 0)
-                return error_setf(reterr, -r, "cannot open the way to %s: %s", bundle_dir,
-                                  strerror(-r));
+                return r;
         return state_dir ? give_to_user(state_dir, "upper", input->first_id, reterr) : -ENOMEM;
 }
 

@@ -125,25 +125,40 @@ char *user_namespace_path(const BundleConfig *config, const char *uid) {
         return pod_file_path(config, uid, "/user-namespace");
 }
 
-static int let_pass(const char *path) {
+static int let_pass(const char *path, Error *reterr) {
+        struct stat st;
+
+        if (stat(path, &st) >= 0 && chmod(path, (st.st_mode & 07777) | 0111) >= 0)
+                return 0;
+        return error_setf(reterr, errno, "cannot open the way through %s: %s", path,
+                          strerror(errno));
+}
+
+/* What lies above the run directory is not ours to open. */
+static int check_way(const char *path, Error *reterr) {
         struct stat st;
 
         if (stat(path, &st) < 0)
                 return -errno;
-        return chmod(path, (st.st_mode & 07777) | 0111) < 0 ? -errno : 0;
+        if (st.st_mode & S_IXOTH)
+                return 0;
+        return error_setf(
+                reterr, EACCES,
+                "users of the pod's own cannot pass through %s, which is closed to others", path);
 }
 
-int user_ids_open_way(const BundleConfig *config, const char *bundle_dir) {
+int user_ids_open_way(const BundleConfig *config, const char *bundle_dir, Error *reterr) {
         cleanup_free char *path = strdup(bundle_dir);
-        int r = path ? let_pass(path) : -ENOMEM;
+        size_t ours = strlen(config->run_dir);
+        char *slash;
+        int r = path ? 0 : -ENOMEM;
 
-        while (r >= 0 && !streq(path, config->run_dir)) {
-                char *slash = strrchr(path, '/');
-
-                if (!slash || slash == path)
-                        return -EINVAL;
+        while (r >= 0 && path[0]) {
+                r = strlen(path) >= ours ? let_pass(path, reterr) : check_way(path, reterr);
+                slash = strrchr(path, '/');
+                if (!slash)
+                        break;
                 *slash = '\0';
-                r = let_pass(path);
         }
         return r;
 }

@@ -27,8 +27,9 @@ int user_ids_get(const BundleConfig *config, const Pod *pod, unsigned *ret, Erro
 char *user_namespace_path(const BundleConfig *config, const char *uid);
 
 /* The directories that lead to a bundle may be passed through by the pod's root, who is nobody on
- * the node; 'bundle_dir' itself as well. 0 or -errno. */
-int user_ids_open_way(const BundleConfig *config, const char *bundle_dir);
+ * the node; 'bundle_dir' itself as well. 0; -EACCES where one above the run directory may not;
+ * another -errno. */
+int user_ids_open_way(const BundleConfig *config, const char *bundle_dir, Error *reterr);
 
 /* linux.uidMappings and gidMappings. */
 void user_ids_add_mappings(json_t *section, unsigned first_id);

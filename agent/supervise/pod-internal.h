@@ -50,7 +50,9 @@ struct PodContainer {
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
         Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
-        size_t volume_at;      /* which of them is asked for */
+        size_t n_volume_images;
+        size_t volume_at;       /* which of them is asked for */
+        const Pod *volumes_pod; /* whose volumes they are; compared only */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
@@ -112,6 +114,7 @@ struct PodLife {
         char *edit_trouble;   /* why its successor cannot begin */
         char *resize_trouble; /* why its groups are not as its spec says */
         sd_event_source *resize_timer;
+        sd_event_source *check_timer; /* then its network is looked at */
         uint64_t resize_delay_usec;
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
@@ -209,6 +212,9 @@ void pod_life_watch_deadline(PodLife *life);
 /* pod-images.c: a driver's get_image(); those of volumes first, then the container's own. */
 void pod_container_get_images(void *userdata);
 void pod_container_forget_volume_images(PodContainer *c);
+
+/* The pod was edited since, so that nobody knows which image is whose. */
+bool pod_container_has_stale_images(const PodContainer *c);
 void pod_container_get_own_image(PodContainer *c);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier

@@ -47,7 +47,7 @@ static inline Server server_start(serve_t serve) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 (void) signal(SIGCHLD, SIG_IGN);
                 for (;;) {
-                        int connection = accept(fd, NULL, NULL);
+                        int connection = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 
                         if (connection >= 0 && fork() == 0) {
                                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);

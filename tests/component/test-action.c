@@ -265,7 +265,7 @@ TEST(what_is_under_way_can_be_given_up_at_any_time)
                 HttpGetAction http = { .path = (char[]){ "/here" },
                                        .port = { .number = world.server.port } };
                 const Handler handler = { .http_get = &http };
-                uint64_t until = now_boottime_usec() + i * 100;
+                uint64_t until = now_boottime_usec() + (uint64_t) i * 100;
 
                 begin(&world, &handler, USEC_PER_SEC, false);
                 while (!world.is_done && now_boottime_usec() < until)

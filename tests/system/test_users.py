@@ -59,6 +59,13 @@ def test_the_namespaces_of_the_pod_belong_to_its_users(net):
     assert world.mount_at(init, "/dev/mqueue")["type"] == "mqueue"
 
 
+def test_a_way_that_is_closed_to_others_is_said(net):
+    os.chmod(net.directory, 0o700)
+    net.drop(own("shut"))
+    assert f"cannot pass through {net.directory}" in net.wait_waiting("shut", "CreateContainerError")
+    os.chmod(net.directory, 0o711)
+
+
 def test_no_two_pods_have_the_same_users_and_what_is_free_is_used_again(net):
     for name in ("one", "two"):
         net.drop(own(name))
