@@ -556,6 +556,36 @@ static int take_set(Daemon *daemon, const char *file, const DaemonSet *set) {
         return 0;
 }
 
+static bool has_pods(const Daemons *daemons, const Daemon *daemon) {
+        for (size_t i = 0; i < daemons->n_seen; i++) {
+                const OwnerReference *owner = object_controller(&daemons->seen[i].pod->metadata);
+
+                if (owner && streq(owner->uid, daemon->uid))
+                        return true;
+        }
+        return false;
+}
+
+/* While no agent looked the selector became another. The pods that there are stay as they are. */
+static int keep_foreign(Daemons *daemons, Daemon *daemon) {
+        int r = 0;
+
+        if (!daemon->is_foreign)
+                log_error("%s: daemonset %s/%s: spec.selector: field is immutable; its pods go on "
+                          "as they are",
+                          daemon->file, daemon->set->metadata.namespace,
+                          daemon->set->metadata.name);
+        daemon->is_foreign = true;
+        for (size_t i = 0; i < daemons->n_seen && r >= 0; i++) {
+                SeenPod *seen = &daemons->seen[i];
+
+                if (!seen->is_ending && object_controller(&seen->pod->metadata) &&
+                    is_of(daemon, seen))
+                        r = want_seen(daemons, daemon, seen);
+        }
+        return r;
+}
+
 static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
         Daemon *daemon = daemons_find_uid(daemons, set->metadata.uid);
         int r;
@@ -568,6 +598,10 @@ static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
         daemon->generation = daemons->generation;
         if (daemon->is_deleted)
                 return 0;
+        r = daemon_check_selector(daemons, daemon, has_pods(daemons, daemon));
+        if (r <= 0)
+                return r < 0 ? r : keep_foreign(daemons, daemon);
+        daemon->is_foreign = false;
         r = decide(daemons, daemon);
         if (r >= 0 && daemon->has_changed) {
                 daemons->has_changed = true;
@@ -589,16 +623,6 @@ int daemons_want(Daemons *daemons, const char *file, const DaemonSet *set) {
 }
 
 /* ---- all sets ---- */
-
-static bool has_pods(const Daemons *daemons, const Daemon *daemon) {
-        for (size_t i = 0; i < daemons->n_seen; i++) {
-                const OwnerReference *owner = object_controller(&daemons->seen[i].pod->metadata);
-
-                if (owner && streq(owner->uid, daemon->uid))
-                        return true;
-        }
-        return false;
-}
 
 /* A set whose pods are there still may only be behind a file that is broken. */
 static void forget_unnamed(Daemons *daemons) {
