@@ -17,10 +17,18 @@ enum {
         QUOTA_STEP_USEC = CPU_PERIOD_USEC / 100,
 };
 
-bool group_is_slice(const char *group) {
-        size_t length = strlen(group);
+static bool ends_in(const char *text, const char *end) {
+        size_t length = strlen(text);
 
-        return length > strlen(SLICE) && streq(group + length - strlen(SLICE), SLICE);
+        return length > strlen(end) && streq(text + length - strlen(end), end);
+}
+
+bool group_is_slice(const char *group) {
+        return ends_in(group, SLICE);
+}
+
+bool group_is_unit(const char *group) {
+        return ends_in(group, SLICE) || ends_in(group, ".scope");
 }
 
 const char *group_unit(const char *group) {
@@ -145,6 +153,7 @@ size_t group_properties(const CgroupValue *values, size_t n,
                 { "cpu.weight", "CPUWeight", 1 },
                 { "cpu.max", "CPUQuotaPerSecUSec", PERIODS_PER_SEC },
                 { "memory.max", "MemoryMax", 1 },
+                { "memory.swap.max", "MemorySwapMax", 1 },
                 { "pids.max", "TasksMax", 1 },
         };
         size_t n_properties = 0;

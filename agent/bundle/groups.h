@@ -19,6 +19,7 @@ char *group_of_qos(const BundleConfig *config, QosClass qos);
 char *group_of_pod(const BundleConfig *config, QosClass qos, const char *uid);
 
 bool group_is_slice(const char *group);
+bool group_is_unit(const char *group); /* a slice, or a container's scope in one */
 
 /* The unit of a group that is one: points into 'group'. */
 const char *group_unit(const char *group);

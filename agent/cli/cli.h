@@ -38,12 +38,17 @@ typedef struct Options {
         const char *since_time;
         const char *limit_bytes;
 
+        bool containers;
         bool interactive;
         bool tty;
 
         const char *labels;
         const char *taints;
         const char *node;
+
+        const char *cascade;
+        const char *revision;
+        const char *to_revision;
 
         bool all;
         bool now;
@@ -83,12 +88,16 @@ const Command *find_command(const char *name);
 
 int run_get(const Options *options);
 int run_describe(const Options *options);
+int run_cp(const Options *options);
 int run_delete(const Options *options);
 int run_exec(const Options *options);
 int run_logs(const Options *options);
+int run_rollout(const Options *options);
+int run_top(const Options *options);
 int run_match(const Options *options);
 int run_wait(const Options *options);
 int run_validate(const Options *options);
+int run_diff(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);
 

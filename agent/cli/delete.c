@@ -2,6 +2,7 @@
 #include "agent/cli/pods.h"
 
 #include "agent/cli/client.h"
+#include "agent/cli/daemonsets.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resources.h"
 #include "agent/cli/watch.h"
@@ -72,20 +73,27 @@ static int on_pod(const char *type, json_t *pod, void *userdata) {
         return delete->n_gone == n;
 }
 
-static int delete_all(Delete *delete, Error *reterr) {
+static int delete_each(const Delete *delete, Error *reterr) {
         size_t i;
         json_t *pod;
         int r = 0;
 
-        delete->reterr = reterr;
-        if (delete->options->wait && json_array_size(delete->pods) > 0)
-                return watch_objects(delete->options->socket, "/pods?watch=1", on_pod, delete,
-                                     reterr);
         json_array_foreach(delete->pods, i, pod) {
                 r = delete_one(delete, pod, reterr);
                 if (r < 0)
                         break;
         }
+        return r;
+}
+
+static int delete_all(Delete *delete, Error *reterr) {
+        int r;
+
+        if (!delete->options->wait || json_array_size(delete->pods) == 0)
+                return delete_each(delete, reterr);
+        delete->reterr = reterr;
+        r = watch_objects(delete->options->socket, "/pods?watch=1", on_pod, delete, reterr);
+        delete->reterr = NULL;
         return r;
 }
 
@@ -130,8 +138,11 @@ int run_delete(const Options *options) {
         size_t n_names;
         int status, r;
 
-        status = parse_resource(options, "delete", RESOURCE_BIT(RESOURCE_PODS), &resource, &names,
-                                &n_names);
+        status = parse_resource(options, "delete",
+                                RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_DAEMONSETS),
+                                &resource, &names, &n_names);
+        if (status == STATUS_OK && resource == RESOURCE_DAEMONSETS)
+                return delete_daemonsets(options, names, n_names);
         if (status == STATUS_OK)
                 status = choose_grace(options, &delete.grace);
         if (status != STATUS_OK)

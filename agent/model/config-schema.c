@@ -123,6 +123,7 @@ static const Field mainstay_fields[] = {
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
         FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
         FIELD("runtime", STRING, MainstayConfig, runtime),
+        FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
 };

@@ -44,6 +44,7 @@ typedef struct MainstayConfig {
         char *cni_conf_dir;    /* "/etc/cni/net.d" */
         char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
+        StringMap runtimes;    /* others, by the handlers that RuntimeClasses name */
         StringMap node_labels; /* beside the well-known ones, and before them */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   ours */

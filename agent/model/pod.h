@@ -26,9 +26,6 @@ const char *string_map_get(const StringMap *map, const char *key);
 /* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
 int string_map_set(StringMap *map, const char *key, const char *value);
 
-/* The key is none of the map's afterwards. */
-void string_map_remove(StringMap *map, const char *key);
-
 typedef enum RestartPolicy {
         RESTART_POLICY_UNSET,
         RESTART_POLICY_ALWAYS,
@@ -368,10 +365,13 @@ typedef struct PodSpec {
         bool host_pid;
         bool host_ipc;
         bool share_process_namespace;
+        OptionalBool host_users; /* absent: true */
         PodSecurityContext security_context;
         char *priority_class_name;
         OptionalInt priority;           /* defaulted from the class */
         ResourceRequirements resources; /* of all containers together */
+        char *runtime_class_name;
+        ResourceList overhead; /* of the sandbox, as its runtime class has it */
 } PodSpec;
 
 /* Whose pod it is. No file says it: what a DaemonSet makes has one. */
@@ -415,11 +415,11 @@ const Container *pod_find_container(const Pod *pod, const char *name);
 /* The volume of that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 
+/* Its users are not the node's: hostUsers is false. */
+bool pod_has_own_users(const PodSpec *spec);
+
 /* The reference to what controls the object, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
-
-/* Whether that is what controls the object; NULL: nothing does. */
-bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner);
 
 /* Sets the UID: computed from the node's name, namespace, name and spec. Labels and annotations are
  * left out, for they can change without a restart. 0 or -ENOMEM. */

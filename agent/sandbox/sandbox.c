@@ -25,6 +25,7 @@ enum {
         PACKETS_PER_TURN = 32,
         BACKLOG = 16,
         CLEANUP_TIMEOUT_SEC = 120,
+        NETWORK_VERSION = 3, /* that of the protocol since which a shim hands over its network */
 };
 
 struct Sandbox {
@@ -34,7 +35,7 @@ struct Sandbox {
         sd_event_source *io;
         pid_t pid;
         bool has_greeted; /* the shim, on this connection */
-        bool is_old;      /* it says nothing of its network */
+        unsigned version; /* that it speaks */
         int network_fd;   /* its network namespace, or -EBADF */
         PacketQueue queue;
         sandbox_event_t on_event;
@@ -192,8 +193,8 @@ static void handle_event(Sandbox *sandbox, const Event *event) {
         switch (event->type) {
         case EVENT_HELLO:
                 sandbox->pid = event->pid;
-                sandbox->is_old = event->version < 2;
                 sandbox->has_greeted = true;
+                sandbox->version = event->version;
                 break;
         case EVENT_ERROR:
                 log_warning("Pod %s: container '%.12s': %s", sandbox->uid, strna(event->id),
@@ -370,8 +371,15 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
                                                  .has_terminal = run->has_terminal });
 }
 
+/* A shim of before an upgrade, which does not know what came with this version. */
+static bool is_older_than(const Sandbox *sandbox, unsigned version) {
+        return sandbox->has_greeted && sandbox->version < version;
+}
+
 int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
                        uint64_t grace_usec) {
+        if (delay_usec > 0 && is_older_than(sandbox, 2))
+                return -ENOTSUP;
         return send_request(sandbox, &(Request){ .type = REQUEST_STOP,
                                                  .id = id,
                                                  .signal = signal,
@@ -384,6 +392,8 @@ int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_us
 }
 
 int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note) {
+        if (is_older_than(sandbox, 2))
+                return -ENOTSUP;
         return send_request(sandbox, &(Request){ .type = REQUEST_NOTE, .id = id, .note = note });
 }
 
@@ -431,6 +441,8 @@ int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_
 }
 
 int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
+        if (is_older_than(sandbox, 2))
+                return -ENOTSUP;
         return send_request(sandbox, &(Request){ .type = REQUEST_EXEC_IN,
                                                  .id = exec->id,
                                                  .container = exec->container,
@@ -462,10 +474,10 @@ static int open_network(const Sandbox *sandbox) {
 int sandbox_open_network(const Sandbox *sandbox) {
         int fd;
 
-        if (!sandbox->is_old && sandbox->network_fd < 0)
+        if (sandbox->version >= NETWORK_VERSION && sandbox->network_fd < 0)
                 return -ENOENT;
-        fd = sandbox->is_old ? open_network(sandbox)
-                             : fcntl(sandbox->network_fd, F_DUPFD_CLOEXEC, 3);
+        fd = sandbox->version < NETWORK_VERSION ? open_network(sandbox)
+                                                : fcntl(sandbox->network_fd, F_DUPFD_CLOEXEC, 3);
         return fd == -1 ? -errno : fd;
 }
 
@@ -485,6 +497,10 @@ Sandbox *sandbox_free(Sandbox *sandbox) {
 }
 
 /* --- processes ---------------------------------------------------------------------------- */
+
+void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path) {
+        sandbox->config.runtime_path = runtime_path;
+}
 
 int sandbox_start(Sandbox *sandbox, const SandboxStart *start, Error *reterr) {
         cleanup_with(place_done) Place place = { .dir_fd = -EBADF };

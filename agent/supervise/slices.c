@@ -2,6 +2,7 @@
 #include "agent/supervise/slices.h"
 
 #include "agent/bundle/groups.h"
+#include "agent/bundle/paths.h"
 #include "agent/sandbox/units.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -24,13 +25,45 @@ static void set_slice(const PodContext *context, const char *group, const Cgroup
 }
 
 void slices_set_pod(const PodContext *context, const Pod *pod) {
-        CgroupValue values[GROUP_VALUES_MAX];
+        CgroupValue values[CGROUP_VALUES_MAX];
+        size_t n;
         cleanup_free char *group =
                 group_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
 
         if (!context->sandbox->units || !group || !group_is_slice(group))
                 return;
-        set_slice(context, group, values, group_values(context->bundle, pod, group, values));
+        n = pod_cgroup_values(&pod->spec, cgroup_version(), context->bundle->pids_limit, values);
+        n = cgroup_values_complete(values, n, cgroup_version());
+        group_round_values(values, n);
+        set_slice(context, group, values, n);
+}
+
+void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
+                   size_t n_running) {
+        const BundleConfig *bundle = context->bundle;
+        cleanup_free char *group =
+                group_of_pod(bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+
+        if (!context->sandbox->units || !group || !group_is_slice(group))
+                return;
+        slices_set_pod(context, pod);
+        for (size_t i = 0; i < n_running; i++) {
+                CgroupValue values[CGROUP_VALUES_MAX];
+                SliceProperty properties[SLICE_PROPERTIES_MAX];
+                cleanup_free char *scope = NULL;
+                char id[65];
+                size_t n = container_cgroup_values(bundle, &pod->spec, running[i].spec,
+                                                   cgroup_version(), values);
+
+                n = cgroup_values_complete(values, n, cgroup_version());
+                group_round_values(values, n);
+                container_id(pod->metadata.uid, running[i].spec->name, running[i].attempt, id);
+                scope = group_of_container(group, id);
+                if (scope)
+                        (void) units_set_properties(context->sandbox->units, group_unit(scope),
+                                                    properties,
+                                                    group_properties(values, n, properties), NULL);
+        }
 }
 
 void slices_end(const PodContext *context, const char *group) {

@@ -6,10 +6,15 @@
  * it write them again. All of it is asked for and not waited for; for groups that are no slices all
  * of it does nothing. */
 
+#include "agent/bundle/resize.h"
 #include "agent/supervise/pod.h"
 
 /* The pod's slice, with its limits as they are in its spec now. May be said again. */
 void slices_set_pod(const PodContext *context, const Pod *pod);
+
+/* The limits of containers that run, as they are in the spec now, after bundle_resize(). */
+void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
+                   size_t n_running);
 
 /* The slice of a group whose pod will not be again, and all that is in it. */
 void slices_end(const PodContext *context, const char *group);

@@ -12,12 +12,14 @@
 #include "agent/model/config.h"
 #include "agent/model/event.h"
 #include "agent/model/node.h"
+#include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/supervise/decide.h"
 
 typedef struct Supervisor Supervisor;
+typedef struct Staging Staging;
 
 /* Strings and structs are borrowed and outlive the supervisor. */
 typedef struct SupervisorConfig {
@@ -25,6 +27,7 @@ typedef struct SupervisorConfig {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const NetworkPlaces *network;
+        const StringMap *runtimes; /* by the handlers that RuntimeClasses name; or NULL */
         ImageStore *images;
         BackOff back_off;
         uint64_t log_max_size;
@@ -73,11 +76,17 @@ int supervisor_session(Supervisor *supervisor, const char *namespace, const char
                        const char *container, const SandboxSession *session, int socket_fd,
                        Error *reterr);
 
-/* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
+/* After the sweep: ConfigMaps, Secrets and classes, found through the bundle's lookup, may be
+ * others. */
 void supervisor_objects_changed(Supervisor *supervisor);
 
 /* The node has other labels: who was not let in is asked again. */
 void supervisor_node_changed(Supervisor *supervisor);
+
+/* A staging (see staging.h) of a pod that is not wished for yet, because another has to end first.
+ * The pod gets what its classes give it. Pod and userdata are borrowed. */
+int supervisor_stage(Supervisor *supervisor, Pod *pod, void (*on_news)(void *userdata),
+                     void *userdata, Staging **ret);
 
 /* Images that were missing may be there now. */
 void supervisor_images_changed(Supervisor *supervisor);
@@ -124,3 +133,6 @@ void supervisor_shut_down(Supervisor *supervisor, const ShutdownStage *stages, s
 bool supervisor_is_empty(const Supervisor *supervisor);
 
 SupervisorCounts supervisor_counts(const Supervisor *supervisor);
+
+/* What has come of all probes. */
+void supervisor_each_probe(const Supervisor *supervisor, probe_sample_t each, void *userdata);

@@ -144,6 +144,18 @@ def test_an_address_outlives_the_agent(net):
     assert net.network_leftovers() == []
 
 
+def test_a_new_agent_tells_whose_network_is_not_what_it_was(net):
+    for name in ("whole", "cut"):
+        net.launch(specs.pod(name, hostNetwork=False))
+    net.exec("cut", "busybox", "ip", "route", "delete", "default")
+    net.restart()
+    net.wait_running("cut")
+    wait(lambda: "is not ready" in net.cli("get", "events").stdout, "an event about the network")
+    events = net.cli("get", "events").stdout
+    assert [line for line in events.splitlines() if "NetworkNotReady" in line and "pod/cut-" in line], events
+    assert not [line for line in events.splitlines() if "NetworkNotReady" in line and "pod/whole-" in line], events
+
+
 def test_an_agent_that_finds_neither_shim_nor_manifest_deletes_the_addresses(net):
     net.launch(pod("web"))
     shim = net.shim("web")
@@ -338,3 +350,16 @@ def test_a_pod_is_probed_at_its_own_address(net):
                         readinessProbe={"tcpSocket": {"port": 8080}, **probe}))
     net.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["ready"], "is ready")
     assert net.status("web")["restartCount"] == 0
+
+
+def test_an_edited_pod_keeps_its_address_and_gives_it_back(net):
+    net.launch(pod("web"))
+    address, shim = net.address("web"), net.shim("web")
+    net.drop(pod("web", script="echo again; " + specs.IDLE, terminationGracePeriodSeconds=3))
+    net.wait_restarts("web", 1)
+    assert net.address("web") == address and net.reserved() == [address]
+    net.drop(pod("web", script="echo again; " + specs.IDLE, hostname="other"))
+    net.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] == 0 and
+                 pod["status"]["phase"] == "Running", "is another")
+    wait(lambda: net.reserved() == [net.address("web")], "the other has the only address")
+    assert not world.is_alive(shim)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disk that the machines of these tests boot from: Debian 12 with systemd and its kernel, all that our package
-depends on, and a door by which the test runs commands in it. Our package itself is only laid into /root."""
+depends on, and a door by which the test runs commands in it. Our package itself is only laid into /opt/test."""
 
 import glob
 import hashlib
@@ -87,13 +87,14 @@ def base(cache):
 
 
 def build(cache, files):
-    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /root; gives their paths."""
+    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /opt/test; gives their paths."""
     os.makedirs(cache, exist_ok=True)
     root = base(cache)
-    shutil.rmtree(os.path.join(root, "root"), ignore_errors=True)
-    os.mkdir(os.path.join(root, "root"), 0o700)
+    target = os.path.join(root, "opt", "test")
+    shutil.rmtree(target, ignore_errors=True)
+    os.mkdir(target)
     for path in files:
-        shutil.copy(path, os.path.join(root, "root"))
+        shutil.copy(path, target)
     disk = os.path.join(cache, "disk.ext4")
     if os.path.exists(disk):
         os.unlink(disk)

@@ -5,7 +5,9 @@
 
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/runtime-spec.h"
+#include "agent/daemonset/daemonset.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"
@@ -91,6 +93,26 @@ static void put_container(FILE *out, const Pod *pod, const Container *container,
         fprintf(out, "# %s on cgroup v%d\n%s\n", container->name, cgroup_version, pretty);
 }
 
+static void put_pod(FILE *out, const Pod *pod) {
+        cleanup_free char *fstab = pod_fstab(&config, pod);
+        const Container *container;
+
+        fprintf(out, "# fstab of %s\n%s", pod->metadata.name, strna(fstab));
+        pod_foreach_container(container, &pod->spec)
+                for (int version = 1; version <= 2; version++)
+                        put_container(out, pod, container, version);
+}
+
+/* The pod that a DaemonSet has on the node. */
+static void put_daemonset(FILE *out, const DaemonSet *set) {
+        char hash[REVISION_HASH_SIZE];
+        cleanup_with(pod_freep) Pod *pod = NULL;
+
+        REQUIRE(daemonset_revision_hash(&set->spec.template, hash) == 0);
+        REQUIRE(daemonset_make_pod(set, &set->spec.template, hash, 1, "node1", &pod) == 0);
+        put_pod(out, pod);
+}
+
 static char *translate(const char *file) {
         cleanup_free char *path = path_join(manifests, file), *data = NULL;
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
@@ -105,15 +127,10 @@ static char *translate(const char *file) {
         if (r < 0)
                 test_fail(__FILE__, __LINE__, file, "%s", error_message(&error, r));
         shown = &objects;
-        for (size_t i = 0; i < objects.pods.n; i++) {
-                const Pod *pod = objects.pods.items[i];
-                cleanup_free char *fstab = pod_fstab(&config, pod);
-
-                fprintf(out, "# fstab of %s\n%s", pod->metadata.name, strna(fstab));
-                for (size_t c = 0; c < pod->spec.containers.n; c++)
-                        for (int version = 1; version <= 2; version++)
-                                put_container(out, pod, &pod->spec.containers.items[c], version);
-        }
+        for (size_t i = 0; i < objects.pods.n; i++)
+                put_pod(out, objects.pods.items[i]);
+        for (size_t i = 0; i < objects.daemonsets.n; i++)
+                put_daemonset(out, objects.daemonsets.items[i]);
         shown = NULL;
         fclose(out);
         return text;
@@ -149,7 +166,7 @@ TEST(every_example_becomes_the_configuration_in_its_golden_file)
 
 TEST(a_layer_list_becomes_one_overlay_line)
 {
-        cleanup_free char *fstab = container_fstab(&image, "/b", "/s");
+        cleanup_free char *fstab = container_fstab(&image, "/b", "/s", NULL);
 
         EXPECT_STREQ(
                 fstab,
