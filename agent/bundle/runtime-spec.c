@@ -319,10 +319,14 @@ static json_t *annotations(const RuntimeSpecInput *input) {
                            "io.kubernetes.pod.namespace", metadata->namespace,
                            "io.kubernetes.pod.uid", metadata->uid, "io.kubernetes.container.name",
                            input->container->name, "io.kubernetes.container.restartCount", attempt);
-        /* What systemd makes memory.oom.group of when it writes the group's files again. */
-        if (input->pod_group && group_is_slice(input->pod_group))
+        /* What systemd makes memory.oom.group of when it writes the group's files again; and a
+         * scope whose container was killed is to be forgotten as well. */
+        if (input->pod_group && group_is_slice(input->pod_group)) {
                 json_object_set_new(result, "org.systemd.property.OOMPolicy",
                                     json_string("'kill'"));
+                json_object_set_new(result, "org.systemd.property.CollectMode",
+                                    json_string("'inactive-or-failed'"));
+        }
         return result;
 }
 

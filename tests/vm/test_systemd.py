@@ -187,7 +187,7 @@ def test_a_reload_is_announced_and_ends(machine):
 
 
 def test_a_target_is_reached_when_the_bootstrap_pods_are_ready(machine):
-    pod = specs.pod("first", {**specs.container(script="trap 'touch /ready' USR1; while :; do sleep 1; done"),
+    pod = specs.pod("first", {**specs.container(script=SCRIPT),
                               "readinessProbe": {"exec": {"command": ["test", "-e", "/ready"]}, "periodSeconds": 1}})
     pod["metadata"]["annotations"] = {"mainstay.dev/bootstrap": "true"}
     machine.write(f"{MANIFESTS}/first.yaml", specs.text(pod))
@@ -196,7 +196,7 @@ def test_a_target_is_reached_when_the_bootstrap_pods_are_ready(machine):
     machine.wait("[ $(systemctl show -P ActiveState mainstay-ready.service) = activating ]", "it is waited for")
     assert machine.ask("systemctl is-active mainstay-ready.target")[0] != 0
     machine.run("systemctl restart mainstay")
-    machine.run("kill -USR1 $(pgrep -f 'trap .touch /ready')")
+    machine.run("mainstay exec first-machine -c main -- touch /ready")
     machine.wait("systemctl is-active mainstay-ready.target", "the target is reached")
     assert "1/1" in machine.run("mainstay get pods | grep first")
     end(machine, "first")
