@@ -629,7 +629,8 @@ static int build_rooms(Agent *agent, Error *reterr) {
                 return -ENOMEM;
         r = image_store_new(&(ImageStoreConfig){ .event = agent->event,
                                                  .helper_path = agent->image_helper_path,
-                                                 .state_dir = agent->state_dir },
+                                                 .state_dir = agent->state_dir,
+                                                 .config = &agent->config.mainstay },
                             on_images_changed, agent, &agent->images, reterr);
         if (r >= 0)
                 r = build_supervisor(agent);

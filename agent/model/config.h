@@ -11,10 +11,26 @@ typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
 } CrashLoopBackOffConfig;
 
+/* Where else a registry's images can be had. */
+typedef struct RegistryMirrors {
+        char *registry; /* "docker.io", "example.com:5000" */
+        char **mirrors; /* "https://mirror.example.com/prefix", in the order in which they are asked
+                         */
+} RegistryMirrors;
+
+#define MAX_PARALLEL_PULLS_DEFAULT 3
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
-        char *cni_conf_dir;    /* "/etc/cni/net.d" */
-        char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
+        char *cni_conf_dir; /* "/etc/cni/net.d" */
+        char *cni_bin_dir;  /* "/opt/cni/bin:/usr/lib/cni" */
+        char *http_proxy;   /* NULL: none, whatever the environment says */
+        char *https_proxy;
+        char *no_proxy;             /* hosts, with ',' in between */
+        char **insecure_registries; /* "host[:port]": http will do, and any certificate */
+        OptionalInt max_parallel_pulls;
+        char *registry_auth_file; /* the format of ~/.docker/config.json */
+        LIST_OF(RegistryMirrors) registry_mirrors;
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   ours */

@@ -321,6 +321,11 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
+/* Another object of the pod's namespace. */
+typedef struct LocalObjectReference {
+        char *name;
+} LocalObjectReference;
+
 typedef struct PodSpec {
         LIST_OF(Container) init_containers; /* in the order in which they run */
         LIST_OF(Container) containers;
@@ -334,6 +339,7 @@ typedef struct PodSpec {
         char *hostname;
         char *subdomain;
         LIST_OF(HostAlias) host_aliases;
+        LIST_OF(LocalObjectReference) image_pull_secrets;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
         bool host_pid;

@@ -48,6 +48,9 @@ typedef struct PodContainer {
         unsigned generation; /* likewise; of the pod's, when it was run */
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
+        unsigned image_failures; /* in a row */
+        bool is_pulling;         /* the request went to a registry */
+        uint64_t image_asked_at; /* boot time */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
@@ -215,3 +218,8 @@ void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerE
 
 /* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);
+
+/* ---- images.c: what the machine asks of the image store ---- */
+
+void pod_container_get_image(void *userdata);
+void pod_container_drop_image(void *userdata);
