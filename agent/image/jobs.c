@@ -51,6 +51,11 @@ static void unlink_job(Job *job) {
         *at = job->next;
 }
 
+void job_drop(Job *job) {
+        unlink_job(job);
+        job_free(job);
+}
+
 static void append_job(ImageStore *store, Job *job) {
         Job **at = &store->jobs;
 

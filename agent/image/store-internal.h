@@ -80,6 +80,9 @@ int job_for_archive(ImageStore *store, const Archive *archive, const ArchiveImag
                     const char *reference, Job **ret);
 int job_for_pull(ImageStore *store, const char *reference, char *const *auths, Job **ret);
 
+/* Ends and forgets one that nobody waits for. */
+void job_drop(Job *job);
+
 /* Starts those whose turn has come. */
 void jobs_start(ImageStore *store);
 

@@ -43,11 +43,29 @@ static void unlink_request(ImageRequest *request) {
         *at = request->next;
 }
 
+static ImageRequest *next_request_of(const ImageStore *store, const Job *job) {
+        for (ImageRequest *request = store->requests; request; request = request->next)
+                if (request->job == job)
+                        return request;
+        return NULL;
+}
+
 ImageRequest *image_request_cancel(ImageRequest *request) {
+        ImageStore *store;
+        Job *job;
+
         if (!request)
                 return NULL;
+        store = request->store;
+        job = request->job;
         unlink_request(request);
-        return request_free(request);
+        request_free(request);
+        /* Nobody waits for it any more; what has come of it is gone on with another time. */
+        if (job && job->reference && !next_request_of(store, job)) {
+                job_drop(job);
+                jobs_start(store);
+        }
+        return NULL;
 }
 
 /* The request is gone before its owner hears of it, so that the owner may do as he likes. */
@@ -55,7 +73,8 @@ static void answer(ImageRequest *request, int r, Image *image, const Error *erro
         image_ready_t ready = request->ready;
         void *userdata = request->userdata;
 
-        image_request_cancel(request);
+        unlink_request(request);
+        request_free(request);
         ready(r, image, error, userdata);
 }
 
@@ -100,13 +119,6 @@ int store_load_image(ImageStore *store, const char *reference, const char *diges
 
 int store_schedule_work(ImageStore *store) {
         return sd_event_source_set_enabled(store->work, SD_EVENT_ONESHOT);
-}
-
-static ImageRequest *next_request_of(const ImageStore *store, const Job *job) {
-        for (ImageRequest *request = store->requests; request; request = request->next)
-                if (request->job == job)
-                        return request;
-        return NULL;
 }
 
 void store_answer_requests_of(ImageStore *store, const Job *job, int r, const Error *error) {
