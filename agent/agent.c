@@ -4,6 +4,10 @@
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
+#include "agent/bundle/swap.h"
+#include "agent/config-watch.h"
+#include "agent/daemons.h"
+#include "agent/facts.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
@@ -13,6 +17,7 @@
 #include "agent/sandbox/sandbox.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
+#include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -40,8 +45,10 @@ typedef struct Agent {
         char *socket_path;
         int lock_fd;
 
+        char *config_path;
         Config config;
         Node node;
+        NodeFacts facts; /* what pods ask for; may change with the configuration */
         SeccompProfile *seccomp;
         BundleConfig bundle_config;
         SandboxConfig sandbox_config;
@@ -52,6 +59,8 @@ typedef struct Agent {
         ImageStore *images;
         ManifestSource *manifests;
         Supervisor *supervisor;
+        Daemons *daemons;
+        ConfigWatch *config_watch;
         Serve *serve;
         Publish *publish;
         Events *events;
@@ -121,6 +130,23 @@ static bool want_pods(Agent *agent, const Manifest *manifest) {
         return heard;
 }
 
+static bool want_daemonsets(Agent *agent, const Manifest *const *manifests, size_t n,
+                            char ***standing) {
+        bool heard = true;
+
+        daemons_begin(agent->daemons);
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = 0; j < manifests[i]->daemonsets.n; j++)
+                        heard = daemons_want(agent->daemons, manifests[i]->file,
+                                             manifests[i]->daemonsets.items[j]) >= 0 &&
+                                heard;
+        heard = daemons_end(agent->daemons) >= 0 && heard;
+        for (char *const *warning = daemons_warnings(agent->daemons); warning && *warning;
+             warning++)
+                tell(agent, standing, *warning, /* is_error= */ false);
+        return heard;
+}
+
 static void schedule_publish(Agent *agent) {
         (void) sd_event_source_set_enabled(agent->publish_source, SD_EVENT_ONESHOT);
 }
@@ -153,6 +179,7 @@ static void on_manifests_changed(void *userdata) {
         }
         if (trouble)
                 tell(agent, &standing, trouble, /* is_error= */ true);
+        heard = want_daemonsets(agent, manifests, n, &standing) && heard;
         if (heard) /* who could not be named must not be taken for one who was not */
                 supervisor_sweep(agent->supervisor);
         tell_objects(agent);
@@ -172,14 +199,43 @@ static const DataObject *find_object(ObjectKind kind, const char *namespace, con
 static void on_record(const char *file, const Pod *pod, void *userdata) {
         Agent *agent = userdata;
         cleanup_with(pod_freep) Pod *copy = NULL;
-        int r = pod_copy(pod, &copy);
+        int r;
 
+        if (streq(file, orphan_file)) {
+                (void) daemons_take_orphan(agent->daemons, pod);
+                return;
+        }
+        r = pod_copy(pod, &copy);
         if (r >= 0)
                 r = manifest_source_seed_take(agent->manifests, file, copy);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot remember what %s said before", file);
         else
                 copy = NULL;
+}
+
+static void on_daemons_due(void *userdata) {
+        Agent *agent = userdata;
+
+        if (agent->has_scanned)
+                on_manifests_changed(agent);
+}
+
+/* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
+static void on_config_changed(void *userdata) {
+        Agent *agent = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        int r = facts_reload(agent->config_path, &agent->config, agent->node.hostname,
+                             agent->state_dir, &agent->facts, &error);
+
+        if (r < 0)
+                log_error("%s, going on with the configuration as it was",
+                          error_message(&error, r));
+        if (r <= 0)
+                return;
+        log_info("The node has other labels or taints");
+        supervisor_node_changed(agent->supervisor);
+        on_daemons_due(agent);
 }
 
 static void on_images_changed(void *userdata) {
@@ -207,6 +263,7 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         ServeChange change = is_gone ? SERVE_DELETED : is_new ? SERVE_ADDED : SERVE_MODIFIED;
 
         schedule_publish(agent);
+        daemons_on_pod(agent->daemons, pod, is_new, is_gone);
         if (!agent->serve || !serve_has_watchers(agent->serve))
                 return;
         if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
@@ -387,6 +444,19 @@ static int serve_delete_pod(void *userdata, const char *namespace, const char *p
         return r;
 }
 
+static int serve_exec(void *userdata, const char *namespace, const char *pod, const char *container,
+                      const ServeExec *exec, int socket_fd, Error *reterr) {
+        Agent *agent = userdata;
+
+        return supervisor_session(agent->supervisor, namespace, pod, container,
+                                  &(SandboxSession){ .argv = exec->argv,
+                                                     .has_input = exec->has_input,
+                                                     .has_output = exec->has_output,
+                                                     .has_error = exec->has_error,
+                                                     .has_terminal = exec->has_terminal },
+                                  socket_fd, reterr);
+}
+
 static int serve_is_ready(void *userdata, Error *reterr) {
         Agent *agent = userdata;
 
@@ -409,6 +479,7 @@ static const ServeHandlers serve_handlers = {
         .report = serve_report,
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
+        .exec = serve_exec,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
 };
@@ -526,7 +597,10 @@ static int read_config(Agent *agent, const AgentOptions *options, Error *reterr)
                 options->config_path ? options->config_path : "/etc/mainstay/config.yaml";
         cleanup_strv char **warnings = NULL;
         const char *manifest_dir = options->manifest_dir;
-        int r = config_load(path, &agent->config, &warnings, reterr);
+        int r;
+
+        agent->config_path = strdup(path);
+        r = agent->config_path ? config_load(path, &agent->config, &warnings, reterr) : -ENOMEM;
 
         if (r < 0)
                 return r;
@@ -571,6 +645,9 @@ static void fill_shared_configs(Agent *agent) {
                 .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
                 .memory_capacity = agent->node.memory_capacity,
+                .swap_capacity = agent->node.swap_capacity,
+                .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
+                .can_limit_swap = swap_is_limitable(cgroup_version()),
                 .storage_capacity = node_storage_capacity(agent->state_dir),
                 .pids_limit = agent->config.pod_pids_limit.is_set
                                       ? agent->config.pod_pids_limit.value
@@ -617,8 +694,26 @@ static int build_supervisor(Agent *agent) {
                         .log_max_files = (unsigned) config->container_log_max_files.value,
                         .creating_max = MAX(2 * agent->node.n_cpus, 4),
                         .host_ip = agent->node.address,
+                        .node = &agent->facts,
                 },
                 &callbacks, agent, &agent->supervisor);
+}
+
+static int build_daemons(Agent *agent, Error *reterr) {
+        int r = daemons_new(&(DaemonsConfig){ .event = agent->event,
+                                              .state_dir = agent->state_dir,
+                                              .facts = &agent->facts,
+                                              .supervisor = agent->supervisor,
+                                              .on_due = on_daemons_due,
+                                              .userdata = agent },
+                            &agent->daemons);
+
+        if (r >= 0)
+                r = daemons_load(agent->daemons, reterr);
+        if (r >= 0)
+                r = config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
+                                     &agent->config_watch);
+        return r;
 }
 
 static int build_rooms(Agent *agent, Error *reterr) {
@@ -634,6 +729,8 @@ static int build_rooms(Agent *agent, Error *reterr) {
                             on_images_changed, agent, &agent->images, reterr);
         if (r >= 0)
                 r = build_supervisor(agent);
+        if (r >= 0)
+                r = build_daemons(agent, reterr);
         if (r >= 0)
                 r = manifest_source_new(agent->event, agent->manifest_dir, agent->node.name,
                                         on_manifests_changed, agent, &agent->manifests);
@@ -687,6 +784,9 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
                 r = take_lock(agent, reterr);
         if (r >= 0)
                 r = node_discover(options->node_name, &agent->node, reterr);
+        if (r >= 0)
+                r = facts_load(&agent->config, agent->node.name, agent->node.hostname,
+                               agent->state_dir, &agent->facts, reterr);
         if (r >= 0)
                 r = find_program("mainstay-shim", &agent->shim_path);
         if (r >= 0)
@@ -742,6 +842,8 @@ static int start(Agent *agent, bool drain, Error *reterr) {
 static void agent_done(Agent *agent) {
         serve_free(agent->serve);
         manifest_source_free(agent->manifests);
+        config_watch_free(agent->config_watch);
+        daemons_free(agent->daemons);
         supervisor_free(agent->supervisor);
         image_store_free(agent->images);
         publish_free(agent->publish);
@@ -750,6 +852,8 @@ static void agent_done(Agent *agent) {
         sd_event_unref(agent->event);
         config_done(&agent->config);
         node_done(&agent->node);
+        node_facts_done(&agent->facts);
+        free(agent->config_path);
         seccomp_profile_free(agent->seccomp);
         strv_free(agent->told);
         close_fd(agent->lock_fd);

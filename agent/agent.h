@@ -18,6 +18,7 @@ typedef struct AgentOptions {
         bool drain; /* stop all pods, remove what they left, and end; manifests are not looked at */
 } AgentOptions;
 
-/* Runs until it is told to end, or, draining, until no pod is left. 0, or -errno with the sentence: -EBUSY where another agent has the
- * run directory. Signals are blocked already: SIGTERM, SIGINT, SIGCHLD. */
+/* Runs until it is told to end, or, draining, until no pod is left. 0, or -errno with the sentence:
+ * -EBUSY where another agent has the run directory. Signals are blocked already: SIGTERM, SIGINT,
+ * SIGHUP, SIGCHLD. */
 int agent_run(const AgentOptions *options, Error *reterr);

@@ -112,6 +112,7 @@ static void set_up_signals(void) {
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigaddset(&mask, SIGTERM);
         (void) sigaddset(&mask, SIGINT);
+        (void) sigaddset(&mask, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
         (void) signal(SIGPIPE, SIG_IGN);
 }

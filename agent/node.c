@@ -129,6 +129,7 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
                 return r;
         node.address = first_address();
         node.memory_capacity = (int64_t) info.totalram * info.mem_unit;
+        node.swap_capacity = (int64_t) info.totalswap * info.mem_unit;
         node.missing_capabilities = missing_capabilities();
         node.has_x32 = has_x32();
         node.has_app_armor = has_app_armor();

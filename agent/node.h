@@ -12,6 +12,7 @@ typedef struct Node {
         char *hostname;          /* what the kernel says */
         char *address;           /* of the first interface that is up and no loopback; NULL: none */
         int64_t memory_capacity; /* bytes */
+        int64_t swap_capacity;   /* bytes */
         int oom_score_adj_min;   /* the least that we may set */
         uint64_t missing_capabilities; /* those that we do not have, as a mask */
         bool has_x32;                  /* the kernel runs programs of that ABI */

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
+static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 static int digit_value(char c) {
-        static const char digits[] =
-                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
         const char *found = c ? strchr(digits, c) : NULL;
 
         return found ? (int) (found - digits) : -EINVAL;
@@ -54,4 +54,20 @@ int base64_decode(const char *text, char **ret_data, size_t *ret_length) {
         *ret_data = TAKE_PTR(data);
         *ret_length = length;
         return 0;
+}
+
+void base64_encode(const void *data, size_t length, char *ret) {
+        const uint8_t *bytes = data;
+
+        for (size_t i = 0; i < length; i += 3) {
+                uint32_t bits = (uint32_t) bytes[i] << 16;
+
+                bits |= i + 1 < length ? (uint32_t) bytes[i + 1] << 8 : 0;
+                bits |= i + 2 < length ? bytes[i + 2] : 0;
+                *ret++ = digits[bits >> 18];
+                *ret++ = digits[bits >> 12 & 63];
+                *ret++ = i + 1 < length ? digits[bits >> 6 & 63] : '=';
+                *ret++ = i + 2 < length ? digits[bits & 63] : '=';
+        }
+        *ret = '\0';
 }

@@ -59,3 +59,10 @@ void sha256_hex(const void *data, size_t length, char ret_hex[SHA256_HEX_SIZE]) 
         (void) r;
         to_hex(digest, ret_hex);
 }
+
+void sha1(const void *data, size_t length, uint8_t ret[SHA1_SIZE]) {
+        int r = gnutls_hash_fast(GNUTLS_DIG_SHA1, data, length, ret);
+
+        assert(r >= 0);
+        (void) r;
+}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* SHA-256 by GnuTLS, in lower-case hex as OCI digests and container IDs are written. */
+/* SHA-256 by GnuTLS, in lower-case hex as OCI digests and container IDs are written; and SHA-1,
+ * which proves nothing any more but is part of protocols. */
 
 #include "common/macros.h"
 
@@ -9,7 +10,8 @@
 
 enum {
         SHA256_SIZE = 32,
-        SHA256_HEX_SIZE = 65
+        SHA256_HEX_SIZE = 65,
+        SHA1_SIZE = 20,
 };
 
 typedef struct Sha256 Sha256;
@@ -25,3 +27,5 @@ DEFINE_CLEANUP(Sha256 *, sha256_free)
 
 /* One call for bytes that are in memory. */
 void sha256_hex(const void *data, size_t length, char ret_hex[SHA256_HEX_SIZE]);
+
+void sha1(const void *data, size_t length, uint8_t ret[SHA1_SIZE]);

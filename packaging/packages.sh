@@ -5,7 +5,7 @@
 # shellcheck disable=SC2034 # used by those who source this
 BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
-    libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev
+    libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
 )
 # shellcheck disable=SC2034
 RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3)

@@ -6,6 +6,7 @@
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/identity.h"
+#include "agent/bundle/image-volumes.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
@@ -308,19 +309,21 @@ static int make_directories(const BundleConfig *config, const Pod *pod, const Co
         return r;
 }
 
-/* All of the container's fstab: its root file system, and parts of volumes. */
+/* All of the container's fstab: its root file system, images, and parts of volumes. */
 static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, char **ret,
                          Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
-        cleanup_free char *root = NULL, *sub_paths = NULL;
+        cleanup_free char *root = NULL, *images = NULL, *sub_paths = NULL;
         char *fstab;
         int r = sub_paths_fstab(input, &sub_paths, reterr);
 
+        if (r >= 0)
+                r = image_volumes_fstab(input, &images, reterr);
         if (r < 0)
                 return r;
         root = state_dir ? container_fstab(input->image, bundle_dir, state_dir) : NULL;
-        if (!root || asprintf(&fstab, "%s%s", root, sub_paths) < 0)
+        if (!root || asprintf(&fstab, "%s%s%s", root, images, sub_paths) < 0)
                 return -ENOMEM;
         *ret = fstab;
         return 0;

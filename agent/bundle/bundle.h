@@ -29,12 +29,17 @@ typedef struct BundleConfig {
         const char *resolv_conf;    /* the node's file; NULL: /etc/resolv.conf; "": none */
         const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
         int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t swap_capacity;      /* bytes of the node */
+        bool has_limited_swap;      /* pods may have a share of it */
+        bool can_limit_swap;        /* the kernel can; see swap.h */
         int64_t storage_capacity;   /* bytes of the file system that pods write to */
         int64_t cpu_capacity_milli; /* of the node, for what asks for its limit and has none */
         int64_t pids_limit;         /* of a pod; < 0: none */
         int oom_score_adj_min;      /* the least that we may set */
         const char *host_ip;        /* NULL: unknown */
         const char *pod_ips[2];     /* in a copy for one pod: its own addresses, NULL: none (yet) */
+        Image *const *volume_images; /* in a copy for one container: by the pod's volumes, NULL for
+                                      * what is none that it mounts */
         ObjectLookup objects;
         const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
         char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */

@@ -68,18 +68,18 @@ int huge_pages_check(const PodSpec *spec, const char *directory, Error *reterr) 
 
 size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigned mask,
                                 CgroupValue ret[N_RESOURCE_TYPES]) {
+        static const char *const files[N_RESOURCE_TYPES][2] = {
+                [RESOURCE_HUGE_PAGES_1GI] = { "hugetlb.1GB.limit_in_bytes", "hugetlb.1GB.max" },
+                [RESOURCE_HUGE_PAGES_2MI] = { "hugetlb.2MB.limit_in_bytes", "hugetlb.2MB.max" },
+        };
         size_t n = 0;
 
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
-                CgroupValue *value = &ret[n];
-
-                if (!(mask & HUGE_PAGES_BIT(type)))
+                if (!is_huge(type) || !(mask & HUGE_PAGES_BIT(type)))
                         continue;
-                value->controller = "hugetlb";
-                (void) snprintf(value->file, sizeof(value->file), "hugetlb.%s.%s",
-                                resource_infos[type].page_name,
-                                cgroup_version == 2 ? "max" : "limit_in_bytes");
-                (void) snprintf(value->value, sizeof(value->value), "%" PRId64,
+                ret[n] = (CgroupValue){ .controller = "hugetlb",
+                                        .file = files[type][cgroup_version == 2] };
+                (void) snprintf(ret[n].value, sizeof(ret[n].value), "%" PRId64,
                                 resource_sum_of_limits(spec, type));
                 n++;
         }

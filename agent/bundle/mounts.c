@@ -2,6 +2,7 @@
 #include "agent/bundle/mounts.h"
 
 #include "agent/bundle/fstab.h"
+#include "agent/bundle/image-volumes.h"
 #include "agent/bundle/paths.h"
 #include "agent/model/names.h"
 #include "common/cleanup.h"
@@ -28,6 +29,8 @@ static const char *mount_options(const Volume *volume, const VolumeMount *mount)
                 [MOUNT_PROPAGATION_BIDIRECTIONAL] = { "rbind,rshared,rw", "rbind,rshared,ro",
                                                       "rbind,rshared,rro" },
         };
+        if (volume->image)
+                return "rbind,rprivate," IMAGE_VOLUME_OPTIONS;
         /* What we write into a volume nobody else does. */
         size_t kind = mount->read_only || volume_is_data(volume);
 
@@ -84,6 +87,11 @@ static int append(MountList *list, char *destination, char *source, const char *
         return destination && source ? 0 : -ENOMEM;
 }
 
+static char *volume_source(const RuntimeSpecInput *input, const Volume *volume) {
+        return volume->image ? image_volume_path(input, volume)
+                             : volume_path(input->config, input->pod->metadata.uid, volume);
+}
+
 static int append_volumes(const RuntimeSpecInput *input, MountList *list) {
         int r = 0;
 
@@ -94,9 +102,8 @@ static int append_volumes(const RuntimeSpecInput *input, MountList *list) {
                 if (!volume)
                         continue; /* validated by manifest/ */
                 r = append(list, absolute(mount->mount_path),
-                           has_sub_path(mount)
-                                   ? sub_path_target(input, i)
-                                   : volume_path(input->config, input->pod->metadata.uid, volume),
+                           has_sub_path(mount) ? sub_path_target(input, i)
+                                               : volume_source(input, volume),
                            mount_options(volume, mount));
         }
         return r;
@@ -172,8 +179,7 @@ static int put_sub_path(FILE *out, const RuntimeSpecInput *input, size_t i, Erro
         const VolumeMount *mount = &input->container->volume_mounts.items[i];
         const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
         cleanup_free char *expanded = NULL, *target = sub_path_target(input, i);
-        cleanup_free char *root =
-                volume ? volume_path(input->config, input->pod->metadata.uid, volume) : NULL;
+        cleanup_free char *root = volume ? volume_source(input, volume) : NULL;
         int r = 0;
 
         if (!root || !target)

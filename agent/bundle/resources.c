@@ -207,7 +207,7 @@ static void put(CgroupValue *value, const char *controller, const char *file, co
         va_list ap;
 
         value->controller = controller;
-        (void) snprintf(value->file, sizeof(value->file), "%s", file);
+        value->file = file;
         va_start(ap, format);
         (void) vsnprintf(value->value, sizeof(value->value), format, ap);
         va_end(ap);

@@ -43,7 +43,7 @@ char *qos_cgroup_path(const char *cgroup_root, QosClass qos);
 
 typedef struct CgroupValue {
         const char *controller;
-        char file[48];
+        const char *file;
         char value[32];
 } CgroupValue;
 

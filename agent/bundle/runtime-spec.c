@@ -12,6 +12,7 @@
 #include "agent/bundle/paths.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/security.h"
+#include "agent/bundle/swap.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -218,11 +219,30 @@ static json_t *namespaces(const RuntimeSpecInput *input) {
         return list;
 }
 
+/* Without a limit of its own a container of cgroup v1 has no end of swap, and no file to say so. */
+static void add_memory(json_t *result, const RuntimeSpecInput *input) {
+        const PodSpec *spec = &input->pod->spec;
+        int64_t limit = container_memory_limit(spec, input->container);
+        json_t *memory = limit > 0 ? json_pack("{s:I}", "limit", (json_int_t) limit) : NULL;
+        char swap[24];
+
+        if (memory && input->cgroup_version == 1 && input->config->can_limit_swap)
+                json_object_set_new(memory, "swap", json_integer(limit));
+        if (memory)
+                json_object_set_new(result, "memory", memory);
+        if (input->cgroup_version != 2 || !input->config->can_limit_swap)
+                return;
+        (void) snprintf(
+                swap, sizeof(swap), "%" PRId64,
+                container_swap_bytes(input->config, spec, input->container, input->cgroup_version));
+        json_object_set_new(json_object_get(result, "unified"), "memory.swap.max",
+                            json_string(swap));
+}
+
 static json_t *resources(const RuntimeSpecInput *input, const Security *security) {
         const PodSpec *spec = &input->pod->spec;
         uint64_t shares = cpu_shares(container_milli_cpu_request(spec, input->container));
         int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, input->container));
-        int64_t memory = container_memory_limit(spec, input->container);
         json_t *cpu = json_object();
         json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", security->is_privileged,
                                    "access", "rwm");
@@ -243,9 +263,7 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
                 json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_USEC));
         }
         json_object_set_new(result, "cpu", cpu);
-        if (memory > 0)
-                json_object_set_new(result, "memory",
-                                    json_pack("{s:I}", "limit", (json_int_t) memory));
+        add_memory(result, input);
         if (input->config->huge_pages)
                 json_object_set_new(result, "hugepageLimits",
                                     huge_pages_limits(input->container, input->config->huge_pages));

@@ -38,6 +38,13 @@ typedef struct Options {
         const char *since_time;
         const char *limit_bytes;
 
+        bool interactive;
+        bool tty;
+
+        const char *labels;
+        const char *taints;
+        const char *node;
+
         bool all;
         bool now;
         bool wait;
@@ -75,7 +82,9 @@ const Command *find_command(const char *name);
 int run_get(const Options *options);
 int run_describe(const Options *options);
 int run_delete(const Options *options);
+int run_exec(const Options *options);
 int run_logs(const Options *options);
+int run_match(const Options *options);
 int run_validate(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);

@@ -45,10 +45,7 @@ static size_t on_write(char *data, size_t size, size_t n, void *userdata) {
         return transfer->result == 0 ? length : 0;
 }
 
-static int explain_connection(CURL *curl, const char *socket, Error *reterr) {
-        long code = 0;
-
-        (void) curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &code);
+int client_explain_connection(int code, const char *socket, Error *reterr) {
         if (code == EACCES || code == EPERM)
                 return error_setf(reterr, EACCES,
                                   "may not speak to the agent at %s; only root and the socket's "
@@ -59,19 +56,23 @@ static int explain_connection(CURL *curl, const char *socket, Error *reterr) {
                                   "no agent at %s; start mainstayd, or say with --socket where it "
                                   "is",
                                   socket);
-        return error_setf(reterr, (int) code,
+        return error_setf(reterr, code,
                           "cannot reach the agent at %s (%s); start mainstayd, or say with "
                           "--socket where it is",
-                          socket, strerror((int) code));
+                          socket, strerror(code));
 }
 
 static int explain(Transfer *transfer, CURLcode code, const char *socket, Error *reterr) {
+        long number = 0;
+
         if (transfer->result < 0)
                 return transfer->result;
         if (transfer->result > 0)
                 return 0; /* the reader had enough */
-        if (code == CURLE_COULDNT_CONNECT)
-                return explain_connection(transfer->curl, socket, reterr);
+        if (code == CURLE_COULDNT_CONNECT) {
+                (void) curl_easy_getinfo(transfer->curl, CURLINFO_OS_ERRNO, &number);
+                return client_explain_connection((int) number, socket, reterr);
+        }
         if (code != CURLE_OK)
                 return error_setf(reterr, EIO, "the agent at %s broke off its answer (%s)", socket,
                                   curl_easy_strerror(code));

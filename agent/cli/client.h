@@ -26,6 +26,9 @@ int client_get(const char *socket, const char *path, char **ret, Error *reterr);
 /* The answer as JSON, a new reference. As client_stream(), and -EBADMSG. */
 int client_get_json(const char *socket, const char *path, json_t **ret, Error *reterr);
 
+/* The sentence for a connection that could not be made, with this errno; gives its negative. */
+int client_explain_connection(int code, const char *socket, Error *reterr);
+
 /* A component of a path or a value of a query, escaped; the caller frees it. NULL: no memory. */
 char *client_escape(const char *text);
 

@@ -41,6 +41,13 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option match_options[] = {
+        OPTION("labels",         0,   "LABELS",    "the node's labels: key=value,key=value", labels),
+        OPTION("taints",         0,   "TAINTS",    "its taints: key=value:effect,key:effect", taints),
+        OPTION("node",           0,   "NAME",      "its name (node)", node),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
 static const Option delete_options[] = {
         OPTION("namespace",    'n', "NAMESPACE", "pods of this namespace (default)", namespace),
         OPTION("selector",     'l', "SELECTOR",  "pods with these labels", selector),
@@ -50,6 +57,13 @@ static const Option delete_options[] = {
         OPTION("wait",         0,   NULL,        "go on when they have ended", wait),
 };
 
+static const Option exec_options[] = {
+        OPTION("namespace", 'n', "NAMESPACE", "the pod's namespace (default)", namespace),
+        OPTION("container", 'c', "CONTAINER", "this container (the first)", container),
+        OPTION("stdin",     'i', NULL,        "pass on standard input", interactive),
+        OPTION("tty",       't', NULL,        "in a terminal", tty),
+};
+
 const Command commands[] = {
         { "get", "RESOURCE [NAME...]", "show pods or events",
           get_options, N_ELEMENTS(get_options), run_get },
@@ -57,6 +71,10 @@ const Command commands[] = {
           describe_options, N_ELEMENTS(describe_options), run_describe },
         { "logs", "POD [CONTAINER]", "show what a container wrote",
           logs_options, N_ELEMENTS(logs_options), run_logs },
+        { "exec", "POD -- COMMAND...", "run a command in a container",
+          exec_options, N_ELEMENTS(exec_options), run_exec },
+        { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
+          match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod NAME...", "end pods now; they begin anew",
           delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",

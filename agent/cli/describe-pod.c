@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/describe.h"
 
+#include "agent/cli/describe-probes.h"
 #include "agent/cli/describe-references.h"
 #include "agent/cli/summary.h"
 #include "agent/cli/words.h"
@@ -304,6 +305,7 @@ static void write_container(FILE *out, const json_t *statuses, const json_t *con
                 write_container_status(out, status);
         write_resources(out, "Limits", json_at(container, "resources", "limits"));
         write_resources(out, "Requests", json_at(container, "resources", "requests"));
+        describe_probes(out, container);
         describe_env_from(out, json_object_get(container, "envFrom"));
         write_environment(out, json_object_get(container, "env"));
         write_mounts(out, json_object_get(container, "volumeMounts"));

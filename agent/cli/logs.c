@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/cli/pods.h"
+#include "agent/cli/target.h"
 
 #include "agent/cli/client.h"
 #include "agent/cli/words.h"
@@ -8,8 +8,6 @@
 #include "common/file.h"
 
 /* logs: what a container wrote, as the agent gives it out. */
-
-#define DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 
 typedef struct Query {
         char *text; /* "?follow=true&…", or "" */
@@ -94,31 +92,6 @@ static int print_log(const Options *options, const json_t *pod, const char *cont
         return client_stream(options->socket, path, on_data, NULL, reterr);
 }
 
-static const char *container_name(const json_t *pod, size_t i) {
-        return json_text(json_array_get(json_at(pod, "spec", "containers"), i), "name");
-}
-
-/* The one that was named, or that the pod says is the one, or the first. */
-static const char *choose_container(const Options *options, const json_t *pod) {
-        const char *name = json_text(pod, "metadata", "annotations", DEFAULT_CONTAINER);
-        size_t n = json_array_size(json_at(pod, "spec", "containers"));
-
-        if (options->container)
-                return options->container;
-        if (options->n_words > 1)
-                return options->words[1];
-        if (name)
-                return name;
-        name = strna(container_name(pod, 0));
-        if (n < 2)
-                return name;
-        fprintf(stderr, "Defaulted container \"%s\" out of: ", name);
-        for (size_t i = 0; i < n; i++)
-                fprintf(stderr, "%s%s", i > 0 ? ", " : "", strna(container_name(pod, i)));
-        fputc('\n', stderr);
-        return name;
-}
-
 static int print_all(const Options *options, const json_t *pod, const Query *query, Error *reterr) {
         size_t n = json_array_size(json_at(pod, "spec", "containers"));
         int r = 0;
@@ -126,24 +99,6 @@ static int print_all(const Options *options, const json_t *pod, const Query *que
         for (size_t i = 0; i < n && r >= 0; i++)
                 r = print_log(options, pod, strna(container_name(pod, i)), query, reterr);
         return r;
-}
-
-static int find_pod(const Options *options, json_t **ret, Error *reterr) {
-        cleanup_json json_t *pods = NULL;
-        PodFilter filter;
-        int r;
-
-        r = pod_filter_init(&filter, options, options->words, 1, reterr);
-        if (r < 0)
-                return r;
-        r = pods_fetch(options->socket, &filter, &pods, reterr);
-        pod_filter_done(&filter);
-        if (r < 0)
-                return r;
-        if (json_array_size(pods) == 0)
-                return error_setf(reterr, ENOENT, "pods \"%s\" not found", options->words[0]);
-        *ret = json_incref(json_array_get(pods, 0));
-        return 0;
 }
 
 static int check_words(const Options *options) {
@@ -171,12 +126,15 @@ int run_logs(const Options *options) {
         r = make_query(options, &query, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));
-        r = find_pod(options, &pod, &error);
+        r = find_pod(options, options->words[0], &pod, &error);
         if (r < 0)
                 return fail(r, &error);
         if (options->all_containers)
                 r = print_all(options, pod, &query, &error);
         else
-                r = print_log(options, pod, choose_container(options, pod), &query, &error);
+                r = print_log(options, pod,
+                              choose_container(pod, options->container ? options->container
+                                                                       : options->words[1]),
+                              &query, &error);
         return r < 0 ? fail(r, &error) : STATUS_OK;
 }

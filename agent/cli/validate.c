@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/cli.h"
 
-#include "agent/manifest/manifest.h"
+#include "agent/cli/input.h"
 #include "common/cleanup.h"
-#include "common/file.h"
 #include "common/strv.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 
 /* validate: what the agent would say to these files, and what it would only warn of, which is an
  * error here: who asks wants to know. */
-
-/* The agent's limit for a manifest. */
-#define FILE_MAX (10 * MIB)
 
 /* Pods are named after a node; we take this one away again. */
 #define NODE_NAME "node"
@@ -25,20 +20,6 @@ typedef struct Seen {
 
 static void seen_done(Seen *seen) {
         strv_free(seen->objects);
-}
-
-static int read_input(const char *file, char **ret_data, size_t *ret_length, Error *reterr) {
-        int r;
-
-        if (streq(file, "-"))
-                r = read_stream(STDIN_FILENO, FILE_MAX, ret_data, ret_length);
-        else
-                r = read_file_at(AT_FDCWD, file, FILE_MAX, ret_data, ret_length);
-        if (r == -EFBIG)
-                return error_setf(reterr, EFBIG, "is larger than 10 MiB");
-        if (r == -EINVAL)
-                return error_setf(reterr, EINVAL, "is no regular file");
-        return r;
 }
 
 /* "pod namespace/name" as the manifest has it. */
@@ -65,9 +46,25 @@ static char *object_label(const DataObject *object) {
                        : label;
 }
 
+/* "daemonset namespace/name" */
+static char *daemonset_label(const DaemonSet *set) {
+        char *label;
+
+        return asprintf(&label, "daemonset %s/%s", set->metadata.namespace, set->metadata.name) < 0
+                       ? NULL
+                       : label;
+}
+
+/* A Pod and a DaemonSet cannot have one name. */
+static const char *skip_kind(const char *label) {
+        bool is_pod = strncmp(label, "pod ", 4) == 0 || strncmp(label, "daemonset ", 10) == 0;
+
+        return is_pod ? strchr(label, ' ') : label;
+}
+
 static const char *find_seen(const Seen *seen, const char *label) {
         for (char **object = seen->objects; object && *object; object += 2)
-                if (streq(object[0], label))
+                if (streq(skip_kind(object[0]), skip_kind(label)))
                         return object[1];
         return NULL;
 }
@@ -114,6 +111,11 @@ static int report_objects(const char *file, const ManifestObjects *objects, Seen
 
                 result = r < 0 ? r : result;
         }
+        for (size_t i = 0; i < objects->daemonsets.n; i++) {
+                int r = add_take(file, daemonset_label(objects->daemonsets.items[i]), seen, out);
+
+                result = r < 0 ? r : result;
+        }
         if (fclose(out) != 0)
                 return -ENOMEM;
         if (result >= 0)
@@ -125,22 +127,13 @@ static int report_objects(const char *file, const ManifestObjects *objects, Seen
 static int validate_file(const char *file, Seen *seen) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
-        cleanup_free char *data = NULL;
-        const char *name = streq(file, "-") ? "stdin" : file;
-        size_t length;
-        int r;
+        int r = read_manifest(file, NODE_NAME, &objects, &error);
 
-        r = read_input(file, &data, &length, &error);
-        if (r < 0) {
-                fprintf(stderr, "error: %s: %s\n", name, error_message(&error, r));
-                return r;
-        }
-        r = manifest_parse(name, data, length, NODE_NAME, &objects, &error);
         if (r < 0) {
                 fprintf(stderr, "error: %s\n", error_message(&error, r));
                 return r;
         }
-        return report_objects(name, &objects, seen);
+        return report_objects(input_name(file), &objects, seen);
 }
 
 int run_validate(const Options *options) {

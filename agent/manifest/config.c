@@ -59,6 +59,51 @@ static int config_set_defaults(Config *config) {
         return 0;
 }
 
+static int check_node_labels(const Decoder *d, const Node *root, const Config *config) {
+        const DecodePath outer = { .key = "mainstay" };
+        const DecodePath map = { .parent = &outer, .key = "nodeLabels" };
+        const StringMap *labels = &config->mainstay.node_labels;
+
+        for (size_t i = 0; i < labels->n; i++) {
+                const DecodePath path = { .parent = &map,
+                                          .key = labels->items[i].key,
+                                          .is_map_key = true };
+                int r = check_label_key(labels->items[i].key, d->reterr);
+
+                if (r >= 0)
+                        r = check_label_value(labels->items[i].value, d->reterr);
+                if (r < 0)
+                        return decode_error_at(
+                                d,
+                                node_get(node_get(node_get(root, "mainstay"), "nodeLabels"),
+                                         labels->items[i].key),
+                                &path, r);
+        }
+        return 0;
+}
+
+/* A taint is known by its key and its effect. */
+static int check_taints(const Decoder *d, const Node *root, const Config *config) {
+        const DecodePath list = { .key = "registerWithTaints" };
+        const TaintList *taints = &config->register_with_taints;
+
+        for (size_t i = 0; i < taints->n; i++)
+                for (size_t j = 0; j < i; j++) {
+                        const DecodePath path = { .parent = &list, .index = i };
+                        const Taint *a = &taints->items[i], *b = &taints->items[j];
+
+                        if (a->effect != b->effect || !streq(a->key, b->key))
+                                continue;
+                        return decode_error_at(
+                                d, node_get(root, list.key)->items[i], &path,
+                                error_setf(d->reterr, EINVAL,
+                                           "must be unique by key and effect; it is also "
+                                           "registerWithTaints[%zu]",
+                                           j));
+                }
+        return 0;
+}
+
 /* The texts are checked already, by the table or by being our defaults. */
 static int config_work_out(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
@@ -105,6 +150,10 @@ static int decode_config(Decoder *d, const Tree *tree, Config *config) {
                 r = expect_word(d, root, "kind", CONFIG_KIND);
         if (r >= 0)
                 r = decode_object(d, root, &config_schema, NULL, config);
+        if (r >= 0)
+                r = check_node_labels(d, root, config);
+        if (r >= 0)
+                r = check_taints(d, root, config);
         return r;
 }
 

@@ -10,6 +10,10 @@
 
 #include <inttypes.h>
 
+enum {
+        FILE_MODE_MAX = 0777 /* a number with this limit is a file's mode */
+};
+
 const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_SIZE]) {
         char key[EXCERPT_SIZE];
         size_t n;
@@ -127,6 +131,10 @@ static int read_int(const Decoder *d, const Field *field, const Node *node, Opti
                 return refuse_type(d, node, "a number", unquote_advice(node, NODE_INT));
         if (!node_int(node, &value))
                 return refuse_type(d, node, "a whole number of 64 bits", "");
+        if (field->max == FILE_MODE_MAX && (value < field->min || value > field->max))
+                return error_setf(d->reterr, EINVAL,
+                                  "must be between 0 and 0777 (octal, which is 511), not %" PRId64,
+                                  value);
         if (field->min < field->max && (value < field->min || value > field->max))
                 return error_setf(d->reterr, EINVAL,
                                   "must be between %" PRId64 " and %" PRId64 ", not %" PRId64,
@@ -142,18 +150,69 @@ static int decode_int(Decoder *d, const Field *field, const Node *node, const De
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
+static int decode_int_or_string(Decoder *d, const Field *field, const Node *node,
+                                const DecodePath *path, void *at) {
+        IntOrString *value = at;
+
+        if (node->kind == NODE_STRING)
+                return decode_string(d, field, node, path, &value->text);
+        return decode_int(d, field, node, path, &value->number);
+}
+
+/* Kubernetes allows blanks around a quantity in quotes. */
+static int parse_quantity_text(const char *text, Quantity *ret, Error *reterr) {
+        static const char blanks[] = " \t\n\v\f\r";
+        const char *start = text + strspn(text, blanks);
+        size_t n = strlen(start);
+        cleanup_free char *trimmed = NULL;
+
+        while (n > 0 && strchr(blanks, start[n - 1]))
+                n--;
+        trimmed = strndup(start, n);
+        return trimmed ? quantity_parse(trimmed, ret, reterr) : -ENOMEM;
+}
+
 static int decode_quantity(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                            void *at) {
         char number[NUMBER_SIZE];
         int r;
 
         if (node->kind == NODE_STRING)
-                r = quantity_parse(node->text, at, d->reterr);
+                r = parse_quantity_text(node->text, at, d->reterr);
         else if (node_number(node, number))
                 r = quantity_parse(number, at, d->reterr);
         else
                 r = refuse_type(d, node, "a quantity such as 500m, 2 or 1.5Gi", "");
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
+}
+
+/* A name's own rule speaks, unless it is a number in quotes. */
+static int check_port(Decoder *d, const Node *node, OptionalInt *ret_number) {
+        static const Field range = { .min = 1, .max = 65535 };
+        const char *advice = unquote_advice(node, NODE_INT);
+
+        if (node->kind == NODE_INT || node->kind == NODE_FLOAT)
+                return read_int(d, &range, node, ret_number);
+        if (node->kind != NODE_STRING || advice[0])
+                return refuse_type(d, node, "a number or the name of a port", advice);
+        if (!node->text[0])
+                return error_setf(d->reterr, EINVAL, "is required");
+        return check_port_name(node->text, d->reterr);
+}
+
+static int decode_port(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+                       void *at) {
+        PortRef *port = at;
+        OptionalInt number = { 0 };
+        int r = check_port(d, node, &number);
+
+        if (r < 0)
+                return decode_error_at(d, node, path, r);
+        port->number = number.value;
+        if (node->kind != NODE_STRING)
+                return 0;
+        port->name = strdup(node->text);
+        return port->name ? 0 : -ENOMEM;
 }
 
 static int refuse_enum(const Decoder *d, const Field *field, const Node *node) {
@@ -389,7 +448,9 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_OPTIONAL_BOOL] = decode_optional_bool,
         [FIELD_INT] = decode_int,
         [FIELD_INTS] = decode_ints,
+        [FIELD_INT_OR_STRING] = decode_int_or_string,
         [FIELD_QUANTITY] = decode_quantity,
+        [FIELD_PORT] = decode_port,
         [FIELD_ENUM] = decode_enum,
         [FIELD_STRINGS] = decode_strings,
         [FIELD_STRING_MAP] = decode_string_map,
@@ -401,7 +462,8 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
 static int decode_unknown(Decoder *d, const Schema *schema, const Node *key,
                           const DecodePath *path) {
         char sentence[256];
-        const char *hint = hint_for(schema, key->text);
+        /* A hint is dear; who is only counted gets none. */
+        const char *hint = d->n_warnings < DECODE_WARNINGS_MAX ? hint_for(schema, key->text) : NULL;
 
         if (schema->closed || d->mode == DECODE_RECORD) {
                 int r = error_setf(d->reterr, EINVAL, "%s",
@@ -430,7 +492,7 @@ static int decode_pair(Decoder *d, const Schema *schema, const Node *key, const 
                 return decode_unknown(d, schema, key, &path);
         if (field->type == FIELD_IGNORED || value->kind == NODE_NULL)
                 return 0;
-        if (field->type == FIELD_REFUSED)
+        if (field->type == FIELD_REFUSED || (field->is_ours && d->mode == DECODE_MANIFEST))
                 return decode_refused(d, field, key, value, &path);
         return decoders[field->type](d, field, value, &path, field_at(field, object));
 }
@@ -442,6 +504,40 @@ static bool is_missing(const Field *field, const Node *value) {
         return field->type != FIELD_OBJECT && node_is_empty(value);
 }
 
+/* A key that is no field: of the first ones the one that is like the one that is missing, or else
+ * the first. */
+static const Node *find_stray(const Schema *schema, const Node *node, const char *missing) {
+        const Node *first = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; node->kind == NODE_MAPPING && i < node->n; i++) {
+                const Node *key = node_key(node, i);
+
+                if (find_field(schema, key->text))
+                        continue;
+                if (++n > DECODE_WARNINGS_MAX)
+                        break;
+                if (streq_ptr(hint_for(schema, key->text), missing))
+                        return key;
+                first = first ? first : key;
+        }
+        return first;
+}
+
+static int refuse_missing(const Decoder *d, const Node *node, const Schema *schema,
+                          const DecodePath *path) {
+        const Node *stray = find_stray(schema, node, path->key), *value = node_get(node, path->key);
+        char text[EXCERPT_SIZE];
+
+        if (!stray)
+                return decode_error_at(d, value ? value : node, path,
+                                       error_setf(d->reterr, EINVAL, "is required"));
+        return decode_error_at(d, stray, path,
+                               error_setf(d->reterr, EINVAL,
+                                          "is required; '%s' is not a field of %s",
+                                          excerpt(text, stray->text), schema->name));
+}
+
 static int check_required(const Decoder *d, const Node *node, const Schema *schema,
                           const DecodePath *parent) {
         for (size_t i = 0; i < schema->n_fields; i++) {
@@ -450,8 +546,7 @@ static int check_required(const Decoder *d, const Node *node, const Schema *sche
                 const Node *value = field->is_required ? node_get(node, field->key) : NULL;
 
                 if (field->is_required && is_missing(field, value))
-                        return decode_error_at(d, value ? value : node, &path,
-                                               error_setf(d->reterr, EINVAL, "is required"));
+                        return refuse_missing(d, node, schema, &path);
         }
         return 0;
 }

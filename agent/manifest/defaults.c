@@ -48,6 +48,11 @@ static void mode_set_default(OptionalInt *mode) {
                 *mode = (OptionalInt){ .is_set = true, .value = 0644 };
 }
 
+static void pull_policy_set_default(PullPolicy *policy, const char *image) {
+        if (*policy == PULL_POLICY_UNSET)
+                *policy = is_latest(image) ? PULL_POLICY_ALWAYS : PULL_POLICY_IF_NOT_PRESENT;
+}
+
 static void volume_set_defaults(Volume *volume) {
         if (volume->config_map)
                 mode_set_default(&volume->config_map->default_mode);
@@ -57,6 +62,8 @@ static void volume_set_defaults(Volume *volume) {
                 mode_set_default(&volume->downward_api->default_mode);
         if (volume->projected)
                 mode_set_default(&volume->projected->default_mode);
+        if (volume->image)
+                pull_policy_set_default(&volume->image->pull_policy, volume->image->reference);
 }
 
 static int termination_set_defaults(Container *container) {
@@ -71,13 +78,12 @@ static int container_set_defaults(Container *container, bool host_network) {
         ResourceRequirements *resources = &container->resources;
         int r;
 
-        if (container->image_pull_policy == PULL_POLICY_UNSET)
-                container->image_pull_policy = is_latest(container->image)
-                                                       ? PULL_POLICY_ALWAYS
-                                                       : PULL_POLICY_IF_NOT_PRESENT;
+        pull_policy_set_default(&container->image_pull_policy, container->image);
         for (size_t i = 0; i < container->ports.n; i++)
                 port_set_defaults(&container->ports.items[i], host_network);
         r = termination_set_defaults(container);
+        if (r >= 0)
+                r = probes_set_defaults(container);
         if (r >= 0)
                 r = request_from_limit(&resources->requests.cpu, &resources->limits.cpu);
         if (r >= 0)
@@ -111,6 +117,9 @@ int pod_set_defaults(Pod *pod) {
                         .is_set = true,
                         .value = GRACE_PERIOD_DEFAULT_SEC,
                 };
+        /* As the API server stores it. */
+        if (spec->termination_grace_period_seconds.value < 0)
+                spec->termination_grace_period_seconds.value = 1;
         for (size_t i = 0; i < spec->volumes.n; i++)
                 volume_set_defaults(&spec->volumes.items[i]);
         if (spec->priority_class_name && !spec->priority.is_set)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/manifest/entry.h"
 
+#include "agent/model/schema.h"
+
 #include "common/cleanup.h"
 #include "common/strv.h"
 
@@ -10,7 +12,8 @@ typedef struct Claim {
         const char *kind; /* as sentences call it; names are unique within a kind */
         const ObjectMeta *metadata;
         bool *holds;
-        size_t order; /* of the files */
+        size_t order;       /* of the files */
+        size_t name_length; /* of the name, without the node's behind that of a pod */
 } Claim;
 
 static bool names_match(const ObjectMeta *a, const ObjectMeta *b) {
@@ -55,6 +58,34 @@ int entry_check_immutable(const Entry *entry, const ManifestObjects *objects, Er
         return 0;
 }
 
+int entry_check_selectors(const Entry *entry, const ManifestObjects *objects, Error *reterr) {
+        for (size_t i = 0; i < objects->daemonsets.n; i++) {
+                const DaemonSet *set = objects->daemonsets.items[i];
+
+                for (size_t j = 0; j < entry->daemonsets.n; j++) {
+                        const DaemonSet *known = entry->daemonsets.items[j];
+
+                        if (names_match(&known->metadata, &set->metadata) &&
+                            !schema_equal(&label_selector_schema, known->spec.selector,
+                                          set->spec.selector))
+                                return error_setf(reterr, EINVAL,
+                                                  "%s: daemonset %s/%s: spec.selector: field is "
+                                                  "immutable; give the set another name, or remove "
+                                                  "its file first",
+                                                  entry->manifest.file, set->metadata.namespace,
+                                                  set->metadata.name);
+                }
+        }
+        return 0;
+}
+
+static void free_daemonsets(Entry *entry) {
+        for (size_t i = 0; i < entry->daemonsets.n; i++)
+                daemonset_free(entry->daemonsets.items[i]);
+        free(entry->daemonsets.items);
+        free(entry->daemonset_holds);
+}
+
 static void free_objects(Entry *entry) {
         for (size_t i = 0; i < entry->pods.n; i++)
                 pod_free(entry->pods.items[i]);
@@ -69,6 +100,8 @@ static void free_objects(Entry *entry) {
 
 static Entry *entry_free(Entry *entry) {
         free_objects(entry);
+        free_daemonsets(entry);
+        free(entry->manifest.daemonsets.items);
         free(entry->manifest.data.items);
         free(entry->manifest.pods.items);
         free(entry->manifest.file);
@@ -172,11 +205,31 @@ static bool holds_data_name(const Entry *entry, const DataObject *object) {
         return false;
 }
 
+static bool holds_daemonset_name(const Entry *entry, const DaemonSet *set) {
+        for (size_t i = 0; i < entry->daemonsets.n; i++)
+                if (entry->daemonset_holds[i] &&
+                    names_match(&entry->daemonsets.items[i]->metadata, &set->metadata))
+                        return true;
+        return false;
+}
+
+static void take_daemonsets(Entry *entry, ManifestObjects *objects, bool *holds) {
+        for (size_t i = 0; i < objects->daemonsets.n; i++)
+                holds[i] = holds_daemonset_name(entry, objects->daemonsets.items[i]);
+        free_daemonsets(entry);
+        entry->daemonsets.items = objects->daemonsets.items;
+        entry->daemonsets.n = objects->daemonsets.n;
+        entry->daemonset_holds = holds;
+        entry->manifest.daemonsets.n = 0;
+}
+
 int entry_set_objects(EntryTable *table, Entry *entry, ManifestObjects *objects) {
         cleanup_free bool *holds = calloc(objects->pods.n + 1, sizeof(*holds));
         cleanup_free bool *data_holds = calloc(objects->data.n + 1, sizeof(*data_holds));
+        cleanup_free bool *daemonset_holds =
+                calloc(objects->daemonsets.n + 1, sizeof(*daemonset_holds));
 
-        if (!holds || !data_holds)
+        if (!holds || !data_holds || !daemonset_holds)
                 return -ENOMEM;
         for (size_t i = 0; i < objects->pods.n; i++)
                 holds[i] = holds_name(entry, objects->pods.items[i]);
@@ -184,6 +237,7 @@ int entry_set_objects(EntryTable *table, Entry *entry, ManifestObjects *objects)
                 data_holds[i] = holds_data_name(entry, objects->data.items[i]);
 
         table->data_generation += entry->data.n + objects->data.n > 0;
+        take_daemonsets(entry, objects, TAKE_PTR(daemonset_holds));
         free_objects(entry);
         entry->pods.items = TAKE_PTR(objects->pods.items);
         entry->pods.n = objects->pods.n;
@@ -225,6 +279,22 @@ bool entry_set_trouble_take(Entry *entry, char *trouble) {
         return is_news;
 }
 
+/* A Pod and a DaemonSet of one name would be told apart by nobody. */
+static const char *claim_family(const Claim *claim) {
+        return streq(claim->kind, "daemonset") ? "pod" : claim->kind;
+}
+
+/* Pods of files have "-<node>" behind the name that their file gives them. */
+static size_t plain_name_length(const Pod *pod) {
+        size_t n = strlen(pod->metadata.name), n_node = strlen(strna(pod->spec.node_name));
+        const char *suffix = n > n_node ? pod->metadata.name + n - n_node : NULL;
+
+        return suffix && n_node > 0 && suffix > pod->metadata.name + 1 && suffix[-1] == '-' &&
+                               strcasecmp(suffix, pod->spec.node_name) == 0
+                       ? n - n_node - 1
+                       : n;
+}
+
 /* Less is better. */
 static int claim_rank(const Claim *claim) {
         if (claim->entry->missing_since > 0)
@@ -232,33 +302,54 @@ static int claim_rank(const Claim *claim) {
         return *claim->holds ? 0 : 1;
 }
 
+static int compare_names(const Claim *a, const Claim *b) {
+        int r = strncmp(a->metadata->name, b->metadata->name, MIN(a->name_length, b->name_length));
+
+        return r != 0 ? r : (a->name_length > b->name_length) - (a->name_length < b->name_length);
+}
+
 static int compare_claims(const void *a, const void *b) {
         const Claim *left = a, *right = b;
-        int r = strcmp(left->kind, right->kind);
+        int r = strcmp(claim_family(left), claim_family(right));
 
         if (r == 0)
                 r = strcmp(left->metadata->namespace, right->metadata->namespace);
         if (r == 0)
-                r = strcmp(left->metadata->name, right->metadata->name);
+                r = compare_names(left, right);
         if (r == 0)
                 r = claim_rank(left) - claim_rank(right);
         return r != 0 ? r : left->order < right->order ? -1 : left->order > right->order;
 }
 
 static bool claims_match(const Claim *a, const Claim *b) {
-        return streq(a->kind, b->kind) && names_match(a->metadata, b->metadata);
+        return streq(claim_family(a), claim_family(b)) &&
+               streq(a->metadata->namespace, b->metadata->namespace) && compare_names(a, b) == 0;
 }
 
 static size_t put_claims(Entry *entry, size_t order, Claim *claims) {
         size_t n = 0;
 
         for (size_t i = 0; i < entry->pods.n; i++)
-                claims[n++] = (Claim){ entry, "pod", &entry->pods.items[i]->metadata,
-                                       &entry->holds[i], order };
+                claims[n++] = (Claim){ entry,
+                                       "pod",
+                                       &entry->pods.items[i]->metadata,
+                                       &entry->holds[i],
+                                       order,
+                                       plain_name_length(entry->pods.items[i]) };
         for (size_t i = 0; i < entry->data.n; i++)
-                claims[n++] =
-                        (Claim){ entry, object_kind_words[entry->data.items[i]->kind],
-                                 &entry->data.items[i]->metadata, &entry->data_holds[i], order };
+                claims[n++] = (Claim){ entry,
+                                       object_kind_words[entry->data.items[i]->kind],
+                                       &entry->data.items[i]->metadata,
+                                       &entry->data_holds[i],
+                                       order,
+                                       strlen(entry->data.items[i]->metadata.name) };
+        for (size_t i = 0; i < entry->daemonsets.n; i++)
+                claims[n++] = (Claim){ entry,
+                                       "daemonset",
+                                       &entry->daemonsets.items[i]->metadata,
+                                       &entry->daemonset_holds[i],
+                                       order,
+                                       strlen(entry->daemonsets.items[i]->metadata.name) };
         return n;
 }
 
@@ -267,7 +358,8 @@ static int collect_claims(const EntryTable *table, Claim **ret, size_t *ret_n) {
         Claim *claims;
 
         for (size_t i = 0; i < table->n; i++)
-                n += table->entries[i]->pods.n + table->entries[i]->data.n;
+                n += table->entries[i]->pods.n + table->entries[i]->data.n +
+                     table->entries[i]->daemonsets.n;
         claims = calloc(n + 1, sizeof(*claims));
         if (!claims)
                 return -ENOMEM;
@@ -364,6 +456,23 @@ static int show(EntryTable *table, Entry *entry, char **error, uint64_t now_real
         return has_changed;
 }
 
+/* The DaemonSets likewise. */
+static int show_daemonsets(Entry *entry) {
+        Manifest *manifest = &entry->manifest;
+        size_t n;
+        void *sets =
+                choose(entry->daemonsets.items, entry->daemonset_holds, entry->daemonsets.n, &n);
+        bool has_changed;
+
+        if (!sets)
+                return -ENOMEM;
+        has_changed = pointers_differ(sets, n, manifest->daemonsets.items, manifest->daemonsets.n);
+        free(manifest->daemonsets.items);
+        manifest->daemonsets.items = sets;
+        manifest->daemonsets.n = n;
+        return has_changed;
+}
+
 static int resolve(EntryTable *table, char **errors, uint64_t now_realtime_usec) {
         cleanup_free Claim *claims = NULL;
         int has_changed = 0, r;
@@ -379,7 +488,10 @@ static int resolve(EntryTable *table, char **errors, uint64_t now_realtime_usec)
         if (r >= 0)
                 r = judge(claims, n, errors);
         for (size_t i = 0; i < table->n && r >= 0; i++) {
-                r = show(table, table->entries[i], &errors[i], now_realtime_usec);
+                r = show_daemonsets(table->entries[i]);
+                has_changed = has_changed || r > 0;
+                if (r >= 0)
+                        r = show(table, table->entries[i], &errors[i], now_realtime_usec);
                 has_changed = has_changed || r > 0;
         }
         return r < 0 ? r : has_changed;

@@ -13,6 +13,8 @@ typedef struct Entry {
         bool *holds;                /* for each: it has its name, no other file may take it */
         LIST_OF(DataObject *) data; /* likewise */
         bool *data_holds;
+        LIST_OF(DaemonSet *) daemonsets; /* likewise */
+        bool *daemonset_holds;
         char *trouble;          /* why the bytes that are there are not used, without conflicts */
         uint64_t missing_since; /* boottime; 0: it is there */
         unsigned generation;    /* of the scan that saw it last */
@@ -35,6 +37,10 @@ void entry_table_done(EntryTable *table);
 /* An object that is immutable stays as it is as long as its file has it. 0, or -EINVAL where one of
  * the new objects is another than the one of its name. */
 int entry_check_immutable(const Entry *entry, const ManifestObjects *objects, Error *reterr);
+
+/* The selector of a DaemonSet is for good: its pods are told by it. 0, or -EINVAL where one of the
+ * new objects has another than the set of its name. */
+int entry_check_selectors(const Entry *entry, const ManifestObjects *objects, Error *reterr);
 
 /* Takes new objects and warnings in place of the old; a name that was held before is held still. 0
  * or -ENOMEM, and then all is as it was. */

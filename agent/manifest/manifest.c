@@ -26,6 +26,9 @@ void manifest_objects_done(ManifestObjects *objects) {
         for (size_t i = 0; i < objects->data.n; i++)
                 data_object_free(objects->data.items[i]);
         free(objects->data.items);
+        for (size_t i = 0; i < objects->daemonsets.n; i++)
+                daemonset_free(objects->daemonsets.items[i]);
+        free(objects->daemonsets.items);
         strv_free(objects->warnings);
         *objects = (ManifestObjects){ 0 };
 }
@@ -52,14 +55,19 @@ static const char *read_word(const Decoder *d, const Node *node, const DecodePat
 static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *parent,
                        const char *kind) {
         static const char *const planned[] = {
-                "DaemonSet",
                 "PriorityClass",
                 "RuntimeClass",
         };
+        static const char *const known[] = { "Pod", "ConfigMap", "Secret", "List" };
         const DecodePath path = { .parent = parent, .key = "kind" };
         const Node *value = node_get(node, "kind");
         char text[EXCERPT_SIZE];
 
+        for (size_t i = 0; i < N_ELEMENTS(known); i++)
+                if (strcasecmp(kind, known[i]) == 0)
+                        return decode_error_at(d, value, &path,
+                                               error_setf(d->reterr, EINVAL, "must be %s, not '%s'",
+                                                          known[i], excerpt(text, kind)));
         for (size_t i = 0; i < N_ELEMENTS(planned); i++)
                 if (streq(kind, planned[i]))
                         return decode_error_at(d, value, &path,
@@ -100,8 +108,10 @@ static int refuse_twin(const Parser *parser, const Node *node, const DecodePath 
         const DecodePath metadata = { .parent = parent, .key = "metadata" };
         const DecodePath path = { .parent = &metadata, .key = "name" };
         const Node *value = node_get(node_get(node, "metadata"), "name");
+        char text[EXCERPT_SIZE];
+        /* Not the twin's own name, which has a node's behind it. */
         int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s/%s is twice in this file", kind,
-                           twin->namespace, twin->name);
+                           twin->namespace, excerpt(text, value->text));
 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
@@ -134,6 +144,10 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
 
         r = decode_pod(&parser->decoder, node, path, &pod);
         if (r >= 0)
+                r = pod_take_affinity_annotation(&parser->decoder, node, path, pod);
+        if (r >= 0)
+                r = pod_warn(&parser->decoder, node, path, pod);
+        if (r >= 0)
                 r = pod_set_defaults(pod);
         if (r >= 0)
                 r = pod_validate(&parser->decoder, node, path, pod, parser->node_name);
@@ -147,6 +161,35 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
         if (r >= 0)
                 pod = NULL;
         return r;
+}
+
+static bool has_daemonset_twin(const Parser *parser, const DaemonSet *set) {
+        for (size_t i = 0; i < parser->objects.daemonsets.n; i++) {
+                const ObjectMeta *other = &parser->objects.daemonsets.items[i]->metadata;
+
+                if (streq(other->name, set->metadata.name) &&
+                    streq(other->namespace, set->metadata.namespace))
+                        return true;
+        }
+        return false;
+}
+
+static int parse_daemonset(Parser *parser, const Node *node, const DecodePath *path) {
+        cleanup_with(daemonset_freep) DaemonSet *set = NULL;
+        DaemonSet **longer;
+        int r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
+
+        if (r < 0)
+                return r;
+        if (has_daemonset_twin(parser, set))
+                return refuse_twin(parser, node, path, "daemonset", &set->metadata);
+        longer = reallocarray(parser->objects.daemonsets.items, parser->objects.daemonsets.n + 1,
+                              sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        parser->objects.daemonsets.items = longer;
+        longer[parser->objects.daemonsets.n++] = TAKE_PTR(set);
+        return 0;
 }
 
 static bool has_data_twin(const Parser *parser, const DataObject *object) {
@@ -206,6 +249,8 @@ static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, 
                       const char *kind) {
         ObjectKind data = 0;
 
+        if (streq(kind, "DaemonSet"))
+                return parse_daemonset(parser, node, path);
         while (data < N_OBJECT_KINDS && !streq(kind, object_kind_names[data]))
                 data++;
         if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
@@ -244,7 +289,7 @@ static int parse_documents(Parser *parser, const Tree *tree) {
                 if (r < 0)
                         return r;
         }
-        if (parser->objects.pods.n + parser->objects.data.n == 0)
+        if (parser->objects.pods.n + parser->objects.data.n + parser->objects.daemonsets.n == 0)
                 return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
                                   parser->decoder.file);
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
@@ -298,5 +343,26 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
                 r = check_record(pod, reterr);
         if (r >= 0)
                 *ret = TAKE_PTR(pod);
+        return r;
+}
+
+int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr) {
+        Decoder decoder = { .file = "template", .mode = DECODE_RECORD, .reterr = reterr };
+        Pod template = { 0 };
+        Tree tree = { 0 };
+        int r = tree_parse(decoder.file, data, length, &tree, reterr);
+
+        if (r < 0)
+                return r;
+        if (tree.n_documents == 1)
+                r = decode_object(&decoder, tree.documents[0], &pod_template_schema, NULL,
+                                  &template);
+        else
+                r = error_setf(reterr, EINVAL, "is no pod template");
+        tree_done(&tree);
+        if (r < 0)
+                schema_done(&pod_template_schema, &template);
+        else
+                *ret = template;
         return r;
 }

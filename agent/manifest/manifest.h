@@ -5,6 +5,7 @@
  * field path. */
 
 #include "agent/model/config.h"
+#include "agent/model/daemonset.h"
 #include "agent/model/object.h"
 #include "agent/model/pod.h"
 #include "common/error.h"
@@ -13,8 +14,9 @@
 
 /* What a file's bytes gave. */
 typedef struct ManifestObjects {
-        LIST_OF(Pod *) pods;        /* defaulted, validated, with a file pod's identity */
-        LIST_OF(DataObject *) data; /* ConfigMaps and Secrets */
+        LIST_OF(Pod *) pods;             /* defaulted, validated, with a file pod's identity */
+        LIST_OF(DataObject *) data;      /* ConfigMaps and Secrets */
+        LIST_OF(DaemonSet *) daemonsets; /* defaulted, validated */
         char **warnings; /* unknown fields, each with its place: "web.yaml:9:5: spec.foo: …" */
 } ManifestObjects;
 
@@ -27,6 +29,9 @@ int manifest_parse(const char *file, const char *data, size_t length, const char
 
 /* Reads one v1.Pod of our own records (pod_to_json()) back: no defaulting, no identity. */
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr);
+
+/* Reads a pod template of our own histories back, which schema_done(&pod_template_schema) ends. */
+int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr);
 
 /* Reads the configuration; a file that is not there is an empty one. Fields of a
  * KubeletConfiguration that have no effect here become warnings. The caller ends it with
@@ -42,6 +47,8 @@ typedef struct Manifest {
         pods; /* of the last good bytes; without those whose name another file holds */
         LIST_OF(DataObject *)
         data; /* likewise */
+        LIST_OF(DaemonSet *)
+        daemonsets; /* likewise */
         char **warnings;
         char *error;          /* why the bytes that are there now are not used; NULL: they are */
         uint64_t error_since; /* realtime, microseconds */

@@ -3,7 +3,7 @@
 /* ConfigMaps and Secrets from files: Kubernetes' rules for them, and their values as bytes. No
  * sentence of this file shows a value. */
 
-#include "agent/manifest/rules.h"
+#include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
@@ -33,7 +33,8 @@ static int at(const Place *place, int r) {
 static int make_value(const Place *place, KeyValue *from, bool is_base64, ObjectValue *ret) {
         Error *reterr = place->decoder->reterr;
         bool is_text_elsewhere = streq(place->map, "data");
-        int r = check_data_key(from->key, reterr);
+        int r = from->key[0] ? check_data_key(from->key, reterr)
+                             : error_setf(reterr, EINVAL, "must not be empty");
 
         if (r < 0)
                 return at(place, r);
@@ -151,33 +152,21 @@ static int fill_values(Place *where, DataObject *object) {
         return check_size(where, object);
 }
 
-/* What the types of Kubernetes promise to those who use them. */
-static const struct {
-        const char *type;
-        const char *key;
-        const char *other; /* will do as well */
-} secret_types[] = {
-        { "kubernetes.io/dockercfg", ".dockercfg", NULL },
-        { "kubernetes.io/dockerconfigjson", ".dockerconfigjson", NULL },
-        { "kubernetes.io/basic-auth", "username", "password" },
-        { "kubernetes.io/ssh-auth", "ssh-privatekey", NULL },
-        { "kubernetes.io/tls", "tls.crt", NULL },
-        { "kubernetes.io/tls", "tls.key", NULL },
-};
+static int check_type(Place *where, const DataObject *object) {
+        int r = secret_check_type(object, &where->map, &where->key, where->decoder->reterr);
 
-static int check_secret_type(const Place *where, const DataObject *object) {
-        for (size_t i = 0; i < N_ELEMENTS(secret_types); i++) {
-                const char *key = secret_types[i].key, *other = secret_types[i].other;
+        return r < 0 ? at(where, r) : 0;
+}
 
-                if (!streq(object->type, secret_types[i].type) || data_object_find(object, key) ||
-                    (other && data_object_find(object, other)))
-                        continue;
-                return at(where, error_setf(where->decoder->reterr, EINVAL,
-                                            "must have '%s'%s%s%s in a Secret of type %s", key,
-                                            other ? " or '" : "", strna(other), other ? "'" : "",
-                                            object->type));
-        }
-        return 0;
+static int check_object_metadata(const Place *where, const DataObject *object) {
+        const Rules rules = {
+                .decoder = where->decoder,
+                .root = where->object,
+                .path = where->path,
+                .reterr = where->decoder->reterr,
+        };
+
+        return check_metadata(&rules, &object->metadata);
 }
 
 static int set_defaults(DataObject *object) {
@@ -217,9 +206,11 @@ int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path
         if (r >= 0)
                 r = set_defaults(object);
         if (r >= 0)
+                r = check_object_metadata(&where, object);
+        if (r >= 0)
                 r = fill_values(&where, object);
         if (r >= 0 && kind == OBJECT_SECRET)
-                r = check_secret_type(&where, object);
+                r = check_type(&where, object);
         if (r < 0)
                 return r;
         drop_maps(object);

@@ -105,6 +105,8 @@ static int check_one(const Rules *rules, const Resource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
         const Quantity *request = quantity_in(&spec->resources.requests, resource);
+        char text[128];
+        int r;
 
         if (quantity_is_set(limit) && limit->milli < 0)
                 return broken(rules, "must not be negative", "", "spec.resources.limits.%s",
@@ -112,15 +114,21 @@ static int check_one(const Rules *rules, const Resource *resource) {
         if (quantity_is_set(request) && request->milli < 0)
                 return broken(rules, "must not be negative", "", "spec.resources.requests.%s",
                               resource->name);
-        if (quantity_is_set(limit) && request->milli > limit->milli)
-                return broken(rules, "must be at most the limit, ", limit->text,
+        r = check_containers(rules, resource);
+        if (r < 0)
+                return r;
+        /* A request that is not there is that of the containers. */
+        if (quantity_is_set(limit) && request->milli > limit->milli) {
+                (void) snprintf(text, sizeof(text), "%.60s, not %.60s", limit->text, request->text);
+                return broken(rules, "must be at most the limit, ", text,
                               "spec.resources.requests.%s", resource->name);
+        }
         if (quantity_is_set(request) &&
             pod_aggregate(spec, resource->request) > amount(request, resource))
                 return broken(rules,
                               "must be greater than or equal to aggregate container requests", "",
                               "spec.resources.requests.%s", resource->name);
-        return check_containers(rules, resource);
+        return 0;
 }
 
 int check_pod_resources(const Rules *rules) {

@@ -147,6 +147,8 @@ static int take_bytes(Scan *scan, Entry *entry, const char *data, size_t length,
         if (r >= 0)
                 r = entry_check_immutable(entry, &objects, reterr);
         if (r >= 0)
+                r = entry_check_selectors(entry, &objects, reterr);
+        if (r >= 0)
                 r = entry_set_objects(&scan->source->table, entry, &objects);
         manifest_objects_done(&objects);
         /* Where memory ended it is worth another try. */
@@ -229,7 +231,7 @@ static bool is_gone(Scan *scan, Entry *entry, bool is_first) {
 
         if (entry->generation == scan->source->generation)
                 return false;
-        if (is_first || entry->pods.n + entry->data.n == 0)
+        if (is_first || entry->pods.n + entry->data.n + entry->daemonsets.n == 0)
                 return true;
         if (entry->missing_since == 0)
                 entry->missing_since = now;

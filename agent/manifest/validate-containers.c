@@ -17,11 +17,13 @@ enum {
 /* All containers of a pod share one space of names. */
 static int check_name(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; i < at->n; i++) {
-                ContainerAt other = container_at(rules, i);
+                const Container *container = pod_nth_container(&rules->pod->spec, i);
+                ContainerAt other;
                 int r;
 
-                if (!streq(at->container->name, other.container->name))
+                if (!streq(at->container->name, container->name))
                         continue;
+                other = container_at(rules, i);
                 r = error_setf(rules->reterr, EINVAL, "must be unique; '%s' is also %s",
                                at->container->name, other.path + strlen("spec."));
                 return rules_at(rules, r, "%s.name", at->path);

@@ -7,6 +7,7 @@
 #include "agent/model/names.h"
 #include "agent/model/quantity.h"
 #include "agent/model/resource.h"
+#include "common/cleanup.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,14 +44,10 @@ static const struct {
         { "status.podIPs",           true,  false },
 };
 
-/* In thousandths, as a Quantity has them; 0 ends the list. */
-static const int64_t cpu_divisors[] = { 1, 1000, 0 };
-static const int64_t memory_divisors[] = {
-        INT64_C(1000),
-        INT64_C(1000) * 1000, INT64_C(1000) * 1000000, INT64_C(1000) * 1000000000,
-        INT64_C(1000) * 1000000000000, INT64_C(1000) * 1000000000000000,
-        INT64_C(1000) << 10, INT64_C(1000) << 20, INT64_C(1000) << 30, INT64_C(1000) << 40,
-        INT64_C(1000) << 50, 0,
+/* In canonical form, as Kubernetes compares them: 1000m is 1, and 1e3 is none of them. */
+static const char *const cpu_divisors[] = { "1m", "1", NULL };
+static const char *const memory_divisors[] = {
+        "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei", NULL,
 };
 /* clang-format on */
 
@@ -71,6 +68,22 @@ static bool is_field_path(const char *path, bool is_file) {
         return false;
 }
 
+/* "metadata.labels['key']" is good where the key is one that the map can have. */
+static int check_subscript(const Rules *rules, const char *path, const char *where) {
+        const char *start = strchr(path, '[');
+        cleanup_free char *key = start ? strndup(start + 2, strlen(start) - 4) : NULL;
+        bool is_label = strncmp(path, "metadata.labels", strlen("metadata.labels")) == 0;
+        int r;
+
+        if (!start)
+                return 0;
+        if (!key)
+                return -ENOMEM;
+        r = is_label ? check_label_key(key, rules->reterr)
+                     : check_annotation_key(key, rules->reterr);
+        return r < 0 ? rules_at(rules, r, "%s", where) : 0;
+}
+
 static int check_field(const Rules *rules, const FieldReference *reference, const char *path) {
         const ObjectFieldSelector *field = reference->field;
         char text[EXCERPT_SIZE], where[DECODE_PATH_SIZE];
@@ -80,16 +93,16 @@ static int check_field(const Rules *rules, const FieldReference *reference, cons
                 return broken(rules, where, "must be v1, not '%s'",
                               excerpt(text, field->api_version));
         }
-        if (is_field_path(field->field_path, reference->is_file))
-                return 0;
         (void) snprintf(where, sizeof(where), "%s.fieldRef.fieldPath", path);
+        if (is_field_path(field->field_path, reference->is_file))
+                return check_subscript(rules, field->field_path, where);
         return broken(rules, where, "is no field that a %s can refer to: '%s'",
                       reference->is_file ? "file" : "variable", excerpt(text, field->field_path));
 }
 
-static bool is_among(int64_t value, const int64_t *values) {
-        for (; *values; values++)
-                if (value == *values)
+static bool is_among(const char *text, const char *const *texts) {
+        for (; *texts; texts++)
+                if (streq(text, *texts))
                         return true;
         return false;
 }
@@ -104,16 +117,16 @@ static bool is_resource(const char *path) {
 static int check_divisor(const Rules *rules, const ResourceFieldSelector *resource,
                          const char *path) {
         bool is_cpu = strstr(resource->resource, ".cpu") != NULL;
-        int64_t milli = resource->divisor.milli;
         char where[DECODE_PATH_SIZE];
 
-        /* 1E and 1Ei saturate; nobody's memory is worth a mention in them. */
-        if (!quantity_is_set(&resource->divisor) || milli == 0 ||
-            is_among(milli, is_cpu ? cpu_divisors : memory_divisors))
+        if (!quantity_is_set(&resource->divisor) || resource->divisor.milli == 0 ||
+            is_among(resource->divisor.text, is_cpu ? cpu_divisors : memory_divisors))
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.divisor", path);
         return broken(rules, where, "must be %s, not '%s'",
-                      is_cpu ? "1 or 1m" : "1, 1k, 1M, 1G, 1T, 1P, 1Ki, 1Mi, 1Gi, 1Ti or 1Pi",
+                      is_cpu ? "1 or 1m"
+                             : "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or "
+                               "1Ei",
                       resource->divisor.text);
 }
 
@@ -215,8 +228,7 @@ static int check_projection(const Rules *rules, const VolumeProjection *projecti
                 (projection->downward_api != NULL);
         char where[DECODE_PATH_SIZE];
 
-        if (n == 0)
-                return broken(rules, path, "must have a source: configMap, secret or downwardAPI");
+        /* None is as good as an empty one. */
         if (n > 1)
                 return broken(rules, path, "may not specify more than 1 volume type per source");
         (void) snprintf(where, sizeof(where), "%.400s.downwardAPI", path);
@@ -239,7 +251,7 @@ int check_data_volume(const Rules *rules, size_t i) {
                                 j);
                 r = check_projection(rules, &volume->projected->sources.items[j], path);
         }
-        return r;
+        return r >= 0 && n > 0 ? check_projected_files(rules, i) : r;
 }
 
 /* ---- mounts ---- */

@@ -157,5 +157,7 @@ int check_security(const Rules *rules) {
                 r = check_sysctl(rules, i);
         for (size_t i = 0; i < pod_count_containers(spec) && r >= 0; i++)
                 r = check_container_context(rules, i);
+        if (r >= 0)
+                r = check_profile_annotations(rules);
         return r < 0 ? r : check_priority(rules);
 }

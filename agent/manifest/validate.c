@@ -10,8 +10,6 @@
 
 #include <inttypes.h>
 
-#define ANNOTATIONS_BYTES_MAX (256 * KIB)
-
 /* One step of a path: "name", ".name", "[3]", "[key]". Moves the text on. */
 static const Node *step(const Node *node, const char **path) {
         bool is_bracket = **path == '[';
@@ -64,42 +62,7 @@ int rules_at(const Rules *rules, int r, const char *format, ...) {
         return r;
 }
 
-static int check_labels(const Rules *rules) {
-        const StringMap *labels = &rules->pod->metadata.labels;
-        char key[EXCERPT_SIZE];
-
-        for (size_t i = 0; i < labels->n; i++) {
-                int r = check_label_key(labels->items[i].key, rules->reterr);
-
-                if (r < 0)
-                        return rules_at(rules, r, "metadata.labels");
-                r = check_label_value(labels->items[i].value, rules->reterr);
-                if (r < 0)
-                        return rules_at(rules, r, "metadata.labels[%s]",
-                                        excerpt(key, labels->items[i].key));
-        }
-        return 0;
-}
-
-static int check_annotations(const Rules *rules) {
-        const StringMap *annotations = &rules->pod->metadata.annotations;
-        size_t size = 0;
-        int r;
-
-        for (size_t i = 0; i < annotations->n; i++) {
-                r = check_annotation_key(annotations->items[i].key, rules->reterr);
-                if (r < 0)
-                        return rules_at(rules, r, "metadata.annotations");
-                size += strlen(annotations->items[i].key) + strlen(annotations->items[i].value);
-        }
-        if (size <= ANNOTATIONS_BYTES_MAX)
-                return 0;
-        r = error_setf(rules->reterr, EINVAL, "must be at most %zu bytes together, not %zu",
-                       ANNOTATIONS_BYTES_MAX, size);
-        return rules_at(rules, r, "metadata.annotations");
-}
-
-static int check_metadata(const Rules *rules, const char *node_name) {
+static int check_identity(const Rules *rules, const char *node_name) {
         const ObjectMeta *metadata = &rules->pod->metadata;
         size_t length = strlen(metadata->name) + 1 + strlen(node_name);
         int r;
@@ -115,14 +78,14 @@ static int check_metadata(const Rules *rules, const char *node_name) {
                                "cannot be chosen; it is computed from the pod");
                 return rules_at(rules, r, "metadata.uid");
         }
-        r = check_labels(rules);
-        return r < 0 ? r : check_annotations(rules);
+        return 0;
 }
 
 static int check_volume_sources(const Rules *rules, const Volume *volume, size_t i) {
         int n = (volume->host_path != NULL) + (volume->empty_dir != NULL) +
                 (volume->config_map != NULL) + (volume->secret != NULL) +
-                (volume->downward_api != NULL) + (volume->projected != NULL);
+                (volume->downward_api != NULL) + (volume->projected != NULL) +
+                (volume->image != NULL);
         int r;
 
         if (n == 0) {
@@ -316,7 +279,7 @@ static int check_container(const Rules *rules, size_t n) {
                 r = check_resources(rules, &at);
         if (r >= 0)
                 r = check_mounts(rules, &at);
-        return r;
+        return r < 0 ? r : check_probes(rules, &at);
 }
 
 static int check_node_name(const Rules *rules, const char *node_name) {
@@ -337,8 +300,8 @@ static int check_dns(const Rules *rules) {
         return r < 0 ? rules_at(rules, r, "spec.%s", field) : 0;
 }
 
-int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
-                 const char *node_name) {
+int pod_validate_template(const Decoder *decoder, const Node *root, const DecodePath *path,
+                          const Pod *pod) {
         const Rules rules = {
                 .decoder = decoder,
                 .root = root,
@@ -348,9 +311,9 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
         };
         int r;
 
-        r = check_metadata(&rules, node_name);
+        r = check_metadata(&rules, &pod->metadata);
         if (r >= 0)
-                r = check_node_name(&rules, node_name);
+                r = check_placement(&rules);
         if (r >= 0)
                 r = check_volumes(&rules);
         if (r >= 0)
@@ -364,4 +327,21 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
         if (r >= 0)
                 r = check_security(&rules);
         return r;
+}
+
+int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
+                 const char *node_name) {
+        const Rules rules = {
+                .decoder = decoder,
+                .root = root,
+                .path = path,
+                .pod = pod,
+                .reterr = decoder->reterr,
+        };
+        int r;
+
+        r = check_identity(&rules, node_name);
+        if (r >= 0)
+                r = check_node_name(&rules, node_name);
+        return r < 0 ? r : pod_validate_template(decoder, root, path, pod);
 }

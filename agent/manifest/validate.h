@@ -12,7 +12,7 @@ typedef struct Rules {
         const Decoder *decoder;
         const Node *root;
         const DecodePath *path;
-        const Pod *pod;
+        const Pod *pod; /* NULL for an object of another kind */
         Error *reterr;
 } Rules;
 
@@ -31,6 +31,12 @@ int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
 
+/* Labels and annotations of an object of any kind. */
+int check_metadata(const Rules *rules, const ObjectMeta *metadata);
+
+/* Annotations that were profiles once, against the fields that took their place. */
+int check_profile_annotations(const Rules *rules);
+
 /* What the pod asks for as a whole, against what its containers do. */
 int check_pod_resources(const Rules *rules);
 
@@ -45,6 +51,9 @@ int check_security(const Rules *rules);
 /* env and envFrom: sources, references, what is spelled in their paths. */
 int check_environment(const Rules *rules, const ContainerAt *at);
 
+/* Probes and hooks. */
+int check_probes(const Rules *rules, const ContainerAt *at);
+
 /* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
  * path that is printed. One of both is not NULL. */
 typedef struct FieldReference {
@@ -56,6 +65,15 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
 
 /* Volumes that are made of objects and of the pod's own fields. */
 int check_data_volume(const Rules *rules, size_t i);
+
+/* nodeSelector, affinity, tolerations; what goes with which operator. */
+int check_placement(const Rules *rules);
+
+/* A label selector at a path that is printed, whatever has it. */
+int check_label_selector(const Rules *rules, const LabelSelector *selector, const char *place);
+/* The files that a projected volume is made of; no two of them may have one path. 'i' is the
+ * volume's. */
+int check_projected_files(const Rules *rules, size_t i);
 
 /* What the j-th mount of a container says beside its name and path. */
 int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j);

@@ -115,6 +115,11 @@ static int check_proxy(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
+static const char *const swap_behavior_names[N_SWAP_BEHAVIORS] = {
+        [SWAP_NONE] = "NoSwap",
+        [SWAP_LIMITED] = "LimitedSwap",
+};
+
 /* clang-format off */
 static const Field crash_loop_back_off_fields[] = {
         FIELD("maxContainerRestartPeriod", STRING, CrashLoopBackOffConfig,
@@ -129,6 +134,12 @@ static const Field registry_mirrors_fields[] = {
 };
 static const Schema registry_mirrors_schema = SCHEMA(RegistryMirrors, registry_mirrors_fields);
 
+static const Field memory_swap_fields[] = {
+        FIELD("swapBehavior", ENUM, MemorySwapConfig, swap_behavior,
+              ENUM_NAMES(swap_behavior_names)),
+};
+static const Schema memory_swap_schema = SCHEMA(MemorySwapConfig, memory_swap_fields);
+
 static const Field mainstay_fields[] = {
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
@@ -139,6 +150,7 @@ static const Field mainstay_fields[] = {
         FIELD("noProxy", STRING, MainstayConfig, no_proxy),
         FIELD("registryAuthFile", STRING, MainstayConfig, registry_auth_file, .check = check_host_path),
         FIELD("registryMirrors", LIST, MainstayConfig, registry_mirrors, .schema = &registry_mirrors_schema),
+        FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
@@ -235,7 +247,7 @@ static const Field config_fields[] = {
         REFUSED("iptablesDropBit"),
         REFUSED("featureGates"),
         REFUSED("failSwapOn"),
-        REFUSED("memorySwap"),
+        FIELD("memorySwap", OBJECT, Config, memory_swap, .schema = &memory_swap_schema),
         FIELD("containerLogMaxSize", STRING, Config, container_log_max_size,
               .check = check_log_size),
         FIELD("containerLogMaxFiles", INT, Config, container_log_max_files,
@@ -270,7 +282,7 @@ static const Field config_fields[] = {
         REFUSED("seccompDefault"),
         REFUSED("memoryThrottlingFactor"),
         REFUSED("memoryReservationPolicy"),
-        REFUSED("registerWithTaints"),
+        FIELD("registerWithTaints", LIST, Config, register_with_taints, .schema = &taint_schema),
         REFUSED("registerNode"),
         REFUSED("tracing"),
         REFUSED("localStorageCapacityIsolation"),

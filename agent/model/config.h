@@ -20,6 +20,17 @@ typedef struct RegistryMirrors {
 
 #define MAX_PARALLEL_PULLS_DEFAULT 3
 
+typedef enum SwapBehavior {
+        SWAP_UNSET, /* NoSwap */
+        SWAP_NONE,
+        SWAP_LIMITED,
+        N_SWAP_BEHAVIORS,
+} SwapBehavior;
+
+typedef struct MemorySwapConfig {
+        SwapBehavior swap_behavior;
+} MemorySwapConfig;
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
         char *cni_conf_dir; /* "/etc/cni/net.d" */
@@ -32,6 +43,7 @@ typedef struct MainstayConfig {
         char *registry_auth_file; /* the format of ~/.docker/config.json */
         LIST_OF(RegistryMirrors) registry_mirrors;
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
+        StringMap node_labels; /* beside the well-known ones, and before them */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   ours */
 } MainstayConfig;
@@ -45,8 +57,10 @@ typedef struct Config {
         char **cluster_dns;                  /* none */
         char *cluster_domain;                /* "cluster.local" */
         char *resolv_conf;                   /* "/etc/resolv.conf" */
+        TaintList register_with_taints;      /* of this node */
         OptionalInt pod_pids_limit;          /* -1: none */
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
+        MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
         MainstayConfig mainstay;
 

@@ -13,10 +13,9 @@ const Container *pod_nth_container(const PodSpec *spec, size_t n) {
 }
 
 static bool is_of_init(const PodSpec *spec, const Container *container) {
-        for (size_t i = 0; i < spec->init_containers.n; i++)
-                if (container == &spec->init_containers.items[i])
-                        return true;
-        return false;
+        uintptr_t first = (uintptr_t) spec->init_containers.items, at = (uintptr_t) container;
+
+        return at >= first && at < first + spec->init_containers.n * sizeof(*container);
 }
 
 ContainerRole container_role(const PodSpec *spec, const Container *container) {

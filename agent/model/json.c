@@ -119,10 +119,25 @@ static void put_optional_int(Writer *writer, json_t *json, const char *key,
                 put(writer, json, key, json_integer(number->value));
 }
 
+static void put_int_or_string(Writer *writer, json_t *json, const char *key,
+                              const IntOrString *value) {
+        if (value->text)
+                put_text(writer, json, key, value->text);
+        else
+                put_optional_int(writer, json, key, &value->number);
+}
+
 static void put_optional_bool(Writer *writer, json_t *json, const char *key,
                               const OptionalBool *value) {
         if (value->is_set)
                 put(writer, json, key, json_boolean(value->value));
+}
+
+static void put_port(Writer *writer, json_t *json, const char *key, const PortRef *port) {
+        if (port->name)
+                put_text(writer, json, key, port->name);
+        else if (port->number > 0)
+                put(writer, json, key, json_integer(port->number));
 }
 
 static void put_ints(Writer *writer, json_t *json, const char *key, const IntList *list) {
@@ -176,6 +191,12 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
                 break;
         case FIELD_INTS:
                 put_ints(writer, json, field->key, at);
+                break;
+        case FIELD_INT_OR_STRING:
+                put_int_or_string(writer, json, field->key, at);
+                break;
+        case FIELD_PORT:
+                put_port(writer, json, field->key, at);
                 break;
         case FIELD_QUANTITY:
                 put_text(writer, json, field->key, ((const Quantity *) at)->text);
@@ -395,9 +416,24 @@ char *pod_to_json(const Pod *pod, const PodStatus *status) {
         return print(&writer, json);
 }
 
+char *object_to_json(const Schema *schema, const void *object) {
+        Writer writer = { 0 };
+        cleanup_with(json_decrefp) json_t *json = write_object(&writer, schema, object);
+
+        return print(&writer, json);
+}
+
 char *pod_spec_to_json(const PodSpec *spec) {
         Writer writer = { 0 };
         cleanup_with(json_decrefp) json_t *json = write_object(&writer, &pod_spec_schema, spec);
 
         return print(&writer, json);
+}
+
+bool is_json_object(const char *data, size_t length) {
+        json_t *json = json_loadb(data, length, 0, NULL);
+        bool is_object = json_is_object(json);
+
+        json_decref(json);
+        return is_object;
 }

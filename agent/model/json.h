@@ -4,6 +4,7 @@
 /* Objects of the model as the API's JSON, written by their tables. */
 
 #include "agent/model/pod.h"
+#include "agent/model/schema.h"
 #include "agent/model/status.h"
 
 /* A v1.Pod, compact. 'status' may be NULL: then there is no status (as records have it). Fields
@@ -13,3 +14,8 @@ char *pod_to_json(const Pod *pod, const PodStatus *status);
 
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
 char *pod_spec_to_json(const PodSpec *spec);
+
+/* Any object by its table, likewise. */
+char *object_to_json(const Schema *schema, const void *object);
+/* True where the bytes are one JSON object and nothing else. */
+bool is_json_object(const char *data, size_t length);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/names.h"
 
+#include "common/clock.h"
+
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 
 enum {
         PORT_NAME_MAX = 15,
@@ -174,6 +177,42 @@ int check_port_name(const char *value, Error *reterr) {
         return 0;
 }
 
+/* A token of RFC 9110. */
+int check_header_name(const char *value, Error *reterr) {
+        for (const char *p = value; *p; p++)
+                if (!is_alnum(*p) && !strchr("!#$%&'*+-.^_`|~", *p))
+                        return refuse(value, "be a valid HTTP header name", reterr);
+        return 0;
+}
+
+static bool has_control_character(const char *value) {
+        for (const char *p = value; *p; p++)
+                if ((unsigned char) *p < ' ' || *p == 0x7f)
+                        return true;
+        return false;
+}
+
+int check_header_value(const char *value, Error *reterr) {
+        return has_control_character(value) ? refuse(value, "be one line of text", reterr) : 0;
+}
+
+int check_url_path(const char *value, Error *reterr) {
+        return has_control_character(value) ? refuse(value, "be a path of a URL", reterr) : 0;
+}
+
+int check_host(const char *value, Error *reterr) {
+        struct in6_addr address;
+        const char *allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+
+        if (inet_pton(AF_INET6, value, &address) == 1)
+                return 0;
+        if (strlen(value) > DNS_SUBDOMAIN_MAX)
+                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        if (value[strspn(value, allowed)])
+                return refuse(value, "be the name or the address of a host", reterr);
+        return 0;
+}
+
 int check_ip_address(const char *value, Error *reterr) {
         struct in6_addr address;
 
@@ -297,4 +336,20 @@ int check_sysctl_name(const char *value, Error *reterr) {
                 if (!part[n])
                         return 0;
         }
+}
+
+int check_time(const char *value, Error *reterr) {
+        uint64_t usec;
+
+        return parse_rfc3339(value, &usec) < 0
+                       ? refuse(value, "be a time such as 2026-01-02T03:04:05Z", reterr)
+                       : 0;
+}
+
+int check_percentage(const char *value, Error *reterr) {
+        size_t n = strspn(value, "0123456789");
+
+        if (n == 0 || n > 3 || !streq(value + n, "%") || strtol(value, NULL, 10) > 100)
+                return refuse(value, "be a number or a percentage up to 100%", reterr);
+        return 0;
 }

@@ -37,6 +37,13 @@ int check_env_name(const char *value, Error *reterr);
 
 /* IANA service names: at most 15 of a-z, 0-9 and '-', with a letter. */
 int check_port_name(const char *value, Error *reterr);
+
+/* What stands in a request: the name of an HTTP header, its value, a path with a query, the name
+ * or address of a host. */
+int check_header_name(const char *value, Error *reterr);
+int check_header_value(const char *value, Error *reterr);
+int check_url_path(const char *value, Error *reterr);
+int check_host(const char *value, Error *reterr);
 int check_ip_address(const char *value, Error *reterr);
 
 /* As check_dns_label(); "" is the same as absent. */
@@ -71,3 +78,9 @@ int check_data_key(const char *value, Error *reterr);
 
 /* As check_descending_path(), for a file in a volume of ours, whose own names begin with "..". */
 int check_file_path(const char *value, Error *reterr);
+
+/* An RFC 3339 time: "2026-01-02T03:04:05Z". */
+int check_time(const char *value, Error *reterr);
+
+/* "25%" */
+int check_percentage(const char *value, Error *reterr);

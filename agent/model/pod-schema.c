@@ -170,10 +170,10 @@ static const Field container_fields[] = {
         FIELD("volumeMounts",           LIST,       Container, volume_mounts,
               .schema = &volume_mount_schema),
         REFUSED_FOR("volumeDevices", NEEDS_CLUSTER "only claims give block devices"),
-        REFUSED("livenessProbe"),
-        REFUSED("readinessProbe"),
-        REFUSED("startupProbe"),
-        REFUSED("lifecycle"),
+        FIELD("livenessProbe",          OPTIONAL,   Container, liveness_probe, .schema = &probe_schema),
+        FIELD("readinessProbe",         OPTIONAL,   Container, readiness_probe, .schema = &probe_schema),
+        FIELD("startupProbe",           OPTIONAL,   Container, startup_probe, .schema = &probe_schema),
+        FIELD("lifecycle",              OPTIONAL,   Container, lifecycle, .schema = &lifecycle_schema),
         FIELD("terminationMessagePath", STRING,     Container, termination_message_path,
               CHECK(check_mount_path)),
         FIELD("terminationMessagePolicy", ENUM,     Container, termination_message_policy,
@@ -307,6 +307,14 @@ static const Field projected_volume_fields[] = {
 };
 static const Schema projected_volume_schema = SCHEMA(ProjectedVolumeSource, projected_volume_fields);
 
+static const Field image_volume_fields[] = {
+        FIELD("reference",              STRING,     ImageVolumeSource, reference, REQUIRED,
+              CHECK(check_image)),
+        FIELD("pullPolicy",             ENUM,       ImageVolumeSource, pull_policy,
+              ENUM_NAMES(pull_policy_names)),
+};
+static const Schema image_volume_schema = SCHEMA(ImageVolumeSource, image_volume_fields);
+
 static const Field volume_fields[] = {
         FIELD("name",                   STRING,     Volume, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("hostPath",               OPTIONAL,   Volume, host_path, .schema = &host_path_schema),
@@ -341,7 +349,7 @@ static const Field volume_fields[] = {
         REFUSED_FOR("storageos", REMOVED_VOLUME),
         REFUSED_FOR("csi", NEEDS_CLUSTER "only there are CSI drivers"),
         REFUSED_FOR("ephemeral", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
-        REFUSED("image"),
+        FIELD("image",                  OPTIONAL,   Volume, image, .schema = &image_volume_schema),
 };
 static const Schema volume_schema = SCHEMA(Volume, volume_fields);
 
@@ -376,21 +384,29 @@ static const Field local_object_reference_fields[] = {
 static const Schema local_object_reference_schema =
         SCHEMA(LocalObjectReference, local_object_reference_fields);
 
+static const Field pod_os_fields[] = {
+        FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names)),
+};
+static const Schema pod_os_schema = {
+        .name = "PodOS", .size = sizeof(PodOs),
+        .fields = pod_os_fields, .n_fields = N_ELEMENTS(pod_os_fields),
+};
+
 static const Field pod_spec_fields[] = {
         FIELD("volumes",                LIST,       PodSpec, volumes, .schema = &volume_schema),
         FIELD("initContainers",         LIST,       PodSpec, init_containers,
               .schema = &container_schema),
         FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
               .schema = &container_schema),
-        REFUSED("ephemeralContainers"),
+        REFUSED_FOR("ephemeralContainers", NEEDS_CLUSTER "only there are they added to a pod that runs"),
         FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
               ENUM_NAMES(restart_policy_names)),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
-              .min = 0, .max = INT32_MAX),
+              .min = INT32_MIN, .max = INT32_MAX),
         FIELD("activeDeadlineSeconds",  INT,        PodSpec, active_deadline_seconds,
               .min = 1, .max = INT32_MAX),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
-        REFUSED("nodeSelector"),
+        FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         REFUSED_FOR("serviceAccountName", NEEDS_CLUSTER "only there are service accounts"),
         REFUSED_FOR("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
         /* A file pod has no service account whose token could be mounted. */
@@ -406,9 +422,9 @@ static const Field pod_spec_fields[] = {
               .schema = &local_object_reference_schema),
         FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
         FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
-        REFUSED("affinity"),
-        REFUSED_BUT("schedulerName", "default-scheduler"),
-        REFUSED("tolerations"),
+        FIELD("affinity",               OPTIONAL,   PodSpec, affinity, .schema = &affinity_schema),
+        FIELD("schedulerName",          STRING,     PodSpec, scheduler_name),
+        FIELD("tolerations",            LIST,       PodSpec, tolerations, .schema = &toleration_schema),
         FIELD("hostAliases",            LIST,       PodSpec, host_aliases, .schema = &host_alias_schema),
         FIELD("priorityClassName",      STRING,     PodSpec, priority_class_name,
               CHECK(check_dns_subdomain)),
@@ -419,27 +435,37 @@ static const Field pod_spec_fields[] = {
         REFUSED("runtimeClassName"),
         /* There are no services here whose names could be linked. */
         IGNORED("enableServiceLinks"),
-        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority"),
+        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .reason = NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED("overhead"),
-        REFUSED("topologySpreadConstraints"),
+        REFUSED_FOR("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
-        REFUSED("os"),
+        FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         REFUSED_BUT("hostUsers", "true"),
         REFUSED_FOR("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         REFUSED("hostnameOverride"),
-        REFUSED("workloadRef"),
-        REFUSED("schedulingGroup"),
+        REFUSED_FOR("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_FOR("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED("evictionResponders"),
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 
+static const Field owner_reference_fields[] = {
+        FIELD("apiVersion",             STRING,     OwnerReference, api_version, REQUIRED),
+        FIELD("kind",                   STRING,     OwnerReference, kind, REQUIRED),
+        FIELD("name",                   STRING,     OwnerReference, name, REQUIRED),
+        FIELD("uid",                    STRING,     OwnerReference, uid, REQUIRED, CHECK(check_uid)),
+        FIELD("controller",             BOOL,       OwnerReference, controller),
+        FIELD("blockOwnerDeletion",     BOOL,       OwnerReference, block_owner_deletion),
+};
+const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fields);
+
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        REFUSED("generateName"),
+        REFUSED_FOR("generateName", NEEDS_CLUSTER "only its API server makes up names"),
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
@@ -450,8 +476,10 @@ static const Field object_meta_fields[] = {
         IGNORED("deletionGracePeriodSeconds"),
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
-        REFUSED("ownerReferences"),
-        REFUSED("finalizers"),
+        FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
+              .schema = &owner_reference_schema, .is_ours = true,
+              .reason = "cannot be said by a file; only the pods of a DaemonSet have an owner"),
+        REFUSED_FOR("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
         IGNORED("managedFields"),
 };
 const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);

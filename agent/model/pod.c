@@ -50,6 +50,10 @@ const char *const dns_policy_names[N_DNS_POLICIES] = {
         [DNS_POLICY_NONE] = "None",
 };
 
+const char *const os_names[N_OS_NAMES] = {
+        [OS_LINUX] = "linux",
+};
+
 const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS] = {
         [MOUNT_PROPAGATION_NONE] = "None",
         [MOUNT_PROPAGATION_HOST_TO_CONTAINER] = "HostToContainer",
@@ -82,13 +86,6 @@ const char *const qos_class_names[N_QOS_CLASSES] = {
         [QOS_BURSTABLE] = "Burstable",
         [QOS_BEST_EFFORT] = "BestEffort",
 };
-
-const char *string_map_get(const StringMap *map, const char *key) {
-        for (size_t i = 0; i < map->n; i++)
-                if (streq(map->items[i].key, key))
-                        return map->items[i].value;
-        return NULL;
-}
 
 Pod *pod_free(Pod *pod) {
         if (pod) {

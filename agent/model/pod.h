@@ -7,6 +7,8 @@
  * Names follow the API, in snake case. Every struct here has a Schema (model/schema.h): a table of
  * its fields by which it is read, written, compared and freed. A zeroed struct is an empty one. */
 
+#include "agent/model/placement.h"
+#include "agent/model/probe.h"
 #include "agent/model/security.h"
 #include "agent/model/values.h"
 
@@ -18,15 +20,14 @@ typedef struct Quantity {
         int64_t milli; /* in thousandths */
 } Quantity;
 
-typedef struct KeyValue {
-        char *key;
-        char *value;
-} KeyValue;
-
-typedef LIST_OF(KeyValue) StringMap;
-
 /* The value of a key, or NULL. */
 const char *string_map_get(const StringMap *map, const char *key);
+
+/* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
+int string_map_set(StringMap *map, const char *key, const char *value);
+
+/* The key is none of the map's afterwards. */
+void string_map_remove(StringMap *map, const char *key);
 
 typedef enum RestartPolicy {
         RESTART_POLICY_UNSET,
@@ -64,6 +65,12 @@ typedef enum Medium {
         MEDIUM_HUGE_PAGES_2MI,
         N_MEDIA,
 } Medium;
+
+typedef enum OsName {
+        OS_UNSET,
+        OS_LINUX,
+        N_OS_NAMES,
+} OsName;
 
 typedef enum Protocol {
         PROTOCOL_UNSET,
@@ -125,6 +132,7 @@ extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
 extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
 extern const char *const medium_names[N_MEDIA];
+extern const char *const os_names[N_OS_NAMES];
 extern const char *const protocol_names[N_PROTOCOLS];
 extern const char *const dns_policy_names[N_DNS_POLICIES];
 extern const char *const mount_propagation_names[N_MOUNT_PROPAGATIONS];
@@ -235,6 +243,10 @@ typedef struct Container {
         RestartPolicy restart_policy; /* unset: the pod's; Always makes of one of init a sidecar */
         LIST_OF(RestartRule) restart_policy_rules; /* the first that matches goes before it */
         LIST_OF(VolumeMount) volume_mounts;
+        Probe *liveness_probe;
+        Probe *readiness_probe;
+        Probe *startup_probe;
+        Lifecycle *lifecycle;
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
@@ -282,7 +294,7 @@ typedef struct DownwardAPIVolumeSource {
         OptionalInt default_mode; /* a volume's; a projection has none */
 } DownwardAPIVolumeSource;
 
-/* Exactly one source is not NULL. */
+/* At most one source is not NULL. */
 typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
@@ -294,6 +306,12 @@ typedef struct ProjectedVolumeSource {
         OptionalInt default_mode;
 } ProjectedVolumeSource;
 
+/* The layers of an image, to be looked at. */
+typedef struct ImageVolumeSource {
+        char *reference;
+        PullPolicy pull_policy;
+} ImageVolumeSource;
+
 /* Exactly one source is not NULL. */
 typedef struct Volume {
         char *name;
@@ -303,6 +321,7 @@ typedef struct Volume {
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
         ProjectedVolumeSource *projected;
+        ImageVolumeSource *image;
 } Volume;
 
 typedef struct HostAlias {
@@ -326,6 +345,11 @@ typedef struct LocalObjectReference {
         char *name;
 } LocalObjectReference;
 
+/* For what the pod was written; anything but Linux is refused. */
+typedef struct PodOs {
+        OsName name;
+} PodOs;
+
 typedef struct PodSpec {
         LIST_OF(Container) init_containers; /* in the order in which they run */
         LIST_OF(Container) containers;
@@ -334,14 +358,19 @@ typedef struct PodSpec {
         OptionalInt termination_grace_period_seconds;
         OptionalInt active_deadline_seconds;
         DnsPolicy dns_policy;
+        StringMap node_selector;
         char *node_name;
         bool host_network;
         char *hostname;
         char *subdomain;
+        Affinity *affinity;
+        char *scheduler_name; /* whose it would be; a node asks no scheduler */
+        TolerationList tolerations;
         LIST_OF(HostAlias) host_aliases;
         LIST_OF(LocalObjectReference) image_pull_secrets;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
+        PodOs *os;
         bool host_pid;
         bool host_ipc;
         bool share_process_namespace;
@@ -351,12 +380,23 @@ typedef struct PodSpec {
         ResourceRequirements resources; /* of all containers together */
 } PodSpec;
 
+/* Whose pod it is. No file says it: what a DaemonSet makes has one. */
+typedef struct OwnerReference {
+        char *api_version;
+        char *kind;
+        char *name;
+        char *uid;
+        bool controller;
+        bool block_owner_deletion;
+} OwnerReference;
+
 typedef struct ObjectMeta {
         char *name;      /* of a file pod with the node's suffix: "web-node1" */
         char *namespace; /* never NULL after defaulting */
         char *uid;       /* 32 hex digits */
         StringMap labels;
         StringMap annotations;
+        LIST_OF(OwnerReference) owner_references;
 } ObjectMeta;
 
 typedef struct Pod {
@@ -380,6 +420,16 @@ const Container *pod_find_container(const Pod *pod, const char *name);
 
 /* The volume of that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
+
+/* The reference to what controls the object, or NULL. */
+const OwnerReference *object_controller(const ObjectMeta *metadata);
+
+/* Whether that is what controls the object; NULL: nothing does. */
+bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner);
+
+/* Sets the UID: computed from the node's name, namespace, name and spec. Labels and annotations are
+ * left out, for they can change without a restart. 0 or -ENOMEM. */
+int pod_set_uid(Pod *pod);
 
 /* True where its files are written by us, and nobody in a container may write them. */
 bool volume_is_data(const Volume *volume);

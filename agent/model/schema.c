@@ -75,6 +75,12 @@ static void field_done(const Field *field, void *object) {
         case FIELD_INTS:
                 ints_done(field_at(field, object));
                 break;
+        case FIELD_INT_OR_STRING:
+                free(((IntOrString *) field_at(field, object))->text);
+                break;
+        case FIELD_PORT:
+                free(((PortRef *) field_at(field, object))->name);
+                break;
         case FIELD_STRING_MAP:
                 string_map_done(field_at(field, object));
                 break;
@@ -126,8 +132,16 @@ static bool ints_equal(const OptionalInt *a, const OptionalInt *b) {
         return a->is_set == b->is_set && (!a->is_set || a->value == b->value);
 }
 
+static bool ints_or_strings_equal(const IntOrString *a, const IntOrString *b) {
+        return streq_ptr(a->text, b->text) && ints_equal(&a->number, &b->number);
+}
+
 static bool optional_bools_equal(const OptionalBool *a, const OptionalBool *b) {
         return a->is_set == b->is_set && (!a->is_set || a->value == b->value);
+}
+
+static bool ports_equal(const PortRef *a, const PortRef *b) {
+        return a->number == b->number && streq_ptr(a->name, b->name);
 }
 
 static bool int_lists_equal(const IntList *a, const IntList *b) {
@@ -171,8 +185,12 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
                 return ints_equal(left, right);
         case FIELD_INTS:
                 return int_lists_equal(left, right);
+        case FIELD_INT_OR_STRING:
+                return ints_or_strings_equal(left, right);
         case FIELD_QUANTITY:
                 return quantities_equal(left, right);
+        case FIELD_PORT:
+                return ports_equal(left, right);
         case FIELD_STRING_MAP:
                 return string_maps_equal(left, right);
         case FIELD_OBJECT:
@@ -220,6 +238,16 @@ static int copy_quantity(Quantity *to, const Quantity *from) {
         *to = *from;
         to->text = NULL;
         return copy_string(&to->text, from->text);
+}
+
+static int copy_int_or_string(IntOrString *to, const IntOrString *from) {
+        to->number = from->number;
+        return copy_string(&to->text, from->text);
+}
+
+static int copy_port(PortRef *to, const PortRef *from) {
+        to->number = from->number;
+        return copy_string(&to->name, from->name);
 }
 
 static int copy_string_map(StringMap *to, const StringMap *from) {
@@ -301,8 +329,12 @@ static int field_copy(const Field *field, void *to, const void *from) {
                 break;
         case FIELD_INTS:
                 return copy_ints(target, source);
+        case FIELD_INT_OR_STRING:
+                return copy_int_or_string(target, source);
         case FIELD_QUANTITY:
                 return copy_quantity(target, source);
+        case FIELD_PORT:
+                return copy_port(target, source);
         case FIELD_STRING_MAP:
                 return copy_string_map(target, source);
         case FIELD_OBJECT:

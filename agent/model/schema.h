@@ -15,7 +15,9 @@ typedef enum FieldType {
         FIELD_OPTIONAL_BOOL, /* OptionalBool */
         FIELD_INT,           /* OptionalInt */
         FIELD_INTS,          /* IntList */
+        FIELD_INT_OR_STRING, /* IntOrString; .check is of the string, .min and .max of the number */
         FIELD_QUANTITY,      /* Quantity */
+        FIELD_PORT,          /* PortRef: a number or the name of a port */
         FIELD_ENUM,          /* an enum whose value 0 is "unset"; .names */
         FIELD_STRINGS,       /* char ** */
         FIELD_STRING_MAP,    /* StringMap */
@@ -46,6 +48,7 @@ typedef struct Field {
                               * none. Empty values ({}, [], null) are always accepted. */
         const char *reason;  /* FIELD_REFUSED: why, for a person; NULL: it is not supported yet */
         bool is_required;
+        bool is_ours;   /* read from our records; in a manifest it is as FIELD_REFUSED */
         bool is_secret; /* no sentence may show its value */
 } Field;
 
@@ -62,8 +65,8 @@ struct Schema {
         { .key = name, .type = FIELD_##kind, .offset = offsetof(object, member), __VA_ARGS__ }
 #define REFUSED(name) \
         { .key = name, .type = FIELD_REFUSED }
-#define REFUSED_BUT(name, value) \
-        { .key = name, .type = FIELD_REFUSED, .accepts = value }
+#define REFUSED_BUT(name, value, ...) \
+        { .key = name, .type = FIELD_REFUSED, .accepts = value, __VA_ARGS__ }
 #define REFUSED_FOR(name, why) \
         { .key = name, .type = FIELD_REFUSED, .reason = why }
 #define IGNORED(name) \
@@ -76,8 +79,18 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema probe_schema;
+extern const Schema lifecycle_schema;
 extern const Schema security_context_schema;
 extern const Schema pod_security_context_schema;
+extern const Schema label_selector_schema;
+extern const Schema affinity_schema;
+extern const Schema node_selector_schema;
+extern const Schema toleration_schema;
+extern const Schema taint_schema;
+extern const Schema owner_reference_schema;
+extern const Schema pod_template_schema; /* of a Pod */
+extern const Schema daemonset_schema;
 
 /* Where a field lies in an object. */
 void *field_at(const Field *field, void *object);

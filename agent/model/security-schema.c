@@ -61,7 +61,7 @@ static const Field security_context_fields[] = {
               .schema = &capabilities_schema),
         FIELD("privileged",             BOOL,       SecurityContext, privileged),
         REFUSED("seLinuxOptions"),
-        REFUSED("windowsOptions"),
+        REFUSED_FOR("windowsOptions", "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        SecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        SecurityContext, run_as_group, ID_RANGE),
         FIELD("runAsNonRoot",           OPTIONAL_BOOL, SecurityContext, run_as_non_root),
@@ -84,7 +84,7 @@ static const Schema sysctl_schema = SCHEMA(Sysctl, sysctl_fields);
 
 static const Field pod_security_context_fields[] = {
         REFUSED("seLinuxOptions"),
-        REFUSED("windowsOptions"),
+        REFUSED_FOR("windowsOptions", "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        PodSecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        PodSecurityContext, run_as_group, ID_RANGE),
         FIELD("runAsNonRoot",           OPTIONAL_BOOL, PodSecurityContext, run_as_non_root),

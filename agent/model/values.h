@@ -29,3 +29,9 @@ typedef struct OptionalBool {
 } OptionalBool;
 
 typedef LIST_OF(int64_t) IntList;
+
+/* A number, or a text in its place such as "25%"; unset where there is neither. */
+typedef struct IntOrString {
+        OptionalInt number;
+        char *text; /* NULL: the number */
+} IntOrString;

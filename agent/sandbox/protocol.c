@@ -58,6 +58,9 @@ static const char *const request_names[] = {
         [REQUEST_DELETE]   = "delete",
         [REQUEST_TEARDOWN] = "teardown",
         [REQUEST_EXEC]     = "exec",
+        [REQUEST_EXEC_IN]  = "exec-in",
+        [REQUEST_NOTE]     = "note",
+        [REQUEST_SESSION]  = "session",
 };
 
 static const char *const event_names[] = {
@@ -75,7 +78,9 @@ static const char *const event_names[] = {
 };
 
 enum {
-        OF_ID = BIT(REQUEST_RUN) | BIT(REQUEST_STOP) | BIT(REQUEST_DELETE) | BIT(REQUEST_EXEC),
+        OF_ID = BIT(REQUEST_RUN) | BIT(REQUEST_STOP) | BIT(REQUEST_DELETE) | BIT(REQUEST_EXEC) |
+                BIT(REQUEST_EXEC_IN) | BIT(REQUEST_NOTE) | BIT(REQUEST_SESSION),
+        OF_PROGRAM = BIT(REQUEST_EXEC) | BIT(REQUEST_EXEC_IN),
         OF_ENDED = BIT(EVENT_EXITED) | BIT(EVENT_START_FAILED),
         OF_ATTEMPT = OF_ENDED | BIT(EVENT_STARTING) | BIT(EVENT_STARTED) | BIT(EVENT_DELETED),
         OF_LIFE = BIT(EVENT_STARTED) | BIT(EVENT_EXITED),
@@ -94,17 +99,21 @@ static const Member request_members[] = {
         { "bundle",        KIND_STRING,   offsetof(Request, bundle),        BIT(REQUEST_RUN)    },
         { "log",           KIND_STRING,   offsetof(Request, log),           BIT(REQUEST_RUN)    },
         { "events_file",   KIND_OPTIONAL, offsetof(Request, events_file),   BIT(REQUEST_RUN)    },
-        { "note",          KIND_OPTIONAL, offsetof(Request, note),          BIT(REQUEST_RUN)    },
-        { "has_input",     KIND_BOOLEAN,  offsetof(Request, has_input),     BIT(REQUEST_RUN)    },
-        { "has_terminal",  KIND_BOOLEAN,  offsetof(Request, has_terminal),  BIT(REQUEST_RUN)    },
+        { "note",          KIND_OPTIONAL, offsetof(Request, note),          BIT(REQUEST_RUN) | BIT(REQUEST_NOTE) },
+        { "has_input",     KIND_BOOLEAN,  offsetof(Request, has_input),     BIT(REQUEST_RUN) | BIT(REQUEST_SESSION) },
+        { "has_terminal",  KIND_BOOLEAN,  offsetof(Request, has_terminal),  BIT(REQUEST_RUN) | BIT(REQUEST_SESSION) },
         { "signal",        KIND_INTEGER,  offsetof(Request, signal),        BIT(REQUEST_STOP)   },
+        { "delay_usec",    KIND_LARGE,    offsetof(Request, delay_usec),    BIT(REQUEST_STOP)   },
         { "grace_usec",    KIND_LARGE,    offsetof(Request, grace_usec),    BIT(REQUEST_STOP)   },
         { "directories",   KIND_STRINGS,  offsetof(Request, directories),   BIT(REQUEST_DELETE) },
-        { "arguments",     KIND_STRINGS,  offsetof(Request, arguments),     BIT(REQUEST_EXEC)   },
+        { "container",     KIND_STRING,   offsetof(Request, container),     BIT(REQUEST_EXEC_IN) },
+        { "arguments",     KIND_STRINGS,  offsetof(Request, arguments),     OF_PROGRAM | BIT(REQUEST_SESSION) },
         { "environment",   KIND_STRINGS,  offsetof(Request, environment),   BIT(REQUEST_EXEC)   },
         { "input",         KIND_OPTIONAL, offsetof(Request, input),         BIT(REQUEST_EXEC)   },
         { "in_host",       KIND_BOOLEAN,  offsetof(Request, in_host),       BIT(REQUEST_EXEC)   },
-        { "timeout_usec",  KIND_LARGE,    offsetof(Request, timeout_usec),  BIT(REQUEST_EXEC)   },
+        { "timeout_usec",  KIND_LARGE,    offsetof(Request, timeout_usec),  OF_PROGRAM          },
+        { "has_output",    KIND_BOOLEAN,  offsetof(Request, has_output),    BIT(REQUEST_SESSION) },
+        { "has_error",     KIND_BOOLEAN,  offsetof(Request, has_error),     BIT(REQUEST_SESSION) },
 };
 
 static const Member event_members[] = {

@@ -32,10 +32,13 @@ typedef enum RequestType {
         REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
         REQUEST_RUN,      /* id, name, attempt, bundle, log, events_file, note, has_input,
                            * has_terminal */
-        REQUEST_STOP,     /* id, signal, grace_usec */
+        REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
         REQUEST_DELETE,   /* id, directories */
         REQUEST_TEARDOWN, /* nothing */
         REQUEST_EXEC,     /* id, arguments, environment, input, in_host, timeout_usec */
+        REQUEST_SESSION,  /* id (of a container), arguments, has_…; with a descriptor */
+        REQUEST_EXEC_IN,  /* id, container, arguments, timeout_usec */
+        REQUEST_NOTE,     /* id, note */
         N_REQUEST_TYPES,
 } RequestType;
 
@@ -53,10 +56,14 @@ typedef struct Request {
         const char *log;
         const char *events_file;
         const char *note;
-        bool has_input;    /* its standard input is open; nobody writes to it */
-        bool has_terminal; /* config.json asks for one */
+        bool has_input;    /* its standard input is open; but in a session nobody writes to it */
+        bool has_output;   /* of a session: the client wants to see what it says */
+        bool has_error;    /* likewise */
+        bool has_terminal; /* config.json, or the session's client, asks for one */
         int signal;
-        uint64_t grace_usec;
+        uint64_t delay_usec;   /* before the signal */
+        uint64_t grace_usec;   /* before SIGKILL */
+        const char *container; /* its ID */
         StringList directories;
         StringList arguments;   /* arguments[0] is a path */
         StringList environment; /* all of it */

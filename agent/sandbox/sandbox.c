@@ -360,11 +360,21 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
                                                  .has_terminal = run->has_terminal });
 }
 
-int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
+                       uint64_t grace_usec) {
         return send_request(sandbox, &(Request){ .type = REQUEST_STOP,
                                                  .id = id,
                                                  .signal = signal,
+                                                 .delay_usec = delay_usec,
                                                  .grace_usec = grace_usec });
+}
+
+int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+        return sandbox_stop_later(sandbox, id, signal, 0, grace_usec);
+}
+
+int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_NOTE, .id = id, .note = note });
 }
 
 int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
@@ -385,6 +395,57 @@ int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {
                                                  .environment = list_of(exec->environment),
                                                  .input = exec->input,
                                                  .in_host = exec->in_host,
+                                                 .timeout_usec = exec->timeout_usec });
+}
+
+/* With a descriptor, at once or not at all. */
+static int send_with_descriptor(const Sandbox *sandbox, const char *data, size_t length, int fd) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control = { 0 };
+        struct iovec bytes = { (char *) (uintptr_t) data, length };
+        struct msghdr message = {
+                .msg_iov = &bytes,
+                .msg_iovlen = 1,
+                .msg_control = &control,
+                .msg_controllen = sizeof(control),
+        };
+
+        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS,
+                                           .cmsg_len = CMSG_LEN(sizeof(fd)) };
+        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+        if (sendmsg(sandbox->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+                return 0;
+        return errno == EAGAIN ? -EBUSY : -errno;
+}
+
+int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        if (sandbox->fd < 0)
+                return -ENOTCONN;
+        if (sandbox->queue.first)
+                return -EBUSY;
+        r = request_encode(&(Request){ .type = REQUEST_SESSION,
+                                       .id = session->container,
+                                       .arguments = list_of(session->argv),
+                                       .has_input = session->has_input,
+                                       .has_output = session->has_output,
+                                       .has_error = session->has_error,
+                                       .has_terminal = session->has_terminal },
+                           &data, &length);
+        return r < 0 ? r : send_with_descriptor(sandbox, data, length, socket_fd);
+}
+
+int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
+        return send_request(sandbox, &(Request){ .type = REQUEST_EXEC_IN,
+                                                 .id = exec->id,
+                                                 .container = exec->container,
+                                                 .arguments = list_of(exec->argv),
                                                  .timeout_usec = exec->timeout_usec });
 }
 

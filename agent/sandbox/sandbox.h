@@ -122,6 +122,15 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run);
  * Unknown IDs are ignored. */
 int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
 
+/* The same, but the signal waits for 'delay_usec' or another sandbox_stop(), whichever is first:
+ * for what is done to the container before. Both times are from now on. */
+int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
+                       uint64_t grace_usec);
+
+/* From now on 'note' is what comes back with the events of that container. Unknown IDs are ignored.
+ */
+int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note);
+
 /* Removes an ended attempt: runtime state, mounts, and the directories named. SANDBOX_DELETED
  * follows. */
 int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
@@ -141,6 +150,29 @@ typedef struct SandboxExec {
  * that no two of a pod's network plugins ever run at the same time. -EMSGSIZE for more than a
  * packet holds (64 KiB). */
 int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec);
+
+typedef struct SandboxSession {
+        const char *container; /* ID of one that runs */
+        char *const *argv;     /* argv[0] is looked for in the container's PATH */
+        bool has_input, has_output, has_error, has_terminal;
+} SandboxSession;
+
+/* Runs a command in a container for somebody at the other end of a socket, which speaks WebSocket
+ * with the channels of common/channels.h from here on. The shim gets a copy of the descriptor and
+ * tells the client, not us, what comes of it. 0; -EBUSY when the shim does not listen just now;
+ * another -errno. */
+int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
+
+typedef struct SandboxExecIn {
+        const char *id;        /* comes back with the event; at most 128 bytes */
+        const char *container; /* ID of one that runs */
+        char *const *argv;     /* argv[0] is looked for in the container's PATH */
+        uint64_t timeout_usec; /* then it is killed; 0: never */
+} SandboxExecIn;
+
+/* Runs a program in a container, as its user and with its environment. SANDBOX_EXEC_DONE follows as
+ * above, with both streams in .output, cut at 10 KiB; .message says why it could not be run. */
+int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec);
 
 /* Ends the shim: kills what still runs, drops its mounts. SANDBOX_LOST follows. */
 int sandbox_teardown(Sandbox *sandbox);

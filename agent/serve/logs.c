@@ -89,18 +89,6 @@ static int parse_options(struct MHD_Connection *http, LogOptions *ret, Error *re
         return 0;
 }
 
-/* Cuts "<namespace>/<pod>/<container>" apart in place. */
-static int split_path(char *path, const char *ret_names[3]) {
-        char *next = path;
-
-        for (unsigned i = 0; i < 3; i++) {
-                ret_names[i] = strsep(&next, "/");
-                if (!ret_names[i] || ret_names[i][0] == '\0')
-                        return -EINVAL;
-        }
-        return next ? -EINVAL : 0;
-}
-
 static int open_log(Serve *serve, struct MHD_Connection *http, const char *const names[3],
                     LogStream *log, Error *reterr) {
         ServeLog found = { 0 };
@@ -144,7 +132,7 @@ enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char
 
         if (!path)
                 return MHD_NO;
-        if (split_path(path, names) < 0)
+        if (serve_split_path(path, names) < 0)
                 return serve_refuse(http, MHD_HTTP_NOT_FOUND,
                                     "ask for /containerLogs/<namespace>/<pod>/<container>");
         log = calloc(1, sizeof(*log));

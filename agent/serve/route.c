@@ -87,6 +87,17 @@ int serve_number(struct MHD_Connection *http, const char *name, int64_t min, int
         return 0;
 }
 
+int serve_split_path(char *path, const char *ret_names[3]) {
+        char *next = path;
+
+        for (unsigned i = 0; i < 3; i++) {
+                ret_names[i] = strsep(&next, "/");
+                if (!ret_names[i] || ret_names[i][0] == '\0')
+                        return -EINVAL;
+        }
+        return next ? -EINVAL : 0;
+}
+
 bool serve_may_change(struct MHD_Connection *http, enum MHD_Result *ret) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
@@ -131,6 +142,7 @@ static const struct {
         { "GET",    "/manifests",          false, serve_manifests },
         { "GET",    "/metrics",            false, metrics         },
         { "GET",    "/containerLogs/",     true,  serve_logs      },
+        { "GET",    "/exec/",              true,  serve_exec      },
         { "DELETE", "/api/v1/namespaces/", true,  serve_delete    },
 };
 /* clang-format on */

@@ -73,6 +73,7 @@ enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char
 enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_exec(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char *rest);
 
 /* A parameter of the query, or NULL. A flag is true as Go's ParseBool has it, and when it is there
@@ -83,6 +84,9 @@ bool serve_flag(struct MHD_Connection *http, const char *name);
 /* A whole number of at least 'min'. 0 with '*ret' left alone where the parameter is not there. */
 int serve_number(struct MHD_Connection *http, const char *name, int64_t min, int64_t *ret,
                  Error *reterr);
+
+/* Cuts "<namespace>/<pod>/<container>" apart in place. 0 or -EINVAL. */
+int serve_split_path(char *path, const char *ret_names[3]);
 
 /* True where the client is root, or who the agent is; else it is told so. */
 bool serve_may_change(struct MHD_Connection *http, enum MHD_Result *ret);

@@ -248,12 +248,13 @@ static int open_socket(Serve *serve, int *ret, Error *reterr) {
 
 static int start_daemon(Serve *serve, Error *reterr) {
         serve->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-                serve_route, serve, MHD_OPTION_NOTIFY_CONNECTION, on_connection, serve,
-                MHD_OPTION_NOTIFY_COMPLETED, on_completed, serve, MHD_OPTION_UNESCAPE_CALLBACK,
-                on_unescape, serve, MHD_OPTION_CONNECTION_LIMIT, (unsigned) CONNECTIONS_MAX,
-                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) CONNECTION_MEMORY,
-                MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
+                MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
+                        MHD_ALLOW_UPGRADE,
+                0, NULL, NULL, serve_route, serve, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+                serve, MHD_OPTION_NOTIFY_COMPLETED, on_completed, serve,
+                MHD_OPTION_UNESCAPE_CALLBACK, on_unescape, serve, MHD_OPTION_CONNECTION_LIMIT,
+                (unsigned) CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                (size_t) CONNECTION_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
         if (!serve->daemon)
                 return error_setf(reterr, EIO, "libmicrohttpd does not start");
         return 0;

@@ -36,6 +36,12 @@ void serve_report_directory(ServeReport *report, const char *directory, const ch
 void serve_report_manifest(ServeReport *report, const ServeManifest *manifest);
 void serve_report_archive(ServeReport *report, const char *archive, const char *message);
 
+/* A command to run in a container, and the streams that its client wants. */
+typedef struct ServeExec {
+        char *const *argv;
+        bool has_input, has_output, has_error, has_terminal;
+} ServeExec;
+
 /* What serve asks of the agent. All are called from the loop, return at once, and are given the
  * 'userdata' of serve_new(). */
 typedef struct ServeHandlers {
@@ -68,6 +74,12 @@ typedef struct ServeHandlers {
          * sentence. */
         int (*delete_pod)(void *userdata, const char *namespace, const char *pod,
                           int64_t grace_seconds, Error *reterr);
+
+        /* Runs a command for a client, who speaks and hears WebSocket on the socket from now on;
+         * the descriptor is copied. Where it is negative, it is only asked whether that could be.
+         * -ENOENT (404), -EAGAIN (400): the container does not run; with a sentence. */
+        int (*exec)(void *userdata, const char *namespace, const char *pod, const char *container,
+                    const ServeExec *exec, int socket_fd, Error *reterr);
 
         /* 0, or -errno with a sentence while the first scan has not been acted on. */
         int (*is_ready)(void *userdata, Error *reterr);

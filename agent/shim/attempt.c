@@ -90,6 +90,7 @@ int attempt_new(AttemptList *list, const Request *request, Attempt **ret) {
                 return -ENOMEM;
         attempt->state = ATTEMPT_STARTING;
         attempt->number = request->attempt;
+        attempt->signal_at = USEC_INFINITY;
         attempt->kill_at = USEC_INFINITY;
         attempt->id = strdup(request->id);
         attempt->name = strdup(request->name);
@@ -121,6 +122,15 @@ Attempt *attempt_find_pid(const AttemptList *list, pid_t pid) {
                 if (attempt->state == ATTEMPT_RUNNING && attempt->pid == pid)
                         return attempt;
         return NULL;
+}
+
+void attempt_set_note(Attempt *attempt, const char *note) {
+        char *copy = strndup(strna(note), PROTOCOL_NOTE_MAX);
+
+        if (!copy)
+                return;
+        free(attempt->note);
+        attempt->note = copy;
 }
 
 void attempt_set_deleted(Attempt *attempt) {

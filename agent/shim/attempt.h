@@ -35,6 +35,7 @@ struct Attempt {
         uint64_t started_at;
         uint64_t finished_at;
         int stop_signal;  /* 0: nobody has asked it to stop */
+        uint64_t signal_at; /* boottime: stop_signal is due then; USEC_INFINITY: it was sent */
         uint64_t kill_at; /* boottime; USEC_INFINITY: no SIGKILL is due */
         /* Gone once it is deleted: */
         char *bundle;
@@ -61,6 +62,9 @@ Attempt *attempt_find(const AttemptList *list, const char *id);
 
 /* The running one whose first process this is, or NULL. */
 Attempt *attempt_find_pid(const AttemptList *list, pid_t pid);
+
+/* Another note, at most PROTOCOL_NOTE_MAX bytes of it. */
+void attempt_set_note(Attempt *attempt, const char *note);
 
 /* Marks it deleted and lets go of what only a container needs. */
 void attempt_set_deleted(Attempt *attempt);

@@ -78,6 +78,32 @@ static void handle_packet(Connection *connection, const char *data, size_t lengt
                         &(Event){ .type = EVENT_ERROR, .message = error_message(&error, r) });
 }
 
+/* The length of the packet, or -errno. */
+static ssize_t receive_with_descriptor(Connection *connection, char *data, size_t length) {
+        union {
+                struct cmsghdr header;
+                char space[CMSG_SPACE(sizeof(int))];
+        } control = { 0 };
+        struct iovec bytes = { data, length };
+        struct msghdr message = {
+                .msg_iov = &bytes,
+                .msg_iovlen = 1,
+                .msg_control = &control,
+                .msg_controllen = sizeof(control),
+        };
+        const struct cmsghdr *header;
+        ssize_t n =
+                recvmsg(connection->peer.fd, &message, MSG_TRUNC | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+        if (n < 0)
+                return -errno;
+        header = CMSG_FIRSTHDR(&message);
+        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+            header->cmsg_len == CMSG_LEN(sizeof(int)))
+                memcpy(&connection->received_fd, CMSG_DATA(header), sizeof(int));
+        return n;
+}
+
 /* One packet. 1; 0 when there is none; -errno when the peer is gone. */
 static int receive(Connection *connection) {
         int fd = connection->peer.fd;
@@ -90,13 +116,14 @@ static int receive(Connection *connection) {
         if (length == 0)
                 return -ECONNRESET;
         data = length <= PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
-        n = recv(fd, data, data ? (size_t) length : 0, MSG_TRUNC | MSG_DONTWAIT);
+        n = receive_with_descriptor(connection, data, data ? (size_t) length : 0);
         if (n < 0)
-                return -errno;
+                return (int) n;
         if (data)
                 handle_packet(connection, data, (size_t) n);
         else
                 log_warning("Dropped a request of %zd bytes", n);
+        connection->received_fd = close_fd(connection->received_fd);
         return 1;
 }
 

@@ -15,6 +15,7 @@ struct Connection {
         Source listener;
         Source peer;
         PacketQueue queue;
+        int received_fd; /* with the request that is being handled; who wants it takes it */
         /* Called for each request. */
         void (*on_request)(Connection *connection, const Request *request);
         /* Called when an agent has come: tell it all. */

@@ -104,14 +104,6 @@ static void job_start(Job *job, task_main_t main, task_done_t done, uint64_t dea
         }
 }
 
-static Runtime runtime_of(const Shim *shim) {
-        return (Runtime){
-                .program = shim->options->runtime,
-                .root = shim->runtime_root,
-                .timeout_usec = shim->options->runtime_timeout_usec,
-        };
-}
-
 static void tell(Shim *shim, const Attempt *attempt, EventType type) {
         Event event = attempt_event(attempt, type);
 
@@ -129,7 +121,7 @@ static void refuse(Shim *shim, const char *id, const char *why) {
 /* In a task: leaves nothing of an attempt but its log and its bundle's files. */
 static int undo_main(void *userdata, Error *reterr) {
         Job *job = userdata;
-        Runtime runtime = runtime_of(job->shim);
+        Runtime runtime = shim_runtime(job->shim);
         int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
 
         /* A runtime that was ended in the middle may have left processes that it does not know. */
@@ -173,7 +165,7 @@ static void fail_start(Shim *shim, Attempt *attempt, bool runtime_failed, const 
 /* In a task: the mounts, then the runtime in our place. */
 static int run_main(void *userdata, Error *reterr) {
         Job *job = userdata;
-        Runtime runtime = runtime_of(job->shim);
+        Runtime runtime = shim_runtime(job->shim);
         cleanup_free char *fstab = path_join(job->bundle, "fstab");
         int r;
 
@@ -219,40 +211,6 @@ static char *explain_failure(const Job *job, Attempt *attempt, const TaskResult 
         return n < 0 ? NULL : sentence;
 }
 
-static int read_pid(const char *bundle, pid_t *ret) {
-        cleanup_free char *path = path_join(bundle, "pid"), *text = NULL;
-        char *end;
-        long pid;
-        int r;
-
-        if (!path)
-                return -ENOMEM;
-        r = read_file_at(AT_FDCWD, path, 64, &text, NULL);
-        if (r < 0)
-                return r;
-        errno = 0;
-        pid = strtol(text, &end, 10);
-        if (errno != 0 || end == text || pid <= 1 || pid > INT32_MAX)
-                return -EINVAL;
-        *ret = (pid_t) pid;
-        return 0;
-}
-
-/* The container's process is our child, running or a zombie that we have yet to see: 1; it has been
- * seen already, with this status: 0; it is none of ours: -ECHILD. */
-static int claim(Shim *shim, pid_t pid, int *ret_status) {
-        siginfo_t info;
-
-        if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) >= 0)
-                return 1;
-        for (size_t i = shim->n_strays; i > 0; i--)
-                if (shim->strays[i - 1].pid == pid) {
-                        *ret_status = shim->strays[i - 1].status;
-                        return 0;
-                }
-        return -ECHILD;
-}
-
 static bool shares_pid_namespace(pid_t pid) {
         char path[sizeof("/proc/4294967295/ns/pid")];
         struct stat ours, theirs;
@@ -264,7 +222,7 @@ static bool shares_pid_namespace(pid_t pid) {
 }
 
 static void started(Shim *shim, Attempt *attempt, pid_t pid) {
-        int status = 0, r = claim(shim, pid, &status);
+        int status = 0, r = shim_claim(shim, pid, &status);
 
         if (r < 0) {
                 fail_start(shim, attempt, true,
@@ -279,8 +237,8 @@ static void started(Shim *shim, Attempt *attempt, pid_t pid) {
         output_commit(attempt->output);
         if (r == 0)
                 container_exited(shim, attempt, status);
-        else if (attempt->stop_signal != 0) /* somebody has asked meanwhile */
-                (void) kill(pid, attempt->stop_signal);
+        else if (attempt->signal_at == USEC_INFINITY && attempt->stop_signal != 0)
+                (void) kill(pid, attempt->stop_signal); /* somebody has asked meanwhile */
 }
 
 static void run_done(const TaskResult *result, void *userdata) {
@@ -291,7 +249,8 @@ static void run_done(const TaskResult *result, void *userdata) {
         if (!attempt)
                 return;
         if (task_succeeded(result)) {
-                int r = read_pid(job->bundle, &pid);
+                cleanup_free char *file = path_join(job->bundle, "pid");
+                int r = file ? runtime_read_pid(file, &pid) : -ENOMEM;
 
                 if (r >= 0)
                         started(job->shim, attempt, pid);
@@ -433,9 +392,19 @@ static void kill_hard(Shim *shim, Attempt *attempt) {
         kill_the_rest(shim, attempt);
 }
 
+static void send_stop_signal(Attempt *attempt) {
+        attempt->signal_at = USEC_INFINITY;
+        if (attempt->state == ATTEMPT_RUNNING)
+                (void) kill(attempt->pid, attempt->stop_signal);
+}
+
+static uint64_t moment_after(uint64_t now, uint64_t usec) {
+        return now + MIN(usec, USEC_INFINITY / 2);
+}
+
 void container_stop(Shim *shim, const Request *request) {
         Attempt *attempt = attempt_find(&shim->attempts, request->id);
-        uint64_t now = now_boottime_usec();
+        uint64_t now = now_boottime_usec(), signal_at = moment_after(now, request->delay_usec);
 
         if (!attempt || (attempt->state != ATTEMPT_RUNNING && attempt->state != ATTEMPT_STARTING))
                 return;
@@ -443,17 +412,27 @@ void container_stop(Shim *shim, const Request *request) {
                 bool valid = request->signal > 0 && request->signal <= SIGRTMAX;
 
                 attempt->stop_signal = valid ? request->signal : SIGTERM;
-                if (attempt->state == ATTEMPT_RUNNING)
-                        (void) kill(attempt->pid, attempt->stop_signal);
-        }
-        attempt->kill_at = MIN(attempt->kill_at, now + MIN(request->grace_usec, USEC_INFINITY / 2));
+                attempt->signal_at = signal_at;
+        } else if (attempt->signal_at != USEC_INFINITY)
+                attempt->signal_at = MIN(attempt->signal_at, signal_at);
+        attempt->kill_at = MIN(attempt->kill_at, moment_after(now, request->grace_usec));
         containers_expire(shim, now);
 }
 
+void container_set_note(Shim *shim, const Request *request) {
+        Attempt *attempt = attempt_find(&shim->attempts, request->id);
+
+        if (attempt)
+                attempt_set_note(attempt, request->note);
+}
+
 void containers_expire(Shim *shim, uint64_t now_boottime) {
-        for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
+        for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
+                if (attempt->signal_at <= now_boottime)
+                        send_stop_signal(attempt);
                 if (attempt->state == ATTEMPT_RUNNING && attempt->kill_at <= now_boottime)
                         kill_hard(shim, attempt);
+        }
 }
 
 uint64_t containers_next_deadline(const Shim *shim) {
@@ -461,7 +440,7 @@ uint64_t containers_next_deadline(const Shim *shim) {
 
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_RUNNING)
-                        deadline = MIN(deadline, attempt->kill_at);
+                        deadline = MIN(deadline, MIN(attempt->signal_at, attempt->kill_at));
         return deadline;
 }
 
@@ -488,7 +467,7 @@ void container_exited(Shim *shim, Attempt *attempt, int status) {
         attempt->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         attempt->exit_code = attempt->signal ? 128 + attempt->signal : WEXITSTATUS(status);
         attempt->oom_killed = was_oom_killed(attempt->events_file);
-        attempt->kill_at = USEC_INFINITY;
+        attempt->signal_at = attempt->kill_at = USEC_INFINITY;
         output_drain(attempt->output);
         attempt->state = ATTEMPT_EXITED;
         tell(shim, attempt, EVENT_EXITED);

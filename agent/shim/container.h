@@ -9,8 +9,11 @@
  * own events come or have come, is an error event. */
 void container_run(Shim *shim, const Request *request);
 
-/* A signal now, SIGKILL after the grace. */
+/* A signal now or after a delay, SIGKILL after the grace. */
 void container_stop(Shim *shim, const Request *request);
+
+/* What the agent wants to be told with its events from now on. */
+void container_set_note(Shim *shim, const Request *request);
 
 /* Removes what an ended attempt has left. */
 void container_delete(Shim *shim, const Request *request);
@@ -18,7 +21,7 @@ void container_delete(Shim *shim, const Request *request);
 /* Its first process has ended with this status of waitpid(2). */
 void container_exited(Shim *shim, Attempt *attempt, int status);
 
-/* SIGKILL for those whose grace is over. */
+/* What is due by now: the signal of those whose delay is over, SIGKILL where the grace is. */
 void containers_expire(Shim *shim, uint64_t now_boottime);
 uint64_t containers_next_deadline(const Shim *shim);
 

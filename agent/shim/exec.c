@@ -9,11 +9,13 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
 enum {
         ERROR_MAX = 4 * 1024,
+        CONTAINER_OUTPUT_MAX = 10 * 1024, /* as much as the kubelet takes of a probe */
         PROGRAMS_MAX = 256,
 };
 
@@ -37,6 +39,12 @@ struct Program {
         bool in_host;
         bool has_begun;
         uint64_t timeout_usec;
+        char *container; /* where it runs; NULL: here. What follows is only for those */
+        char *pid_file;
+        char *log;         /* of the runtime */
+        pid_t pid;         /* once the runtime has left it to us */
+        uint64_t deadline; /* boottime; USEC_INFINITY: none, or it was killed */
+        bool timed_out;
         Capture output;
         Capture error;
 };
@@ -129,6 +137,13 @@ static Program *program_free(Program *program) {
         capture_done(&program->output);
         capture_done(&program->error);
         close_fd(program->input_fd);
+        if (program->pid_file)
+                (void) unlink(program->pid_file);
+        if (program->log)
+                (void) unlink(program->log);
+        free(program->pid_file);
+        free(program->log);
+        free(program->container);
         strv_free(program->environment);
         strv_free(program->argv);
         free(program->id);
@@ -160,29 +175,133 @@ static void tell(Shim *shim, Event *event, Capture *output) {
 
 static void begin_next(Shim *shim);
 
-static void on_ended(const TaskResult *result, void *userdata) {
-        Program *program = userdata;
+/* Tells the end and forgets the program. 'message': why it was not run, or NULL. */
+static void finish(Program *program, const char *message, int status) {
         Shim *shim = program->shim;
-        bool was_run = !result->message[0];
         Event event = {
                 .type = EVENT_EXEC_DONE,
                 .id = program->id,
-                .message = was_run ? NULL : result->message,
-                .timed_out = result->timed_out,
+                .message = message,
+                .timed_out = program->timed_out,
         };
 
         /* What it wrote is in the pipes. A child of its that holds them open is not waited for. */
         drain(&program->output);
         drain(&program->error);
         event.error = last_line(&program->error);
-        if (WIFSIGNALED(result->status))
-                event.signal = WTERMSIG(result->status);
-        event.exit_code = event.signal > 0 ? 128 + event.signal : WEXITSTATUS(result->status);
+        if (WIFSIGNALED(status))
+                event.signal = WTERMSIG(status);
+        event.exit_code = event.signal > 0 ? 128 + event.signal : WEXITSTATUS(status);
         tell(shim, &event, &program->output);
         program_unlink(program);
         program_free(program);
         begin_next(shim);
 }
+
+static void on_ended(const TaskResult *result, void *userdata) {
+        Program *program = userdata;
+
+        program->timed_out = result->timed_out;
+        finish(program, result->message[0] ? result->message : NULL, result->status);
+}
+
+/* ---- in a container ---- */
+
+/* It is the leader of a session of its own, so its children go with it, as far as they have not
+ * left. */
+static void kill_in_container(Program *program) {
+        program->timed_out = true;
+        program->deadline = USEC_INFINITY;
+        (void) kill(-program->pid, SIGKILL);
+        (void) kill(program->pid, SIGKILL);
+}
+
+static void finish_unstarted(Program *program, const TaskResult *result) {
+        cleanup_free char *sentence = NULL;
+        int status = 0;
+
+        /* The runtime that we ended may have come as far as to start it. */
+        if (runtime_read_pid(program->pid_file, &program->pid) >= 0 &&
+            shim_claim(program->shim, program->pid, &status) == 1)
+                kill_in_container(program);
+        program->timed_out = result->timed_out;
+        if (program->timed_out) {
+                finish(program, NULL, result->status);
+                return;
+        }
+        sentence = runtime_sentence_of(program->log);
+        if (result->message[0])
+                finish(program, result->message, result->status);
+        else
+                finish(program, sentence ? sentence : "the runtime failed", result->status);
+}
+
+/* The runtime has ended; what it started goes on, or has come to its end already. */
+static void on_runtime_ended(const TaskResult *result, void *userdata) {
+        Program *program = userdata;
+        int status = 0, r;
+
+        if (!task_succeeded(result)) {
+                finish_unstarted(program, result);
+                return;
+        }
+        r = runtime_read_pid(program->pid_file, &program->pid);
+        if (r >= 0)
+                r = shim_claim(program->shim, program->pid, &status);
+        if (r < 0)
+                finish(program, "the runtime left no process that is ours to watch", 0);
+        else if (r == 0)
+                finish(program, NULL, status);
+}
+
+bool program_reap(Shim *shim, pid_t pid, int status) {
+        for (Program *program = shim->programs.first; program; program = program->next)
+                if (program->pid == pid) {
+                        finish(program, NULL, status);
+                        return true;
+                }
+        return false;
+}
+
+bool programs_are_starting(const ProgramList *list) {
+        for (const Program *program = list->first; program; program = program->next)
+                if (program->container && program->has_begun && program->pid == 0)
+                        return true;
+        return false;
+}
+
+uint64_t programs_next_deadline(const ProgramList *list) {
+        uint64_t deadline = USEC_INFINITY;
+
+        for (const Program *program = list->first; program; program = program->next)
+                if (program->pid > 0)
+                        deadline = MIN(deadline, program->deadline);
+        return deadline;
+}
+
+void programs_expire(ProgramList *list, uint64_t now_boottime) {
+        for (Program *program = list->first; program; program = program->next)
+                if (program->pid > 0 && program->deadline <= now_boottime)
+                        kill_in_container(program);
+}
+
+/* In a task: becomes the runtime. Both streams are one. */
+static int exec_in_main(void *userdata, Error *reterr) {
+        const Program *program = userdata;
+        const Runtime runtime = shim_runtime(program->shim);
+
+        if (dup2(program->output.write_fd, STDOUT_FILENO) < 0 ||
+            dup2(program->output.write_fd, STDERR_FILENO) < 0)
+                return -errno;
+        return runtime_exec_in(&runtime,
+                               &(RuntimeExec){ .id = program->container,
+                                               .pid_file = program->pid_file,
+                                               .log = program->log,
+                                               .argv = program->argv },
+                               reterr);
+}
+
+/* ---- here ---- */
 
 /* In a task: the namespaces, the descriptors, then the program in our place. */
 static int exec_main(void *userdata, Error *reterr) {
@@ -214,16 +333,19 @@ static bool must_wait(const Program *program) {
 
 static void begin(Program *program) {
         TaskSpec spec = {
-                .main = exec_main,
-                .done = on_ended,
+                .main = program->container ? exec_in_main : exec_main,
+                .done = program->container ? on_runtime_ended : on_ended,
                 .userdata = program,
-                .deadline = program->timeout_usec > 0 ? now_boottime_usec() + program->timeout_usec
-                                                      : USEC_INFINITY,
         };
         int r = capture_open(&program->output, program->shim->epoll_fd);
 
         program->has_begun = true;
-        if (r >= 0)
+        program->deadline =
+                program->timeout_usec > 0
+                        ? now_boottime_usec() + MIN(program->timeout_usec, USEC_INFINITY / 2)
+                        : USEC_INFINITY;
+        spec.deadline = program->deadline;
+        if (r >= 0 && !program->container)
                 r = capture_open(&program->error, program->shim->epoll_fd);
         if (r >= 0)
                 r = task_start(&program->shim->tasks, &spec);
@@ -232,7 +354,7 @@ static void begin(Program *program) {
         program->error.write_fd = close_fd(program->error.write_fd);
         program->input_fd = close_fd(program->input_fd);
         if (r < 0)
-                on_ended(&(TaskResult){ .code = r, .message = strerror(-r) }, program);
+                finish(program, strerror(-r), 0);
 }
 
 static void begin_next(Shim *shim) {
@@ -265,6 +387,29 @@ static int input_open(const char *input, int *ret) {
         return 0;
 }
 
+static int set_container(Program *program, const char *container) {
+        static unsigned serial;
+        const char *directory = program->shim->pod_dir;
+
+        if (asprintf(&program->pid_file, "%s/exec-%u.pid", directory, ++serial) < 0)
+                program->pid_file = NULL;
+        if (asprintf(&program->log, "%s/exec-%u.log", directory, serial) < 0)
+                program->log = NULL;
+        program->container = strdup(container);
+        return program->container && program->pid_file && program->log ? 0 : -ENOMEM;
+}
+
+/* In one that is no more or not yet nothing can be run. */
+static bool container_runs(const Shim *shim, const char *id) {
+        const Attempt *attempt = attempt_find(&shim->attempts, id);
+
+        return attempt && attempt->state == ATTEMPT_RUNNING;
+}
+
+static const char *reason_to_refuse(int r) {
+        return r == -ESRCH ? "the container does not run" : strerror(-r);
+}
+
 static int program_new(Shim *shim, const Request *request, Program **ret) {
         cleanup_with(program_freep) Program *program = calloc(1, sizeof(*program));
         int r;
@@ -277,9 +422,11 @@ static int program_new(Shim *shim, const Request *request, Program **ret) {
                 .in_host = request->in_host,
                 .timeout_usec = request->timeout_usec,
                 .input_fd = -EBADF,
+                .deadline = USEC_INFINITY,
                 .output = { .source = { .fd = -EBADF, .on_ready = on_readable },
                             .write_fd = -EBADF,
-                            .max = PROTOCOL_OUTPUT_MAX },
+                            .max = request->container ? CONTAINER_OUTPUT_MAX
+                                                      : PROTOCOL_OUTPUT_MAX },
                 .error = { .source = { .fd = -EBADF, .on_ready = on_readable },
                            .write_fd = -EBADF,
                            .max = ERROR_MAX },
@@ -289,6 +436,8 @@ static int program_new(Shim *shim, const Request *request, Program **ret) {
                 r = list_copy(&request->environment, &program->environment);
         if (r >= 0 && request->input)
                 r = input_open(request->input, &program->input_fd);
+        if (r >= 0 && request->container)
+                r = set_container(program, request->container);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(program);
@@ -311,13 +460,15 @@ void program_run(Shim *shim, const Request *request) {
                 r = -EBUSY;
         else if (request->arguments.n == 0)
                 r = -EINVAL;
+        else if (request->container && !container_runs(shim, request->container))
+                r = -ESRCH;
         else if (!shim->tearing_down)
                 r = program_new(shim, request, &program);
         if (r < 0) {
                 connection_send(&shim->connection, &(Event){ .type = EVENT_EXEC_DONE,
                                                              .id = request->id,
                                                              .exit_code = EXIT_FAILURE,
-                                                             .message = strerror(-r) });
+                                                             .message = reason_to_refuse(r) });
                 return;
         }
         while (*end)

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 #include <jansson.h>
@@ -57,6 +58,42 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
         (void) execvp(argv[0], argv);
         return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,
                           strerror(errno));
+}
+
+int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *reterr) {
+        char *const words[] = {
+                WORD(runtime->program), WORD("--root"),       WORD(runtime->root),  WORD("--log"),
+                WORD(exec->log),        WORD("--log-format"), WORD("json"),         WORD("exec"),
+                WORD("--detach"),       WORD("--pid-file"),   WORD(exec->pid_file), WORD(exec->id),
+        };
+        size_t n = N_ELEMENTS(words), n_arguments = strv_length(exec->argv);
+        char **argv = calloc(n + n_arguments + 1, sizeof(*argv));
+
+        if (!argv)
+                return -ENOMEM;
+        memcpy(argv, words, sizeof(words));
+        memcpy(argv + n, exec->argv, n_arguments * sizeof(*argv));
+        (void) execvp(argv[0], argv);
+        free(argv);
+        return error_setf(reterr, -RUNTIME_MISSING, "cannot run '%s': %s", runtime->program,
+                          strerror(errno));
+}
+
+int runtime_read_pid(const char *file, pid_t *ret) {
+        cleanup_free char *text = NULL;
+        char *end;
+        long pid;
+        int r;
+
+        r = read_file_at(AT_FDCWD, file, 64, &text, NULL);
+        if (r < 0)
+                return r;
+        errno = 0;
+        pid = strtol(text, &end, 10);
+        if (errno != 0 || end == text || pid <= 1 || pid > INT32_MAX)
+                return -EINVAL;
+        *ret = (pid_t) pid;
+        return 0;
 }
 
 static int spawn_quiet(char **argv, pid_t *ret_pid, Error *reterr) {
@@ -138,12 +175,18 @@ static char *sentence_of_line(const char *line, size_t length) {
 }
 
 char *runtime_log_sentence(const char *bundle) {
-        cleanup_free char *path = path_join(bundle, "runtime.log"), *tail = NULL;
+        cleanup_free char *path = path_join(bundle, "runtime.log");
+
+        return path ? runtime_sentence_of(path) : NULL;
+}
+
+char *runtime_sentence_of(const char *path) {
+        cleanup_free char *tail = NULL;
         cleanup_close int fd = -EBADF;
         off_t size;
         ssize_t n;
 
-        fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         tail = malloc(LOG_TAIL_MAX);
         if (fd < 0 || !tail)
                 return NULL;

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 typedef struct Runtime {
         const char *program; /* a path, or a name to look for in PATH */
@@ -33,8 +34,24 @@ typedef struct RuntimeStreams {
 int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                      const RuntimeStreams *streams, Error *reterr);
 
+/* Becomes "exec --detach", which leaves the program's process to the shim and its number in
+ * 'pid_file'. The container's bundle says as whom and with which environment. What the runtime says
+ * of a failure is in 'log'. Returns on failure only. */
+typedef struct RuntimeExec {
+        const char *id;
+        const char *pid_file;
+        const char *log;
+        char *const *argv;
+} RuntimeExec;
+int runtime_exec_in(const Runtime *runtime, const RuntimeExec *exec, Error *reterr);
+
+/* What the runtime wrote into a pid file. 0 or -errno. */
+int runtime_read_pid(const char *file, pid_t *ret);
+
 /* "delete --force", if the runtime knows the container. 0, or -errno and why. */
 int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, Error *reterr);
 
-/* The last error in <bundle>/runtime.log, in memory that the caller frees, or NULL. */
+/* The last error in <bundle>/runtime.log, or in another such log, in memory that the caller frees,
+ * or NULL. */
 char *runtime_log_sentence(const char *bundle);
+char *runtime_sentence_of(const char *log);

@@ -5,6 +5,7 @@
 #include "agent/shim/environment.h"
 #include "agent/shim/mounts.h"
 #include "agent/shim/pids.h"
+#include "agent/shim/session.h"
 #include "agent/shim/sysctls.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -144,6 +145,15 @@ static void on_request(Connection *connection, const Request *request) {
         case REQUEST_EXEC:
                 program_run(shim, request);
                 break;
+        case REQUEST_SESSION:
+                session_begin(shim, request, TAKE_FD(connection->received_fd));
+                break;
+        case REQUEST_EXEC_IN:
+                program_run(shim, request);
+                break;
+        case REQUEST_NOTE:
+                container_set_note(shim, request);
+                break;
         case N_REQUEST_TYPES:
                 break;
         }
@@ -163,7 +173,31 @@ static void on_connected(Connection *connection) {
         connection_send(connection, &(Event){ .type = EVENT_SYNCED, .ready = shim->ready });
 }
 
+Runtime shim_runtime(const Shim *shim) {
+        return (Runtime){
+                .program = shim->options->runtime,
+                .root = shim->runtime_root,
+                .timeout_usec = shim->options->runtime_timeout_usec,
+        };
+}
+
+int shim_claim(Shim *shim, pid_t pid, int *ret_status) {
+        siginfo_t info;
+
+        if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) >= 0)
+                return 1;
+        for (size_t i = shim->n_strays; i > 0; i--)
+                if (shim->strays[i - 1].pid == pid) {
+                        *ret_status = shim->strays[i - 1].status;
+                        return 0;
+                }
+        return -ECHILD;
+}
+
+/* A process of the runtime's is on its way that will be ours. */
 static bool is_starting(const Shim *shim) {
+        if (programs_are_starting(&shim->programs))
+                return true;
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->state == ATTEMPT_STARTING)
                         return true;
@@ -189,7 +223,7 @@ static void reap(Shim *shim) {
         while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
                 Attempt *attempt;
 
-                if (task_reap(&shim->tasks, pid, status))
+                if (task_reap(&shim->tasks, pid, status) || program_reap(shim, pid, status))
                         continue;
                 attempt = attempt_find_pid(&shim->attempts, pid);
                 if (pid == shim->pause_pid) {
@@ -242,6 +276,7 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
                         .signals = SOURCE_NULL,
                         .host = HOST_NAMESPACES_NULL };
         shim->connection.listener = shim->connection.peer = SOURCE_NULL;
+        shim->connection.received_fd = -EBADF;
         shim->connection.on_request = on_request;
         shim->connection.on_connected = on_connected;
         if (asprintf(&shim->pod_dir, "%s/pods/%s", options->run_dir, options->uid) < 0) {
@@ -274,13 +309,16 @@ static void shim_done(Shim *shim) {
 
 static int turn(Shim *shim) {
         uint64_t deadline = MIN(containers_next_deadline(shim), tasks_next_deadline(&shim->tasks));
-        int r = loop_turn(shim->epoll_fd, deadline);
+        int r;
 
+        deadline = MIN(deadline, programs_next_deadline(&shim->programs));
+        r = loop_turn(shim->epoll_fd, deadline);
         if (deadline != USEC_INFINITY) {
                 uint64_t now = now_boottime_usec();
 
                 containers_expire(shim, now);
                 tasks_expire(&shim->tasks, now);
+                programs_expire(&shim->programs, now);
         }
         return r;
 }

@@ -10,6 +10,7 @@
 #include "agent/shim/attempt.h"
 #include "agent/shim/connection.h"
 #include "agent/shim/exec.h"
+#include "agent/shim/runtime.h"
 #include "agent/shim/task.h"
 
 typedef struct ShimOptions {
@@ -51,6 +52,7 @@ typedef struct Shim {
         TaskList tasks;
         AttemptList attempts;
         ProgramList programs;
+        unsigned n_sessions;
         LogLimits log_limits;
         pid_t pause_pid; /* first process of the PID namespace that containers share; 0: none */
         Stray *strays;   /* only while a runtime call is under way */
@@ -60,6 +62,13 @@ typedef struct Shim {
         bool tearing_down;
         bool finished;
 } Shim;
+
+/* How the runtime is called for this pod. */
+Runtime shim_runtime(const Shim *shim);
+
+/* A process that the runtime left us is our child, running or a zombie that we have yet to see: 1;
+ * it has been seen already, with this status: 0; it is none of ours: -ECHILD. */
+int shim_claim(Shim *shim, pid_t pid, int *ret_status);
 
 /* Serves the socket on standard input until the pod is torn down. 0 or -errno. */
 int shim_main(const ShimOptions *options);

@@ -21,7 +21,9 @@ typedef enum LifeState {
         LIFE_PULLING,
         LIFE_QUEUED,
         LIFE_CREATING,
+        LIFE_POST_START,
         LIFE_UP,
+        LIFE_PRE_STOP,
         LIFE_STOPPING,
         LIFE_BACK_OFF,
         LIFE_FINISHED,
@@ -34,16 +36,23 @@ typedef enum Event {
         EVENT_IMAGE_FAILED,
         EVENT_TURN,
         EVENT_STARTED,
+        EVENT_HOOK_DONE,
         EVENT_START_FAILED,
         EVENT_RESTART,
         EVENT_WAIT,
         EVENT_DONE,
         EVENT_RETRY,
         EVENT_SANDBOX_GONE,
+        EVENT_KILL,
         EVENT_STOP,
         EVENT_AGAIN,
         N_EVENTS,
 } Event;
+
+/* Of who was killed and says that all is well. */
+enum {
+        KILLED_EXIT_CODE = 137,
+};
 
 struct ContainerLife {
         char *description; /* "default/web-node1/nginx", for log lines */
@@ -62,6 +71,11 @@ struct ContainerLife {
         bool is_retired; /* not started any more */
         bool wants_all;  /* it ended so that all containers are restarted */
         uint64_t started_at;
+        bool has_post_started; /* its hook was run, or there is none */
+        bool stops_for_good;
+        bool is_killed;           /* the present attempt, not for good */
+        char *kill_message;       /* why */
+        char *post_start_failure; /* that it is killed for, as the status has it */
         uint64_t retry_delay_usec;
         uint64_t next_delay_usec;  /* of the crash back-off */
         uint64_t image_delay_usec; /* of the image back-off */
@@ -81,16 +95,20 @@ static const struct {
         bool uses_image_request;
         bool uses_turn;
         bool uses_retry;
+        bool uses_hook;
         bool may_fail_to_start;
+        bool may_end;
 } states[N_LIFE_STATES] = {
-        [LIFE_IDLE]     = { "idle",     STATE_WAITING,    NULL,                false, false, false, false, true },
-        [LIFE_PULLING]  = { "pulling",  STATE_WAITING,    NULL,                false, true,  false, false, false },
-        [LIFE_QUEUED]   = { "queued",   STATE_WAITING,    NULL,                false, false, true,  false, false },
-        [LIFE_CREATING] = { "creating", STATE_WAITING,    NULL,                true,  false, true,  false, true },
-        [LIFE_UP]       = { "running",  STATE_RUNNING,    NULL,                true,  false, false, false, false },
-        [LIFE_STOPPING] = { "stopping", STATE_RUNNING,    NULL,                true,  false, false, false, true },
-        [LIFE_BACK_OFF] = { "back-off", STATE_WAITING,    "CrashLoopBackOff",  false, false, false, true, false },
-        [LIFE_FINISHED] = { "finished", STATE_TERMINATED, NULL,                false, false, false, false, false },
+        [LIFE_IDLE]       = { "idle",       STATE_WAITING,    NULL,                false, false, false, false, false, true,  false },
+        [LIFE_PULLING]    = { "pulling",    STATE_WAITING,    NULL,                false, true,  false, false, false, false, false },
+        [LIFE_QUEUED]     = { "queued",     STATE_WAITING,    NULL,                false, false, true,  false, false, false, false },
+        [LIFE_CREATING]   = { "creating",   STATE_WAITING,    NULL,                true,  false, true,  false, false, true,  false },
+        [LIFE_POST_START] = { "post-start", STATE_WAITING,    NULL,                true,  false, false, false, true,  false, true },
+        [LIFE_UP]         = { "running",    STATE_RUNNING,    NULL,                true,  false, false, false, false, false, true },
+        [LIFE_PRE_STOP]   = { "pre-stop",   STATE_RUNNING,    NULL,                true,  false, false, false, true,  false, true },
+        [LIFE_STOPPING]   = { "stopping",   STATE_RUNNING,    NULL,                true,  false, false, false, false, true,  true },
+        [LIFE_BACK_OFF]   = { "back-off",   STATE_WAITING,    "CrashLoopBackOff",  false, false, false, true,  false, false, false },
+        [LIFE_FINISHED]   = { "finished",   STATE_TERMINATED, NULL,                false, false, false, false, false, false, false },
 };
 
 static const char *const event_names[N_EVENTS] = {
@@ -99,12 +117,14 @@ static const char *const event_names[N_EVENTS] = {
         [EVENT_IMAGE_FAILED] = "image failed",
         [EVENT_TURN]         = "turn",
         [EVENT_STARTED]      = "started",
+        [EVENT_HOOK_DONE]    = "hook done",
         [EVENT_START_FAILED] = "start failed",
         [EVENT_RESTART]      = "ended, again",
         [EVENT_WAIT]         = "ended, later",
         [EVENT_DONE]         = "ended, done",
         [EVENT_RETRY]        = "retry",
         [EVENT_SANDBOX_GONE] = "sandbox gone",
+        [EVENT_KILL]         = "kill",
         [EVENT_STOP]         = "stop",
         [EVENT_AGAIN]        = "again",
 };
@@ -112,10 +132,18 @@ static const char *const event_names[N_EVENTS] = {
 
 static void handle(ContainerLife *c, Event event);
 
+static void set_text(char **text, const char *value) {
+        free(*text);
+        *text = value ? strdup(value) : NULL;
+}
+
 static void enter_idle(ContainerLife *c) {
 }
 
 static void enter_pulling(ContainerLife *c) {
+        c->is_killed = false;
+        c->has_post_started = false;
+        set_text(&c->post_start_failure, NULL);
         if (c->attempt_is_used) {
                 c->attempt++;
                 c->attempt_is_used = false;
@@ -160,13 +188,36 @@ static void remove_remains(ContainerLife *c, bool and_present) {
                 c->driver->remove(c->userdata, c->oldest_remains);
 }
 
+static const Handler *hook_of(const ContainerLife *c, ContainerHook hook) {
+        const Lifecycle *lifecycle = c->spec->lifecycle;
+
+        if (!lifecycle)
+                return NULL;
+        return hook == HOOK_POST_START ? lifecycle->post_start : lifecycle->pre_stop;
+}
+
+static void enter_post_start(ContainerLife *c) {
+        if (!hook_of(c, HOOK_POST_START) || c->has_post_started)
+                handle(c, EVENT_HOOK_DONE);
+        else
+                c->driver->run_hook(c->userdata, HOOK_POST_START, c->attempt, false);
+}
+
 static void enter_running(ContainerLife *c) {
+        c->has_post_started = true;
         /* Only now: the restart is what somebody waits for, tidying up is not. */
         remove_remains(c, /* and_present= */ false);
 }
 
+static void enter_pre_stop(ContainerLife *c) {
+        if (!hook_of(c, HOOK_PRE_STOP))
+                handle(c, EVENT_HOOK_DONE);
+        else
+                c->driver->run_hook(c->userdata, HOOK_PRE_STOP, c->attempt, c->stops_for_good);
+}
+
 static void enter_stopping(ContainerLife *c) {
-        c->driver->stop(c->userdata, c->attempt);
+        c->driver->stop(c->userdata, c->attempt, c->stops_for_good);
 }
 
 static void enter_back_off(ContainerLife *c) {
@@ -191,7 +242,7 @@ typedef struct Move {
 static const Move moves[N_LIFE_STATES][N_EVENTS] = {
         [LIFE_IDLE] = {
                 [EVENT_START]        = MOVE(PULLING,  enter_pulling),
-                [EVENT_STARTED]      = MOVE(UP,       enter_running),  /* these three: found by a new agent */
+                [EVENT_STARTED]      = MOVE(POST_START, enter_post_start), /* these three: found by a new agent */
                 [EVENT_START_FAILED] = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
@@ -209,23 +260,46 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
         },
         [LIFE_CREATING] = {
-                [EVENT_STARTED]      = MOVE(UP,       enter_running),
+                [EVENT_STARTED]      = MOVE(POST_START, enter_post_start),
                 [EVENT_START_FAILED] = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+        },
+        [LIFE_POST_START] = {
+                [EVENT_STARTED]      = MOVE(POST_START, enter_post_start), /* nobody heard how it went */
+                [EVENT_HOOK_DONE]    = MOVE(UP,       enter_running),
+                [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
+                [EVENT_WAIT]         = MOVE(BACK_OFF, enter_back_off),
+                [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_KILL]         = MOVE(PRE_STOP, enter_pre_stop),
+                [EVENT_STOP]         = MOVE(PRE_STOP, enter_pre_stop),
         },
         [LIFE_UP] = {
                 [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
                 [EVENT_WAIT]         = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
-                [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+                [EVENT_KILL]         = MOVE(PRE_STOP, enter_pre_stop),
+                [EVENT_STOP]         = MOVE(PRE_STOP, enter_pre_stop),
+        },
+        [LIFE_PRE_STOP] = {
+                [EVENT_STARTED]      = MOVE(PRE_STOP, enter_pre_stop), /* as above */
+                [EVENT_HOOK_DONE]    = MOVE(STOPPING, enter_stopping),
+                [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
+                [EVENT_WAIT]         = MOVE(BACK_OFF, enter_back_off),
+                [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
         },
         [LIFE_STOPPING] = {
                 [EVENT_STARTED]      = MOVE(STOPPING, enter_stopping), /* it was being created */
                 [EVENT_START_FAILED] = MOVE(FINISHED, enter_finished),
+                [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
+                [EVENT_WAIT]         = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
+                [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(STOPPING, enter_stopping), /* it was only killed */
         },
         [LIFE_BACK_OFF] = {
                 [EVENT_RETRY]        = MOVE(PULLING,  enter_pulling),
@@ -255,6 +329,8 @@ static void set_state(ContainerLife *c, LifeState state) {
                 c->driver->leave_turn(c->userdata);
         if (states[old].uses_retry && !states[state].uses_retry)
                 c->driver->disarm_retry(c->userdata);
+        if (states[old].uses_hook && old != state)
+                c->driver->drop_hook(c->userdata);
         /* Who looks again for what was missing says so until it is found. */
         if (state != LIFE_BACK_OFF && state != LIFE_PULLING)
                 set_waiting(c, NULL, NULL);
@@ -304,6 +380,8 @@ ContainerLife *container_free(ContainerLife *c) {
         set_waiting(c, NULL, NULL);
         container_state_done(&c->ended);
         container_state_done(&c->ended_last);
+        free(c->kill_message);
+        free(c->post_start_failure);
         free(c->description);
         free(c);
         return NULL;
@@ -314,9 +392,28 @@ void container_start(ContainerLife *c) {
 }
 
 void container_stop(ContainerLife *c) {
-        c->is_retired = true;
-        if (c->state != LIFE_STOPPING && c->state != LIFE_FINISHED)
+        bool is_being_stopped = c->stops_for_good && container_is_stopping(c);
+
+        c->is_retired = c->stops_for_good = true;
+        if (!is_being_stopped && c->state != LIFE_FINISHED)
                 handle(c, EVENT_STOP);
+}
+
+void container_kill(ContainerLife *c, const char *why) {
+        if (!moves[c->state][EVENT_KILL].is_legal)
+                return;
+        c->is_killed = true;
+        set_text(&c->kill_message, why);
+        handle(c, EVENT_KILL);
+}
+
+void container_on_hook_done(ContainerLife *c, const char *failure) {
+        if (c->state != LIFE_POST_START || !failure) {
+                handle(c, EVENT_HOOK_DONE);
+                return;
+        }
+        set_text(&c->post_start_failure, failure);
+        container_kill(c, failure);
 }
 
 void container_retire(ContainerLife *c) {
@@ -328,7 +425,7 @@ void container_retire(ContainerLife *c) {
 void container_again(ContainerLife *c) {
         if (c->state != LIFE_FINISHED)
                 return;
-        c->is_retired = false;
+        c->is_retired = c->stops_for_good = false;
         c->wants_all = false;
         handle(c, EVENT_AGAIN);
 }
@@ -373,6 +470,8 @@ void container_on_started(ContainerLife *c, unsigned attempt, uint64_t started_a
 static void record_end(ContainerLife *c, const ContainerExit *end, const char *reason,
                        const char *message) {
         container_state_done(&c->ended);
+        if (!message && c->is_killed)
+                message = c->kill_message;
         c->ended = (ContainerState){
                 .kind = STATE_TERMINATED,
                 .reason = strdup(reason),
@@ -416,7 +515,7 @@ static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
         set_waiting(c, reason, message);
-        handle(c, EVENT_START_FAILED);
+        handle(c, c->state == LIFE_STOPPING && !c->is_retired ? EVENT_WAIT : EVENT_START_FAILED);
 }
 
 void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
@@ -446,19 +545,35 @@ static uint64_t remaining_delay(uint64_t delay_usec, uint64_t finished_at) {
         return delay_usec > passed ? delay_usec - passed : 0;
 }
 
+/* As after a start that failed: no immediate second try, so that its sentence is not lost. */
+static void wait_after_hook(ContainerLife *c, const RestartDecision *decision) {
+        cleanup_free char *failure = TAKE_PTR(c->post_start_failure);
+
+        c->retry_delay_usec = MAX(decision->delay_usec, c->back_off->initial_usec);
+        c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
+        set_waiting(c, "PostStartHookError", failure);
+        handle(c, EVENT_WAIT);
+}
+
 /* Raises what the policy makes of an end that is recorded. 'restart' is what is to come of it at
  * once, or, without 'sits_out', in any case. */
 static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event restart,
                              bool sits_out) {
         uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
+        /* Who was killed has failed, whatever he says. */
+        int exit_code = c->is_killed && end->exit_code == 0 ? KILLED_EXIT_CODE : end->exit_code;
         RestartDecision decision =
-                restart_decide(&c->terms, end->exit_code, ran, c->next_delay_usec, c->back_off);
+                restart_decide(&c->terms, exit_code, ran, c->next_delay_usec, c->back_off);
 
         if (is_last(c, &decision)) {
                 handle(c, EVENT_DONE);
                 return;
         }
         c->next_delay_usec = decision.next_delay_usec;
+        if (restart == EVENT_RESTART && c->post_start_failure) {
+                wait_after_hook(c, &decision);
+                return;
+        }
         if (!sits_out || decision.verdict == RESTART_NOW) {
                 handle(c, restart);
                 return;
@@ -471,7 +586,7 @@ static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event r
 void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
         const char *reason = exit_reason(end->exit_code, end->oom_killed);
 
-        if (attempt != c->attempt || (c->state != LIFE_UP && c->state != LIFE_STOPPING))
+        if (attempt != c->attempt || !states[c->state].may_end)
                 return;
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
@@ -526,6 +641,10 @@ void container_recover(ContainerLife *c, unsigned attempt, uint64_t now) {
         decide_after_end(c, &end, EVENT_SANDBOX_GONE, /* sits_out= */ false);
 }
 
+void container_adopt_post_started(ContainerLife *c) {
+        c->has_post_started = true;
+}
+
 void container_adopt_creating(ContainerLife *c) {
         assert(c->state == LIFE_IDLE);
         set_state(c, LIFE_CREATING);
@@ -548,6 +667,22 @@ uint64_t container_next_delay(const ContainerLife *c) {
 
 bool container_has_process(const ContainerLife *c) {
         return states[c->state].has_process;
+}
+
+bool container_is_up(const ContainerLife *c) {
+        return c->state == LIFE_UP || (container_is_stopping(c) && c->started_at > 0);
+}
+
+bool container_is_stopping(const ContainerLife *c) {
+        return c->state == LIFE_PRE_STOP || c->state == LIFE_STOPPING;
+}
+
+bool container_has_post_started(const ContainerLife *c) {
+        return c->has_post_started;
+}
+
+uint64_t container_started_at(const ContainerLife *c) {
+        return c->started_at;
 }
 
 bool container_is_in_back_off(const ContainerLife *c) {
@@ -630,7 +765,7 @@ static void fill_state(const ContainerLife *c, const char *uid, ContainerState *
 
 int container_status(const ContainerLife *c, const char *uid, ContainerStatus *ret) {
         bool has_run = c->attempt_is_used || c->attempt > 0;
-        bool is_running = c->state == LIFE_UP || c->state == LIFE_STOPPING;
+        bool is_running = states[c->state].kube == STATE_RUNNING;
 
         *ret = (ContainerStatus){ 0 };
         ret->name = strdup(c->spec->name);

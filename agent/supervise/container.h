@@ -20,6 +20,12 @@ typedef struct ContainerLife ContainerLife;
  * CreateContainerConfigError, where it is CreateContainerError else. */
 #define CONTAINER_CONFIG_ERROR BUNDLE_CONFIG_ERROR
 
+typedef enum ContainerHook {
+        HOOK_POST_START,
+        HOOK_PRE_STOP,
+        N_CONTAINER_HOOKS,
+} ContainerHook;
+
 /* What the machine asks of the world. Each may answer at once, by one of the functions below. */
 typedef struct ContainerDriver {
         void (*get_image)(void *userdata);  /* → container_on_image_ready / _failed */
@@ -28,7 +34,10 @@ typedef struct ContainerDriver {
         void (*leave_turn)(void *userdata);
         int (*run)(void *userdata, unsigned attempt,
                    Error *reterr); /* → container_on_started / …; -CONTAINER_CONFIG_ERROR */
-        void (*stop)(void *userdata, unsigned attempt);         /* → container_on_exited */
+        /* A hook of the spec's: → container_on_hook_done. Asked for again, it begins anew. */
+        void (*run_hook)(void *userdata, ContainerHook hook, unsigned attempt, bool for_good);
+        void (*drop_hook)(void *userdata);
+        void (*stop)(void *userdata, unsigned attempt, bool for_good); /* → container_on_exited */
         void (*remove)(void *userdata, unsigned attempt);       /* its remains, in its own time */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_on_retry */
         void (*disarm_retry)(void *userdata);
@@ -59,6 +68,9 @@ DEFINE_CLEANUP(ContainerLife *, container_free)
 void container_start(ContainerLife *container); /* the sandbox is ready; from waiting only */
 void container_stop(ContainerLife *container);  /* for good */
 
+/* Ends the present attempt, if it runs; what follows is the policy's to say, but a success is none.
+ * 'why' is its last word where it has none of its own. */
+void container_kill(ContainerLife *container, const char *why);
 /* Who runs may run on, but is not started any more. */
 void container_retire(ContainerLife *container);
 
@@ -79,6 +91,9 @@ void container_on_started(ContainerLife *container, unsigned attempt, uint64_t s
 void container_on_start_failed(ContainerLife *container, unsigned attempt, bool by_runtime,
                                const char *message);
 void container_on_exited(ContainerLife *container, unsigned attempt, const ContainerExit *end);
+
+/* 'failure' is NULL where it went well. After a postStart that did not the container is killed. */
+void container_on_hook_done(ContainerLife *container, const char *failure);
 void container_on_retry(ContainerLife *container, bool sandbox_is_ready);
 void container_on_sandbox_lost(ContainerLife *container, uint64_t now);
 
@@ -89,6 +104,9 @@ void container_adopt(ContainerLife *container, unsigned attempt, uint64_t next_d
 /* After a restart of the agent: no shim knows of it, but it has run up to 'attempt'. That is an end
  * that nobody saw, and the policy says what follows. Nothing to who knows of an attempt already. */
 void container_recover(ContainerLife *container, unsigned attempt, uint64_t now);
+
+/* After a restart of the agent: its postStart hook need not be run again. */
+void container_adopt_post_started(ContainerLife *container);
 
 /* After a restart of the agent: the shim is creating the present attempt right now. */
 void container_adopt_creating(ContainerLife *container);
@@ -101,6 +119,10 @@ unsigned container_attempt(const ContainerLife *container);
 uint64_t container_next_delay(
         const ContainerLife *container); /* travels with the attempt as its note */
 bool container_has_process(const ContainerLife *container);
+bool container_is_up(const ContainerLife *container); /* and its postStart hook is done */
+bool container_is_stopping(const ContainerLife *container);
+bool container_has_post_started(const ContainerLife *container);
+uint64_t container_started_at(const ContainerLife *container); /* realtime */
 bool container_is_finished(const ContainerLife *container);
 bool container_has_succeeded(const ContainerLife *container);   /* finished, with 0 */
 uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */

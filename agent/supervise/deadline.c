@@ -3,6 +3,7 @@
  * restart of the agent nor one of the node begins it anew. One timer, for as long as it matters. */
 
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -57,6 +58,8 @@ void pod_life_watch_deadline(PodLife *life) {
                 return;
         }
         life->is_overdue = true;
+        event_tell(life, NULL, POD_EVENT_NORMAL, "DeadlineExceeded",
+                   "Pod was active on the node longer than the specified deadline");
         log_info("Pod '%s' was active for longer than %" PRId64 " s, stopping it",
                  life->description, life->pod->spec.active_deadline_seconds.value);
         pod_life_follow_order(life);

@@ -4,13 +4,12 @@
 
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
+#include "agent/model/signals.h"
 #include "agent/supervise/pod-internal.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
-
-#include <signal.h>
 
 /* Whoever is created for longer lets the next one begin. */
 #define TURN_USEC (5 * USEC_PER_SEC)
@@ -40,27 +39,11 @@ static void limit_turn(PodContainer *c) {
                                           TURN_USEC, USEC_PER_SEC, on_turn_over, c);
 }
 
-/* "SIGTERM", "TERM", "SIGRTMIN+3" or a number, as images write it. 0 where it is none. */
-static int parse_signal(const char *text) {
-        const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
-        char *end;
-        long number = strtol(text, &end, 10);
-
-        if (end != text && *end == '\0')
-                return number > 0 && number < NSIG ? (int) number : 0;
-        if (strncasecmp(name, "RTMIN+", 6) == 0) {
-                number = strtol(name + 6, &end, 10);
-                return *end == '\0' && number >= 0 && number <= SIGRTMAX - SIGRTMIN
-                               ? SIGRTMIN + (int) number
-                               : 0;
-        }
-        for (int signal = 1; signal < NSIG; signal++) {
-                const char *known = sigabbrev_np(signal);
-
-                if (known && strcasecmp(known, name) == 0)
-                        return signal;
-        }
-        return 0;
+/* The pod's word, or the image's. 0: neither has one. */
+static int stop_signal(const PodContainer *c) {
+        if (c->spec->lifecycle && c->spec->lifecycle->stop_signal)
+                return signal_from_name(c->spec->lifecycle->stop_signal);
+        return c->image->stop_signal ? signal_from_name(c->image->stop_signal) : 0;
 }
 
 /* What is asked later about the attempt, when the image may be another. */
@@ -71,25 +54,8 @@ static int use_image(PodContainer *c) {
                 return -ENOMEM;
         free(c->image_id);
         c->image_id = image_id;
-        c->stop_signal = c->image->stop_signal ? parse_signal(c->image->stop_signal) : 0;
+        c->stop_signal = stop_signal(c);
         return 0;
-}
-
-void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
-        (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s %u", container_next_delay(c->life),
-                        c->stop_signal, strna(c->image_id), c->generation);
-}
-
-void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec) {
-        char *rest;
-
-        *ret_next_delay_usec = strtoull(note, &rest, 10);
-        c->stop_signal = (int) strtol(rest, &rest, 10);
-        free(c->image_id);
-        c->image_id = *rest == ' ' ? strndup(rest + 1, strcspn(rest + 1, " ")) : NULL;
-        /* An older agent did not write it. */
-        rest = *rest == ' ' ? strchr(rest + 1, ' ') : NULL;
-        c->generation = rest ? (unsigned) strtoul(rest, NULL, 10) : 0;
 }
 
 /* Somebody may have emptied the run directory. What the pod's shim holds cannot be made whole
@@ -114,6 +80,7 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
 
         for (size_t i = 0; pod->attachment && i < N_ELEMENTS(config.pod_ips); i++)
                 config.pod_ips[i] = attachment_address(pod->attachment, i);
+        config.volume_images = c->volume_images;
         r = check_run_dir(pod, reterr);
         if (r >= 0)
                 r = bundle_prepare_container(&config, pod->pod, c->spec, attempt, c->image,
@@ -126,6 +93,8 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         c->generation = pod->generation;
         c->has_run = true;
         pod_container_print_note(c, note);
+        c->stop_began_at = 0;
+        c->kill_grace = (OptionalInt){ 0 };
         limit_turn(c);
         return sandbox_run(pod->sandbox, &(SandboxRun){
                                                  .id = bundle.id,
@@ -151,17 +120,6 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
         if (r < 0 && reterr)
                 error_move(reterr, &error);
         return r;
-}
-
-static void stop(void *userdata, unsigned attempt) {
-        PodContainer *c = userdata;
-        char id[65];
-
-        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing", "Stopping container %s",
-                   c->spec->name);
-        container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
-        (void) sandbox_stop(c->pod->sandbox, id, c->stop_signal > 0 ? c->stop_signal : SIGTERM,
-                            pod_life_grace_usec(c->pod));
 }
 
 void pod_container_remove(PodContainer *c, unsigned attempt) {
@@ -231,12 +189,14 @@ static void changed(void *userdata) {
 }
 
 const ContainerDriver pod_container_driver = {
-        .get_image = pod_container_get_image,
+        .get_image = pod_container_get_images,
         .drop_image = pod_container_drop_image,
         .ask_turn = ask_turn,
         .leave_turn = leave_turn,
         .run = run,
-        .stop = stop,
+        .run_hook = pod_container_run_hook,
+        .drop_hook = pod_container_drop_hook,
+        .stop = pod_container_stop,
         .remove = remove_attempt,
         .arm_retry = arm_retry,
         .disarm_retry = disarm_retry,

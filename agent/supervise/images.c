@@ -8,12 +8,12 @@
 #include "common/clock.h"
 #include "common/strv.h"
 
-#define cleanup_secrets cleanup_with(forget_secrets)
+#define cleanup_secrets cleanup_with(pod_forget_secrets)
 
-static void forget_secrets(char ***strv) {
-        strv_foreach(text, *strv)
+void pod_forget_secrets(char ***secrets) {
+        strv_foreach(text, *secrets)
                 explicit_bzero(*text, strlen(*text));
-        strv_free(*strv);
+        strv_free(*secrets);
 }
 
 /* ---- failures ---- */
@@ -87,7 +87,7 @@ static int append_document(const DataObject *secret, char ***auths) {
         return -EINVAL;
 }
 
-static int find_secrets(const PodContainer *c, char ***auths) {
+int pod_container_find_secrets(const PodContainer *c, char ***auths) {
         const Pod *pod = c->pod->pod;
         cleanup_free char *missing = NULL;
 
@@ -148,8 +148,7 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
         image_is_there(c);
 }
 
-void pod_container_get_image(void *userdata) {
-        PodContainer *c = userdata;
+void pod_container_get_own_image(PodContainer *c) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_secrets char **auths = NULL;
         uint64_t done, total;
@@ -158,7 +157,7 @@ void pod_container_get_image(void *userdata) {
 
         c->image = image_unref(c->image);
         c->image_asked_at = now_boottime_usec();
-        r = find_secrets(c, &auths);
+        r = pod_container_find_secrets(c, &auths);
         if (r >= 0)
                 r = image_store_request(c->pod->context->images,
                                         &(ImageWish){ .reference = c->spec->image,

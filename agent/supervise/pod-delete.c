@@ -16,7 +16,7 @@ static void hurry(PodLife *life) {
                 PodContainer *c = &life->containers[i];
 
                 if (container_has_process(c->life))
-                        pod_container_driver.stop(c, container_attempt(c->life));
+                        pod_container_hurry(c);
         }
 }
 

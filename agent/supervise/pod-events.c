@@ -85,12 +85,15 @@ static void tell_latest(PodContainer *c) {
 
 /* Found by a new agent: the machine is brought to where the container is. */
 static void adopt(PodContainer *c) {
-        uint64_t next_delay_usec;
+        AttemptNote note;
 
-        pod_container_read_note(c, strna(c->latest.note), &next_delay_usec);
+        pod_container_read_note(c, strna(c->latest.note), &note);
         c->has_run = true;
         c->latest.exit.is_found = true;
-        container_adopt(c->life, c->latest.attempt, next_delay_usec);
+        container_adopt(c->life, c->latest.attempt, note.next_delay_usec);
+        if (note.has_post_started)
+                container_adopt_post_started(c->life);
+        probers_adopt(c, note.has_started, note.is_ready);
         if (c->previous.type == SANDBOX_EXITED && c->previous.is_known)
                 container_adopt_last(c->life, c->previous.attempt, &c->previous.exit);
         if (c->latest.type == SANDBOX_STARTING)
@@ -217,6 +220,14 @@ static void on_lost(PodLife *life) {
         pod_life_end_containers(life);
 }
 
+/* A program in a container has ended: a probe's or a hook's. */
+static void on_action_done(PodLife *life, const SandboxEvent *event) {
+        for (size_t i = 0; i < life->n_containers; i++)
+                if (action_handle(life->containers[i].hook, event) ||
+                    probers_handle(&life->containers[i], event))
+                        return;
+}
+
 void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
         PodLife *life = userdata;
         PodContainer *c = pod_life_find_container(life, event->name);
@@ -244,8 +255,8 @@ void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userda
                         on_container_event(c, event);
                 break;
         case SANDBOX_EXEC_DONE:
-                if (life->attachment)
-                        (void) attachment_handle(life->attachment, event);
+                if (!life->attachment || !attachment_handle(life->attachment, event))
+                        on_action_done(life, event);
                 break;
         case SANDBOX_DELETED:
                 break;

@@ -5,6 +5,7 @@
 
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -82,6 +83,7 @@ void pod_life_fail(PodLife *life, const char *reason, const char *message, uint6
         r = set_failure(life, reason, message);
         if (r < 0)
                 return; /* whoever looked looks again */
+        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", life->description, reason, message);
         life->failure.grace_usec = grace_usec;
         r = store(life);

@@ -11,6 +11,7 @@
 #include "agent/supervise/container.h"
 #include "agent/supervise/order.h"
 #include "agent/supervise/pod.h"
+#include "agent/supervise/prober.h"
 
 typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
@@ -38,7 +39,7 @@ typedef struct Replayed {
         char *note;
 } Replayed;
 
-typedef struct PodContainer {
+struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
@@ -51,12 +52,19 @@ typedef struct PodContainer {
         unsigned image_failures; /* in a row */
         bool is_pulling;         /* the request went to a registry */
         uint64_t image_asked_at; /* boot time */
+        Image **volume_images;   /* by the pod's volumes; NULL for those that it does not mount */
+        size_t volume_at;        /* which of them is asked for */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
+        Probers probers;
+        Action *hook; /* that is under way */
+        ContainerHook hook_kind;
+        uint64_t stop_began_at; /* boottime: its preStop hook; 0: it had none */
+        OptionalInt kill_grace; /* seconds; where it is not stopped for good */
         Replayed latest;
         Replayed previous;
-} PodContainer;
+};
 
 /* Why the pod has failed as a whole. */
 typedef struct PodFailure {
@@ -97,6 +105,7 @@ struct PodLife {
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
         char *stale;              /* why a volume is not what it should be, as it was logged */
+        bool is_rejected;         /* the node is none that it asks for; it is not begun */
         char *trouble;            /* why the sandbox is not ready, for a person */
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
@@ -117,6 +126,10 @@ extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet s
 
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
+
+/* admission.c: as the kubelet asks before a pod of a file begins: is the node one that its
+ * nodeSelector and its required affinity want? Taints are not asked. */
+bool pod_life_is_admitted(PodLife *life);
 
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);
@@ -180,6 +193,10 @@ uint64_t pod_life_grace_usec(const PodLife *life);
 /* deadline.c: sees to the pod's activeDeadlineSeconds. */
 void pod_life_watch_deadline(PodLife *life);
 
+/* pod-images.c: a driver's get_image(); those of volumes first, then the container's own. */
+void pod_container_get_images(void *userdata);
+void pod_container_forget_volume_images(PodContainer *c);
+
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
 int pod_life_make_attachment(PodLife *life);
@@ -205,13 +222,32 @@ int pod_life_start_undertaker(PodLife *life, Error *reterr);
 /* Of a container that no shim knows of but that has logs: it ran, and nobody saw its end. */
 void pod_container_recover(PodContainer *c);
 
-/* What the agent must know of an attempt that a successor of its finds running travels with it, as
- * the note of sandbox_run(). */
+/* note.c: what the agent must know of an attempt that a successor of its finds running travels with
+ * it, as the note of sandbox_run(). */
 enum {
         NOTE_MAX = 256
 };
+typedef struct AttemptNote {
+        uint64_t next_delay_usec;
+        bool has_post_started;
+        bool has_started;
+        bool is_ready;
+} AttemptNote;
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
-void pod_container_read_note(PodContainer *c, const char *note, uint64_t *ret_next_delay_usec);
+void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret);
+void pod_container_update_note(PodContainer *c); /* it has changed: the shim hears of it */
+
+/* hook.c: of the driver, and what probes and hooks are done to. 'id' is what the target's lies in.
+ */
+void pod_container_stop(void *userdata, unsigned attempt, bool for_good);
+void pod_container_hurry(
+        PodContainer *c); /* the pod's grace is another: for who is being stopped */
+void pod_container_run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good);
+void pod_container_drop_hook(void *userdata);
+ActionTarget pod_container_target(PodContainer *c, char id[65]);
+
+/* Ends the present attempt, with a grace of its own (unset: the pod's), and says why. */
+void pod_container_kill(PodContainer *c, const OptionalInt *grace, const char *why);
 
 /* The end of an attempt, with its last words. */
 void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerExit *end);
@@ -219,7 +255,11 @@ void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerE
 /* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);
 
-/* ---- images.c: what the machine asks of the image store ---- */
+/* ---- images.c: a container's own image ---- */
 
-void pod_container_get_image(void *userdata);
+void pod_container_get_own_image(PodContainer *c);
 void pod_container_drop_image(void *userdata);
+
+/* The documents of the pod's imagePullSecrets, which the caller wipes. 0 or -ENOMEM. */
+int pod_container_find_secrets(const PodContainer *c, char ***ret);
+void pod_forget_secrets(char ***secrets);

@@ -20,7 +20,7 @@ static void look(PodLife *life) {
                 life->order[i] = (OrderEntry){
                         .role = container_role(&life->pod->spec, c->spec),
                         .has_run = c->has_run,
-                        .has_started = container_has_started(c->life),
+                        .has_started = container_has_started(c->life) && probers_have_started(c),
                         .is_waiting = container_is_waiting(c->life),
                         .is_finished = container_is_finished(c->life),
                         .has_succeeded = container_has_succeeded(c->life),

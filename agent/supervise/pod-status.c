@@ -40,6 +40,8 @@ static int fill_container(const PodLife *life, const PodContainer *c, ContainerS
         one->image_id = strdup(strna(c->image_id));
         if (!one->image || !one->image_id)
                 return -ENOMEM;
+        one->started = one->started && probers_have_started(c);
+        one->ready = one->ready && probers_are_ready(c);
         /* To be done is what a container of init is there for. */
         if (role == ROLE_INIT)
                 one->ready = container_has_succeeded(c->life);
@@ -55,6 +57,8 @@ static int fill_containers(const PodLife *life, PodStatus *status) {
         status->containers.items = calloc(spec->containers.n + 1, sizeof(ContainerStatus));
         if (!status->init_containers.items || !status->containers.items)
                 return -ENOMEM;
+        if (life->is_rejected) /* none will ever be */
+                return 0;
         for (size_t i = 0; i < life->n_containers; i++) {
                 ContainerStatusList *list = i < spec->init_containers.n ? &status->init_containers
                                                                         : &status->containers;
@@ -145,6 +149,13 @@ static void fill_addresses(const PodLife *life, PodStatus *status) {
 }
 
 static void fill_phase(const PodLife *life, PodStatus *status) {
+        if (life->is_rejected) {
+                status->phase = POD_FAILED;
+                status->reason = strdup("NodeAffinity");
+                status->message = strdup("Pod was rejected: Predicate NodeAffinity failed: node(s) "
+                                         "didn't match Pod's node affinity/selector");
+                return;
+        }
         if (pod_life_has_failed(life)) {
                 status->phase = POD_FAILED;
                 status->reason = strdup(life->failure.reason);

@@ -165,9 +165,12 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
 }
 
 static void free_container(PodContainer *c) {
+        probers_stop(c);
+        pod_container_drop_hook(c);
         turn_leave(&c->pod->context->turns, &c->turn);
         image_request_cancel(c->image_request);
         image_unref(c->image);
+        pod_container_forget_volume_images(c);
         free(c->image_id);
         sd_event_source_disable_unref(c->retry_timer);
         sd_event_source_disable_unref(c->turn_timer);
@@ -271,7 +274,8 @@ int pod_life_update_metadata(PodLife *life, const Pod *pod) {
         if (!string_maps_differ(&mine->labels, &theirs->labels) &&
             !string_maps_differ(&theirs->labels, &mine->labels) &&
             !string_maps_differ(&mine->annotations, &theirs->annotations) &&
-            !string_maps_differ(&theirs->annotations, &mine->annotations))
+            !string_maps_differ(&theirs->annotations, &mine->annotations) &&
+            object_has_owner(mine, object_controller(theirs)))
                 return 0;
         r = schema_copy(&object_meta_schema, &copy, theirs);
         if (r < 0)
@@ -453,6 +457,8 @@ static void step_none(PodLife *life) {
                 pod_life_follow_order(life);
                 return;
         }
+        if (life->is_wanted && !life->must_clean && !pod_life_is_admitted(life))
+                return;
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
                 pod_life_set_trouble(life, error_message(&error, r));
@@ -483,7 +489,7 @@ static void step_ready(PodLife *life) {
         pod_life_follow_order(life);
 }
 
-void pod_step(PodLife *life) {
+static void step_phase(PodLife *life) {
         if (life->sandbox_is_lost)
                 step_lost(life);
         pod_life_watch_deadline(life);
@@ -512,6 +518,12 @@ void pod_step(PodLife *life) {
                 break;
         }
         pod_life_watch_storage(life);
+}
+
+void pod_step(PodLife *life) {
+        step_phase(life);
+        for (size_t i = 0; i < life->n_containers; i++)
+                probers_step(&life->containers[i]);
 }
 
 void pod_life_images_changed(PodLife *life) {

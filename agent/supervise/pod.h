@@ -8,6 +8,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
 #include "agent/model/event.h"
+#include "agent/model/node.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -28,6 +29,7 @@ typedef struct PodContext {
         uint64_t log_max_size;
         unsigned log_max_files;
         const char *host_ip;
+        const NodeFacts *node; /* what pods ask for before they are let in; or NULL */
         /* The pod wants pod_step() soon; its status may be another. */
         void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */
@@ -35,6 +37,7 @@ typedef struct PodContext {
         /* Something happened that people like to know; see event_tell(). Or NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
+        struct Http *http; /* for probes and hooks, made when it is first needed */
         uint64_t n_containers_started;
         uint64_t n_containers_restarted;
         uint64_t n_start_errors;
@@ -82,6 +85,11 @@ const Pod *pod_life_pod(const PodLife *life);
 
 /* The status as of now. 0 with a status that the caller ends by pod_status_done(), or -ENOMEM. */
 int pod_life_status(PodLife *life, PodStatus *ret);
+
+/* A session in a container, on a socket; -EBADF: only asks whether it could be. 0; -ENOENT, -EAGAIN
+ * where it does not run, another -errno, with a sentence. The session's container is filled in. */
+int pod_life_session(PodLife *life, const char *container, const SandboxSession *session,
+                     int socket_fd, Error *reterr);
 
 /* The log directory and attempt that is the latest with a log (or the one before). -ENOENT,
  * -EAGAIN. */

@@ -13,6 +13,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/http.h"
 #include "common/log.h"
 
 /* A pod that cannot be begun (its record cannot be written) is tried again after this. */
@@ -100,6 +101,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .log_max_size = config->log_max_size,
                 .log_max_files = config->log_max_files,
                 .host_ip = config->host_ip,
+                .node = config->node,
                 .on_dirty = on_dirty,
                 .on_log_ended = on_log_ended,
                 .on_event = on_event,
@@ -147,6 +149,7 @@ Supervisor *supervisor_free(Supervisor *s) {
                 s->slots = slot->following;
                 slot_free(slot);
         }
+        http_free(s->context.http);
         orphans_free(s->orphans);
         sd_event_source_disable_unref(s->step_source);
         free(s);
@@ -344,6 +347,11 @@ void supervisor_objects_changed(Supervisor *s) {
                         pod_life_objects_changed(slot->life);
 }
 
+void supervisor_node_changed(Supervisor *s) {
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                mark(s, slot);
+}
+
 void supervisor_images_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following)
                 if (slot->life)
@@ -510,6 +518,20 @@ int supervisor_next(Supervisor *s, const char *after, const Pod **ret_pod, PodSt
         return 0;
 }
 
+int supervisor_each(Supervisor *s, int (*each)(const Pod *, const PodStatus *, void *),
+                    void *userdata) {
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
+                cleanup_with(pod_status_done) PodStatus status = { 0 };
+                int r = slot->life ? pod_life_status(slot->life, &status) : 0;
+
+                if (r >= 0 && slot->life)
+                        r = each(pod_life_pod(slot->life), &status, userdata);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
 int supervisor_status(Supervisor *s, const char *uid, const Pod **ret_pod, PodStatus *ret_status) {
         for (Slot *slot = s->slots; slot; slot = slot->following) {
                 int r;
@@ -545,6 +567,13 @@ int supervisor_find_log(Supervisor *s, const char *namespace, const char *pod,
         return slot ? pod_life_find_log(slot->life, container, previous, ret_directory, ret_attempt,
                                         ret_is_live, reterr)
                     : -ENOENT;
+}
+
+int supervisor_session(Supervisor *s, const char *namespace, const char *pod, const char *container,
+                       const SandboxSession *session, int socket_fd, Error *reterr) {
+        Slot *slot = find_living(s, namespace, pod, reterr);
+
+        return slot ? pod_life_session(slot->life, container, session, socket_fd, reterr) : -ENOENT;
 }
 
 int supervisor_delete(Supervisor *s, const char *namespace, const char *pod, int64_t grace_seconds,

@@ -10,6 +10,7 @@
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
 #include "agent/model/event.h"
+#include "agent/model/node.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -29,6 +30,7 @@ typedef struct SupervisorConfig {
         unsigned log_max_files;
         unsigned creating_max; /* containers that are created at the same time */
         const char *host_ip;   /* NULL: unknown */
+        const NodeFacts *node; /* its labels; may change, see supervisor_node_changed() */
 } SupervisorConfig;
 
 typedef struct SupervisorCallbacks {
@@ -65,8 +67,16 @@ void supervisor_sweep(Supervisor *supervisor);
 int supervisor_delete(Supervisor *supervisor, const char *namespace, const char *pod,
                       int64_t grace_seconds, Error *reterr);
 
+/* A session in a container of a pod; see pod_life_session(). */
+int supervisor_session(Supervisor *supervisor, const char *namespace, const char *pod,
+                       const char *container, const SandboxSession *session, int socket_fd,
+                       Error *reterr);
+
 /* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
 void supervisor_objects_changed(Supervisor *supervisor);
+
+/* The node has other labels: who was not let in is asked again. */
+void supervisor_node_changed(Supervisor *supervisor);
 
 /* Images that were missing may be there now. */
 void supervisor_images_changed(Supervisor *supervisor);
@@ -75,6 +85,12 @@ void supervisor_images_changed(Supervisor *supervisor);
  * status. 1, and the caller ends the status by pod_status_done(); 0 when there is none; -ENOMEM. */
 int supervisor_next(Supervisor *supervisor, const char *after, const Pod **ret_pod,
                     PodStatus *ret_status);
+
+/* Tells of every pod that has a life, in that order. The pods are the supervisor's, and stay until
+ * its next step. 0 or -ENOMEM. */
+int supervisor_each(Supervisor *supervisor,
+                    int (*each)(const Pod *pod, const PodStatus *status, void *userdata),
+                    void *userdata);
 
 /* The status of one pod. -ENOENT if there is none. */
 int supervisor_status(Supervisor *supervisor, const char *uid, const Pod **ret_pod,

@@ -42,6 +42,7 @@ _mainstay() {
     case "$command" in
     get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
     describe) options='--namespace --all-namespaces --selector' ;;
+    exec) options='--namespace --container --stdin --tty' ;;
     delete) options='--namespace --selector --all --grace-period --now --wait' ;;
     logs)
         options='--namespace --container --all-containers --follow --previous --tail --since --since-time
@@ -61,12 +62,12 @@ _mainstay() {
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs delete validate version help' ;;
+        *::0) choices='get describe logs exec delete validate version help' ;;
         *:get:0) choices='pods events' ;;
         *:describe:0 | *:delete:0) choices='pods' ;;
-        *:get:* | *:describe:* | *:delete:* | *:logs:0) choices=$(_mainstay_pods) ;;
+        *:get:* | *:describe:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs delete validate version' ;;
+        *:help:0) choices='get describe logs exec delete validate version' ;;
         *:validate:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return

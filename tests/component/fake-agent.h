@@ -35,6 +35,8 @@ typedef struct Agent {
         char *jsons[PODS_MAX];
         size_t n_pods;
         unsigned n_events;
+        char executed[128]; /* "namespace/pod/container word word <streams>" */
+        int executed_fd;
         char deleted[64]; /* "namespace/pod/grace" */
         bool is_ready;
         bool is_live; /* of the one log */
@@ -115,6 +117,18 @@ static int delete_pod(void *userdata, const char *namespace, const char *pod, in
         return 0;
 }
 
+static int exec_in(void *userdata, const char *namespace, const char *pod, const char *container,
+                   const ServeExec *exec, int socket_fd, Error *reterr) {
+        if (streq(pod, "gone-n1"))
+                return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+        (void) snprintf(agent.executed, sizeof(agent.executed), "%s/%s/%s %s %s %d%d%d%d",
+                        namespace, pod, container, exec->argv[0], strna(exec->argv[1]),
+                        exec->has_input, exec->has_output, exec->has_error, exec->has_terminal);
+        if (socket_fd >= 0)
+                agent.executed_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, 3);
+        return 0;
+}
+
 static int is_ready(void *userdata, Error *reterr) {
         return agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
 }
@@ -128,6 +142,7 @@ static const ServeHandlers handlers = { .next_pod = next_pod,
                                         .report = report,
                                         .find_log = find_log,
                                         .delete_pod = delete_pod,
+                                        .exec = exec_in,
                                         .is_ready = is_ready,
                                         .metrics = metrics };
 

@@ -83,6 +83,68 @@ TEST(a_pod_is_deleted_as_at_the_api_server)
         stop();
 }
 
+#define UPGRADE                                           \
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n"   \
+        "Sec-WebSocket-Version: 13\r\n"                   \
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" \
+        "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
+
+static Client ask_exec(const char *path, const char *headers) {
+        cleanup_free char *request = NULL;
+        Client client = client_open();
+
+        REQUIRE(asprintf(&request, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, headers) > 0);
+        client_say(&client, request);
+        return client;
+}
+
+TEST(a_connection_for_a_command_is_given_away_and_lives_on)
+{
+        Client client;
+
+        start();
+        client = ask_exec("/exec/default/web-n1/app?command=echo&command=a%20b&input=1&output=1",
+                          UPGRADE);
+        EXPECT(client_wait(&client, "\r\n\r\n"));
+        EXPECT(strncmp(client.data, "HTTP/1.1 101", 12) == 0);
+        EXPECT(strstr(client.data, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+        EXPECT(strstr(client.data, "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"));
+        for (unsigned i = 0; i < 1000 && agent.executed_fd == 0; i++)
+                turn();
+        EXPECT_STREQ(agent.executed, "default/web-n1/app echo a b 1100");
+        REQUIRE(agent.executed_fd > 0);
+        expect_idle();
+        REQUIRE(write_all(agent.executed_fd, "raw", 3) >= 0);
+        EXPECT(client_wait(&client, "raw"));
+        close_fd(agent.executed_fd);
+        client_close(&client);
+        stop();
+}
+
+TEST(what_cannot_be_executed_is_refused_before_the_upgrade)
+{
+        static const struct {
+                const char *path, *headers, *head;
+        } cases[] = {
+                { "/exec/default/gone-n1/app?command=x&output=1", UPGRADE, "HTTP/1.1 404" },
+                { "/exec/default/web-n1?command=x&output=1", UPGRADE, "HTTP/1.1 404" },
+                { "/exec/default/web-n1/app?output=1", UPGRADE, "HTTP/1.1 400" },
+                { "/exec/default/web-n1/app?command=x", UPGRADE, "HTTP/1.1 400" },
+                { "/exec/default/web-n1/app?command=x&output=1", "", "HTTP/1.1 426" },
+        };
+
+        start();
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                Client client = ask_exec(cases[i].path, cases[i].headers);
+
+                EXPECT(client_wait(&client, cases[i].head));
+                EXPECT_EQ(agent.executed_fd, 0);
+                client_close(&client);
+        }
+        expect_idle();
+        stop();
+}
+
 TEST(a_body_that_nobody_asked_for_is_not_read)
 {
         Client client;

@@ -23,7 +23,7 @@ RANKS = {
 PROGRAMS = {
     "shim": ["agent/sandbox/protocol.h"],
     "fetch": [],
-    "cli": ["agent/model/*.h", "agent/manifest/manifest.h"],
+    "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/daemonset.h"],
 }
 
 # The event loop is seen through the headers of the rooms that live in it.
@@ -34,13 +34,14 @@ LIBRARIES = {
     "jansson.h": ["agent/model/json.c", "agent/bundle/runtime-spec.c", "agent/bundle/seccomp.h",
                   "agent/bundle/security.h", "agent/image/archive.c", "agent/image/kept.c",
                   "agent/image/record.c", "agent/network/config.h", "agent/network/request.h",
-                  "agent/network/result.h", "agent/publish/events.c", "agent/sandbox/protocol.c", "agent/serve/report.c", "agent/shim/runtime.c",
+                  "agent/network/result.h", "agent/publish/events.c", "agent/sandbox/protocol.c", "agent/serve/report.c", "agent/shim/runtime.c", "agent/shim/session-status.c",
                   "agent/fetch/document.h", "agent/cli/*.h"],
     "curl/": ["agent/cli/client.c"],
     "archive.h": ["agent/fetch/stream.h", "agent/fetch/stream.c", "agent/fetch/source.c", "agent/fetch/layer.c"],
     "archive_entry.h": ["agent/fetch/stream.h", "agent/fetch/stream.c", "agent/fetch/source.c",
                         "agent/fetch/layer.c"],
     "gnutls/": ["common/hash.c"],
+    "wslay/": ["common/channels.c"],
     "microhttpd.h": ["agent/serve/serve-private.h"],
 }
 

@@ -34,3 +34,12 @@ def mount(name, path, **fields):
 
 def text(*documents):
     return yaml.safe_dump_all(documents, sort_keys=False)
+
+
+def daemonset(name, *containers, update=None, metadata=None, spec=None, **template):
+    """A DaemonSet with a label of its name; what is named goes into the template's spec."""
+    pod_spec = pod(name, *containers, **template)["spec"]
+    strategy = {"updateStrategy": update} if update else {}
+    return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": name, **(metadata or {})},
+            "spec": {"selector": {"matchLabels": {"app": name}}, **strategy, **(spec or {}),
+                     "template": {"metadata": {"labels": {"app": name}}, "spec": pod_spec}}}

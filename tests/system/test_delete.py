@@ -27,7 +27,8 @@ def test_a_deleted_pod_begins_anew(node):
     assert after["status"]["startTime"] >= before["status"]["startTime"]
     assert node.status("web")["restartCount"] == 0
     assert "lastState" not in node.status("web") or not node.status("web")["lastState"]
-    starts = world.read(f"/proc/{node.init('web')}/root/v/starts")
+    init = node.init("web")
+    starts = wait(lambda: world.read(f"/proc/{init}/root/v/starts"), "it wrote down that it began")
     assert len(starts.splitlines()) == 1, "its emptyDir is a new one"
 
 

@@ -330,3 +330,11 @@ def test_what_the_agent_runs_is_not_in_the_pod_s_namespace(net):
     assert f"CNI_NETNS=/proc/{net.shim('web')}/ns/net\n" in environment
     assert re.search(r"^CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-node1;", environment, re.M)
     assert "MAINSTAY" not in environment and "ASAN" not in environment
+
+
+def test_a_pod_is_probed_at_its_own_address(net):
+    probe = {"periodSeconds": 1, "failureThreshold": 100}
+    net.launch(listener("web", "hello", livenessProbe={"tcpSocket": {"port": 8080}, **probe},
+                        readinessProbe={"tcpSocket": {"port": 8080}, **probe}))
+    net.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["ready"], "is ready")
+    assert net.status("web")["restartCount"] == 0

@@ -44,6 +44,16 @@ def test_limits_are_values_of_the_container_s_group_and_the_pod_s(node):
         assert world.cgroup_value(node.container_cgroup("limited"), "cpu", "cpu.weight") == "17"
 
 
+def test_a_container_with_a_limit_of_memory_gets_no_swap_beside_it(node):
+    node.launch(specs.pod("dry", specs.container(**resources(limits={"memory": "32Mi"}))))
+    group = node.container_cgroup("dry")
+    file = "memory.memsw.limit_in_bytes" if V1 else "memory.swap.max"
+    value = world.cgroup_value(group, "memory", file)
+    assert value in (None, str(32 * MIB) if V1 else "0")
+    if V1:
+        assert (value is None) == (world.cgroup_value("", "memory", file) is None), "as the kernel can"
+
+
 def test_what_the_pod_says_limits_all_its_containers_together(node):
     """The first has limits of its own; the second may use what the pod may."""
     pod = node.launch(specs.pod(

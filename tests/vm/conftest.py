@@ -30,7 +30,7 @@ def _package():
 
 @pytest.fixture(scope="session", name="disk")
 def _disk(package):
-    """The disk, the kernel and the RAM disk; with our package and an image of a container in /root."""
+    """The disk, the kernel and the RAM disk; with our package and images of containers in /opt/test."""
     cache = os.path.join(TOP, "build-vm")
     os.makedirs(cache, exist_ok=True)
     return image.build(cache, [package, make_archive(cache, specs.IMAGE), *make_large_archives(cache, POWER_CUTS)])
@@ -63,8 +63,8 @@ def _machine(disk):
     machine = Machine(directory, *disk)
     try:
         machine.boot()
-        machine.run("dpkg --install /root/mainstay_*.deb")
-        machine.run("cp /root/busybox-*.tar /var/lib/mainstay/preload/")
+        machine.run("dpkg --install /opt/test/mainstay_*.deb")
+        machine.run("cp /opt/test/busybox-*.tar /var/lib/mainstay/preload/")
         yield machine
     finally:
         machine.end()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The disk that the machines of these tests boot from: Debian 12 with systemd and its kernel, all that our package
-depends on, and a door by which the test runs commands in it. Our package itself is only laid into /root."""
+depends on, and a door by which the test runs commands in it. Our package itself is only laid into /opt/test."""
 
 import glob
 import hashlib
@@ -10,7 +10,7 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
-runc containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12
+runc containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
 libsystemd0 libyaml-0-2""".split()
 SIZE = "3G"
 
@@ -87,13 +87,14 @@ def base(cache):
 
 
 def build(cache, files):
-    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /root; gives their paths."""
+    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /opt/test; gives their paths."""
     os.makedirs(cache, exist_ok=True)
     root = base(cache)
-    shutil.rmtree(os.path.join(root, "root"), ignore_errors=True)
-    os.mkdir(os.path.join(root, "root"), 0o700)
+    target = os.path.join(root, "opt", "test")
+    shutil.rmtree(target, ignore_errors=True)
+    os.mkdir(target)
     for path in files:
-        shutil.copy(path, os.path.join(root, "root"))
+        shutil.copy(path, target)
     disk = os.path.join(cache, "disk.ext4")
     if os.path.exists(disk):
         os.unlink(disk)

@@ -17,7 +17,7 @@ while :; do
     if [ $((RANDOM % 3)) -eq 0 ]; then
         rm -f $file
     else
-        sed "s/NAME/churn$n/; s/REVISION/$RANDOM/" /root/template >$file.new
+        sed "s/NAME/churn$n/; s/REVISION/$RANDOM/" /opt/test/template >$file.new
         sync $file.new
         mv $file.new $file
     fi
@@ -34,8 +34,8 @@ done
 wanted=$(ls {MANIFESTS}/*.yaml | wc -l) running=$(pgrep -x sleep | wc -l)
 [ $wanted -eq $running ] || echo "$running processes for $wanted manifests"
 for pid in $(pgrep -x sleep); do
-    digest=$(sha256sum </proc/$pid/root/bin/busybox)
-    grep -qF "$digest" /root/digests || echo "process $pid has a damaged root"
+    digest=$(sha256sum </proc/$pid/opt/test/bin/busybox)
+    grep -qF "$digest" /opt/test/digests || echo "process $pid has a damaged root"
 done
 """
 
@@ -48,19 +48,19 @@ def template(image):
 
 def digests(machine):
     """Of the program in each image, as its archive has it."""
-    machine.run("for file in /root/*.tar; do layer=$(tar -tf $file | grep -E '[.]tar$'); "
-                "tar -xOf $file $layer | tar -xO bin/busybox | sha256sum; done >/root/digests; sync")
+    machine.run("for file in /opt/test/*.tar; do layer=$(tar -tf $file | grep -E '[.]tar$'); "
+                "tar -xOf $file $layer | tar -xO bin/busybox | sha256sum; done >/opt/test/digests; sync")
 
 
 def test_every_boot_after_a_power_cut_brings_back_what_is_wanted(machine):
     digests(machine)
     chance = random.Random(20)
     for i in range(POWER_CUTS):
-        machine.write("/root/template", template(specs.IMAGE))
-        machine.write("/root/churn", CHURN)
+        machine.write("/opt/test/template", template(specs.IMAGE))
+        machine.write("/opt/test/churn", CHURN)
         machine.write(f"{MANIFESTS}/large.yaml.new", template(f"docker.io/library/large{i}:1").replace("NAME", "large"))
-        machine.run(f"RANDOM={i} setsid bash /root/churn >/dev/null 2>&1 </dev/null & "
-                    f"cp /root/large{i}-1.tar /var/lib/mainstay/preload/; sync; "
+        machine.run(f"RANDOM={i} setsid bash /opt/test/churn >/dev/null 2>&1 </dev/null & "
+                    f"cp /opt/test/large{i}-1.tar /var/lib/mainstay/preload/; sync; "
                     f"mv {MANIFESTS}/large.yaml.new {MANIFESTS}/large.yaml; sleep {chance.uniform(0, 3):.2f}")
         machine.cut_power()
         machine.boot()

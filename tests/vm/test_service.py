@@ -81,7 +81,7 @@ def test_the_watchdog_replaces_an_agent_that_stands_still(machine):
 def test_an_upgrade_restarts_the_agent_and_no_container(machine):
     wait_running(machine, "first")
     before, old = processes(machine), agent(machine)
-    machine.run("dpkg --install /root/mainstay_*.deb")
+    machine.run("dpkg --install /opt/test/mainstay_*.deb")
     assert agent(machine) not in (old, "0")
     wait_running(machine, "first")
     assert processes(machine) == before
@@ -92,7 +92,7 @@ def test_removing_the_package_stops_the_pods_and_purging_it_leaves_nothing(machi
     assert machine.ask(PIDS)[1] == ""
     assert machine.ask("pgrep mainstay")[1] == ""
     machine.run(f"rm {MANIFESTS}/*.yaml && dpkg --purge mainstay")
-    left = machine.run("find / -xdev -name '*mainstay*' -not -path '/root/*' -not -path '/var/log/*' -not -path '/proc/*'")
+    left = machine.run("find / -xdev -name '*mainstay*' -not -path '/opt/test/*' -not -path '/var/log/*' -not -path '/proc/*'")
     assert left == ""
     assert machine.run("find /sys/fs/cgroup -name '*kubepods*'") == ""
     assert "mainstay" not in machine.run("cat /proc/self/mountinfo")

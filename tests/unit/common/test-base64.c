@@ -46,3 +46,21 @@ TEST(what_is_no_base64_is_refused)
                         test_fail(__FILE__, __LINE__, cases[i], "was taken");
         }
 }
+
+TEST(what_is_encoded_is_decoded_again)
+{
+        static const char bytes[] = { 'f', 'o', 'o', '\0', '\xff', 'b' };
+        static const char *const encoded[] = { "",         "Zg==",     "Zm8=",    "Zm9v",
+                                               "Zm9vAA==", "Zm9vAP8=", "Zm9vAP9i" };
+
+        for (size_t i = 0; i < N_ELEMENTS(encoded); i++) {
+                cleanup_free char *decoded = NULL;
+                char text[16];
+                size_t length;
+
+                base64_encode(bytes, i, text);
+                EXPECT_STREQ(text, encoded[i]);
+                REQUIRE(base64_decode(text, &decoded, &length) >= 0);
+                EXPECT(length == i && memcmp(decoded, bytes, i) == 0);
+        }
+}

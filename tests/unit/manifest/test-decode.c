@@ -324,11 +324,11 @@ TEST(specs_are_checked)
                 { "terminationGracePeriodSeconds: 0", "" },
                 { "terminationGracePeriodSeconds: 010", "" },
                 { "terminationGracePeriodSeconds: -1",
-                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between 0 and "
-                  "2147483647, not -1" },
+                  "warning: web.yaml:6:34: spec.terminationGracePeriodSeconds: is negative, which "
+                  "is taken for 1" },
                 { "terminationGracePeriodSeconds: 2147483648",
-                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between 0 and "
-                  "2147483647, not 2147483648" },
+                  "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between "
+                  "-2147483648 and 2147483647, not 2147483648" },
                 { "nodeName: node1", "" },
                 { "nodeName: other", "web.yaml:6:13: spec.nodeName: names another node, 'other'; "
                                      "this one is 'node1'" },
@@ -369,7 +369,8 @@ TEST(specs_are_checked)
                 { "priority: 1000", "" },
                 { "resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m}}", "" },
                 { "resources: {limits: {cpu: 1}, requests: {cpu: 1001m}}",
-                  "web.yaml:6:49: spec.resources.requests.cpu: must be at most the limit, 1" },
+                  "web.yaml:6:49: spec.resources.requests.cpu: must be at most the limit, 1, not "
+                  "1001m" },
                 { "resources: {requests: {memory: -1}}",
                   "web.yaml:6:34: spec.resources.requests.memory: must not be negative" },
                 { "resources: {claims: [{name: a}]}",
@@ -428,8 +429,8 @@ TEST(specs_are_checked)
                   "set when AppArmor type is Localhost" },
                 { "initContainers: [{name: a, image: i}]", "" },
                 { "ephemeralContainers: [{name: a, image: i}]",
-                  "web.yaml:6:3: spec.ephemeralContainers: is known to Kubernetes but not "
-                  "supported here yet" },
+                  "web.yaml:6:3: spec.ephemeralContainers: needs a cluster: only there are they "
+                  "added to a pod that runs" },
                 { "hostnetwork: true", "warning: web.yaml:6:3: spec.hostnetwork: is not a field of "
                                        "PodSpec; did you mean "
                                        "'hostNetwork'?" },
@@ -524,11 +525,11 @@ TEST(metadata_is_checked)
                   "web.yaml:6:16: metadata.annotations: must be a qualified name such as "
                   "example.com/my-name, not 'a b'" },
                 { "name: web\n  finalizers: [a]",
-                  "web.yaml:6:3: metadata.finalizers: is known to Kubernetes but not supported "
-                  "here yet" },
+                  "web.yaml:6:3: metadata.finalizers: needs a cluster: only there is somebody who "
+                  "takes them away" },
                 { "generateName: web-",
-                  "web.yaml:5:3: metadata.generateName: is known to Kubernetes but not supported "
-                  "here yet" },
+                  "web.yaml:5:3: metadata.generateName: needs a cluster: only its API server makes "
+                  "up names" },
         };
 
         expect_all(in_metadata, cases, N_ELEMENTS(cases));

@@ -50,6 +50,8 @@ static size_t row_size(const Field *field) {
                 return sizeof(OptionalBool);
         case FIELD_ENUM:
                 return sizeof(int);
+        case FIELD_INT_OR_STRING:
+                return sizeof(IntOrString);
         case FIELD_STRING:
         case FIELD_STRINGS:
         case FIELD_OPTIONAL:
@@ -89,7 +91,7 @@ static void note_row(const Schema *schema, const Field *field, const void *objec
 }
 
 static bool is_honoured(const Field *field) {
-        return field->type != FIELD_REFUSED && field->type != FIELD_IGNORED;
+        return field->type != FIELD_REFUSED && field->type != FIELD_IGNORED && !field->is_ours;
 }
 
 static void note_rows(const Schema *schema, const void *object, char ***notes) {
@@ -123,7 +125,10 @@ TEST(every_honoured_row_is_in_the_fixture_and_reaches_the_pod)
 
         for (size_t i = 0; i < objects.pods.n; i++)
                 note_rows(&pod_schema, objects.pods.items[i], &notes);
+        for (size_t i = 0; i < objects.daemonsets.n; i++)
+                note_rows(&daemonset_schema, objects.daemonsets.items[i], &notes);
         expect_rows(&pod_schema, notes);
+        expect_rows(&daemonset_schema, notes);
         EXPECT(objects.warnings == NULL);
         manifest_objects_done(&objects);
 }
@@ -342,7 +347,7 @@ TEST(a_file_is_good_as_a_whole_or_not_at_all)
         expect_refused("apiVersion: v1\nkind: List\nitems: [" POD("a") ",\n" POD("B") "]",
                        "f:4:46: items[1].metadata.name: must be a DNS subdomain, not 'B'");
         expect_refused(POD("a") "\n---\n" POD("a"),
-                       "f:3:46: metadata.name: pod default/a-node1 is twice in this file");
+                       "f:3:46: metadata.name: pod default/a is twice in this file");
         expect_refused("", "f: holds no object");
         expect_refused("# only a comment\n", "f: holds no object");
         expect_refused("---\n---\n", "f: holds no object");
@@ -367,12 +372,14 @@ TEST(what_is_no_pod_is_refused_by_its_kind)
                 { "apiVersion: apps/v1\nkind: Deployment",
                   "f:2:7: kind: is Deployment, which a node does not run; it runs a Pod" },
                 { "apiVersion: apps/v1\nkind: DaemonSet",
-                  "f:2:7: kind: is DaemonSet, which is not supported yet" },
+                  "f:1:1: metadata: is required" },
+                { "apiVersion: v1\nkind: DaemonSet",
+                  "f:1:13: apiVersion: must be apps/v1 for a DaemonSet (or apps/v1beta2, "
+                  "apps/v1beta1, extensions/v1beta1), not 'v1'" },
                 { "apiVersion: v1\nkind: ConfigMap", "f:1:1: metadata: is required" },
                 { "apiVersion: apps/v1\nkind: Secret",
                   "f:1:13: apiVersion: must be v1 for a Secret, not 'apps/v1'" },
-                { "apiVersion: v1\nkind: pod",
-                  "f:2:7: kind: is pod, which a node does not run; it runs a Pod" },
+                { "apiVersion: v1\nkind: pod", "f:2:7: kind: must be Pod, not 'pod'" },
                 { "apiVersion: v1\nkind: List\nitems: x",
                   "f:3:8: items: must be a list, not the string 'x'" },
                 { "apiVersion: v1\nkind: Pod", "f:1:1: metadata: is required" },

@@ -179,8 +179,8 @@ TEST(what_a_pod_refers_to_is_checked)
                   "f:6:13: spec.volumes[0]: must have one source, not several" },
                 { VOLUME("secret: {}"), "f:6:31: spec.volumes[0].secret.secretName: is required" },
                 { VOLUME("secret: {secretName: s, defaultMode: 512}"),
-                  "f:6:60: spec.volumes[0].secret.defaultMode: must be between 0 and 511, not "
-                  "512" },
+                  "f:6:60: spec.volumes[0].secret.defaultMode: must be between 0 and 0777 (octal, "
+                  "which is 511), not 512" },
                 { VOLUME("configMap: {name: m, items: [{key: k, path: a/../b}]}"),
                   "f:6:67: spec.volumes[0].configMap.items[0].path: must not contain '..', not "
                   "'a/../b'" },

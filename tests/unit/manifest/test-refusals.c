@@ -103,6 +103,17 @@ TEST(every_kind_of_volume_that_is_not_honoured_says_why)
         }
 }
 
+TEST(a_volume_that_is_an_image_names_one)
+{
+        EXPECT_STREQ(refusal(CONTAINERS ", volumes: [{name: v, image: {reference: a/b:c}}]"), "");
+        EXPECT_STREQ(refusal(CONTAINERS ", volumes: [{name: v, image: {pullPolicy: Always}}]"),
+                     "spec.volumes[0].image.reference: is required");
+        EXPECT_STREQ(
+                refusal(CONTAINERS ", volumes: [{name: v, image: {reference: a, pullPolicy: x}}]"),
+                "spec.volumes[0].image.pullPolicy: must be Always, IfNotPresent or Never, not "
+                "'x'");
+}
+
 TEST(projections_of_what_only_a_cluster_has_are_refused)
 {
         static const char *const sources[] = { "serviceAccountToken: {path: t}",

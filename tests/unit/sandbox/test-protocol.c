@@ -145,7 +145,7 @@ TEST(what_a_program_wrote_comes_back_whole_or_with_its_bytes_replaced)
 TEST(the_words_are_these)
 {
         static const char golden[] = "{\"type\":\"stop\",\"id\":\"x\",\"signal\":15,"
-                                     "\"grace_usec\":30000000}";
+                                     "\"delay_usec\":0,\"grace_usec\":30000000}";
         static const char *const events[] = {
                 "{\"type\":\"hello\",\"version\":1,\"pid\":7}",
                 "{\"type\":\"synced\",\"ready\":true}",

@@ -15,7 +15,7 @@ typedef struct World {
         ContainerLife *life;
         char script[4096];
         bool image_is_here, run_fails;
-        bool request, turn, retry;
+        bool request, turn, retry, hook;
         unsigned processes; /* that run or are being created */
         uint64_t retry_delay_usec;
         unsigned attempts_run[512];
@@ -60,8 +60,17 @@ static int run(void *userdata, unsigned attempt, Error *reterr) {
         return 0;
 }
 
-static void stop(void *userdata, unsigned attempt) {
-        say("stop");
+static void run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good) {
+        say(hook == HOOK_POST_START ? "post-start" : "pre-stop");
+        world.hook = true;
+}
+
+static void drop_hook(void *userdata) {
+        world.hook = false;
+}
+
+static void stop(void *userdata, unsigned attempt, bool for_good) {
+        say(for_good ? "stop" : "kill");
 }
 
 static void remove_remains(void *userdata, unsigned attempt) {
@@ -83,21 +92,36 @@ static void changed(void *userdata) {
 }
 
 static const ContainerDriver recorder = {
-        get_image, drop_image,     ask_turn,  leave_turn,   run,
-        stop,      remove_remains, arm_retry, disarm_retry, changed,
+        .get_image = get_image,
+        .drop_image = drop_image,
+        .ask_turn = ask_turn,
+        .leave_turn = leave_turn,
+        .run = run,
+        .run_hook = run_hook,
+        .drop_hook = drop_hook,
+        .stop = stop,
+        .remove = remove_remains,
+        .arm_retry = arm_retry,
+        .disarm_retry = disarm_retry,
+        .changed = changed,
 };
 
 static const BackOff back_off = { 10 * USEC_PER_SEC, 300 * USEC_PER_SEC };
 
-static void begin(RestartPolicy policy) {
+static void begin_with(RestartPolicy policy, Lifecycle *lifecycle) {
         static char name[] = "c", image[] = "i";
         static Container spec = { .name = name, .image = image };
         static char pod_name[] = "p", pod_namespace[] = "default", uid[] = "u";
         static ObjectMeta pod = { .name = pod_name, .namespace = pod_namespace, .uid = uid };
 
         world = (World){ .image_is_here = true };
+        spec.lifecycle = lifecycle;
         REQUIRE(container_new(&pod, &spec, &(RestartTerms){ .policy = policy }, "ContainerCreating",
                               &back_off, &recorder, NULL, &world.life) >= 0);
+}
+
+static void begin(RestartPolicy policy) {
+        begin_with(policy, NULL);
 }
 
 static void end(void) {
@@ -244,6 +268,99 @@ TEST(a_stop_while_it_is_being_created_stops_it_when_it_runs)
         end();
 }
 
+static Handler handler;
+static Lifecycle with_hooks = { .post_start = &handler, .pre_stop = &handler };
+
+TEST(a_container_runs_once_its_hook_has_and_is_stopped_after_the_other)
+{
+        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        expect_state(STATE_WAITING, "ContainerCreating", 0);
+        EXPECT(!container_is_up(world.life));
+        container_on_hook_done(world.life, NULL);
+        expect_state(STATE_RUNNING, NULL, 0);
+        EXPECT(container_is_up(world.life));
+        container_stop(world.life);
+        container_stop(world.life);
+        EXPECT(world.hook && container_is_stopping(world.life));
+        container_on_hook_done(world.life, "it does not matter");
+        EXPECT(!world.hook);
+        exits(0, 143);
+        EXPECT(container_is_finished(world.life));
+        EXPECT_STREQ(world.script, "image run post-start pre-stop stop remove");
+        end();
+}
+
+TEST(a_container_whose_hook_fails_is_killed_and_waits_with_its_sentence)
+{
+        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        container_on_hook_done(world.life, "PostStart hook failed: no");
+        container_on_hook_done(world.life, NULL);
+        exits(0, 143);
+        expect_state(STATE_WAITING, "PostStartHookError", 0);
+        EXPECT_STREQ(world.script, "image run post-start pre-stop kill remove wait");
+        container_on_retry(world.life, true);
+        container_on_started(world.life, 1, 2);
+        EXPECT(world.hook);
+        end();
+}
+
+TEST(who_is_killed_is_restarted_unless_the_policy_is_never_and_however_he_ends)
+{
+        static const struct {
+                RestartPolicy policy;
+                bool restarts;
+        } cases[] = { { RESTART_POLICY_ALWAYS, true },
+                      { RESTART_POLICY_ON_FAILURE, true },
+                      { RESTART_POLICY_NEVER, false } };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                begin(cases[i].policy);
+                container_start(world.life);
+                container_on_started(world.life, 0, 1);
+                container_kill(world.life, "Container c failed liveness probe");
+                container_kill(world.life, "again");
+                exits(0, 0);
+                EXPECT_EQ(container_is_finished(world.life), !cases[i].restarts);
+                EXPECT_STREQ(world.script, cases[i].restarts ? "image run kill image run"
+                                                             : "image run kill remove");
+                end();
+        }
+}
+
+TEST(who_is_being_killed_can_be_stopped_for_good)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        container_kill(world.life, "why");
+        container_stop(world.life);
+        exits(0, 137);
+        EXPECT(container_is_finished(world.life));
+        EXPECT_STREQ(world.script, "image run kill stop remove");
+        end();
+}
+
+TEST(a_hook_that_was_run_is_not_run_again_by_a_new_agent)
+{
+        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        container_adopt(world.life, 2, 0);
+        container_adopt_post_started(world.life);
+        container_on_started(world.life, 2, 1);
+        expect_state(STATE_RUNNING, NULL, 2);
+        EXPECT_STREQ(world.script, "");
+        end();
+
+        begin_with(RESTART_POLICY_ALWAYS, &with_hooks);
+        container_adopt(world.life, 2, 0);
+        container_on_started(world.life, 2, 1);
+        EXPECT_STREQ(world.script, "post-start");
+        end();
+}
+
 TEST(a_new_agent_goes_on_where_the_old_one_was)
 {
         ContainerExit last = { .exit_code = 7, .started_at = 1, .finished_at = 2 };
@@ -367,7 +484,7 @@ TEST(an_end_that_a_new_agent_finds_leaves_what_follows_to_the_pod)
 static void random_event(unsigned dice) {
         unsigned attempt = container_attempt(world.life);
 
-        switch (dice % 8) {
+        switch (dice % 10) {
         case 0:
                 container_start(world.life);
                 break;
@@ -391,6 +508,13 @@ static void random_event(unsigned dice) {
                 if (world.retry)
                         container_on_retry(world.life, dice & 0x100);
                 break;
+        case 7:
+                if (world.hook)
+                        container_on_hook_done(world.life, dice & 0x100 ? "failed" : NULL);
+                break;
+        case 8:
+                container_kill(world.life, "killed");
+                break;
         case 6:
                 world.processes = 0;
                 container_on_sandbox_lost(world.life, now_realtime_usec());
@@ -407,7 +531,7 @@ TEST(no_order_of_events_doubles_or_leaks_anything)
         uint32_t seed = 12345;
 
         for (unsigned round = 0; round < 400; round++) {
-                begin((RestartPolicy) (1 + round % 3));
+                begin_with((RestartPolicy) (1 + round % 3), round % 2 ? &with_hooks : NULL);
                 for (unsigned i = 0; i < 60; i++) {
                         seed = seed * 1664525 + 1013904223;
                         random_event(seed >> 8);
@@ -421,7 +545,7 @@ TEST(no_order_of_events_doubles_or_leaks_anything)
                         exits(container_attempt(world.life), 0);
                 }
                 EXPECT(container_is_finished(world.life));
-                EXPECT(!world.request && !world.turn && !world.retry);
+                EXPECT(!world.request && !world.turn && !world.retry && !world.hook);
                 end();
                 if (test_failures > 0)
                         return; /* one report is enough */

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/image-volumes.h"
+
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+static bool is_mounted(const Container *container, const Volume *volume) {
+        for (size_t i = 0; i < container->volume_mounts.n; i++)
+                if (streq(container->volume_mounts.items[i].name, volume->name))
+                        return true;
+        return false;
+}
+
+char *image_volume_path(const RuntimeSpecInput *input, const Volume *volume) {
+        cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
+                                                         input->container->name, input->attempt);
+        char *path;
+
+        if (!bundle || asprintf(&path, "%s/images/%s", bundle, volume->name) < 0)
+                return NULL;
+        return path;
+}
+
+/* An overlay takes at least two layers; one is bound, and none is an empty directory. */
+static void put_layers(FILE *out, const Image *image, const Volume *volume, const char *target) {
+        char *const *layers = image->layers;
+        const char *first = layers ? layers[0] : NULL;
+
+        if (!first)
+                (void) fprintf(out, "none %s tmpfs mode=0755,size=4k", target);
+        else if (!layers[1])
+                (void) fprintf(out, "%s %s none bind,private", first, target);
+        else
+                (void) fprintf(out, "overlay %s overlay lowerdir=%s", target, first);
+        for (size_t i = 1; first && layers[i]; i++)
+                (void) fprintf(out, ":%s", layers[i]);
+        (void) fprintf(out, ",%s,x-mainstay.volume=%s 0 0\n", IMAGE_VOLUME_OPTIONS, volume->name);
+}
+
+static int put_volume(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
+        const Volume *volume = &input->pod->spec.volumes.items[i];
+        cleanup_free char *target = image_volume_path(input, volume);
+        const Image *image = input->config->volume_images ? input->config->volume_images[i] : NULL;
+
+        if (!target)
+                return -ENOMEM;
+        if (!image)
+                return error_setf(reterr, EINVAL, "volume \"%s\" has no image", volume->name);
+        put_layers(out, image, volume, target);
+        return 0;
+}
+
+int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        int r = 0;
+
+        if (!out)
+                return -ENOMEM;
+        for (size_t i = 0; r >= 0 && i < input->pod->spec.volumes.n; i++)
+                if (input->pod->spec.volumes.items[i].image &&
+                    is_mounted(input->container, &input->pod->spec.volumes.items[i]))
+                        r = put_volume(out, input, i, reterr);
+        *ret = memstream_finish(out, &text);
+        text = NULL;
+        if (*ret && r >= 0)
+                return 0;
+        free(TAKE_PTR(*ret));
+        return r < 0 ? r : -ENOMEM;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/swap.h"
+
+#include "agent/bundle/resources.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* Kubernetes' border between users' classes and the system's. */
+#define SYSTEM_CRITICAL_PRIORITY 2000000000
+
+/* Looked for in the group that we are in ourselves: the root has no limits on v2. Who is in the root
+ * has nothing to look at, and takes it that a kernel with swap limits it. */
+static bool own_group_has_limit(void) {
+        cleanup_free char *text = NULL, *path = NULL;
+        const char *group;
+
+        if (read_file_at(AT_FDCWD, "/proc/self/cgroup", 64 * KIB, &text, NULL) < 0)
+                return false;
+        group = strstr(text, "0::/");
+        if (!group || group[4] == '\n' || group[4] == '\0')
+                return access("/proc/swaps", F_OK) >= 0;
+        group += strlen("0::");
+        if (asprintf(&path, "/sys/fs/cgroup%.*s/memory.swap.max", (int) strcspn(group, "\n"),
+                     group) < 0) {
+                path = NULL;
+                return false;
+        }
+        return access(path, F_OK) >= 0;
+}
+
+bool swap_is_limitable(int cgroup_version) {
+        if (cgroup_version == 1)
+                return access("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", F_OK) >= 0;
+        return own_group_has_limit();
+}
+
+static bool is_critical(const PodSpec *spec) {
+        return spec->priority.is_set && spec->priority.value >= SYSTEM_CRITICAL_PRIORITY;
+}
+
+int64_t container_swap_bytes(const BundleConfig *config, const PodSpec *spec,
+                             const Container *container, int cgroup_version) {
+        int64_t request = container->resources.requests.memory.value;
+        int64_t limit = container_memory_limit(spec, container);
+
+        if (!config->has_limited_swap || cgroup_version != 2 ||
+            pod_qos_class(spec) != QOS_BURSTABLE || is_critical(spec))
+                return 0;
+        if (request <= 0 || request == limit || config->memory_capacity <= 0)
+                return 0;
+        return (int64_t) ((double) MIN(request, config->memory_capacity) /
+                          (double) config->memory_capacity * (double) config->swap_capacity);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/target.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/session.h"
+#include "common/cleanup.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* exec: a command in a container that runs, with our streams or our terminal. Its exit status is
+ * ours. */
+
+static SessionStreams choose_streams(const Options *options) {
+        SessionStreams streams = {
+                .input_fd = options->interactive ? STDIN_FILENO : -EBADF,
+                .output_fd = STDOUT_FILENO,
+                .error_fd = STDERR_FILENO,
+                .has_terminal = options->tty,
+        };
+
+        if (streams.has_terminal && options->interactive && !isatty(STDIN_FILENO)) {
+                fprintf(stderr, "Unable to use a TTY - input is not a terminal or the right kind "
+                                "of file\n");
+                streams.has_terminal = false;
+        }
+        return streams;
+}
+
+int run_exec(const Options *options) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *pod = NULL;
+        SessionStreams streams = choose_streams(options);
+        int code = 0, r;
+
+        if (options->n_words < 2)
+                return fail_usage("say where and what: 'mainstay exec POD [-c CONTAINER] -- "
+                                  "COMMAND'");
+        r = find_pod(options, options->words[0], &pod, &error);
+        if (r >= 0)
+                r = session_attach(options->socket, pod, choose_container(pod, options->container),
+                                   options->words + 1, &streams, &code, &error);
+        if (r < 0)
+                return fail(r, &error);
+        if (code != 0)
+                fprintf(stderr, "command terminated with exit code %d\n", code);
+        return code;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/input.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/* The agent's limit for a manifest. */
+#define FILE_MAX (10 * MIB)
+
+const char *input_name(const char *file) {
+        return streq(file, "-") ? "stdin" : file;
+}
+
+static int read_input(const char *file, char **ret_data, size_t *ret_length, Error *reterr) {
+        int r;
+
+        if (streq(file, "-"))
+                r = read_stream(STDIN_FILENO, FILE_MAX, ret_data, ret_length);
+        else
+                r = read_file_at(AT_FDCWD, file, FILE_MAX, ret_data, ret_length);
+        if (r == -EFBIG)
+                return error_setf(reterr, EFBIG, "is larger than 10 MiB");
+        if (r == -EINVAL)
+                return error_setf(reterr, EINVAL, "is no regular file");
+        return r;
+}
+
+int read_manifest(const char *file, const char *node_name, ManifestObjects *ret, Error *reterr) {
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r = read_input(file, &data, &length, reterr);
+
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", input_name(file));
+        return manifest_parse(input_name(file), data, length, node_name, ret, reterr);
+}

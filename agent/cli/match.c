@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* match: which of these manifests would run on a node like that, before they are shipped there. The
+ * agent's own functions decide; what they are told of the node comes from the command line. */
+
+#include "agent/cli/cli.h"
+
+#include "agent/cli/columns.h"
+#include "agent/cli/input.h"
+#include "agent/daemonset/daemonset.h"
+#include "agent/model/match.h"
+#include "agent/model/names.h"
+#include "common/architecture.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* All files, kept until the end: what would run in one may matter to another. */
+typedef struct Inputs {
+        ManifestObjects *objects; /* as many as there are words */
+        bool *good;
+        size_t n;
+        Pod **pods; /* that would run here, for affinity between pods */
+        size_t n_pods;
+} Inputs;
+
+static void inputs_done(Inputs *inputs) {
+        for (size_t i = 0; i < inputs->n; i++)
+                manifest_objects_done(&inputs->objects[i]);
+        for (size_t i = 0; i < inputs->n_pods; i++)
+                pod_free(inputs->pods[i]);
+        free(inputs->objects);
+        free(inputs->good);
+        free(inputs->pods);
+}
+
+static int add_label(NodeFacts *node, char *pair, Error *reterr) {
+        char *equals = strchr(pair, '=');
+        int r;
+
+        if (!equals)
+                return error_setf(reterr, EINVAL, "'%s' must be key=value", pair);
+        *equals = '\0';
+        r = check_label_key(pair, reterr);
+        if (r >= 0)
+                r = check_label_value(equals + 1, reterr);
+        return r < 0 ? r : string_map_set(&node->labels, pair, equals + 1);
+}
+
+static int add_taint(NodeFacts *node, char *text, Error *reterr) {
+        Taint *longer = reallocarray(node->taints.items, node->taints.n + 1, sizeof(*longer));
+        int r;
+
+        if (!longer)
+                return -ENOMEM;
+        node->taints.items = longer;
+        longer[node->taints.n] = (Taint){ 0 };
+        r = taint_parse(text, &longer[node->taints.n++], reterr);
+        return r < 0 ? error_prefixf(reterr, r, "'%s'", text) : 0;
+}
+
+/* Calls 'add' for each word between commas. */
+static int add_words(NodeFacts *node, const char *option, const char *words,
+                     int (*add)(NodeFacts *, char *, Error *), Error *reterr) {
+        cleanup_free char *copy = strdup(strna(words));
+        char *rest = copy, *word;
+
+        if (!copy)
+                return -ENOMEM;
+        while ((word = strsep(&rest, ","))) {
+                int r = *word ? add(node, word, reterr) : 0;
+
+                if (r < 0)
+                        return error_prefixf(reterr, r, "--%s", option);
+        }
+        return 0;
+}
+
+static int describe_node(const Options *options, NodeFacts *node, Error *reterr) {
+        int r;
+
+        node->name = strdup(options->node ? options->node : "node");
+        if (!node->name)
+                return -ENOMEM;
+        r = check_dns_subdomain(node->name, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "--node");
+        r = add_words(node, "labels", options->labels, add_label, reterr);
+        if (r >= 0)
+                r = add_words(node, "taints", options->taints, add_taint, reterr);
+        return r < 0 ? r : node_facts_add_known(node, node->name, machine_architecture());
+}
+
+static int read_inputs(const Options *options, const NodeFacts *node, Inputs *inputs) {
+        int status = STATUS_OK;
+
+        inputs->objects = calloc(options->n_words, sizeof(*inputs->objects));
+        inputs->good = calloc(options->n_words, sizeof(*inputs->good));
+        if (!inputs->objects || !inputs->good)
+                return fail(-ENOMEM, NULL);
+        for (; inputs->n < options->n_words; inputs->n++) {
+                cleanup_error Error error = ERROR_NULL;
+                int r = read_manifest(options->words[inputs->n], node->name,
+                                      &inputs->objects[inputs->n], &error);
+
+                inputs->good[inputs->n] = r >= 0;
+                if (r < 0)
+                        status = fail(r, &error);
+        }
+        return status;
+}
+
+static int keep_pod(Inputs *inputs, Pod *pod) {
+        Pod **longer = reallocarray(inputs->pods, inputs->n_pods + 1, sizeof(*longer));
+
+        if (!longer) {
+                pod_free(pod);
+                return -ENOMEM;
+        }
+        inputs->pods = longer;
+        longer[inputs->n_pods++] = pod;
+        return 0;
+}
+
+static int keep_daemon(Inputs *inputs, const DaemonSet *set, const NodeFacts *node) {
+        cleanup_with(daemon_decision_done) DaemonDecision decision = { 0 };
+        const Pod *template = &set->spec.template;
+        Pod *pod;
+        int r = daemonset_evaluate(set, node, NULL, now_realtime_usec(), &decision);
+
+        if (r < 0 || decision.verdict != DAEMON_RUN)
+                return r;
+        r = daemonset_make_pod(set, template, "match", 1, node->name, &pod);
+        return r < 0 ? r : keep_pod(inputs, pod);
+}
+
+/* The pods that would be there if none minded the others. */
+static int keep_pods(Inputs *inputs, const NodeFacts *node) {
+        int r = 0;
+
+        for (size_t i = 0; i < inputs->n; i++) {
+                const ManifestObjects *objects = &inputs->objects[i];
+
+                for (size_t j = 0; j < objects->pods.n && r >= 0; j++) {
+                        Pod *copy;
+
+                        if (!pod_matches_node(&objects->pods.items[j]->spec, node))
+                                continue;
+                        r = pod_copy(objects->pods.items[j], &copy);
+                        if (r >= 0)
+                                r = keep_pod(inputs, copy);
+                }
+                for (size_t j = 0; j < objects->daemonsets.n && r >= 0; j++)
+                        r = keep_daemon(inputs, objects->daemonsets.items[j], node);
+        }
+        return r;
+}
+
+static void print_pods(const char *file, const ManifestObjects *objects, const NodeFacts *node,
+                       FILE *out) {
+        for (size_t i = 0; i < objects->pods.n; i++) {
+                const Pod *pod = objects->pods.items[i];
+                size_t length = strlen(pod->metadata.name) - strlen(node->name) - 1;
+                bool runs = pod_matches_node(&pod->spec, node);
+
+                fprintf(out, "%s\tpod\t%s\t%.*s\t%s\t%s\n", input_name(file),
+                        pod->metadata.namespace, (int) length, pod->metadata.name,
+                        runs ? "yes" : "no",
+                        runs ? "a pod of a file runs on every node that it matches"
+                             : "node(s) didn't match Pod's node affinity/selector");
+        }
+}
+
+static int print_daemonsets(const char *file, const ManifestObjects *objects, const NodeFacts *node,
+                            const Inputs *inputs, FILE *out) {
+        const DaemonPeers peers = { .items = (const Pod *const *) inputs->pods,
+                                    .n = inputs->n_pods };
+
+        for (size_t i = 0; i < objects->daemonsets.n; i++) {
+                const DaemonSet *set = objects->daemonsets.items[i];
+                cleanup_with(daemon_decision_done) DaemonDecision decision = { 0 };
+                int r = daemonset_evaluate(set, node, &peers, now_realtime_usec(), &decision);
+
+                if (r < 0)
+                        return r;
+                fprintf(out, "%s\tdaemonset\t%s\t%s\t%s\t%s\n", input_name(file),
+                        set->metadata.namespace, set->metadata.name,
+                        decision.verdict == DAEMON_RUN ? "yes" : "no", decision.why);
+        }
+        return 0;
+}
+
+static int write_table(const Options *options, const Inputs *inputs, const NodeFacts *node,
+                       FILE *out) {
+        int r = 0;
+
+        if (!options->no_headers)
+                fputs("FILE\tKIND\tNAMESPACE\tNAME\tRUNS\tWHY\n", out);
+        for (size_t i = 0; i < inputs->n && r >= 0; i++) {
+                if (!inputs->good[i])
+                        continue;
+                print_pods(options->words[i], &inputs->objects[i], node, out);
+                r = print_daemonsets(options->words[i], &inputs->objects[i], node, inputs, out);
+        }
+        return r;
+}
+
+static int print_table(const Options *options, const Inputs *inputs, const NodeFacts *node) {
+        cleanup_free char *text = NULL;
+        Columns columns = COLUMNS_TABLE;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        int r;
+
+        if (!out)
+                return -ENOMEM;
+        r = write_table(options, inputs, node, out);
+        if (fclose(out) != 0 && r >= 0)
+                r = -ENOMEM;
+        return r < 0 ? r : columns_write(&columns, text, stdout);
+}
+
+int run_match(const Options *options) {
+        cleanup_with(node_facts_done) NodeFacts node = { 0 };
+        cleanup_with(inputs_done) Inputs inputs = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int status, r;
+
+        if (options->n_words == 0)
+                return fail_usage("say which files to match; '-' is standard input");
+        r = describe_node(options, &node, &error);
+        if (r < 0)
+                return fail_usage("%s", error_message(&error, r));
+        status = read_inputs(options, &node, &inputs);
+        if (!inputs.good)
+                return status;
+        r = keep_pods(&inputs, &node);
+        if (r >= 0)
+                r = print_table(options, &inputs, &node);
+        return r < 0 ? fail(r, &error) : status;
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/session.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/upgrade.h"
+#include "agent/cli/words.h"
+#include "common/channels.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+
+enum {
+        CHUNK = 32 * 1024,
+        INPUT_QUEUE_MAX = 256 * 1024,
+};
+
+typedef struct Session {
+        const SessionStreams *streams;
+        Channels *channels;
+        int socket_fd;
+        int resized_fd; /* the window is another; -EBADF without a terminal */
+        int error;      /* of writing what came */
+        bool is_input_over;
+        char *status; /* what the other side said at the end */
+        size_t status_length;
+} Session;
+
+static void session_done(Session *s) {
+        channels_free(s->channels);
+        close_fd(s->socket_fd);
+        close_fd(s->resized_fd);
+        free(s->status);
+}
+
+static int make_path(const json_t *pod, const char *container, char *const *argv,
+                     const SessionStreams *streams, char **ret) {
+        cleanup_free char *escaped_container = client_escape(container);
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return -ENOMEM;
+        fprintf(out, "/exec/%s/%s/%s?", strna(json_text(pod, "metadata", "namespace")),
+                strna(json_text(pod, "metadata", "name")), strna(escaped_container));
+        for (; *argv; argv++) {
+                cleanup_free char *word = client_escape(*argv);
+
+                fprintf(out, "command=%s&", strna(word));
+        }
+        fprintf(out, "input=%d&output=%d&error=%d&tty=%d", streams->input_fd >= 0,
+                streams->output_fd >= 0, streams->error_fd >= 0 && !streams->has_terminal,
+                streams->has_terminal);
+        *ret = memstream_finish(out, &text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* ---- what comes ---- */
+
+static void on_message(unsigned char channel, const char *data, size_t length, void *userdata) {
+        Session *s = userdata;
+        int fd = channel == CHANNEL_OUTPUT  ? s->streams->output_fd
+                 : channel == CHANNEL_ERROR ? s->streams->error_fd
+                                            : -EBADF;
+
+        if (channel == CHANNEL_STATUS && !s->status) {
+                s->status = strndup(data, length);
+                return;
+        }
+        /* Who does not read what we write holds up the command, and nothing piles up. */
+        if (fd >= 0 && length > 0 && s->error >= 0)
+                s->error = write_all(fd, data, length);
+}
+
+static int exit_code_of(const json_t *status, int *ret, Error *reterr) {
+        size_t i;
+        json_t *cause;
+
+        if (streq_ptr(json_text(status, "status"), "Success")) {
+                *ret = 0;
+                return 0;
+        }
+        json_array_foreach(json_at(status, "details", "causes"), i, cause)
+                if (streq_ptr(json_text(cause, "reason"), "ExitCode")) {
+                        *ret = (int) strtol(strna(json_text(cause, "message")), NULL, 10);
+                        return 0;
+                }
+        return error_setf(reterr, EREMOTEIO, "%s", strna(json_text(status, "message")));
+}
+
+/* ---- what goes ---- */
+
+static int send_size(Session *s) {
+        struct winsize size;
+        char text[64];
+
+        if (!s->streams->has_terminal || ioctl(s->streams->output_fd, TIOCGWINSZ, &size) < 0)
+                return 0;
+        (void) snprintf(text, sizeof(text), "{\"Width\":%u,\"Height\":%u}", size.ws_col,
+                        size.ws_row);
+        return channels_send(s->channels, CHANNEL_RESIZE, text, strlen(text));
+}
+
+static int on_resized(Session *s) {
+        struct signalfd_siginfo info;
+
+        (void) !read(s->resized_fd, &info, sizeof(info));
+        return send_size(s);
+}
+
+static int on_input(Session *s) {
+        static const char input = CHANNEL_INPUT;
+        char chunk[CHUNK];
+        ssize_t n = read(s->streams->input_fd, chunk, sizeof(chunk));
+
+        if (n < 0 && (errno == EINTR || errno == EAGAIN))
+                return 0;
+        if (n > 0)
+                return channels_send(s->channels, CHANNEL_INPUT, chunk, (size_t) n);
+        s->is_input_over = true;
+        return channels_send(s->channels, CHANNEL_CLOSE, &input, 1);
+}
+
+static bool wants_input(const Session *s) {
+        return s->streams->input_fd >= 0 && !s->is_input_over && !s->status &&
+               channels_queued(s->channels) < INPUT_QUEUE_MAX;
+}
+
+/* 0, or -errno when the session cannot go on. */
+static int turn(Session *s) {
+        struct pollfd fds[] = {
+                { .fd = s->socket_fd, .events = POLLIN },
+                { .fd = wants_input(s) ? s->streams->input_fd : -1, .events = POLLIN },
+                { .fd = s->resized_fd, .events = POLLIN },
+        };
+        int r = 0;
+
+        if (channels_wants_write(s->channels))
+                fds[0].events |= POLLOUT;
+        if (poll(fds, N_ELEMENTS(fds), -1) < 0)
+                return errno == EINTR ? 0 : -errno;
+        if (fds[0].revents & (POLLIN | POLLHUP | POLLERR))
+                r = channels_read(s->channels);
+        if (r >= 0 && fds[1].revents)
+                r = on_input(s);
+        if (r >= 0 && fds[2].revents)
+                r = on_resized(s);
+        if (r >= 0)
+                r = channels_write(s->channels);
+        return r < 0 ? r : s->error;
+}
+
+static int run_loop(Session *s, int *ret_exit_code, Error *reterr) {
+        cleanup_json json_t *status = NULL;
+        int r = send_size(s);
+
+        while (r >= 0 && !channels_is_over(s->channels))
+                r = turn(s);
+        if (s->status)
+                status = json_loads(s->status, 0, NULL);
+        if (status)
+                return exit_code_of(status, ret_exit_code, reterr);
+        if (s->error < 0)
+                return error_setf(reterr, -s->error, "cannot write: %s", strerror(-s->error));
+        return error_setf(reterr, EIO, "the session broke off");
+}
+
+/* ---- our own terminal ---- */
+
+typedef struct Raw {
+        bool is_set;
+        int fd;
+        struct termios before;
+} Raw;
+
+/* Characters go to the command as they are typed, Ctrl-C too; the command's terminal echoes. */
+static void raw_set(Raw *raw, const SessionStreams *streams) {
+        struct termios new;
+
+        if (!streams->has_terminal || streams->input_fd < 0 ||
+            tcgetattr(streams->input_fd, &raw->before) < 0)
+                return;
+        new = raw->before;
+        cfmakeraw(&new);
+        raw->fd = streams->input_fd;
+        raw->is_set = tcsetattr(raw->fd, TCSADRAIN, &new) >= 0;
+}
+
+static void raw_reset(Raw *raw) {
+        if (raw->is_set)
+                (void) tcsetattr(raw->fd, TCSADRAIN, &raw->before);
+}
+
+static int watch_window(Session *s) {
+        sigset_t signals;
+
+        if (!s->streams->has_terminal)
+                return 0;
+        (void) sigemptyset(&signals);
+        (void) sigaddset(&signals, SIGWINCH);
+        if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+                return -errno;
+        s->resized_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+        return s->resized_fd < 0 ? -errno : 0;
+}
+
+int session_attach(const char *socket, const json_t *pod, const char *container, char *const *argv,
+                   const SessionStreams *streams, int *ret_exit_code, Error *reterr) {
+        cleanup_with(session_done)
+                Session s = { .streams = streams, .socket_fd = -EBADF, .resized_fd = -EBADF };
+        cleanup_free char *path = NULL;
+        cleanup_with(raw_reset) Raw raw = { 0 };
+        int r = make_path(pod, container, argv, streams, &path);
+
+        if (r >= 0)
+                r = upgrade_connect(socket, path, &s.socket_fd, reterr);
+        if (r >= 0)
+                r = channels_new(s.socket_fd, /* is_client= */ true, on_message, &s, &s.channels);
+        if (r >= 0)
+                r = watch_window(&s);
+        if (r < 0)
+                return r;
+        raw_set(&raw, streams);
+        return run_loop(&s, ret_exit_code, reterr);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Which pod, and which of its containers, a command is about. */
+
+#include "agent/cli/cli.h"
+
+/* The pod of that name, with or without the node's suffix; a new reference. 0 or -errno with a
+ * sentence. */
+int find_pod(const Options *options, const char *name, json_t **ret, Error *reterr);
+
+/* The i-th container, or NULL. */
+const char *container_name(const json_t *pod, size_t i);
+
+/* 'named' where that is not NULL, or the one that the pod says is the one, or the first; then it is
+ * said which others there are. */
+const char *choose_container(const json_t *pod, const char *named);

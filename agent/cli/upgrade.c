@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/upgrade.h"
+
+#include "agent/cli/client.h"
+#include "common/channels.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/handshake.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+enum {
+        ANSWER_MAX = 16 * 1024,
+};
+
+static int connect_to(const char *path, int *ret, Error *reterr) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0)
+                return -errno;
+        if (strlen(path) >= sizeof(address.sun_path))
+                return error_setf(reterr, ENAMETOOLONG, "the path of the socket %s is too long",
+                                  path);
+        memcpy(address.sun_path, path, strlen(path) + 1);
+        if (connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
+                return client_explain_connection(errno, path, reterr);
+        *ret = TAKE_FD(fd);
+        return 0;
+}
+
+/* Byte by byte, so that not one of those that follow is lost. */
+static int read_head(int fd, char *ret, size_t size) {
+        size_t n = 0;
+
+        while (n < size - 1) {
+                ssize_t got = read(fd, ret + n, 1);
+
+                if (got < 0 && errno == EINTR)
+                        continue;
+                if (got <= 0)
+                        return got < 0 ? -errno : -ECONNRESET;
+                ret[++n] = '\0';
+                if (n >= 4 && streq(ret + n - 4, "\r\n\r\n"))
+                        return 0;
+        }
+        return -EMSGSIZE;
+}
+
+/* The one line that the agent refuses with. */
+static int read_refusal(int fd, Error *reterr) {
+        char text[1024];
+        size_t n = 0;
+
+        while (n < sizeof(text) - 1) {
+                ssize_t got = read(fd, text + n, sizeof(text) - 1 - n);
+
+                if (got <= 0)
+                        break;
+                n += (size_t) got;
+                if (memchr(text, '\n', n))
+                        break;
+        }
+        text[n] = '\0';
+        text[strcspn(text, "\n")] = '\0';
+        return error_setf(reterr, EREMOTEIO, "%s", text);
+}
+
+int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *reterr) {
+        char key[HANDSHAKE_SIZE], accept[HANDSHAKE_SIZE], head[ANSWER_MAX];
+        cleanup_free char *request = NULL;
+        cleanup_close int fd = -EBADF;
+        int r = connect_to(socket_path, &fd, reterr);
+
+        if (r < 0)
+                return r;
+        if (asprintf(&request,
+                     "GET %s HTTP/1.1\r\nHost: mainstay\r\nConnection: Upgrade\r\n"
+                     "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                     "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: " CHANNELS_PROTOCOL
+                     "\r\n\r\n",
+                     path, handshake_key(key)) < 0) {
+                request = NULL;
+                return -ENOMEM;
+        }
+        r = write_all(fd, request, strlen(request));
+        if (r >= 0)
+                r = read_head(fd, head, sizeof(head));
+        if (r < 0)
+                return error_setf(reterr, -r, "the agent at %s broke off its answer (%s)",
+                                  socket_path, strerror(-r));
+        if (strncmp(head, "HTTP/1.1 101 ", 13) != 0)
+                return read_refusal(fd, reterr);
+        if (!strstr(head, handshake_accept(key, accept)))
+                return error_setf(reterr, EPROTO, "the agent at %s speaks no WebSocket",
+                                  socket_path);
+        *ret = TAKE_FD(fd);
+        return 0;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of daemons.h share; nobody else includes this. */
+
+#include "agent/daemons.h"
+#include "agent/daemonset/history.h"
+#include "agent/daemonset/plan.h"
+
+/* A set as it was wished for last, and its history. */
+typedef struct Daemon {
+        char *uid;
+        char *file;
+        DaemonSet *set; /* NULL: of an earlier agent, and not seen since */
+        DaemonHistory history;
+        DaemonDecision decision;
+        DaemonPlan plan;
+        size_t n_current, n_updated, n_ready, n_available; /* pods */
+        unsigned generation;                               /* of the wishes that named it last */
+        struct Daemon *next;
+} Daemon;
+
+/* A pod as it is found when wishes begin. */
+typedef struct SeenPod {
+        const Pod *pod; /* the supervisor's, or an orphan's */
+        bool is_ending;
+        bool is_ready;
+        bool is_orphan;
+        uint64_t ready_since;
+        uint64_t start_time;
+} SeenPod;
+
+struct Daemons {
+        DaemonsConfig config;
+        Daemon *list;
+        Pod **orphans;
+        size_t n_orphans;
+        unsigned generation;
+        SeenPod *seen;
+        size_t n_seen;
+        const Pod **peers; /* of all that is seen */
+        uint64_t now;      /* realtime, while wishes are made */
+        uint64_t again_at; /* of all sets, the earliest; 0: none */
+        bool minds_peers;  /* some set asks for the company of others */
+        bool has_failed;
+        char **warnings;
+        sd_event_source *due_source;
+        sd_event_source *timer;
+};
+
+Daemon *daemons_find_uid(Daemons *daemons, const char *uid);
+Daemon *daemons_find(Daemons *daemons, const char *namespace, const char *name);
+
+/* One more, of nothing but a UID; or NULL. */
+Daemon *daemons_add(Daemons *daemons, const char *uid);
+void daemon_free(Daemon *daemon);
+void daemons_schedule(Daemons *daemons);
+
+/* daemons-store.c: <state>/daemonsets/<uid>. */
+int daemon_store(const Daemons *daemons, const Daemon *daemon, Error *reterr);
+void daemon_forget(const Daemons *daemons, const Daemon *daemon);
+
+/* daemons-store.c: notes the template of the file as a revision and gives the one that is wanted,
+ * in a pod that schema_done(&pod_template_schema) ends. */
+int daemon_note_template(Daemons *daemons, Daemon *daemon);
+int daemon_read_template(const Daemon *daemon, const char *hash, Pod *ret);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Histories on the disk: one sealed file for each set, so that what was undone stays so, and who
+ * asks for the revision before gets it, whatever happened to the agent. */
+
+#include "agent/daemons-private.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/json.h"
+#include "agent/model/names.h"
+#include "agent/model/schema.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/sealed.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+enum {
+        HISTORY_MAX = 16 * 1024 * 1024
+};
+
+static int open_directory(const Daemons *daemons) {
+        cleanup_free char *path = path_join(daemons->config.state_dir, "daemonsets");
+
+        return path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
+}
+
+int daemon_store(const Daemons *daemons, const Daemon *daemon, Error *reterr) {
+        cleanup_free char *text = history_format(&daemon->history);
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (!text)
+                return -ENOMEM;
+        fd = open_directory(daemons);
+        r = fd < 0 ? fd : sealed_write_at(fd, daemon->uid, text, 0600);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot write the history of daemonset %s/%s: %s",
+                                  daemon->history.namespace, daemon->history.name, strerror(-r));
+        return 0;
+}
+
+void daemon_forget(const Daemons *daemons, const Daemon *daemon) {
+        cleanup_close int fd = open_directory(daemons);
+
+        if (fd >= 0 && unlinkat(fd, daemon->uid, 0) < 0 && errno != ENOENT)
+                (void) log_error_errno(-errno, "Cannot remove the history of daemonset '%s'",
+                                       strna(daemon->history.name));
+}
+
+static int load_one(Daemons *daemons, int fd, const char *uid) {
+        cleanup_free char *text = NULL;
+        DaemonHistory history = { 0 };
+        Daemon *daemon;
+        int r = sealed_read_at(fd, uid, HISTORY_MAX, &text);
+
+        if (r >= 0)
+                r = history_parse(text, &history);
+        if (r == -EBADMSG) {
+                log_error("%s/daemonsets/%s is damaged, setting it aside",
+                          daemons->config.state_dir, uid);
+                sealed_set_aside_at(fd, uid);
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        daemon = daemons_add(daemons, uid);
+        if (!daemon) {
+                daemon_history_done(&history);
+                return -ENOMEM;
+        }
+        daemon->history = history;
+        return 0;
+}
+
+int daemons_load(Daemons *daemons, Error *reterr) {
+        cleanup_close int fd = open_directory(daemons);
+        cleanup_closedir DIR *dir = NULL;
+        struct dirent *entry;
+        int r = 0;
+
+        if (fd >= 0)
+                dir = fdopendir(dup(fd));
+        if (!dir)
+                return error_setf(reterr, fd < 0 ? -fd : errno, "cannot read %s/daemonsets: %s",
+                                  daemons->config.state_dir, strerror(fd < 0 ? -fd : errno));
+        while (r != -ENOMEM && (entry = readdir(dir))) {
+                if (check_uid(entry->d_name, NULL) < 0)
+                        continue;
+                r = load_one(daemons, fd, entry->d_name);
+                if (r < 0 && r != -ENOMEM)
+                        (void) log_error_errno(r, "Cannot read %s/daemonsets/%s, ignoring it",
+                                               daemons->config.state_dir, entry->d_name);
+        }
+        return r == -ENOMEM ? r : 0;
+}
+
+int daemon_read_template(const Daemon *daemon, const char *hash, Pod *ret) {
+        const Revision *revision = history_find(&daemon->history, hash);
+
+        if (!revision)
+                return -ENOENT;
+        return manifest_parse_template(revision->template, strlen(revision->template), ret, NULL);
+}
+
+int daemon_note_template(Daemons *daemons, Daemon *daemon) {
+        const DaemonSet *set = daemon->set;
+        cleanup_free char *json = object_to_json(&pod_template_schema, &set->spec.template);
+        cleanup_error Error error = ERROR_NULL;
+        char hash[REVISION_HASH_SIZE];
+        int changed, r;
+
+        if (!json || daemonset_revision_hash(&set->spec.template, hash) < 0)
+                return -ENOMEM;
+        if (!daemon->history.name) {
+                daemon->history.namespace = strdup(set->metadata.namespace);
+                daemon->history.name = strdup(set->metadata.name);
+                if (!daemon->history.namespace || !daemon->history.name)
+                        return -ENOMEM;
+        }
+        changed = history_note_file(
+                &daemon->history, hash, json,
+                string_map_get(&set->metadata.annotations, "kubernetes.io/change-cause"),
+                daemons->now);
+        if (changed < 0)
+                return changed;
+        if (history_trim(&daemon->history, set->spec.revision_history_limit.value))
+                changed = 1;
+        if (!changed)
+                return 0;
+        r = daemon_store(daemons, daemon, &error);
+        if (r < 0)
+                log_error("%s", error_message(&error, r));
+        return r == -ENOMEM ? r : 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The form: a line of the version, then a line for each thing that is known, a word first. What
+ * people wrote (causes, reasons) is the rest of a line, and never has an end of line in it. */
+
+#include "agent/daemonset/history.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char version_line[] = "mainstay-daemonset 1";
+
+static void revision_done(Revision *revision) {
+        free(revision->template);
+        free(revision->cause);
+}
+
+void daemon_history_done(DaemonHistory *history) {
+        for (size_t i = 0; i < history->revisions.n; i++)
+                revision_done(&history->revisions.items[i]);
+        free(history->revisions.items);
+        free(history->namespace);
+        free(history->name);
+        free(history->pin_reason);
+        *history = (DaemonHistory){ 0 };
+}
+
+static size_t find_index(const DaemonHistory *history, const char *hash) {
+        size_t i = 0;
+
+        while (i < history->revisions.n && !streq(history->revisions.items[i].hash, hash))
+                i++;
+        return i;
+}
+
+const Revision *history_find(const DaemonHistory *history, const char *hash) {
+        size_t i = find_index(history, hash);
+
+        return i < history->revisions.n ? &history->revisions.items[i] : NULL;
+}
+
+const Revision *history_find_number(const DaemonHistory *history, int64_t number) {
+        for (size_t i = 0; i < history->revisions.n; i++)
+                if (history->revisions.items[i].number == number)
+                        return &history->revisions.items[i];
+        return NULL;
+}
+
+const char *history_wanted(const DaemonHistory *history) {
+        return history->pinned[0] ? history->pinned : history->file_hash;
+}
+
+/* A copy in which ends of lines are blanks. */
+static char *one_line(const char *text) {
+        char *copy = strdup(text);
+
+        for (char *p = copy; p && *p; p++)
+                if (iscntrl((unsigned char) *p))
+                        *p = ' ';
+        return copy;
+}
+
+static void set_hash(char to[REVISION_HASH_SIZE], const char *from) {
+        (void) snprintf(to, REVISION_HASH_SIZE, "%s", from);
+}
+
+static int64_t next_number(const DaemonHistory *history) {
+        size_t n = history->revisions.n;
+
+        return n > 0 ? history->revisions.items[n - 1].number + 1 : 1;
+}
+
+static int append(DaemonHistory *history, Revision *revision) {
+        Revision *longer =
+                reallocarray(history->revisions.items, history->revisions.n + 1, sizeof(*longer));
+
+        if (!longer)
+                return -ENOMEM;
+        history->revisions.items = longer;
+        longer[history->revisions.n++] = *revision;
+        *revision = (Revision){ 0 };
+        return 0;
+}
+
+/* Known, it moves to the end with the next number. */
+static void renumber(DaemonHistory *history, size_t i) {
+        Revision revision = history->revisions.items[i];
+
+        revision.number = next_number(history);
+        history->revisions.n--;
+        memmove(&history->revisions.items[i], &history->revisions.items[i + 1],
+                (history->revisions.n - i) * sizeof(revision));
+        history->revisions.items[history->revisions.n++] = revision;
+}
+
+static int make_latest(DaemonHistory *history, const char *hash, const char *template,
+                       const char *cause, uint64_t now) {
+        cleanup_with(revision_done)
+                Revision revision = { .number = next_number(history), .created = now };
+        size_t i = find_index(history, hash);
+
+        if (i < history->revisions.n) {
+                if (i + 1 < history->revisions.n)
+                        renumber(history, i);
+                return 0;
+        }
+        if (!template)
+                return -ENOENT;
+        set_hash(revision.hash, hash);
+        revision.template = strdup(template);
+        revision.cause = cause ? one_line(cause) : NULL;
+        if (!revision.template || (cause && !revision.cause))
+                return -ENOMEM;
+        return append(history, &revision);
+}
+
+int history_note_file(DaemonHistory *history, const char *hash, const char *template,
+                      const char *cause, uint64_t now_realtime) {
+        int r;
+
+        if (streq(history->file_hash, hash))
+                return 0;
+        r = make_latest(history, hash, template, cause, now_realtime);
+        if (r < 0)
+                return r;
+        set_hash(history->file_hash, hash);
+        history->pinned[0] = '\0';
+        free(history->pin_reason);
+        history->pin_reason = NULL;
+        history->rollout_since = streq(history->good, hash) ? 0 : now_realtime;
+        return 1;
+}
+
+int history_pin(DaemonHistory *history, const char *hash, const char *template, const char *reason,
+                uint64_t now_realtime) {
+        char copy[REVISION_HASH_SIZE];
+        char *line = one_line(reason);
+        int r;
+
+        if (!line)
+                return -ENOMEM;
+        set_hash(copy, hash); /* it may be one of those that move */
+        r = make_latest(history, copy, template, NULL, now_realtime);
+        if (r < 0) {
+                free(line);
+                return r;
+        }
+        free(history->pin_reason);
+        history->pin_reason = line;
+        if (streq(copy, history->file_hash))
+                history->pinned[0] = '\0';
+        else
+                set_hash(history->pinned, copy);
+        history->rollout_since = streq(history->good, copy) ? 0 : now_realtime;
+        return 0;
+}
+
+bool history_note_good(DaemonHistory *history) {
+        const char *wanted = history_wanted(history);
+        bool is_news = history->rollout_since != 0 || !streq(history->good, wanted);
+
+        history->rollout_since = 0;
+        set_hash(history->good, wanted);
+        return is_news;
+}
+
+static bool is_needed(const DaemonHistory *history, const Revision *revision) {
+        return streq(revision->hash, history_wanted(history)) ||
+               streq(revision->hash, history->good) || streq(revision->hash, history->file_hash);
+}
+
+bool history_trim(DaemonHistory *history, int64_t limit) {
+        int64_t n_old = -1; /* the wanted one is not counted */
+        bool has_trimmed = false;
+
+        n_old += (int64_t) history->revisions.n;
+        for (size_t i = 0; i < history->revisions.n && n_old > limit;) {
+                if (is_needed(history, &history->revisions.items[i])) {
+                        i++;
+                        continue;
+                }
+                revision_done(&history->revisions.items[i]);
+                history->revisions.n--;
+                memmove(&history->revisions.items[i], &history->revisions.items[i + 1],
+                        (history->revisions.n - i) * sizeof(Revision));
+                n_old--;
+                has_trimmed = true;
+        }
+        return has_trimmed;
+}
+
+static void print_word(FILE *out, const char *word, const char *value) {
+        if (value && value[0])
+                fprintf(out, "%s %s\n", word, value);
+}
+
+char *history_format(const DaemonHistory *history) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        fprintf(out, "%s\n", version_line);
+        print_word(out, "namespace", history->namespace);
+        print_word(out, "name", history->name);
+        print_word(out, "file", history->file_hash);
+        print_word(out, "pinned", history->pinned);
+        print_word(out, "reason", history->pin_reason);
+        print_word(out, "good", history->good);
+        if (history->rollout_since > 0)
+                fprintf(out, "rollout %" PRIu64 "\n", history->rollout_since);
+        for (size_t i = 0; i < history->revisions.n; i++) {
+                const Revision *revision = &history->revisions.items[i];
+
+                fprintf(out, "revision %" PRId64 " %s %" PRIu64 " %s\n", revision->number,
+                        revision->hash, revision->created, revision->template);
+                print_word(out, "cause", revision->cause);
+        }
+        return memstream_finish(out, &text);
+}
+
+static int read_revision(char *text, DaemonHistory *history) {
+        cleanup_with(revision_done) Revision revision = { 0 };
+        int at = 0;
+
+        if (sscanf(text, "%" SCNd64 " %10s %" SCNu64 " %n", &revision.number, revision.hash,
+                   &revision.created, &at) < 3 ||
+            at == 0 || !text[at] || revision.number < next_number(history))
+                return -EBADMSG;
+        revision.template = strdup(text + at);
+        return revision.template ? append(history, &revision) : -ENOMEM;
+}
+
+static int read_text(char **text, const char *value) {
+        free(*text);
+        *text = strdup(value);
+        return *text ? 0 : -ENOMEM;
+}
+
+static int read_hash(char hash[REVISION_HASH_SIZE], const char *value) {
+        if (strlen(value) >= REVISION_HASH_SIZE)
+                return -EBADMSG;
+        set_hash(hash, value);
+        return 0;
+}
+
+/* Words that a later version may have are passed over. */
+static int read_line(const char *word, char *value, DaemonHistory *history) {
+        size_t n = history->revisions.n;
+
+        if (streq(word, "namespace"))
+                return read_text(&history->namespace, value);
+        if (streq(word, "name"))
+                return read_text(&history->name, value);
+        if (streq(word, "file"))
+                return read_hash(history->file_hash, value);
+        if (streq(word, "pinned"))
+                return read_hash(history->pinned, value);
+        if (streq(word, "good"))
+                return read_hash(history->good, value);
+        if (streq(word, "reason"))
+                return read_text(&history->pin_reason, value);
+        if (streq(word, "rollout"))
+                history->rollout_since = strtoull(value, NULL, 10);
+        if (streq(word, "revision"))
+                return read_revision(value, history);
+        if (streq(word, "cause") && n > 0)
+                return read_text(&history->revisions.items[n - 1].cause, value);
+        return 0;
+}
+
+static int parse_lines(char *text, DaemonHistory *history) {
+        char *line = strsep(&text, "\n");
+        int r = streq(line, version_line) ? 0 : -EBADMSG;
+
+        while (r >= 0 && (line = strsep(&text, "\n"))) {
+                char *word = strsep(&line, " ");
+
+                if (line)
+                        r = read_line(word, line, history);
+        }
+        if (r >= 0 && (!history->name || !history->namespace))
+                return -EBADMSG;
+        return r;
+}
+
+int history_parse(char *text, DaemonHistory *ret) {
+        cleanup_with(daemon_history_done) DaemonHistory history = { 0 };
+        int r = parse_lines(text, &history);
+
+        if (r < 0)
+                return r;
+        *ret = history;
+        history = (DaemonHistory){ 0 };
+        return 0;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The revisions of a DaemonSet, what ControllerRevisions are in a cluster: every template that it
+ * had, by number, and which of them is wanted. Plain data with a text form; who writes it to a disk
+ * is the caller's business. */
+
+#include "agent/daemonset/daemonset.h"
+#include "common/error.h"
+
+typedef struct Revision {
+        int64_t number; /* the highest is the one that was wanted last */
+        char hash[REVISION_HASH_SIZE];
+        uint64_t created; /* realtime, microseconds */
+        char *template;   /* JSON */
+        char *cause;      /* the annotation kubernetes.io/change-cause of its set; or NULL */
+} Revision;
+
+typedef struct DaemonHistory {
+        char *namespace;
+        char *name;
+        LIST_OF(Revision) revisions;        /* by number */
+        char file_hash[REVISION_HASH_SIZE]; /* of the template that the file has */
+        char pinned[REVISION_HASH_SIZE];    /* wanted in its place until the file changes; or "" */
+        char good[REVISION_HASH_SIZE];      /* the last that was available; or "" */
+        char *pin_reason;                   /* a sentence, of one line */
+        uint64_t rollout_since; /* realtime: when the wanted one became so; 0: it is available */
+} DaemonHistory;
+
+void daemon_history_done(DaemonHistory *history);
+
+/* The revision of a hash or number, or NULL. Valid until the next note. */
+const Revision *history_find(const DaemonHistory *history, const char *hash);
+const Revision *history_find_number(const DaemonHistory *history, int64_t number);
+
+/* The hash of the revision that is wanted: pinned, or the file's. */
+const char *history_wanted(const DaemonHistory *history);
+
+/* The template of the file is such. Another than before makes the file's the wanted one again,
+ * whatever was pinned. 1 where anything changed, 0, -ENOMEM. */
+int history_note_file(DaemonHistory *history, const char *hash, const char *template,
+                      const char *cause, uint64_t now_realtime);
+
+/* Makes another revision the wanted one, until the file changes. It gets the next number, as
+ * Kubernetes gives it one. 'template' is NULL for a hash that is known. 0, -ENOENT, -ENOMEM. */
+int history_pin(DaemonHistory *history, const char *hash, const char *template, const char *reason,
+                uint64_t now_realtime);
+
+/* The wanted revision is available. True where that is news. */
+bool history_note_good(DaemonHistory *history);
+
+/* Forgets the oldest that are neither wanted nor good beyond a number of them. True where any. */
+bool history_trim(DaemonHistory *history, int64_t limit);
+
+/* The text form; the caller frees it, NULL where memory ends. Reading it gives 0, -EBADMSG or
+ * -ENOMEM. */
+char *history_format(const DaemonHistory *history);
+int history_parse(char *text, DaemonHistory *ret);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Profiles were annotations before they were fields. Kubernetes still reads those annotations in
+ * one way: one that contradicts its field is an error. Alone they have no effect any more, neither
+ * there nor here. */
+
+#include "agent/manifest/validate.h"
+#include "agent/model/names.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct ProfileAnnotation {
+        const char *key; /* whole, or what stands before a container's name */
+        const char *word;
+        const char *field;
+        bool is_of_container;
+        bool is_app_armor;
+} ProfileAnnotation;
+
+static const ProfileAnnotation kinds[] = {
+        { "container.apparmor.security.beta.kubernetes.io/", "AppArmor", "appArmorProfile", true,
+          true },
+        { "container.seccomp.security.alpha.kubernetes.io/", "seccomp", "seccompProfile", true,
+          false },
+        { "seccomp.security.alpha.kubernetes.io/pod", "seccomp", "seccompProfile", false, false },
+};
+
+/* The profile's field and where it is: the container's own, or the pod's, which for AppArmor holds
+ * for its containers too. */
+typedef struct ProfileField {
+        const SecurityProfile *profile; /* NULL: not set */
+        char context[64];               /* "spec.containers[0].securityContext" */
+        bool is_found;                  /* the container that the annotation names */
+} ProfileField;
+
+static const ProfileAnnotation *find_kind(const char *key) {
+        for (size_t i = 0; i < N_ELEMENTS(kinds); i++)
+                if (kinds[i].is_of_container ? strncmp(key, kinds[i].key, strlen(kinds[i].key)) == 0
+                                             : streq(key, kinds[i].key))
+                        return &kinds[i];
+        return NULL;
+}
+
+static ProfileField field_of(const Pod *pod, const ProfileAnnotation *kind, const char *key) {
+        const PodSecurityContext *context = &pod->spec.security_context;
+        const char *name = key + strlen(kind->key);
+        const Rules rules = { .pod = pod };
+        ProfileField field = {
+                .profile =
+                        kind->is_app_armor ? context->app_armor_profile : context->seccomp_profile,
+                .context = "spec.securityContext",
+                .is_found = !kind->is_of_container,
+        };
+
+        for (size_t i = 0; kind->is_of_container && i < pod_count_containers(&pod->spec); i++) {
+                const ContainerAt at = container_at(&rules, i);
+                const SecurityContext *own = &at.container->security_context;
+                const SecurityProfile *profile =
+                        kind->is_app_armor ? own->app_armor_profile : own->seccomp_profile;
+
+                if (!streq_ptr(at.container->name, name))
+                        continue;
+                field.is_found = true;
+                /* The seccomp annotation of a container is not compared with the pod's field. */
+                if (profile || !kind->is_app_armor) {
+                        field.profile = profile;
+                        (void) snprintf(field.context, sizeof(field.context), "%s.securityContext",
+                                        at.path);
+                }
+        }
+        return field;
+}
+
+static bool is_profile_name(const ProfileAnnotation *kind, const char *value) {
+        return streq(value, "runtime/default") || streq(value, "unconfined") ||
+               strncmp(value, "localhost/", strlen("localhost/")) == 0 ||
+               streq(value, kind->is_app_armor ? "" : "docker/default");
+}
+
+static bool says_the_same(const SecurityProfile *profile, const char *value) {
+        static const char local[] = "localhost/";
+
+        switch (profile->type) {
+        case PROFILE_RUNTIME_DEFAULT:
+                return streq(value, "runtime/default") || streq(value, "docker/default");
+        case PROFILE_UNCONFINED:
+                return streq(value, "unconfined");
+        case PROFILE_LOCALHOST:
+                return strncmp(value, local, strlen(local)) == 0 &&
+                       streq_ptr(value + strlen(local), profile->localhost_profile);
+        default:
+                return true;
+        }
+}
+
+static int check_one(const Rules *rules, const ProfileAnnotation *kind,
+                     const KeyValue *annotation) {
+        ProfileField field = field_of(rules->pod, kind, annotation->key);
+        char text[EXCERPT_SIZE], key[EXCERPT_SIZE];
+        int r = 0;
+
+        if (!field.is_found)
+                r = error_setf(rules->reterr, EINVAL, "names no container of this pod: '%s'",
+                               excerpt(text, annotation->key + strlen(kind->key)));
+        else if (!is_profile_name(kind, annotation->value))
+                r = error_setf(rules->reterr, EINVAL, "must be a valid %s profile, not '%s'",
+                               kind->word, excerpt(text, annotation->value));
+        if (r < 0)
+                return rules_at(rules, r, "metadata.annotations[%s]",
+                                excerpt(key, annotation->key));
+        if (!field.profile || says_the_same(field.profile, annotation->value))
+                return 0;
+        r = error_setf(rules->reterr, EINVAL,
+                       "%s profile in annotation and field must match; the annotation says '%s'",
+                       kind->word, excerpt(text, annotation->value));
+        return rules_at(rules, r, "%s.%s", field.context, kind->field);
+}
+
+int check_profile_annotations(const Rules *rules) {
+        const StringMap *annotations = &rules->pod->metadata.annotations;
+
+        for (size_t i = 0; i < annotations->n; i++) {
+                const ProfileAnnotation *kind = find_kind(annotations->items[i].key);
+                int r = kind ? check_one(rules, kind, &annotations->items[i]) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+const char *idle_profile_annotation(const Pod *pod, const char *key) {
+        const ProfileAnnotation *kind = find_kind(key);
+
+        return kind && !field_of(pod, kind, key).profile ? kind->field : NULL;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Kubernetes' rules for the metadata that objects of all kinds have. */
+
+#include "agent/manifest/validate.h"
+#include "agent/model/names.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define ANNOTATIONS_BYTES_MAX (256 * KIB)
+
+static int check_labels(const Rules *rules, const StringMap *labels) {
+        char key[EXCERPT_SIZE];
+
+        for (size_t i = 0; i < labels->n; i++) {
+                int r = check_label_key(labels->items[i].key, rules->reterr);
+
+                if (r < 0)
+                        return rules_at(rules, r, "metadata.labels");
+                r = check_label_value(labels->items[i].value, rules->reterr);
+                if (r < 0)
+                        return rules_at(rules, r, "metadata.labels[%s]",
+                                        excerpt(key, labels->items[i].key));
+        }
+        return 0;
+}
+
+static int check_annotations(const Rules *rules, const StringMap *annotations) {
+        size_t size = 0;
+        int r;
+
+        for (size_t i = 0; i < annotations->n; i++) {
+                r = check_annotation_key(annotations->items[i].key, rules->reterr);
+                if (r < 0)
+                        return rules_at(rules, r, "metadata.annotations");
+                size += strlen(annotations->items[i].key) + strlen(annotations->items[i].value);
+        }
+        if (size <= ANNOTATIONS_BYTES_MAX)
+                return 0;
+        r = error_setf(rules->reterr, EINVAL, "must be at most %zu bytes together, not %zu",
+                       ANNOTATIONS_BYTES_MAX, size);
+        return rules_at(rules, r, "metadata.annotations");
+}
+
+int check_metadata(const Rules *rules, const ObjectMeta *metadata) {
+        int r = check_labels(rules, &metadata->labels);
+
+        return r < 0 ? r : check_annotations(rules, &metadata->annotations);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What Kubernetes accepts although it does not do what is written: as it warns of it, so do we. */
+
+#include "agent/manifest/rules.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Annotations of old that became fields. */
+static const struct {
+        const char *key;
+        const char *field;
+} replaced[] = {
+        { "security.alpha.kubernetes.io/sysctls", "securityContext.sysctls" },
+        { "security.alpha.kubernetes.io/unsafe-sysctls", "securityContext.sysctls" },
+        { "scheduler.alpha.kubernetes.io/critical-pod", "priorityClassName" },
+};
+
+/* Who relies on one of them is not protected by it. */
+static int warn_of_annotation(Decoder *d, const Node *map, const DecodePath *parent, const Pod *pod,
+                              const char *key) {
+        const DecodePath path = { .parent = parent, .key = key, .is_map_key = true };
+        const char *profile = idle_profile_annotation(pod, key);
+        char sentence[128] = "";
+
+        if (profile)
+                (void) snprintf(sentence, sizeof(sentence), "has no effect; use securityContext.%s",
+                                profile);
+        for (size_t i = 0; i < N_ELEMENTS(replaced); i++)
+                if (streq(key, replaced[i].key))
+                        (void) snprintf(sentence, sizeof(sentence), "has no effect; use %s",
+                                        replaced[i].field);
+        return sentence[0] ? decode_warn(d, node_get(map, key), &path, sentence) : 0;
+}
+
+static int warn_of_grace_period(Decoder *d, const Node *spec, const DecodePath *parent) {
+        static const char key[] = "terminationGracePeriodSeconds";
+        const DecodePath path = { .parent = parent, .key = key };
+
+        return decode_warn(d, node_get(spec, key), &path, "is negative, which is taken for 1");
+}
+
+int pod_warn(Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod) {
+        const DecodePath metadata = { .parent = path, .key = "metadata" };
+        const DecodePath map = { .parent = &metadata, .key = "annotations" };
+        const DecodePath spec = { .parent = path, .key = "spec" };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < pod->metadata.annotations.n; i++)
+                r = warn_of_annotation(decoder, node_get(node_get(root, "metadata"), "annotations"),
+                                       &map, pod, pod->metadata.annotations.items[i].key);
+        if (r >= 0 && pod->spec.termination_grace_period_seconds.value < 0)
+                r = warn_of_grace_period(decoder, node_get(root, "spec"), &spec);
+        return r;
+}

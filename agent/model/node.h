@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What is asked of a node before a pod may be on it: its name, its labels, its taints. Plain data,
+ * whether it comes from this machine, its configuration or a command line. */
+
+#include "agent/model/placement.h"
+
+typedef struct NodeFacts {
+        char *name;
+        StringMap labels; /* sorted */
+        TaintList taints;
+} NodeFacts;
+
+void node_facts_done(NodeFacts *facts);
+bool node_facts_equal(const NodeFacts *a, const NodeFacts *b);
+
+/* The labels that every node has, where the facts have no others of the key:
+ * kubernetes.io/hostname, os and arch, and the last two under their beta names. 'architecture' is
+ * in Go's words. 0 or -ENOMEM. */
+int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *architecture);

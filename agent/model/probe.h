@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the agent does to a container from outside, to learn how it is or to tell it something:
+ * core/v1's Probe and Lifecycle. Plain data, a part of pod.h. */
+
+#include "agent/model/values.h"
+
+/* An IntOrString that names a port. Unset where there is neither. */
+typedef struct PortRef {
+        int64_t number; /* 0: by name */
+        char *name;     /* of one of the container's ports */
+} PortRef;
+
+typedef enum UriScheme {
+        URI_SCHEME_UNSET,
+        URI_SCHEME_HTTP,
+        URI_SCHEME_HTTPS,
+        N_URI_SCHEMES,
+} UriScheme;
+
+extern const char *const uri_scheme_names[N_URI_SCHEMES];
+
+typedef struct HttpHeader {
+        char *name;
+        char *value;
+} HttpHeader;
+
+typedef struct ExecAction {
+        char **command;
+} ExecAction;
+
+typedef struct HttpGetAction {
+        char *path; /* never NULL after defaulting; may have a query */
+        PortRef port;
+        char *host; /* NULL: the pod's address */
+        UriScheme scheme;
+        LIST_OF(HttpHeader) http_headers;
+} HttpGetAction;
+
+typedef struct TcpSocketAction {
+        PortRef port;
+        char *host; /* NULL: the pod's address */
+} TcpSocketAction;
+
+typedef struct GrpcAction {
+        OptionalInt port;
+        char *service; /* NULL: the server as a whole */
+} GrpcAction;
+
+typedef struct SleepAction {
+        OptionalInt seconds;
+} SleepAction;
+
+/* A ProbeHandler or a LifecycleHandler: exactly one is not NULL. */
+typedef struct Handler {
+        ExecAction *exec;
+        HttpGetAction *http_get;
+        TcpSocketAction *tcp_socket;
+        GrpcAction *grpc;   /* of probes only */
+        SleepAction *sleep; /* of hooks only */
+} Handler;
+
+/* The numbers are set after defaulting. */
+typedef struct Probe {
+        Handler handler;
+        OptionalInt initial_delay_seconds;
+        OptionalInt timeout_seconds;
+        OptionalInt period_seconds;
+        OptionalInt success_threshold;
+        OptionalInt failure_threshold;
+        OptionalInt termination_grace_period_seconds; /* unset: the pod's */
+} Probe;
+
+typedef struct Lifecycle {
+        Handler *post_start;
+        Handler *pre_stop;
+        char *stop_signal; /* NULL: the image's, or SIGTERM */
+} Lifecycle;

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The names of signals. */
+
+#include "common/error.h"
+
+/* "SIGTERM", "TERM", "SIGRTMIN+3", "SIGRTMAX-1" or a number, as images and pods write it. 0 where
+ * it is none. */
+int signal_from_name(const char *text);
+
+/* One of those that Kubernetes knows on Linux; a check of a Schema. */
+int check_stop_signal(const char *value, Error *reterr);

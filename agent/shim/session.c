@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/session.h"
+
+#include "agent/shim/session-run.h"
+#include "agent/shim/shim.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/strv.h"
+
+typedef struct Session {
+        Shim *shim;
+        SessionSpec spec;
+} Session;
+
+static Session *session_free(Session *session) {
+        if (!session)
+                return NULL;
+        close_fd(session->spec.socket_fd);
+        free(session->spec.directory);
+        free(session->spec.container);
+        strv_free(session->spec.argv);
+        free(session);
+        return NULL;
+}
+DEFINE_CLEANUP(Session *, session_free)
+
+/* In a task. What goes wrong has been told to the client, whom it concerns. */
+static int session_main(void *userdata, Error *reterr) {
+        const Session *session = userdata;
+
+        (void) session_run(&session->spec);
+        return 0;
+}
+
+static void on_done(const TaskResult *result, void *userdata) {
+        Session *session = userdata;
+
+        session->shim->n_sessions--;
+        session_free(session);
+}
+
+static const char *find_refusal(const Shim *shim, const Request *request) {
+        const Attempt *attempt = attempt_find(&shim->attempts, request->id);
+
+        if (shim->n_sessions >= SESSIONS_MAX)
+                return "there are too many sessions in this pod already";
+        if (!attempt || attempt->state != ATTEMPT_RUNNING || shim->tearing_down)
+                return "the container does not run";
+        return request->arguments.n == 0 ? "you must specify at least one command" : NULL;
+}
+
+static Session *session_new(Shim *shim, const Request *request) {
+        static unsigned serial;
+        cleanup_with(session_freep) Session *session = calloc(1, sizeof(*session));
+
+        if (!session)
+                return NULL;
+        session->shim = shim;
+        session->spec = (SessionSpec){
+                .runtime = shim_runtime(shim),
+                .container = strdup(request->id),
+                .socket_fd = -EBADF,
+                .refusal = find_refusal(shim, request),
+                .has_input = request->has_input,
+                .has_output = request->has_output,
+                .has_error = request->has_error,
+                .has_terminal = request->has_terminal,
+        };
+        if (asprintf(&session->spec.directory, "%s/exec%u", shim->pod_dir, ++serial) < 0)
+                session->spec.directory = NULL;
+        for (size_t i = 0; i < request->arguments.n; i++)
+                if (strv_append(&session->spec.argv, request->arguments.items[i]) < 0)
+                        return NULL;
+        return session->spec.container && session->spec.directory ? TAKE_PTR(session) : NULL;
+}
+
+void session_begin(Shim *shim, const Request *request, int socket_fd_consume) {
+        cleanup_close int socket_fd = socket_fd_consume;
+        cleanup_with(session_freep) Session *session = session_new(shim, request);
+        TaskSpec spec = { .main = session_main,
+                          .done = on_done,
+                          .userdata = session,
+                          .deadline = USEC_INFINITY };
+
+        if (!session || socket_fd < 0)
+                return; /* the client sees the end of the connection */
+        session->spec.socket_fd = socket_fd;
+        if (task_start(&shim->tasks, &spec) < 0) {
+                session->spec.socket_fd = -EBADF; /* ours still */
+                return;
+        }
+        /* The task has it now; with its end the connection shall end. */
+        session->spec.socket_fd = -EBADF;
+        shim->n_sessions++;
+        (void) TAKE_PTR(session);
+}

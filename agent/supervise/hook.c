@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end of a container, and what is done to it before and after its start: postStart, preStop,
+ * the signal.
+ *
+ * preStop runs within the grace period. The shim is told of the end of that before the hook begins:
+ * should nobody be there when the hook is done, the container is stopped all the same. */
+
+#include "agent/bundle/paths.h"
+#include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <signal.h>
+
+/* What a container has at least between its stop signal and SIGKILL, whatever became of its grace.
+ */
+#define GRACE_MIN_USEC (2 * USEC_PER_SEC)
+
+static const struct {
+        const char *name;
+        const char *reason; /* of the event that one has failed */
+} hooks[N_CONTAINER_HOOKS] = {
+        [HOOK_POST_START] = { "PostStart", "FailedPostStartHook" },
+        [HOOK_PRE_STOP] = { "PreStop", "FailedPreStopHook" },
+};
+
+/* From now on. Who is stopped for good has what is left of the pod's, who is killed a grace of his
+ * own. */
+static uint64_t grace_usec(const PodContainer *c, bool for_good) {
+        const OptionalInt *pod = &c->pod->pod->spec.termination_grace_period_seconds;
+        uint64_t grace, passed = 0;
+
+        if (for_good)
+                return pod_life_grace_usec(c->pod);
+        grace = (uint64_t) MAX(c->kill_grace.is_set ? c->kill_grace.value : pod->value, 1) *
+                USEC_PER_SEC;
+        if (c->stop_began_at > 0)
+                passed = now_boottime_usec() - c->stop_began_at;
+        return passed < grace ? grace - passed : 0;
+}
+
+static int signal_of(const PodContainer *c) {
+        return c->stop_signal > 0 ? c->stop_signal : SIGTERM;
+}
+
+void pod_container_stop(void *userdata, unsigned attempt, bool for_good) {
+        PodContainer *c = userdata;
+        uint64_t grace = grace_usec(c, for_good);
+        char id[65];
+
+        if (for_good)
+                event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
+                           "Stopping container %s", c->spec->name);
+        if (c->stop_began_at > 0)
+                grace = MAX(grace, GRACE_MIN_USEC);
+        container_id(c->pod->pod->metadata.uid, c->spec->name, attempt, id);
+        (void) sandbox_stop(c->pod->sandbox, id, signal_of(c), grace);
+}
+
+/* From now on, whoever is there or not: the signal at the end of the grace, if it does not come
+ * before. */
+static void announce_stop(PodContainer *c, uint64_t grace) {
+        char id[65];
+
+        container_id(c->pod->pod->metadata.uid, c->spec->name, container_attempt(c->life), id);
+        (void) sandbox_stop_later(c->pod->sandbox, id, signal_of(c), grace, grace + GRACE_MIN_USEC);
+}
+
+void pod_container_hurry(PodContainer *c) {
+        if (c->hook && c->hook_kind == HOOK_PRE_STOP)
+                announce_stop(c, pod_life_grace_usec(c->pod));
+        else
+                pod_container_stop(c, container_attempt(c->life), /* for_good= */ true);
+}
+
+void pod_container_kill(PodContainer *c, const OptionalInt *grace, const char *why) {
+        c->kill_grace = *grace;
+        container_kill(c->life, why);
+}
+
+static void on_hook_done(ActionResult result, const char *message, void *userdata) {
+        PodContainer *c = userdata;
+        cleanup_free char *failure = NULL;
+
+        if (result != ACTION_SUCCEEDED &&
+            asprintf(&failure, "%s hook failed: %.1024s", hooks[c->hook_kind].name, message) < 0)
+                failure = strdup("a hook failed");
+        c->hook = action_free(c->hook);
+        if (failure) {
+                log_warning("Pod '%s': container %s: %s", c->pod->description, c->spec->name,
+                            failure);
+                event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, hooks[c->hook_kind].reason,
+                           "%s", failure);
+        }
+        container_on_hook_done(c->life, failure);
+        if (c->hook_kind == HOOK_POST_START && !failure)
+                pod_container_update_note(c);
+        pod_life_mark(c->pod);
+}
+
+void pod_container_run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good) {
+        PodContainer *c = userdata;
+        const Lifecycle *lifecycle = c->spec->lifecycle;
+        ActionSpec spec = { .is_hook = true };
+        char id[65];
+        ActionTarget target = pod_container_target(c, id);
+        int r;
+
+        c->hook = action_free(c->hook);
+        c->hook_kind = hook;
+        spec.handler = hook == HOOK_POST_START ? lifecycle->post_start : lifecycle->pre_stop;
+        if (hook == HOOK_PRE_STOP) {
+                spec.timeout_usec = grace_usec(c, for_good);
+                c->stop_began_at = now_boottime_usec();
+                announce_stop(c, spec.timeout_usec);
+        }
+        r = action_start(&target, &spec, on_hook_done, c, &c->hook);
+        if (r < 0)
+                container_on_hook_done(c->life, strerror(-r));
+}
+
+void pod_container_drop_hook(void *userdata) {
+        PodContainer *c = userdata;
+
+        c->hook = action_free(c->hook);
+}
+
+ActionTarget pod_container_target(PodContainer *c, char id[65]) {
+        PodLife *pod = c->pod;
+        const char *address =
+                pod->attachment ? attachment_address(pod->attachment, 0) : pod->context->host_ip;
+
+        container_id(pod->pod->metadata.uid, c->spec->name, container_attempt(c->life), id);
+        return (ActionTarget){
+                .event = pod->context->event,
+                .http = &pod->context->http,
+                .sandbox = pod->sandbox,
+                .container = c->spec,
+                .id = id,
+                .address = address ? address : "127.0.0.1",
+        };
+}

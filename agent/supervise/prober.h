@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The probes of one container: when each is due, what its results mean for the container, and what
+ * of that outlives the agent. Level-triggered as a pod is: probers_step() begins what should go on
+ * and ends what should not. No probe, no timer. */
+
+#include "agent/supervise/action.h"
+#include "agent/supervise/probe.h"
+
+typedef struct PodContainer PodContainer;
+
+typedef struct Prober {
+        PodContainer *container;
+        const Probe *spec;
+        ProbeRun run;
+        bool is_on;
+        bool is_due;       /* its time came while the last one was under way */
+        uint64_t next_at;  /* boottime; the grid that it keeps to */
+        uint64_t n_broken; /* that could not be tried, in a row */
+        sd_event_source *timer;
+        Action *action;
+} Prober;
+
+/* Of the present attempt. */
+typedef struct Probers {
+        Prober kinds[N_PROBE_KINDS];
+        unsigned attempt;
+        bool is_begun;
+        bool is_adopted;  /* the attempt is older than this agent */
+        bool has_started; /* its startup probe has passed, or there is none */
+        bool is_ready;    /* its readiness probe has passed, or there is none */
+        bool has_failed;  /* liveness or startup: it is being killed */
+} Probers;
+
+/* To be called when anything about the container may be another. */
+void probers_step(PodContainer *c);
+
+/* The attempt was found by a new agent, with what the last one had learned. */
+void probers_adopt(PodContainer *c, bool has_started, bool is_ready);
+
+/* Ends all, and forgets what was learned. */
+void probers_stop(PodContainer *c);
+
+/* The end of a program in a container. True where it was a probe's. */
+bool probers_handle(PodContainer *c, const SandboxEvent *event);
+
+/* What the API calls started and ready, of a container that runs. */
+bool probers_have_started(const PodContainer *c);
+bool probers_are_ready(const PodContainer *c);

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What this machine is in Go's words, which are those of images and of node labels: "amd64",
+ * "arm64". What Go has no word for is called as the kernel does. Static. */
+const char *machine_architecture(void);

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/channels.h"
+
+#include "common/cleanup.h"
+
+#include <stdint.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <wslay/wslay.h>
+
+struct Channels {
+        int fd;
+        wslay_event_context_ptr context;
+        channels_message_t on_message;
+        void *userdata;
+        bool is_held;
+        bool is_closing; /* once the queue is empty: a close would overtake what is in it */
+        bool is_gone;    /* the other side: no more bytes come */
+};
+
+static ssize_t on_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t size, int flags,
+                       void *userdata) {
+        Channels *channels = userdata;
+        ssize_t n;
+
+        if (channels->is_held) {
+                wslay_event_set_error(context, WSLAY_ERR_WOULDBLOCK);
+                return -1;
+        }
+        do
+                n = recv(channels->fd, buffer, size, MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        if (n > 0)
+                return n;
+        channels->is_gone = n == 0 || (errno != EAGAIN);
+        wslay_event_set_error(context, channels->is_gone ? WSLAY_ERR_CALLBACK_FAILURE
+                                                         : WSLAY_ERR_WOULDBLOCK);
+        return -1;
+}
+
+static ssize_t on_send(wslay_event_context_ptr context, const uint8_t *data, size_t length,
+                       int flags, void *userdata) {
+        Channels *channels = userdata;
+        ssize_t n;
+
+        do
+                n = send(channels->fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        while (n < 0 && errno == EINTR);
+        if (n >= 0)
+                return n;
+        wslay_event_set_error(context,
+                              errno == EAGAIN ? WSLAY_ERR_WOULDBLOCK : WSLAY_ERR_CALLBACK_FAILURE);
+        return -1;
+}
+
+/* What a client says is masked, against caches between the two that take it for HTTP. */
+static int on_mask(wslay_event_context_ptr context, uint8_t *buffer, size_t length,
+                   void *userdata) {
+        return getrandom(buffer, length, 0) == (ssize_t) length ? 0 : -1;
+}
+
+static void on_message(wslay_event_context_ptr context,
+                       const struct wslay_event_on_msg_recv_arg *message, void *userdata) {
+        Channels *channels = userdata;
+
+        if (wslay_is_ctrl_frame(message->opcode) || message->msg_length == 0)
+                return;
+        channels->on_message(message->msg[0], (const char *) message->msg + 1,
+                             message->msg_length - 1, channels->userdata);
+}
+
+int channels_new(int fd, bool is_client, channels_message_t on_message_came, void *userdata,
+                 Channels **ret) {
+        static const struct wslay_event_callbacks callbacks = {
+                .recv_callback = on_recv,
+                .send_callback = on_send,
+                .genmask_callback = on_mask,
+                .on_msg_recv_callback = on_message,
+        };
+        Channels *channels = calloc(1, sizeof(*channels));
+        int r;
+
+        if (!channels)
+                return -ENOMEM;
+        *channels = (Channels){ .fd = fd, .on_message = on_message_came, .userdata = userdata };
+        r = is_client ? wslay_event_context_client_init(&channels->context, &callbacks, channels)
+                      : wslay_event_context_server_init(&channels->context, &callbacks, channels);
+        if (r != 0) {
+                free(channels);
+                return -ENOMEM;
+        }
+        wslay_event_config_set_max_recv_msg_length(channels->context, CHANNELS_MESSAGE_MAX);
+        *ret = channels;
+        return 0;
+}
+
+Channels *channels_free(Channels *channels) {
+        if (channels)
+                wslay_event_context_free(channels->context);
+        free(channels);
+        return NULL;
+}
+
+static int translate(int r) {
+        if (r == WSLAY_ERR_NOMEM)
+                return -ENOMEM;
+        return r == 0 ? 0 : r == WSLAY_ERR_CALLBACK_FAILURE ? -ECONNRESET : -EPROTO;
+}
+
+int channels_read(Channels *channels) {
+        int r = translate(wslay_event_recv(channels->context));
+
+        /* The other side has said its last, and what it says now is no message. */
+        if (r >= 0 && !wslay_event_want_read(channels->context) &&
+            !wslay_event_get_close_received(channels->context))
+                return -EPROTO;
+        return r;
+}
+
+int channels_write(Channels *channels) {
+        int r = wslay_event_send(channels->context);
+
+        if (r == 0 && channels->is_closing && !wslay_event_want_write(channels->context)) {
+                channels->is_closing = false;
+                r = wslay_event_queue_close(channels->context, WSLAY_CODE_NORMAL_CLOSURE, NULL, 0);
+                if (r == 0)
+                        r = wslay_event_send(channels->context);
+        }
+        return translate(r);
+}
+
+void channels_hold(Channels *channels, bool is_held) {
+        channels->is_held = is_held;
+}
+
+int channels_send(Channels *channels, unsigned char channel, const void *data, size_t length) {
+        cleanup_free uint8_t *copy = malloc(length + 1);
+        struct wslay_event_msg message = { WSLAY_BINARY_FRAME, copy, length + 1 };
+
+        if (!copy)
+                return -ENOMEM;
+        copy[0] = channel;
+        if (length > 0)
+                memcpy(copy + 1, data, length);
+        return wslay_event_queue_msg(channels->context, &message) == WSLAY_ERR_NOMEM ? -ENOMEM : 0;
+}
+
+void channels_close(Channels *channels) {
+        channels->is_closing = true;
+}
+
+size_t channels_queued(const Channels *channels) {
+        return wslay_event_get_queued_msg_length(channels->context);
+}
+
+bool channels_wants_write(const Channels *channels) {
+        return channels->is_closing || wslay_event_want_write(channels->context);
+}
+
+bool channels_is_over(const Channels *channels) {
+        return wslay_event_get_close_received(channels->context) &&
+               wslay_event_get_close_sent(channels->context);
+}

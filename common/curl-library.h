@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* libcurl, loaded when it is first needed and not before: it would cost every idle agent more
+ * memory than all that is the agent's own. One table of symbols; what is called through it is the
+ * library's own documented interface. */
+
+#include "common/error.h"
+
+#define CURL_DISABLE_TYPECHECK
+#include <curl/curl.h>
+
+/* Each is the function of the same name, with "curl_" before it. */
+typedef struct CurlLibrary {
+        __typeof__(curl_global_init) *global_init;
+        __typeof__(curl_version_info) *version_info;
+        __typeof__(curl_easy_init) *easy_init;
+        __typeof__(curl_easy_reset) *easy_reset;
+        __typeof__(curl_easy_cleanup) *easy_cleanup;
+        __typeof__(curl_easy_setopt) *easy_setopt;
+        __typeof__(curl_easy_getinfo) *easy_getinfo;
+        __typeof__(curl_easy_strerror) *easy_strerror;
+        __typeof__(curl_multi_init) *multi_init;
+        __typeof__(curl_multi_cleanup) *multi_cleanup;
+        __typeof__(curl_multi_setopt) *multi_setopt;
+        __typeof__(curl_multi_add_handle) *multi_add_handle;
+        __typeof__(curl_multi_remove_handle) *multi_remove_handle;
+        __typeof__(curl_multi_assign) *multi_assign;
+        __typeof__(curl_multi_socket_action) *multi_socket_action;
+        __typeof__(curl_multi_info_read) *multi_info_read;
+        __typeof__(curl_slist_append) *slist_append;
+        __typeof__(curl_slist_free_all) *slist_free_all;
+} CurlLibrary;
+
+/* Loads it, once. NULL where there is none, or none that knows HTTP/2; says which and why. */
+const CurlLibrary *curl_library(Error *reterr);

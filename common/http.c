@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/http.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/curl-library.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+enum {
+        IDLE_HANDLES_MAX = 4, /* kept for the next requests */
+        TRAILER_MAX = 1024,
+        CONNECT_TIMEOUT_SEC = 24 * 3600, /* whoever asks has a deadline of his own */
+};
+
+struct Http {
+        const CurlLibrary *curl;
+        sd_event *event;
+        CURLM *multi;
+        sd_event_source *timer;
+        CURL *idle[IDLE_HANDLES_MAX];
+        size_t n_idle;
+        bool *freed; /* told when somebody frees us in a callback */
+};
+
+struct HttpRequest {
+        Http *http;
+        CURL *easy;
+        struct curl_slist *headers;
+        char error[CURL_ERROR_SIZE];
+        char *request_body;
+        char *body;
+        size_t body_length;
+        size_t body_max;
+        bool is_connection;
+        bool is_cut; /* there was more than we wanted */
+        char *grpc_status;
+        char *grpc_message;
+        http_done_t done;
+        void *userdata;
+};
+
+/* ---- the loop ---- */
+
+static HttpRequest *request_free(HttpRequest *request);
+
+static void finish(Http *http, CURL *easy, CURLcode code) {
+        const CurlLibrary *curl = http->curl;
+        HttpRequest *request = NULL;
+        HttpResponse response = { 0 };
+        char *location = NULL;
+        bool is_answered;
+
+        curl->easy_getinfo(easy, CURLINFO_PRIVATE, &request);
+        curl->easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &response.status);
+        curl->easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
+        response.location = location;
+        response.body = strna(request->body);
+        response.body_length = request->body_length;
+        response.grpc_status = request->grpc_status;
+        response.grpc_message = request->grpc_message;
+        is_answered = request->is_connection
+                              ? code == CURLE_OK
+                              : response.status > 0 && (code == CURLE_OK || request->is_cut);
+        request->done(is_answered ? &response : NULL,
+                      request->error[0] ? request->error : curl->easy_strerror(code),
+                      request->userdata);
+        request_free(request);
+}
+
+/* Those that are done are told so, one by one; whoever hears it may begin and cancel others. */
+static void finish_all(Http *http) {
+        bool freed = false;
+        int left;
+
+        http->freed = &freed;
+        for (;;) {
+                CURLMsg *message = http->curl->multi_info_read(http->multi, &left);
+
+                if (!message)
+                        break;
+                if (message->msg == CURLMSG_DONE)
+                        finish(http, message->easy_handle, message->data.result);
+                if (freed)
+                        return;
+        }
+        http->freed = NULL;
+}
+
+static void act(Http *http, curl_socket_t fd, int what) {
+        int running;
+
+        (void) http->curl->multi_socket_action(http->multi, fd, what, &running);
+        finish_all(http);
+}
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        int what = 0;
+
+        if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP))
+                what |= CURL_CSELECT_IN;
+        if (events & EPOLLOUT)
+                what |= CURL_CSELECT_OUT;
+        if (events & EPOLLERR)
+                what |= CURL_CSELECT_ERR;
+        act(userdata, fd, what);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        act(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known) {
+        Http *http = userdata;
+        sd_event_source *source = known;
+        uint32_t events = 0;
+
+        if (what == CURL_POLL_REMOVE) {
+                sd_event_source_disable_unref(source);
+                return 0;
+        }
+        if (what != CURL_POLL_OUT)
+                events |= EPOLLIN;
+        if (what != CURL_POLL_IN)
+                events |= EPOLLOUT;
+        if (source)
+                return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
+        if (sd_event_add_io(http->event, &source, fd, events, on_socket, http) < 0)
+                return -1;
+        (void) sd_event_source_set_description(source, "http");
+        return http->curl->multi_assign(http->multi, fd, source) == CURLM_OK ? 0 : -1;
+}
+
+/* Nothing may be done from here but to wait. */
+static int arm_timer(CURLM *multi, long timeout_msec, void *userdata) {
+        Http *http = userdata;
+
+        if (timeout_msec < 0)
+                return sd_event_source_set_enabled(http->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+        if (sd_event_source_set_time_relative(http->timer,
+                                              (uint64_t) timeout_msec * USEC_PER_MSEC) < 0)
+                return -1;
+        return sd_event_source_set_enabled(http->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+int http_new(sd_event *event, Http **ret, Error *reterr) {
+        const CurlLibrary *curl = curl_library(reterr);
+        cleanup_with(http_freep) Http *http = NULL;
+        int r;
+
+        if (!curl)
+                return -ELIBACC;
+        http = calloc(1, sizeof(*http));
+        if (!http)
+                return -ENOMEM;
+        http->curl = curl;
+        http->event = event;
+        http->multi = curl->multi_init();
+        if (!http->multi)
+                return -ENOMEM;
+        r = sd_event_add_time_relative(event, &http->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC,
+                                       on_timer, http);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(http->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        curl->multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+        curl->multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+        curl->multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, arm_timer);
+        curl->multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+        *ret = TAKE_PTR(http);
+        return 0;
+}
+
+Http *http_free(Http *http) {
+        if (!http)
+                return NULL;
+        if (http->freed)
+                *http->freed = true;
+        while (http->n_idle > 0)
+                http->curl->easy_cleanup(http->idle[--http->n_idle]);
+        if (http->multi)
+                http->curl->multi_cleanup(http->multi);
+        sd_event_source_disable_unref(http->timer);
+        free(http);
+        return NULL;
+}
+
+/* ---- a request ---- */
+
+static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
+        HttpRequest *request = userdata;
+        size_t length = size * n, room = request->body_max - request->body_length;
+
+        if (!request->body)
+                request->body = calloc(1, request->body_max + 1);
+        if (!request->body)
+                return 0;
+        memcpy(request->body + request->body_length, data, MIN(length, room));
+        request->body_length += MIN(length, room);
+        request->is_cut = length > room;
+        return request->is_cut ? 0 : length;
+}
+
+/* "<name>: <value>" of a header or a trailer; the value replaces '*ret'. */
+static void keep_value(const char *line, size_t length, const char *name, char **ret) {
+        size_t n = strlen(name);
+
+        if (length <= n || length > TRAILER_MAX || strncasecmp(line, name, n) != 0 ||
+            line[n] != ':')
+                return;
+        line += n + 1;
+        length -= n + 1;
+        while (length > 0 && *line == ' ') {
+                line++;
+                length--;
+        }
+        while (length > 0 && (line[length - 1] == '\r' || line[length - 1] == '\n'))
+                length--;
+        free(*ret);
+        *ret = strndup(line, length);
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
+        HttpRequest *request = userdata;
+
+        keep_value(data, size * n, "grpc-status", &request->grpc_status);
+        keep_value(data, size * n, "grpc-message", &request->grpc_message);
+        return size * n;
+}
+
+static void give_back(Http *http, CURL *easy) {
+        if (http->n_idle == IDLE_HANDLES_MAX) {
+                http->curl->easy_cleanup(easy);
+                return;
+        }
+        http->curl->easy_reset(easy);
+        http->idle[http->n_idle++] = easy;
+}
+
+static HttpRequest *request_free(HttpRequest *request) {
+        Http *http = request->http;
+
+        if (request->easy) {
+                (void) http->curl->multi_remove_handle(http->multi, request->easy);
+                give_back(http, request->easy);
+        }
+        http->curl->slist_free_all(request->headers);
+        free(request->request_body);
+        free(request->body);
+        free(request->grpc_status);
+        free(request->grpc_message);
+        free(request);
+        return NULL;
+}
+DEFINE_CLEANUP(HttpRequest *, request_free)
+
+HttpRequest *http_cancel(HttpRequest *request) {
+        return request ? request_free(request) : NULL;
+}
+
+static int set_headers(HttpRequest *request, const char *const *headers) {
+        const CurlLibrary *curl = request->http->curl;
+
+        for (size_t i = 0; headers && headers[i]; i++) {
+                struct curl_slist *longer = curl->slist_append(request->headers, headers[i]);
+
+                if (!longer)
+                        return -ENOMEM;
+                request->headers = longer;
+        }
+        return 0;
+}
+
+static int set_body(HttpRequest *request, const HttpSpec *spec) {
+        const CurlLibrary *curl = request->http->curl;
+
+        if (!spec->body)
+                return 0;
+        request->request_body = malloc(spec->body_length + 1);
+        if (!request->request_body)
+                return -ENOMEM;
+        memcpy(request->request_body, spec->body, spec->body_length);
+        curl->easy_setopt(request->easy, CURLOPT_POSTFIELDSIZE, (long) spec->body_length);
+        curl->easy_setopt(request->easy, CURLOPT_POSTFIELDS, request->request_body);
+        return 0;
+}
+
+/* Only the first can fail but for the want of memory, which is found out when it is performed. */
+static int set_options(HttpRequest *request, const HttpSpec *spec) {
+        const CurlLibrary *curl = request->http->curl;
+        CURL *easy = request->easy;
+
+        if (curl->easy_setopt(easy, CURLOPT_URL, spec->url) != CURLE_OK)
+                return -ENOMEM;
+        curl->easy_setopt(easy, CURLOPT_PRIVATE, request);
+        curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
+        curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl->easy_setopt(easy, CURLOPT_PROXY, "");
+        curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+        curl->easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
+        curl->easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        curl->easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+        curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long) CONNECT_TIMEOUT_SEC);
+        curl->easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                          (long) (spec->is_http2 ? CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE
+                                                 : CURL_HTTP_VERSION_1_1));
+        curl->easy_setopt(easy, CURLOPT_CONNECT_ONLY, (long) spec->is_connection);
+        curl->easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
+        curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+        curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
+        curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+        curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
+        return set_body(request, spec);
+}
+
+int http_begin(Http *http, const HttpSpec *spec, http_done_t done, void *userdata,
+               HttpRequest **ret, Error *reterr) {
+        cleanup_with(request_freep) HttpRequest *request = calloc(1, sizeof(*request));
+        int r;
+
+        if (!request)
+                return -ENOMEM;
+        request->http = http;
+        request->done = done;
+        request->userdata = userdata;
+        request->is_connection = spec->is_connection;
+        request->body_max = spec->response_max;
+        request->easy = http->n_idle > 0 ? http->idle[--http->n_idle] : http->curl->easy_init();
+        if (!request->easy)
+                return -ENOMEM;
+        r = set_headers(request, spec->headers);
+        if (r >= 0)
+                r = set_options(request, spec);
+        if (r < 0)
+                return r;
+        if (http->curl->multi_add_handle(http->multi, request->easy) != CURLM_OK)
+                return error_setf(reterr, EIO, "libcurl does not take the request");
+        *ret = TAKE_PTR(request);
+        return 0;
+}
+
+/* The host of a URL: where it begins, and how long it is. */
+static const char *host_of(const char *url, size_t *ret_length) {
+        const char *host = strstr(url, "://"), *at;
+        size_t length;
+
+        host = host ? host + 3 : url;
+        length = strcspn(host, "/?#");
+        at = memrchr(host, '@', length);
+        if (at) {
+                length -= (size_t) (at + 1 - host);
+                host = at + 1;
+        }
+        *ret_length = host[0] == '[' ? MIN(strcspn(host, "]") + 1, length)
+                                     : MIN(strcspn(host, ":"), length);
+        return host;
+}
+
+bool http_same_host(const char *url, const char *other) {
+        size_t length, other_length;
+        const char *host = host_of(url, &length), *other_host = host_of(other, &other_length);
+
+        return length == other_length && strncasecmp(host, other_host, length) == 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs in containers, stops that are announced, and notes that change. */
+
+#include "tests/component/pod-world.h"
+
+static void ask_in(TestPod *pod, const char *container, const char *id, const char *script,
+                   uint64_t timeout_usec) {
+        char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char *) (uintptr_t) script, NULL };
+
+        EXPECT_EQ(sandbox_exec_in(pod->sandbox, &(SandboxExecIn){ .id = id,
+                                                                  .container = container,
+                                                                  .argv = argv,
+                                                                  .timeout_usec = timeout_usec }),
+                  0);
+}
+
+static const SandboxEvent *run_in(TestPod *pod, const char *container, const char *script,
+                                  uint64_t timeout_usec) {
+        ask_in(pod, container, "t", script, timeout_usec);
+        return pod_expect(pod, SANDBOX_EXEC_DONE, "t");
+}
+
+/* A container that runs, by its ID, which the caller frees. */
+static char *start(TestPod *pod, World *world, const char *uid, const char *script) {
+        char *id;
+
+        pod_up(pod, world, uid);
+        id = pod_run(pod, &(ContainerSpec){ .name = "c", .script = script, .note = "first" });
+        (void) pod_expect(pod, SANDBOX_STARTED, id);
+        return id;
+}
+
+TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_come_back)
+{
+        cleanup_free char *id = NULL;
+        const SandboxEvent *event;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        id = start(&pod, &world, "within", "echo here >/tmp/mark; sleep 3600");
+        event = run_in(&pod, id, "cat /tmp/mark; echo error >&2; exit 7", 0);
+        EXPECT_STREQ(event->output, "here\nerror\n");
+        EXPECT_EQ(event->exit_code, 7);
+        EXPECT_STREQ(event->message, "");
+        event = run_in(&pod, id, "kill -9 $$", 0);
+        EXPECT_EQ(event->exit_code, 137);
+        event = run_in(&pod, id, "head -c 100000 /dev/zero | tr '\\0' x", 0);
+        EXPECT_EQ(event->exit_code, 0);
+        EXPECT(event->output[0] == 'x');
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_program_that_takes_too_long_is_ended_and_its_container_is_not)
+{
+        cleanup_free char *id = NULL;
+        const SandboxEvent *event;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        id = start(&pod, &world, "late", "sleep 3600");
+        event = run_in(&pod, id, "echo begun; sleep 1234 & sleep 1234", 500 * USEC_PER_MSEC);
+        EXPECT(event->timed_out);
+        EXPECT_EQ(event->exit_code, 137);
+        EXPECT_STREQ(event->output, "begun\n");
+        /* Its children too: of the whole container's processes only those that ask are left. */
+        event = run_in(&pod, id, "for p in /proc/[0-9]*; do tr '\\0' ' ' <$p/cmdline; done", 0);
+        EXPECT(!strstr(event->output, "sleep 1234"));
+        EXPECT(strstr(event->output, "sleep 3600"));
+        EXPECT(!pod_find(&pod, SANDBOX_EXITED, id));
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(what_cannot_be_run_in_a_container_is_told)
+{
+        char *argv[] = { (char[]){ "/no/such/program" }, NULL };
+        cleanup_free char *id = NULL;
+        const SandboxEvent *event;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        id = start(&pod, &world, "cannot", "sleep 3600");
+        EXPECT_EQ(sandbox_exec_in(pod.sandbox,
+                                  &(SandboxExecIn){ .id = "a", .container = id, .argv = argv }),
+                  0);
+        event = pod_expect(&pod, SANDBOX_EXEC_DONE, "a");
+        EXPECT(strstr(event->message, "/no/such/program"));
+        event = run_in(&pod, "nobody", "true", 0);
+        EXPECT_STREQ(event->message, "the container does not run");
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(many_programs_at_once_are_told_apart)
+{
+        enum {
+                MANY = 12,
+        };
+        cleanup_free char *id = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        id = start(&pod, &world, "crowd", "sleep 3600");
+        for (unsigned i = 0; i < MANY; i++) {
+                cleanup_free char *name = print_text("p%u", i);
+                cleanup_free char *script = print_text("echo %u; exit %u", i, i);
+
+                ask_in(&pod, id, name, script, 60 * USEC_PER_SEC);
+        }
+        for (unsigned i = 0; i < MANY; i++) {
+                cleanup_free char *name = print_text("p%u", i), *output = print_text("%u\n", i);
+                const SandboxEvent *event;
+
+                pod.cursor = 0;
+                event = pod_expect(&pod, SANDBOX_EXEC_DONE, name);
+                EXPECT_EQ(event->exit_code, i);
+                EXPECT_STREQ(event->output, output);
+        }
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(an_announced_stop_comes_when_the_agent_is_gone)
+{
+        cleanup_free char *id = NULL;
+        const SandboxEvent *event;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        id = start(&pod, &world, "announced",
+                   "trap 'exit 7' TERM; while true; do sleep 0.01; done");
+        EXPECT_EQ(sandbox_stop_later(pod.sandbox, id, SIGTERM, 300 * USEC_PER_MSEC,
+                                     60 * USEC_PER_SEC),
+                  0);
+        (void) run_in(&pod, id, "true", 0); /* it is heard before we go */
+        pod_disconnect(&pod);
+        for (unsigned i = 0; i < 100; i++)
+                (void) sd_event_run(world.event, USEC_PER_SEC / 100);
+        pod_reconnect(&pod);
+        event = pod_expect(&pod, SANDBOX_EXITED, id);
+        EXPECT_EQ(event->exit_code, 7);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(an_announced_stop_comes_at_once_when_it_is_asked_for)
+{
+        cleanup_free char *id = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        id = start(&pod, &world, "hurry", "trap 'exit 7' TERM; while true; do sleep 0.01; done");
+        EXPECT_EQ(sandbox_stop_later(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC,
+                                     3600 * USEC_PER_SEC),
+                  0);
+        (void) run_in(&pod, id, "true", 0);
+        EXPECT(!pod_find(&pod, SANDBOX_EXITED, id));
+        EXPECT_EQ(sandbox_stop(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 7);
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(a_note_that_was_changed_is_what_the_next_agent_reads)
+{
+        cleanup_free char *id = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        id = start(&pod, &world, "note", "sleep 3600");
+        EXPECT_EQ(sandbox_set_note(pod.sandbox, id, "second"), 0);
+        EXPECT_EQ(sandbox_set_note(pod.sandbox, "nobody", "third"), 0);
+        pod_disconnect(&pod);
+        pod_reconnect(&pod);
+        EXPECT_STREQ(pod_expect(&pod, SANDBOX_STARTED, id)->note, "second");
+        pod_down(&pod);
+        world_done(&world);
+}

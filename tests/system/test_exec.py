@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay exec: a command in a container, with a person's terminal or a script's pipes."""
+
+import fcntl
+import hashlib
+import os
+import pty
+import signal
+import struct
+import subprocess
+import termios
+
+import harness
+import pytest
+import specs
+import world
+from world import wait
+
+
+@pytest.fixture(scope="module", name="busy")
+def fixture_busy(shared_node):
+    shared_node.launch(specs.pod("web", specs.container(
+        env=[{"name": "GREETING", "value": "hello"}], workingDir="/tmp",
+        securityContext={"runAsUser": 1234, "runAsGroup": 2345}), specs.container("side")))
+    return shared_node
+
+
+def spawn(node, *words, **streams):
+    return subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "exec", *words],
+                            env=node.environment(), **streams)
+
+
+def sleepers(node, marker):
+    """Processes of the node's containers with this word in their command line."""
+    return [pid for pid in world.pids_of_root(node.cgroup_root) if marker in world.cmdline(pid) and world.is_alive(pid)]
+
+
+@pytest.mark.parametrize("code", [0, 3, 255])
+def test_the_exit_code_is_passed_on(busy, code):
+    answer = busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", f"echo out; echo err >&2; exit {code}")
+    assert (answer.returncode, answer.stdout) == (code, "out\n")
+    assert answer.stderr == "err\n" + (f"command terminated with exit code {code}\n" if code else "")
+
+
+def test_a_command_that_is_killed_ends_with_its_signal(busy):
+    assert busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", "kill -9 $$").returncode == 137
+
+
+def test_it_runs_as_the_container_does(busy):
+    answer = busy.cli("exec", "web", "-c", "main", "--", "sh", "-c", "echo $GREETING; id -u; id -g; pwd; cat /proc/self/cgroup")
+    lines = answer.stdout.splitlines()
+    assert lines[:4] == ["hello", "1234", "2345", "/tmp"], answer.stderr
+    assert any(busy.container_id("web", "main") in line for line in lines[4:])
+
+
+def test_the_first_container_is_the_default_and_said(busy):
+    answer = busy.cli("exec", "web", "--", "sh", "-c", "echo $GREETING")
+    assert (answer.stdout, answer.stderr) == ("hello\n", 'Defaulted container "main" out of: main, side\n')
+
+
+def test_standard_input_ends(busy):
+    assert busy.cli("exec", "-i", "web", "-c", "side", "--", "wc", "-c", input="12345").stdout.strip() == "5"
+    assert busy.cli("exec", "web", "-c", "side", "--", "wc", "-c").stdout.strip() == "0", "without -i there is none"
+
+
+def test_ten_mebibytes_go_through_unchanged(busy, tmp_path):
+    data = os.urandom(10 * 1024 * 1024)
+    path = tmp_path / "data"
+    path.write_bytes(data)
+    with open(path, "rb") as source, spawn(busy, "-i", "web", "-c", "side", "--", "cat", stdin=source,
+                                           stdout=subprocess.PIPE) as session:
+        out, _ = session.communicate(timeout=60)
+    assert session.returncode == 0
+    assert hashlib.sha256(out).hexdigest() == hashlib.sha256(data).hexdigest()
+
+
+def test_what_a_slow_reader_leaves_is_not_lost(busy):
+    with spawn(busy, "web", "-c", "side", "--", "sh", "-c", "head -c 3000000 /dev/zero; echo end",
+               stdout=subprocess.PIPE) as session:
+        first = session.stdout.read(1)
+        signal.sigtimedwait([], 1)  # the command has ended long ago, or waits for us
+        rest = session.stdout.read()
+    assert len(first + rest) == 3000004
+    assert rest.endswith(b"end\n")
+
+
+def test_a_program_that_is_not_there_is_one_sentence(busy):
+    answer = busy.cli("exec", "web", "-c", "side", "--", "/no/such/program")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert "/no/such/program" in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words,status,said", [
+    (["web"], 2, "say where and what"),
+    (["nobody", "--", "id"], 1, 'pods "nobody" not found'),
+    (["web", "-c", "other", "--", "id"], 1, 'container not found ("other")'),
+])
+def test_what_cannot_be_is_said(busy, words, status, said):
+    answer = busy.cli("exec", *words)
+    assert (answer.returncode, answer.stdout) == (status, "")
+    assert said in answer.stderr
+
+
+def test_a_container_that_does_not_run_has_no_sessions(node):
+    node.drop(specs.script_pod("done", "exit 0", restartPolicy="Never"))
+    node.wait_phase("done", "Succeeded")
+    answer = node.cli("exec", "done", "--", "id")
+    assert answer.returncode == 1
+    assert 'container "main" in pod "done-node1" is not running' in answer.stderr
+
+
+class Terminal:
+    """mainstay exec -it in a terminal of the test's."""
+
+    def __init__(self, node, *words, rows=33, columns=77):
+        self.master, slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = termios.tcgetattr(slave)
+        self.slave = slave
+        self.process = spawn(node, "-it", *words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.seen = b""
+        os.set_blocking(self.master, False)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def say(self, text):
+        os.write(self.master, text.encode())
+
+    def look(self):
+        try:
+            self.seen += os.read(self.master, 65536)
+        except BlockingIOError:
+            pass
+        return self.seen.decode(errors="replace")
+
+    def expect(self, text):
+        wait(lambda: text in self.look(), lambda: f"the terminal shows {text!r}; it shows {self.seen!r}")
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+def test_a_terminal_is_one_with_its_size_and_its_ends(busy):
+    terminal = Terminal(busy, "web", "-c", "side", "--", "sh")
+    try:
+        terminal.say("tty; echo $TERM; stty size\n")
+        terminal.expect("/dev/pts/")
+        terminal.expect("xterm")
+        terminal.expect("33 77")
+        terminal.resize(40, 100)
+        terminal.say("while [ \"$(stty size)\" != '40 100' ]; do :; done; echo grown\n")
+        terminal.expect("\ngrown")
+        terminal.say("sleep 4000\n")
+        wait(lambda: terminal.look() and sleepers(busy, "4000"), "the terminal's command runs")
+        terminal.say("\x03")
+        terminal.say("echo status $?\n")
+        terminal.expect("status 130")
+        terminal.say("exit 7\n")
+        assert terminal.process.wait(20) == 7
+        assert termios.tcgetattr(terminal.slave) == terminal.before, "the terminal is left as it was"
+    finally:
+        terminal.close()
+
+
+def test_without_a_terminal_at_our_end_there_is_none_in_the_container(busy):
+    answer = busy.cli("exec", "-it", "web", "-c", "side", "--", "sh", "-c", "tty; cat", input="hello\n")
+    assert answer.stdout == "not a tty\nhello\n"
+    assert "Unable to use a TTY" in answer.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["-i"]])
+def test_a_client_that_vanishes_takes_its_command_along(busy, options):
+    marker = f"1000{len(options)}"
+    with spawn(busy, *options, "web", "-c", "side", "--", "sleep", marker, stdin=subprocess.PIPE) as session:
+        wait(lambda: sleepers(busy, marker), "the command runs")
+        session.kill()
+    wait(lambda: not sleepers(busy, marker), "the command is gone")
+
+
+def test_a_command_that_ends_with_its_container_says_so(node):
+    node.launch(specs.pod("web"))
+    with spawn(node, "web", "--", "sleep", "2000") as session:
+        wait(lambda: sleepers(node, "2000"), "the command runs")
+        node.remove("web")
+        assert session.wait(30) == 137
+
+
+def test_a_session_outlives_the_agent(node):
+    node.launch(specs.pod("web"))
+    with spawn(node, "-i", "web", "--", "cat", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as session:
+        session.stdin.write(b"before\n")
+        session.stdin.flush()
+        assert session.stdout.readline() == b"before\n"
+        node.restart()
+        session.stdin.write(b"after\n")
+        session.stdin.flush()
+        assert session.stdout.readline() == b"after\n"
+        session.stdin.close()
+        assert session.wait(20) == 0
+
+
+def test_what_a_command_leaves_running_holds_nobody_up(busy):
+    answer = busy.cli("exec", "web", "-c", "side", "--", "sh", "-c", "sleep 3000 & echo started")
+    assert (answer.returncode, answer.stdout) == (0, "started\n")
+    left = sleepers(busy, "3000")
+    assert left
+    world.kill_all(left)
+
+
+def test_sessions_leave_no_files(busy):
+    busy.cli("exec", "web", "-c", "side", "--", "true")
+    directory = f"{busy.run}/pods/{busy.pod('web')['metadata']['uid']}"
+    wait(lambda: not [name for name in os.listdir(directory) if name.startswith("exec")], "no file of a session is left")
+
+
+def test_only_root_may_enter(node):
+    node.launch(specs.pod("web"))
+    os.chmod(node.directory, 0o755)
+    os.chmod(node.run, 0o755)
+    os.chown(node.socket, -1, 65534)
+    asker = ("import http.client, socket, sys\n"
+             "c = http.client.HTTPConnection('x'); c.sock = socket.socket(socket.AF_UNIX); c.sock.connect(sys.argv[1])\n"
+             "c.request('GET', '/exec/default/web-node1/main?command=id&output=1', headers={'Upgrade': 'websocket',\n"
+             "  'Connection': 'Upgrade', 'Sec-WebSocket-Version': '13', 'Sec-WebSocket-Key': 'x' * 24,\n"
+             "  'Sec-WebSocket-Protocol': 'v5.channel.k8s.io'}); print(c.getresponse().status)\n")
+    answer = subprocess.run(["/usr/bin/python3", "-c", asker, node.socket], check=True, text=True, timeout=30,
+                            stdout=subprocess.PIPE, user=65534, group=65534, extra_groups=[])
+    assert answer.stdout == "403\n"

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Volumes that are images: of one layer and of several, read-only, waited for, with parts of them."""
+
+import hashlib
+import io
+import json
+import os
+import platform
+import tarfile
+
+import pytest
+import specs
+import world
+
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+
+def tar(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size, info.mode = len(data), 0o755
+            archive.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def image(path, name, *layers):
+    """An archive as "docker save" writes it, of layers that are {name: bytes}."""
+    blobs = [tar(layer) for layer in layers]
+    config = json.dumps({"architecture": ARCHITECTURE, "os": "linux", "config": {},
+                         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(b).hexdigest()}"
+                                                                   for b in blobs]}}).encode()
+    manifest = [{"Config": "config.json", "RepoTags": [name],
+                 "Layers": [f"layer{i}.tar" for i in range(len(blobs))]}]
+    with open(path, "wb") as file:
+        file.write(tar({"manifest.json": json.dumps(manifest).encode(), "config.json": config,
+                        **{f"layer{i}.tar": blob for i, blob in enumerate(blobs)}}))
+    return path
+
+
+MODEL = "example.com/model:1"
+
+
+def model(node, *layers):
+    return image(f"{node.data}/model.tar", MODEL, *layers)
+
+
+def image_pod(name, script=specs.IDLE, reference=MODEL, policy="IfNotPresent", **mount):
+    return specs.pod(name, specs.container(script=script, volumeMounts=[specs.mount("model", "/model", **mount)]),
+                     volumes=[{"name": "model", "image": {"reference": reference, "pullPolicy": policy}}])
+
+
+@pytest.mark.parametrize("layers", [({"weights": b"one", "dir/file": b"two"},),
+                                    ({"weights": b"old", "dir/file": b"two"}, {"weights": b"one"})])
+def test_the_files_of_an_image_are_seen_and_cannot_be_changed(node, layers):
+    node.preload(model(node, *layers))
+    node.launch(image_pod("reader"))
+    root = f"/proc/{node.init('reader')}/root/model"
+    assert (world.read(f"{root}/weights"), world.read(f"{root}/dir/file")) == ("one", "two")
+    assert {"ro", "noexec", "nosuid", "nodev"} <= set(world.mount_at(node.init("reader"), "/model")["options"])
+    with pytest.raises(OSError):
+        with open(f"{root}/weights", "w", encoding="ascii"):
+            pass
+
+
+def test_what_is_in_an_image_cannot_be_run_from_a_volume(node):
+    with open("/bin/busybox", "rb") as file:
+        node.preload(model(node, {"busybox": file.read()}))
+    node.launch(image_pod("runner", "/model/busybox true; echo $?; " + specs.IDLE))
+    world.wait(lambda: "126" in node.logged("runner"),
+               lambda: f"it was refused: {node.log_lines('runner')}")
+
+
+def test_a_pod_waits_for_the_image_of_a_volume_and_says_so(node):
+    node.drop(image_pod("waits"))
+    message = node.wait_waiting("waits", "ImagePullBackOff")
+    assert message.startswith(f'volume "model": Back-off pulling image "{MODEL}": ')
+    node.preload(model(node, {"weights": b"late"}))
+    node.wait_running("waits")
+    assert world.read(f"/proc/{node.init('waits')}/root/model/weights") == "late"
+
+
+def test_never_means_never_for_a_volume_too(node):
+    node.drop(image_pod("never", policy="Never"))
+    assert "pull policy of Never" in node.wait_waiting("never", "ErrImageNeverPull")
+
+
+def test_a_part_of_an_image_is_mounted_alone(node):
+    node.preload(model(node, {"dir/file": b"part", "other": b"x"}, {"dir/more": b"y"}))
+    node.launch(image_pod("part", subPath="dir"))
+    init = node.init("part")
+    assert sorted(os.listdir(f"/proc/{init}/root/model")) == ["file", "more"]
+    assert {"ro", "noexec"} <= set(world.mount_at(init, "/model")["options"])
+
+
+def test_a_part_that_an_image_does_not_have_is_an_error_of_the_container(node):
+    node.preload(model(node, {"dir/file": b"part"}))
+    node.drop(image_pod("missing", subPath="nothing"))
+    assert "nothing" in node.wait_waiting("missing", "CreateContainerError")
+
+
+def test_each_attempt_has_the_volume_again(node):
+    node.preload(model(node, {"weights": b"one"}))
+    node.launch(image_pod("again", "sleep 2; exit 1"))
+    node.wait_restarts("again", 1)
+    assert world.read(f"/proc/{node.init('again')}/root/model/weights") == "one"

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Probes: what they ask of a container, what comes of it, and what a new agent makes of it."""
+
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+import specs
+import world
+from harness import condition
+
+# What answers for a container: a server whose answers a file on a volume decides.
+SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /tmp/www/sub/index.html; cp /tmp/www/sub/index.html /tmp/www/sub/page; "
+         "httpd -f -p {port} -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.1; done")
+
+FAST = {"periodSeconds": 1, "timeoutSeconds": 1}
+
+
+def probed(node, name, script=specs.IDLE, probes=None, **spec):
+    """A pod of one container that has /v of the test's."""
+    return specs.pod(name, specs.container(script=script, volumeMounts=[specs.mount("v", "/v")], **(probes or {})),
+                     volumes=[specs.host_path("v", node.data)], **spec)
+
+
+def touch(node, name):
+    with open(os.path.join(node.data, name), "w", encoding="ascii"):
+        pass
+
+
+def wait_ready(node, name, ready=True):
+    """Waits until the pod says of itself that it is ready, or that it is not."""
+    wanted = "True" if ready else "False"
+    return node.wait_pod(name, lambda pod: condition(pod, "Ready")["status"] == wanted,
+                         "is ready" if ready else "is not ready")
+
+
+def exists(file):
+    return {"exec": {"command": ["test", "-e", f"/v/{file}"]}, **FAST}
+
+
+def test_readiness_follows_its_probe_up_and_down_and_restarts_nothing(node):
+    node.launch(probed(node, "web", probes={"readinessProbe": {**exists("ok"), "failureThreshold": 1}}))
+    status = node.status("web")
+    assert (status["ready"], status["started"]) == (False, True)
+    pod = node.pod("web")
+    assert condition(pod, "Ready")["reason"] == "ContainersNotReady"
+    assert condition(pod, "ContainersReady")["status"] == "False"
+    touch(node, "ok")
+    wait_ready(node, "web")
+    assert "1/1" in node.cli("get", "pods").stdout
+    os.unlink(os.path.join(node.data, "ok"))
+    wait_ready(node, "web", ready=False)
+    assert "0/1" in node.cli("get", "pods").stdout
+    assert node.status("web")["restartCount"] == 0
+
+
+def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(node):
+    touch(node, "alive")
+    node.launch(probed(node, "web", probes={"livenessProbe": {
+        "exec": {"command": ["cat", "/v/alive"]}, **FAST, "failureThreshold": 2}}))
+    first = node.init("web")
+    os.unlink(os.path.join(node.data, "alive"))
+    world.wait(lambda: not world.is_alive(first), "the process is ended")
+    touch(node, "alive")
+    status = node.wait_restarts("web", 1)
+    ended = status["lastState"]["terminated"]
+    assert re.match(r"Container main failed liveness probe, will be restarted: cat: can't open '/v/alive'",
+                    ended["message"])
+    assert ended["message"].strip() in node.said()
+
+
+def test_nothing_else_is_asked_before_the_startup_probe_has_passed(node):
+    node.launch(probed(node, "slow", probes={
+        "startupProbe": {**exists("started"), "failureThreshold": 1000},
+        "livenessProbe": {"exec": {"command": ["sh", "-c", "echo > /v/asked; test -e /v/alive"]}, **FAST,
+                          "failureThreshold": 1},
+        "readinessProbe": exists("started")}))
+    world.wait(lambda: "Startup probe failed" in node.said(), "it was asked whether it has started")
+    assert not os.path.exists(os.path.join(node.data, "asked"))
+    status = node.status("slow")
+    assert (status["ready"], status["started"], status["restartCount"]) == (False, False, 0)
+    touch(node, "alive")
+    touch(node, "started")
+    wait_ready(node, "slow")
+    assert node.status("slow")["started"]
+    world.wait(lambda: os.path.exists(os.path.join(node.data, "asked")), "it is asked whether it lives")
+
+
+def test_a_container_that_does_not_start_is_restarted(node):
+    node.drop(probed(node, "stuck", probes={"startupProbe": {**exists("never"), "failureThreshold": 2}}))
+    status = node.wait_restarts("stuck", 1)
+    assert "Container main failed startup probe, will be restarted" in status["lastState"]["terminated"]["message"]
+
+
+def test_with_policy_never_a_failed_probe_ends_the_pod(node):
+    node.drop(probed(node, "once", "trap '' TERM; while :; do sleep 0.1; done", {
+        "livenessProbe": {**exists("never"), "failureThreshold": 1, "terminationGracePeriodSeconds": 1}},
+        restartPolicy="Never", terminationGracePeriodSeconds=600))
+    node.wait_phase("once", "Failed")
+    ended = node.status("once")["state"]["terminated"]
+    assert ended["exitCode"] == 137, "the probe's own grace, not that of the pod"
+    assert ended["message"].startswith("Container main failed liveness probe: ")
+
+
+@pytest.mark.parametrize("handler", [
+    {"httpGet": {"port": 18231}},
+    {"httpGet": {"port": "web", "path": "/sub/page?x=1"}},
+    {"httpGet": {"port": 18231, "host": "localhost", "httpHeaders": [{"name": "X-A", "value": "b"}]}},
+    {"httpGet": {"port": 18231, "path": "/sub"}},  # a redirection
+    {"tcpSocket": {"port": "web"}},
+    {"tcpSocket": {"port": 18231, "host": "localhost"}},
+], ids=lambda handler: json.dumps(handler).replace('"', ""))
+def test_a_server_is_asked_over_the_network(node, handler):
+    container = specs.container(script=SERVE.format(port=18231), ports=[{"name": "web", "containerPort": 18231}],
+                                readinessProbe={**handler, **FAST})
+    node.launch(specs.pod("server", container))
+    wait_ready(node, "server")
+
+
+@pytest.mark.parametrize("handler,message", [
+    ({"httpGet": {"port": 18232, "path": "/nothing"}}, "HTTP probe failed with statuscode: 404"),
+    ({"httpGet": {"port": 18233}}, "connect"),
+    ({"httpGet": {"port": 18232, "scheme": "HTTPS"}}, 'Get "https://'),
+    ({"tcpSocket": {"port": 18233}}, "connect: Connection refused"),
+    ({"grpc": {"port": 18232}}, "error: health rpc probe failed"),
+], ids=["404", "nobody", "no TLS", "no port", "no gRPC"])
+def test_what_is_wrong_is_said(node, handler, message):
+    container = specs.container(script=SERVE.format(port=18232),
+                                readinessProbe={**handler, **FAST, "initialDelaySeconds": 1})
+    node.launch(specs.pod("server", container))
+    world.wait(lambda: re.search(r"container main: Readiness probe failed: .*" + re.escape(message), node.said()),
+               lambda: f"the agent says {message}: {node.said()}")
+    assert not node.status("server")["ready"]
+
+
+def test_a_program_that_hangs_is_ended_and_has_failed(node):
+    node.launch(probed(node, "hang", probes={"readinessProbe": {
+        "exec": {"command": ["sh", "-c", "echo $$ > /v/pid; sleep 1000 & sleep 1000"]}, **FAST}}))
+    world.wait(lambda: "command timed out" in node.said(), lambda: f"it is said: {node.said()}")
+    group = node.container_cgroup("hang")
+
+    def probes():
+        return [pid for pid in world.cgroup_pids(group) if "1000" in world.cmdline(pid)]
+    # One at a time: those before are gone, and their children.
+    world.wait(lambda: len(probes()) <= 2, lambda: f"the programs are gone: {probes()}")
+
+
+def test_a_probe_runs_as_the_container_does(node):
+    container = specs.container(
+        script=specs.IDLE, workingDir="/tmp", env=[{"name": "A", "value": "b"}],
+        securityContext={"runAsUser": 1000}, volumeMounts=[specs.mount("v", "/v")],
+        readinessProbe={"exec": {"command": ["sh", "-c", 'echo "$(id -u) $(pwd) $A $(A) $0" > /v/who']}, **FAST})
+    os.chmod(node.data, 0o777)
+    node.launch(specs.pod("who", container, volumes=[specs.host_path("v", node.data)]))
+    wait_ready(node, "who")
+    assert world.read(os.path.join(node.data, "who")) == "1000 /tmp b b sh\n"
+
+
+def test_a_new_agent_keeps_what_the_last_one_knew(node):
+    touch(node, "ok")
+    node.launch(probed(node, "kept", probes={
+        "startupProbe": {**exists("ok"), "failureThreshold": 1},
+        "readinessProbe": {**exists("ok"), "periodSeconds": 3600},
+        "livenessProbe": exists("ok")}))
+    wait_ready(node, "kept")
+    since = condition(node.pod("kept"), "Ready")["lastTransitionTime"]
+    # A startup probe that was asked again would fail now, and at once.
+    node.kill9()
+    os.unlink(os.path.join(node.data, "ok"))
+    touch(node, "asked")
+    node.start()
+    status = node.status("kept")
+    assert (status["ready"], status["started"], status["restartCount"]) == (True, True, 0)
+    assert condition(node.pod("kept"), "Ready")["lastTransitionTime"] <= since
+    assert "startup probe" not in node.said().lower()
+
+
+def test_a_new_agent_does_not_call_ready_what_was_not(node):
+    node.launch(probed(node, "unready", probes={"readinessProbe": {**exists("ok"), "periodSeconds": 3600}}))
+    node.restart()
+    node.wait_running("unready")
+    assert not node.status("unready")["ready"]
+
+
+def test_a_hanging_server_costs_nobody_else_anything(node):
+    """A socket that accepts and never answers, in one pod; the other is asked all the same."""
+    node.drop(specs.pod("deaf", specs.container(
+        script="nc -lk -p 18234 -e sleep 1000 & " + specs.IDLE,
+        readinessProbe={"httpGet": {"port": 18234}, "periodSeconds": 1, "timeoutSeconds": 3600})))
+    node.drop(probed(node, "well", probes={"readinessProbe": {**exists("ok"), "failureThreshold": 1}}))
+    node.wait_running("deaf")
+    node.wait_running("well")
+    for _ in range(2):
+        touch(node, "ok")
+        wait_ready(node, "well")
+        os.unlink(os.path.join(node.data, "ok"))
+        wait_ready(node, "well", ready=False)
+    assert not node.status("deaf")["ready"]
+
+
+def test_a_frozen_agent_restarts_nobody_when_it_goes_on(node):
+    node.launch(specs.pod("patient", specs.container(
+        script=SERVE.format(port=18235),
+        livenessProbe={"httpGet": {"port": 18235}, **FAST, "failureThreshold": 1, "initialDelaySeconds": 1},
+        readinessProbe={"httpGet": {"port": 18235}, **FAST})))
+    wait_ready(node, "patient")
+    for _ in range(5):
+        node.agent.send_signal(signal.SIGSTOP)
+        world.wait(lambda: world.read(f"/proc/{node.agent.pid}/stat").split()[2] == "T", "the agent stands still")
+        until = time.monotonic() + 1.5  # longer than a period and a timeout: that is what is tested
+        world.wait(lambda end=until: time.monotonic() > end, "it stood still for long enough")
+        node.agent.send_signal(signal.SIGCONT)
+        wait_ready(node, "patient")
+    assert node.status("patient")["restartCount"] == 0
+
+
+def test_describe_shows_probes_as_kubectl_does(node):
+    container = specs.container(
+        ports=[{"name": "web", "containerPort": 8080}],
+        livenessProbe={"httpGet": {"port": "web", "path": "/healthz"}, "periodSeconds": 3600},
+        readinessProbe={"exec": {"command": ["cat", "/tmp/x"]}, "initialDelaySeconds": 5},
+        startupProbe={"tcpSocket": {"port": 8080}, "timeoutSeconds": 2, "failureThreshold": 30})
+    node.launch(specs.pod("shown", container))
+    text = node.cli("describe", "pod", "shown").stdout
+    assert re.search(r"Liveness: +http-get http://:web/healthz delay=0s timeout=1s period=3600s #success=1 #failure=3", text)
+    assert re.search(r"Readiness: +exec \[cat /tmp/x\] delay=5s timeout=1s period=10s #success=1 #failure=3", text)
+    assert re.search(r"Startup: +tcp-socket :8080 delay=0s timeout=2s period=10s #success=1 #failure=30", text)

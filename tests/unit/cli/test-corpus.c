@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small manifests, good and bad, in the themes of tests/corpus/, and to the letter what `mainstay
+ * validate` says of each: the lines of <theme>.verdicts, in the order of the files. With
+ * MAINSTAY_UPDATE_GOLDEN in the environment the verdicts are written instead; then read the diff.
+ */
+
+#include "agent/cli/cli.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+        CASES_MIN = 300
+};
+
+static const char corpus[] = SOURCE_DIR "/tests/corpus";
+
+/* While it lives, what the program writes to both of its outputs goes into a file. */
+typedef struct Capture {
+        int fd;
+        int saved_stdout, saved_stderr;
+} Capture;
+
+static Capture capture_begin(void) {
+        Capture capture = { .fd = memfd_create("output", MFD_CLOEXEC) };
+
+        (void) fflush(stdout);
+        capture.saved_stdout = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+        capture.saved_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+        REQUIRE(capture.fd >= 0 && capture.saved_stdout >= 0 && capture.saved_stderr >= 0);
+        REQUIRE(dup2(capture.fd, STDOUT_FILENO) >= 0 && dup2(capture.fd, STDERR_FILENO) >= 0);
+        return capture;
+}
+
+static char *capture_end(Capture *capture) {
+        cleanup_close int fd = capture->fd;
+        char *text = NULL;
+
+        (void) fflush(stdout);
+        REQUIRE(dup2(capture->saved_stdout, STDOUT_FILENO) >= 0 &&
+                dup2(capture->saved_stderr, STDERR_FILENO) >= 0);
+        close_fd(capture->saved_stdout);
+        close_fd(capture->saved_stderr);
+        REQUIRE(lseek(fd, 0, SEEK_SET) == 0 && read_stream(fd, MIB, &text, NULL) >= 0);
+        return text;
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+/* Entries of one type in a directory, sorted. */
+static char **list(const char *path, unsigned char type) {
+        cleanup_closedir DIR *dir = opendir(path);
+        char **names = NULL;
+        struct dirent *entry;
+
+        REQUIRE(dir);
+        while ((entry = readdir(dir)))
+                if (entry->d_type == type && entry->d_name[0] != '.')
+                        REQUIRE(strv_append(&names, entry->d_name) >= 0);
+        if (names)
+                qsort(names, strv_length(names), sizeof(*names), compare_names);
+        return names;
+}
+
+/* What is said of one file; the exit status must tell the same. */
+static char *judge(char *file) {
+        char *const words[] = { file, NULL };
+        const Options options = { .socket = DEFAULT_SOCKET, .words = words, .n_words = 1 };
+        Capture capture = capture_begin();
+        int status = run_validate(&options);
+        char *text = capture_end(&capture);
+        bool is_good = strncmp(text, "error: ", strlen("error: ")) != 0;
+
+        if (status != (is_good ? STATUS_OK : STATUS_FAILED))
+                test_fail(__FILE__, __LINE__, file, "exits with %d, having said '%s'", status,
+                          text);
+        if (!strstr(text, file))
+                test_fail(__FILE__, __LINE__, file, "is not named by '%s'", text);
+        return text;
+}
+
+static char *judge_all(const char *theme, char **files) {
+        cleanup_free char *path = NULL;
+        char *verdicts = NULL;
+        size_t size;
+        FILE *out = open_memstream(&verdicts, &size);
+
+        REQUIRE(out && asprintf(&path, "%s/%s", corpus, theme) > 0 && chdir(path) == 0);
+        strv_foreach(file, files) {
+                cleanup_free char *verdict = judge(*file);
+
+                (void) fputs(verdict, out);
+        }
+        REQUIRE(fclose(out) == 0);
+        return verdicts;
+}
+
+/* Line by line, for the whole is long. */
+static void compare(const char *theme, char *got, char *expected) {
+        char *line, *wanted;
+
+        while ((line = strsep(&got, "\n"))) {
+                wanted = expected ? strsep(&expected, "\n") : NULL;
+                if (!streq_ptr(line, wanted)) {
+                        test_fail(__FILE__, __LINE__, theme, "has '%s', not '%s'", line,
+                                  strna(wanted));
+                        return;
+                }
+        }
+        EXPECT(!expected);
+}
+
+static void check_theme(const char *theme, char **files) {
+        cleanup_free char *got = judge_all(theme, files), *expected = NULL, *name = NULL;
+        cleanup_close int fd = open(corpus, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        REQUIRE(fd >= 0 && asprintf(&name, "%s.verdicts", theme) > 0);
+        if (getenv("MAINSTAY_UPDATE_GOLDEN")) {
+                EXPECT_EQ(write_file_atomic_at(fd, name, got, strlen(got), 0644), 0);
+                return;
+        }
+        REQUIRE(read_file_at(fd, name, MIB, &expected, NULL) == 0);
+        compare(theme, got, expected);
+}
+
+TEST(each_manifest_of_the_corpus_gets_its_verdict_to_the_letter)
+{
+        cleanup_strv char **themes = list(corpus, DT_DIR);
+        size_t n = 0;
+
+        strv_foreach(theme, themes) {
+                cleanup_free char *path = NULL;
+                cleanup_strv char **files = NULL;
+
+                REQUIRE(asprintf(&path, "%s/%s", corpus, *theme) > 0);
+                files = list(path, DT_REG);
+                n += strv_length(files);
+                check_theme(*theme, files);
+                printf("%s: %zu\n", *theme, strv_length(files));
+        }
+        printf("%zu manifests\n", n);
+        EXPECT(n >= CASES_MIN);
+}
+
+TEST(each_table_of_verdicts_belongs_to_a_theme)
+{
+        cleanup_strv char **tables = list(corpus, DT_REG);
+
+        strv_foreach(table, tables) {
+                char path[256], *dot = strrchr(*table, '.');
+                struct stat st;
+
+                if (!dot || !streq(dot, ".verdicts"))
+                        continue;
+                (void) snprintf(path, sizeof(path), "%s/%.*s", corpus, (int) (dot - *table),
+                                *table);
+                EXPECT(stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+        }
+}

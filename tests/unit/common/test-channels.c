@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/test.h"
+
+#include "common/channels.h"
+#include "common/cleanup.h"
+
+#include <sys/socket.h>
+
+typedef struct Heard {
+        unsigned n;
+        unsigned char channel;
+        size_t length;
+        char data[64];
+} Heard;
+
+typedef struct Ends {
+        int fds[2];
+        Channels *client, *server;
+        Heard by_client, by_server;
+} Ends;
+
+static void on_message(unsigned char channel, const char *data, size_t length, void *userdata) {
+        Heard *heard = userdata;
+
+        heard->n++;
+        heard->channel = channel;
+        heard->length = length;
+        memcpy(heard->data, data, MIN(length, sizeof(heard->data)));
+}
+
+static void open_ends(Ends *ends) {
+        *ends = (Ends){ 0 };
+        REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends->fds) == 0);
+        REQUIRE(channels_new(ends->fds[0], true, on_message, &ends->by_client, &ends->client) >= 0);
+        REQUIRE(channels_new(ends->fds[1], false, on_message, &ends->by_server, &ends->server) >=
+                0);
+}
+
+static void close_ends(Ends *ends) {
+        channels_free(ends->client);
+        channels_free(ends->server);
+        close_fd(ends->fds[0]);
+        close_fd(ends->fds[1]);
+}
+
+TEST(a_message_arrives_on_its_channel)
+{
+        Ends ends;
+
+        open_ends(&ends);
+        EXPECT_EQ(channels_send(ends.client, CHANNEL_INPUT, "hello", 5), 0);
+        EXPECT(channels_wants_write(ends.client));
+        EXPECT_EQ(channels_write(ends.client), 0);
+        EXPECT_EQ(channels_read(ends.server), 0);
+        EXPECT_EQ(ends.by_server.n, 1);
+        EXPECT_EQ(ends.by_server.channel, CHANNEL_INPUT);
+        EXPECT(ends.by_server.length == 5 && memcmp(ends.by_server.data, "hello", 5) == 0);
+        EXPECT_EQ(channels_send(ends.server, CHANNEL_CLOSE, NULL, 0), 0);
+        EXPECT_EQ(channels_write(ends.server), 0);
+        EXPECT_EQ(channels_read(ends.client), 0);
+        EXPECT_EQ(ends.by_client.channel, CHANNEL_CLOSE);
+        EXPECT_EQ(ends.by_client.length, 0);
+        close_ends(&ends);
+}
+
+TEST(who_is_held_hears_nothing_until_he_is_not)
+{
+        Ends ends;
+
+        open_ends(&ends);
+        channels_hold(ends.server, true);
+        EXPECT_EQ(channels_send(ends.client, CHANNEL_INPUT, "x", 1), 0);
+        EXPECT_EQ(channels_write(ends.client), 0);
+        EXPECT_EQ(channels_read(ends.server), 0);
+        EXPECT_EQ(ends.by_server.n, 0);
+        channels_hold(ends.server, false);
+        EXPECT_EQ(channels_read(ends.server), 0);
+        EXPECT_EQ(ends.by_server.n, 1);
+        close_ends(&ends);
+}
+
+TEST(what_the_socket_does_not_take_is_queued_and_counted)
+{
+        cleanup_free char *data = calloc(1, 32 * KIB);
+        Ends ends;
+
+        REQUIRE(data);
+        open_ends(&ends);
+        for (unsigned i = 0; i < 64; i++) {
+                EXPECT_EQ(channels_send(ends.server, CHANNEL_OUTPUT, data, 32 * KIB), 0);
+                EXPECT_EQ(channels_write(ends.server), 0);
+        }
+        EXPECT(channels_queued(ends.server) > CHANNELS_QUEUE_MAX);
+        for (unsigned i = 0; i < 1000 && channels_queued(ends.server) > 0; i++) {
+                EXPECT_EQ(channels_read(ends.client), 0);
+                EXPECT_EQ(channels_write(ends.server), 0);
+        }
+        EXPECT_EQ(channels_read(ends.client), 0);
+        EXPECT_EQ(ends.by_client.n, 64);
+        EXPECT_EQ(ends.by_client.length, 32 * KIB);
+        close_ends(&ends);
+}
+
+TEST(both_say_goodbye)
+{
+        Ends ends;
+
+        open_ends(&ends);
+        EXPECT_EQ(channels_send(ends.server, CHANNEL_STATUS, "{}", 2), 0);
+        channels_close(ends.server);
+        EXPECT_EQ(channels_write(ends.server), 0);
+        EXPECT_EQ(channels_read(ends.client), 0);
+        EXPECT_EQ(ends.by_client.channel, CHANNEL_STATUS);
+        EXPECT(!channels_is_over(ends.server));
+        EXPECT_EQ(channels_write(ends.client), 0);
+        EXPECT_EQ(channels_read(ends.server), 0);
+        EXPECT(channels_is_over(ends.server));
+        EXPECT(channels_is_over(ends.client));
+        close_ends(&ends);
+}
+
+TEST(a_peer_that_is_gone_and_one_that_talks_nonsense_are_told_apart)
+{
+        static const char nonsense[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+        Ends ends;
+
+        open_ends(&ends);
+        REQUIRE(send(ends.fds[0], nonsense, sizeof(nonsense), 0) > 0);
+        EXPECT_EQ(channels_read(ends.server), -EPROTO);
+        ends.fds[1] = close_fd(ends.fds[1]);
+        EXPECT_EQ(channels_read(ends.client), -ECONNRESET);
+        close_ends(&ends);
+}
+
+TEST(a_message_that_is_too_long_ends_the_connection)
+{
+        cleanup_free char *data = calloc(1, CHANNELS_MESSAGE_MAX + 1);
+        Ends ends;
+        int r = 0;
+
+        REQUIRE(data);
+        open_ends(&ends);
+        EXPECT_EQ(channels_send(ends.client, CHANNEL_INPUT, data, CHANNELS_MESSAGE_MAX), 0);
+        for (unsigned i = 0; i < 1000 && r == 0; i++) {
+                EXPECT_EQ(channels_write(ends.client), 0);
+                r = channels_read(ends.server);
+        }
+        EXPECT_EQ(r, -EPROTO);
+        EXPECT_EQ(ends.by_server.n, 0);
+        close_ends(&ends);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/signals.h"
+
+#include "tests/test.h"
+
+#include <signal.h>
+
+TEST(signals_are_known_by_all_their_names)
+{
+        const struct {
+                const char *name;
+                int number;
+        } cases[] = {
+                { "SIGTERM", SIGTERM },
+                { "TERM", SIGTERM },
+                { "sigquit", SIGQUIT },
+                { "15", SIGTERM },
+                { "SIGRTMIN", SIGRTMIN },
+                { "SIGRTMIN+3", SIGRTMIN + 3 },
+                { "RTMAX-1", SIGRTMAX - 1 },
+                { "SIGIOT", SIGABRT },
+                { "SIGCLD", SIGCHLD },
+                { "SIGPOLL", SIGIO },
+                { "SIGNOTHING", 0 },
+                { "", 0 },
+                { "0", 0 },
+                { "-1", 0 },
+                { "SIGRTMIN+99", 0 },
+                { "SIGRTMIN-1", 0 },
+                { "SIGRTMIN+", 0 },
+                { "9999", 0 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                printf("%s\n", cases[i].name);
+                EXPECT_EQ(signal_from_name(cases[i].name), cases[i].number);
+        }
+}
+
+TEST(a_pod_s_stop_signal_is_one_of_kubernetes_list)
+{
+        static const char *const good[] = { "SIGTERM",  "SIGKILL",     "SIGRTMIN", "SIGRTMIN+15",
+                                            "SIGRTMAX", "SIGRTMAX-14", "SIGPOLL" };
+        static const char *const bad[] = { "TERM",        "15",         "sigterm", "SIGRTMIN+16",
+                                           "SIGRTMAX-15", "SIGRTMAX+1", "SIG",     "SIGFOO" };
+
+        for (size_t i = 0; i < N_ELEMENTS(good); i++)
+                EXPECT_EQ(check_stop_signal(good[i], NULL), 0);
+        for (size_t i = 0; i < N_ELEMENTS(bad); i++)
+                EXPECT(check_stop_signal(bad[i], NULL) < 0);
+}

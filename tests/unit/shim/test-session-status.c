@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/test.h"
+
+#include "agent/shim/session-status.h"
+#include "common/cleanup.h"
+
+#include <sys/wait.h>
+
+static void expect_status(int status, const char *trouble, const char *expected) {
+        cleanup_free char *text = session_status(status, trouble);
+
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(an_end_is_told_in_the_kubelets_words)
+{
+        expect_status(0, NULL, "{\"metadata\":{},\"status\":\"Success\"}");
+        expect_status(W_EXITCODE(3, 0), NULL,
+                      "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"command terminated "
+                      "with exit code 3\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":["
+                      "{\"reason\":\"ExitCode\",\"message\":\"3\"}]}}");
+        expect_status(0, "no \"x\"",
+                      "{\"metadata\":{},\"status\":\"Failure\",\"message\":\"error executing "
+                      "command in container: no \\\"x\\\"\",\"reason\":\"InternalError\",\"code\":"
+                      "500}");
+}
+
+TEST(a_command_that_was_killed_has_the_code_that_a_shell_would_give)
+{
+        cleanup_free char *text = session_status(W_EXITCODE(0, 9), NULL);
+
+        REQUIRE(text);
+        EXPECT(strstr(text, "\"message\":\"137\""));
+}
+
+TEST(a_window_is_read_if_it_can_be_one)
+{
+        static const char *const wrong[] = { "",
+                                             "{}",
+                                             "[1,2]",
+                                             "80",
+                                             "{\"Width\":80}",
+                                             "{\"Width\":0,\"Height\":24}",
+                                             "{\"Width\":80,\"Height\":65536}",
+                                             "{\"Width\":-1,\"Height\":24}" };
+        static const char right[] = "{\"Width\":80,\"Height\":24}";
+        struct winsize size;
+
+        EXPECT(session_parse_size(right, strlen(right), &size));
+        EXPECT_EQ(size.ws_col, 80);
+        EXPECT_EQ(size.ws_row, 24);
+        for (size_t i = 0; i < N_ELEMENTS(wrong); i++)
+                EXPECT(!session_parse_size(wrong[i], strlen(wrong[i]), &size));
+}
