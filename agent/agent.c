@@ -9,6 +9,7 @@
 #include "agent/daemons.h"
 #include "agent/facts.h"
 #include "agent/image/image.h"
+#include "agent/images.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
@@ -245,6 +246,12 @@ static void on_images_changed(void *userdata) {
                 supervisor_images_changed(agent->supervisor);
 }
 
+static bool image_is_wanted(const char *reference, void *userdata) {
+        Agent *agent = userdata;
+
+        return images_are_wanted(agent->supervisor, reference);
+}
+
 /* ---- pods are told on ---- */
 
 static char *pod_key(const Pod *pod) {
@@ -263,6 +270,8 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         ServeChange change = is_gone ? SERVE_DELETED : is_new ? SERVE_ADDED : SERVE_MODIFIED;
 
         schedule_publish(agent);
+        if (is_gone)
+                image_store_check_space(agent->images);
         daemons_on_pod(agent->daemons, pod, is_new, is_gone);
         if (!agent->serve || !serve_has_watchers(agent->serve))
                 return;
@@ -473,6 +482,30 @@ static char *serve_metrics(void *userdata) {
         return publish_metrics(&counts);
 }
 
+static char *serve_images_list(void *userdata) {
+        Agent *agent = userdata;
+
+        return images_to_json(agent->images);
+}
+
+static int serve_pull_image(void *userdata, const char *image, Error *reterr) {
+        Agent *agent = userdata;
+
+        return image_store_pull(agent->images, image, reterr);
+}
+
+static int serve_remove_image(void *userdata, const char *image, Error *reterr) {
+        Agent *agent = userdata;
+
+        return image_store_remove(agent->images, image, reterr);
+}
+
+static int serve_prune_images(void *userdata, const char *image, Error *reterr) {
+        Agent *agent = userdata;
+
+        return image_store_prune(agent->images);
+}
+
 static const ServeHandlers serve_handlers = {
         .next_pod = serve_next_pod,
         .next_event = serve_next_event,
@@ -480,6 +513,10 @@ static const ServeHandlers serve_handlers = {
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
         .exec = serve_exec,
+        .images = serve_images_list,
+        .pull_image = serve_pull_image,
+        .remove_image = serve_remove_image,
+        .prune_images = serve_prune_images,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
 };
@@ -722,11 +759,16 @@ static int build_rooms(Agent *agent, Error *reterr) {
         agent->events = events_new(agent->node.name);
         if (!agent->events)
                 return -ENOMEM;
-        r = image_store_new(&(ImageStoreConfig){ .event = agent->event,
-                                                 .helper_path = agent->image_helper_path,
-                                                 .state_dir = agent->state_dir,
-                                                 .config = &agent->config.mainstay },
-                            on_images_changed, agent, &agent->images, reterr);
+        r = image_store_new(
+                &(ImageStoreConfig){ .event = agent->event,
+                                     .helper_path = agent->image_helper_path,
+                                     .state_dir = agent->state_dir,
+                                     .config = &agent->config.mainstay,
+                                     .is_wanted = image_is_wanted,
+                                     .gc_high_percent = agent->config.image_gc_high_percent,
+                                     .gc_low_percent = agent->config.image_gc_low_percent,
+                                     .gc_min_age_usec = agent->config.image_gc_min_age_usec },
+                on_images_changed, agent, &agent->images, reterr);
         if (r >= 0)
                 r = build_supervisor(agent);
         if (r >= 0)

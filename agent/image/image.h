@@ -27,6 +27,9 @@ typedef struct ImageStoreConfig {
         const MainstayConfig
                 *config; /* registries; NULL: defaults. Borrowed, and outlives the store */
         image_is_wanted_t is_wanted; /* NULL: none is */
+        unsigned gc_high_percent;    /* of the disk; beyond it images are removed … */
+        unsigned gc_low_percent;     /* … until it is no fuller than this. 0: never */
+        uint64_t gc_min_age_usec;    /* since an image was last used */
 } ImageStoreConfig;
 
 /* Called from the loop when the set of images that can be had grew, or may have, or an archive's
@@ -71,6 +74,52 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
 /* Forgets a request that is under way; 'ready' is not called. NULL is fine. */
 ImageRequest *image_request_cancel(ImageRequest *request);
 DEFINE_CLEANUP(ImageRequest *, image_request_cancel)
+
+/* What there is of one image, for a person. All is borrowed. */
+typedef struct ImageInfo {
+        const char *digest;
+        char *const *names;  /* normalised references */
+        const char *archive; /* in preload/ that has it, or NULL */
+        uint64_t used_at;    /* realtime, when it was last given to a container; 0: not unpacked */
+        uint64_t size_bytes; /* of its layers, packed; 0: not known */
+        bool is_in_use;      /* by a container, or wanted by a pod */
+} ImageInfo;
+
+/* All that can be had without a registry. */
+int image_store_foreach(ImageStore *store, void (*each)(const ImageInfo *info, void *userdata),
+                        void *userdata);
+
+/* Pulls an image for a person, whatever is here; nobody need wait for it. 0, or -EINVAL with the
+ * sentence. */
+int image_store_pull(ImageStore *store, const char *reference, Error *reterr);
+
+typedef struct ImagePull {
+        const char *reference;
+        uint64_t done, total; /* bytes; 0 of 0: not known yet */
+        bool is_ended;
+        const char *error;  /* NULL: it has not failed */
+        const char *digest; /* of what came */
+} ImagePull;
+
+/* The pulls that people asked for, with the last few that have ended; then those under way for
+ * pods.
+ */
+void image_store_foreach_pull(ImageStore *store,
+                              void (*each)(const ImagePull *pull, void *userdata), void *userdata);
+
+/* Removes an image, by a name or its digest, soon. -EINVAL, -ENOENT, -EBUSY where a pod uses it or
+ * an archive has it; with the sentence. */
+int image_store_remove(ImageStore *store, const char *name, Error *reterr);
+
+/* Removes all that nobody uses and no archive has. How many, or -errno. */
+int image_store_prune(ImageStore *store);
+
+/* Where archives are found, and where the store is. */
+const char *image_store_preload_path(const ImageStore *store);
+const char *image_store_path(const ImageStore *store);
+
+/* A pod has ended: the disk may be looked at. */
+void image_store_check_space(ImageStore *store);
 
 /* An archive that cannot be used, or an image of it, for status: file name and sentence. Calls
  * 'each' for all. */

@@ -132,6 +132,7 @@ static void on_done(const ChildResult *result, void *userdata) {
         else if (result->code != CLD_EXITED)
                 (void) store_sweep_remains(store);
         store_answer_requests_of(store, job, r, &error);
+        collect_soon(store);
         jobs_start(store);
 }
 
@@ -207,6 +208,9 @@ static unsigned pulls_max(const ImageStore *store) {
 void jobs_start(ImageStore *store) {
         unsigned unpacking = 0, pulling = 0;
 
+        /* What is being removed must not be built upon. */
+        if (store->collector)
+                return;
         for (Job *job = store->jobs; job; job = job->next) {
                 unsigned *running = job->reference ? &pulling : &unpacking;
                 unsigned max = job->reference ? pulls_max(store) : UNPACKING_MAX;

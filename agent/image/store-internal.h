@@ -35,6 +35,8 @@ struct ImageRequest {
         ImageRequest *next;
 };
 
+typedef struct PersonPull PersonPull;
+
 struct ImageStore {
         sd_event *event;
         image_store_changed_t on_changed;
@@ -51,6 +53,14 @@ struct ImageStore {
         size_t n_images;
         Job *jobs; /* oldest first */
         ImageRequest *requests;
+        PersonPull *person_pulls;
+        Child *collector; /* removes the image 'going'; no job runs meanwhile */
+        char *going;      /* its digest */
+        char **doomed;    /* digests that a person wants removed */
+        bool wants_check,
+                makes_room; /* the disk is to be looked at; it was too full, and still is */
+        unsigned gc_high_percent, gc_low_percent;
+        uint64_t gc_min_age_usec;
         Child *sweeper;
         bool sweep_again; /* something was left behind the sweeper's back */
         sd_event_source *doorbell;
@@ -98,6 +108,20 @@ int store_sweep_remains(ImageStore *store);
  * -errno.
  */
 int pull_settings_open(const ImageStore *store, const Job *job);
+
+/* ---- collect.c ---- */
+
+/* Looks, soon, whether the disk is too full. */
+void collect_soon(ImageStore *store);
+
+/* The next image to remove, if there is one to remove and nobody is at work. */
+void collect_next(ImageStore *store);
+
+void collect_done(ImageStore *store);
+
+/* ---- person-pulls.c ---- */
+
+void person_pulls_free(ImageStore *store);
 
 /* ---- preload.c ---- */
 

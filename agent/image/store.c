@@ -97,11 +97,22 @@ static int remember_image(ImageStore *store, Image *image) {
         return 0;
 }
 
+/* When it was last used is for the collector to know. */
+static void touch_record(const ImageStore *store, const char *digest) {
+        char path[RECORD_PATH_SIZE];
+
+        if (image_record_path(digest, path) >= 0)
+                (void) utimensat(store->images_fd, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
 int store_load_image(ImageStore *store, const char *reference, const char *digest, Image **ret,
                      Error *reterr) {
         cleanup_with(image_unrefp) Image *image = NULL;
         int r;
 
+        if (streq_ptr(store->going, digest))
+                return -ENOENT;
+        touch_record(store, digest);
         for (size_t i = 0; i < store->n_images; i++)
                 if (streq(store->images[i]->digest, digest) &&
                     streq(store->images[i]->reference, reference)) {
@@ -254,6 +265,7 @@ static int on_work(sd_event_source *source, void *userdata) {
         ImageStore *store = userdata;
 
         jobs_fail(store);
+        collect_next(store);
         if (preload_scan(store) > 0) {
                 store_settle(store);
                 store->on_changed(store->userdata);
@@ -307,6 +319,9 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
         store->is_wanted = config->is_wanted;
         store->userdata = userdata;
         store->config = config->config;
+        store->gc_high_percent = config->gc_high_percent;
+        store->gc_low_percent = config->gc_low_percent;
+        store->gc_min_age_usec = config->gc_min_age_usec;
         store->helper_path = strdup(config->helper_path);
         if (!store->helper_path)
                 return -ENOMEM;
@@ -342,9 +357,11 @@ void image_store_foreach_trouble(ImageStore *store,
 ImageStore *image_store_free(ImageStore *store) {
         if (!store)
                 return NULL;
+        person_pulls_free(store);
         while (store->requests)
                 image_request_cancel(store->requests);
         jobs_free(store);
+        collect_done(store);
         child_free(store->sweeper);
         archive_set_done(&store->archives);
         kept_done(&store->kept);

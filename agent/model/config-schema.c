@@ -55,6 +55,16 @@ static int check_restart_period(const char *value, Error *reterr) {
         return 0;
 }
 
+static int check_duration(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        uint64_t usec;
+
+        if (duration_parse(value, &usec) >= 0)
+                return 0;
+        return error_setf(reterr, EINVAL, "must be a duration such as 90s or 2m, not '%s'",
+                          excerpt(text, value));
+}
+
 /* Absolute paths with ':' in between. */
 static int check_search_path(const char *value, Error *reterr) {
         for (const char *path = value;; path++) {
@@ -197,10 +207,12 @@ static const Field config_fields[] = {
         REFUSED("nodeStatusUpdateFrequency"),
         REFUSED("nodeStatusReportFrequency"),
         REFUSED("nodeLeaseDurationSeconds"),
-        REFUSED("imageMinimumGCAge"),
+        FIELD("imageMinimumGCAge", STRING, Config, image_minimum_gc_age, .check = check_duration),
         REFUSED("imageMaximumGCAge"),
-        REFUSED("imageGCHighThresholdPercent"),
-        REFUSED("imageGCLowThresholdPercent"),
+        FIELD("imageGCHighThresholdPercent", INT, Config, image_gc_high_threshold_percent,
+              .min = 0, .max = 100),
+        FIELD("imageGCLowThresholdPercent", INT, Config, image_gc_low_threshold_percent,
+              .min = 0, .max = 100),
         REFUSED("volumeStatsAggPeriod"),
         REFUSED("kubeletCgroups"),
         REFUSED("systemCgroups"),

@@ -62,9 +62,15 @@ typedef struct Config {
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
+        OptionalInt image_gc_high_threshold_percent; /* 85 */
+        OptionalInt image_gc_low_threshold_percent;  /* 80 */
+        char *image_minimum_gc_age;                  /* Go duration: "2m" */
         MainstayConfig mainstay;
 
         /* Worked out of the above by config_load(). */
+        unsigned image_gc_high_percent; /* 100: never */
+        unsigned image_gc_low_percent;
+        uint64_t image_gc_min_age_usec;
         uint64_t log_max_size_bytes;
         uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
         uint64_t back_off_max_usec;     /* 300 s */

@@ -72,6 +72,10 @@ enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const
 enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_images(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_pull(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_remove_image(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_prune(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_exec(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char *rest);
