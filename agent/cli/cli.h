@@ -83,6 +83,7 @@ int run_get(const Options *options);
 int run_describe(const Options *options);
 int run_delete(const Options *options);
 int run_exec(const Options *options);
+int run_images(const Options *options);
 int run_logs(const Options *options);
 int run_match(const Options *options);
 int run_validate(const Options *options);

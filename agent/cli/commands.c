@@ -64,6 +64,11 @@ static const Option exec_options[] = {
         OPTION("tty",       't', NULL,        "in a terminal", tty),
 };
 
+static const Option images_options[] = {
+        OPTION("output",     'o', "FORMAT", "json or yaml", output),
+        OPTION("no-headers", 0,   NULL,     "print no headings", no_headers),
+};
+
 const Command commands[] = {
         { "get", "RESOURCE [NAME...]", "show pods or events",
           get_options, N_ELEMENTS(get_options), run_get },
@@ -77,6 +82,9 @@ const Command commands[] = {
           match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod NAME...", "end pods now; they begin anew",
           delete_options, N_ELEMENTS(delete_options), run_delete },
+        { "images", "[ls | pull IMAGE... | import FILE... | export IMAGE FILE | rm IMAGE... | prune | verify]",
+          "show, fetch and remove images",
+          images_options, N_ELEMENTS(images_options), run_images },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
         { "version", "", "show the versions of this program and of the agent",

@@ -6,6 +6,7 @@
 static int (*const getters[N_RESOURCES])(const GetRequest *request) = {
         [RESOURCE_PODS] = get_pods,
         [RESOURCE_EVENTS] = get_events,
+        [RESOURCE_IMAGES] = get_images,
 };
 
 int run_get(const Options *options) {

@@ -20,3 +20,4 @@ typedef struct GetRequest {
 /* Each gives an exit status and has said what is wrong. */
 int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);
+int get_images(const GetRequest *request);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/fetch/http.h"
 
-#include "agent/fetch/document.h"
+#include "agent/fetch/orphan.h"
 #include "common/cleanup.h"
 
 #include <arpa/inet.h>
@@ -190,6 +190,13 @@ static int on_connected(void *userdata, char *remote, char *local, int remote_po
         return CURL_PREREQFUNC_ABORT;
 }
 
+/* Called about once a second at least. */
+static int on_progress(void *userdata, curl_off_t download_total, curl_off_t downloaded,
+                       curl_off_t upload_total, curl_off_t uploaded) {
+        orphan_check();
+        return 0;
+}
+
 static void set_file(CURL *curl, CURLoption option, int fd, char path[static 32]) {
         if (fd < 0)
                 return;
@@ -281,6 +288,8 @@ static int set_request(Exchange *exchange, struct curl_slist **ret_headers) {
         (void) curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
         (void) curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
         (void) curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+        (void) curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+        (void) curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
         (void) curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected);
         (void) curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
         if (request->form)

@@ -8,6 +8,7 @@
 #include "agent/fetch/registry.h"
 
 #include "agent/fetch/document.h"
+#include "agent/fetch/orphan.h"
 #include "agent/fetch/token.h"
 #include "common/clock.h"
 
@@ -291,11 +292,15 @@ static uint64_t jitter(uint64_t usec) {
 }
 
 static void wait_for(uint64_t usec) {
-        struct timespec time = { .tv_sec = (time_t) (usec / USEC_PER_SEC),
-                                 .tv_nsec = (long) (usec % USEC_PER_SEC) * 1000 };
+        const uint64_t slice = USEC_PER_SEC / 2;
 
-        while (nanosleep(&time, &time) < 0 && errno == EINTR)
-                ;
+        for (; usec > 0; usec -= MIN(usec, slice)) {
+                struct timespec time = { .tv_nsec = (long) MIN(usec, slice) * 1000 };
+
+                while (nanosleep(&time, &time) < 0 && errno == EINTR)
+                        ;
+                orphan_check();
+        }
 }
 
 static bool may_go_better(const Transfer *transfer, int r) {

@@ -209,7 +209,7 @@ void jobs_start(ImageStore *store) {
         unsigned unpacking = 0, pulling = 0;
 
         /* What is being removed must not be built upon. */
-        if (store->collector)
+        if (store->collector || store->is_ending)
                 return;
         for (Job *job = store->jobs; job; job = job->next) {
                 unsigned *running = job->reference ? &pulling : &unpacking;

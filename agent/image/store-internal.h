@@ -52,6 +52,7 @@ struct ImageStore {
         Image **images; /* in use, and a few that were */
         size_t n_images;
         Job *jobs; /* oldest first */
+        bool is_ending;
         ImageRequest *requests;
         PersonPull *person_pulls;
         Child *collector; /* removes the image 'going'; no job runs meanwhile */

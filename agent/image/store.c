@@ -357,6 +357,7 @@ void image_store_foreach_trouble(ImageStore *store,
 ImageStore *image_store_free(ImageStore *store) {
         if (!store)
                 return NULL;
+        store->is_ending = true;
         person_pulls_free(store);
         while (store->requests)
                 image_request_cancel(store->requests);

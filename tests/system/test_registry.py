@@ -4,6 +4,7 @@ network."""
 
 import base64
 import json
+import os
 import subprocess
 import time
 
@@ -177,3 +178,90 @@ def test_an_agent_that_is_killed_while_it_pulls_pulls_again(registry, pulling_no
     node.drop(pod("web", f"{registry.host}/team/busybox:1"))
     node.restart()
     node.wait_running("web")
+
+
+# The command line
+
+def names_of(node):
+    listed = json.loads(node.get("/images")[1])["images"]
+    return {name for image in listed if "usedAt" in image for name in image["names"]}
+
+
+def test_images_are_listed_pulled_and_removed(registry, pulling_node):
+    node = pulling_node(registry)
+    image = f"{registry.host}/team/busybox:1"
+    result = node.cli("images", "pull", image)
+    assert result.returncode == 0 and result.stdout.strip() == registry.digest("team/busybox:1"), result.stderr
+    for words in (["images"], ["images", "ls"], ["get", "images"]):
+        assert image in node.cli(*words).stdout
+    node.launch(pod("web", image, "Never"))
+    assert "used by a pod" in node.cli("images", "rm", image).stderr
+    node.remove("web")
+    node.wait_gone("web")
+    assert node.cli("images", "rm", image).returncode == 0
+    wait(lambda: not names_of(node), "the image is gone")
+    for directory in ("records", "layers", "blobs/sha256"):
+        wait(lambda path=f"{node.state}/images/{directory}": not os.listdir(path), f"nothing is left in {directory}")
+    assert node.cli("images", "rm", image).returncode == 1
+    failed = node.cli("images", "pull", f"{registry.host}/team/nope:1")
+    assert failed.returncode == 1 and "no image '1' in 'team/nope'" in failed.stderr
+
+
+def test_an_image_is_exported_and_another_node_runs_it(registry, pulling_node, make_node, tmp_path):
+    node = pulling_node(registry)
+    image, path = f"{registry.host}/team/busybox:1", str(tmp_path / "image.tar")
+    assert node.cli("images", "pull", image).returncode == 0
+    assert node.cli("images", "export", image, path).returncode == 0
+    subprocess.run(["skopeo", "inspect", f"oci-archive:{path}"], check=True, capture_output=True)
+    other = make_node(archive=None)
+    assert other.cli("images", "import", path).returncode == 0
+    other.launch(pod("web", image))
+    assert "archive" in other.cli("images", "rm", image).stderr
+
+
+def test_damage_in_the_store_is_found(registry, pulling_node):
+    node = pulling_node(registry)
+    assert node.cli("images", "pull", f"{registry.host}/team/busybox:1").returncode == 0
+    assert "sound" in node.cli("images", "verify").stdout
+    blobs = f"{node.state}/images/blobs/sha256"
+    largest = max(os.listdir(blobs), key=lambda name: os.stat(f"{blobs}/{name}").st_size)
+    with open(f"{blobs}/{largest}", "r+b") as file:
+        file.seek(1000)
+        file.write(b"xxxx")
+    result = node.cli("images", "verify")
+    assert result.returncode == 1 and largest in result.stdout
+
+
+# Room on the disk
+
+def test_on_a_full_disk_the_images_go_that_nobody_uses_the_oldest_first(registry, archive, make_node, tmp_path):
+    for name in ("a", "b", "c", "d", "e"):
+        layout = f"{tmp_path}/{name}"
+        subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
+        rootfs = tmp_path / f"{name}.tree"
+        rootfs.mkdir()
+        (rootfs / name).write_bytes(os.urandom(8000 * 512))
+        subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(rootfs / name), f"/{name}"], check=True,
+                       capture_output=True)
+        registry.push(f"oci:{layout}:x", f"team/{name}:1")
+    node = make_node(archive=None, start=False, config={
+        "imageGCHighThresholdPercent": 60, "imageGCLowThresholdPercent": 45, "imageMinimumGCAge": "0s",
+        "mainstay": {"insecureRegistries": [registry.host]}})
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", node.state], check=True)
+    try:
+        node.start()
+        node.launch(pod("web", f"{registry.host}/team/a:1"))
+        for name in ("b", "c", "d", "e"):
+            assert node.cli("images", "pull", f"{registry.host}/team/{name}:1").returncode == 0
+        wait(lambda: f"{registry.host}/team/b:1" not in names_of(node), "the oldest that nobody uses is gone")
+        left = wait(lambda: names_of(node), "some are left")
+        assert f"{registry.host}/team/a:1" in left and f"{registry.host}/team/e:1" in left
+        assert world.is_alive(node.init("web"))
+        assert "damaged" not in node.cli("images", "verify").stdout
+        assert node.cli("images", "prune").returncode == 0
+        wait(lambda: names_of(node) == {f"{registry.host}/team/a:1"}, "only what is used is left")
+        node.remove("web")
+        node.wait_gone("web")
+    finally:
+        node.stop()
+        subprocess.run(["umount", "-l", node.state], check=False)
