@@ -8,8 +8,10 @@
 #include "agent/config-watch.h"
 #include "agent/daemons.h"
 #include "agent/facts.h"
+#include "agent/figures.h"
 #include "agent/image/image.h"
 #include "agent/images.h"
+#include "agent/inputs.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
@@ -94,27 +96,6 @@ static void tell(Agent *agent, char ***standing, const char *sentence, bool is_e
         (void) strv_append(standing, sentence);
 }
 
-/* Those of its last good bytes run on, and it is them that people look at. */
-static void tell_broken(Agent *agent, const Manifest *manifest) {
-        if (strv_contains(agent->told, manifest->error))
-                return;
-        for (size_t i = 0; i < manifest->pods.n; i++) {
-                const Pod *pod = manifest->pods.items[i];
-                cleanup_free char *message = NULL;
-
-                if (asprintf(&message, "Error validating pod %s_%s(%s) from file, ignoring: %s",
-                             pod->metadata.name, pod->metadata.namespace, pod->metadata.uid,
-                             manifest->error) < 0)
-                        message = NULL;
-                else
-                        on_event(&(PodEvent){ .pod = pod,
-                                              .kind = POD_EVENT_WARNING,
-                                              .reason = "FailedValidation",
-                                              .message = message },
-                                 agent);
-        }
-}
-
 /* False where a wish may not have been heard. */
 static bool want_pods(Agent *agent, const Manifest *manifest) {
         bool heard = true;
@@ -171,7 +152,8 @@ static void on_manifests_changed(void *userdata) {
         supervisor_begin(agent->supervisor);
         for (size_t i = 0; i < n; i++) {
                 if (manifests[i]->error) {
-                        tell_broken(agent, manifests[i]);
+                        if (!strv_contains(agent->told, manifests[i]->error))
+                                inputs_tell_broken(manifests[i], on_event, agent);
                         tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
                 }
                 strv_foreach(warning, manifests[i]->warnings)
@@ -254,15 +236,6 @@ static bool image_is_wanted(const char *reference, void *userdata) {
 
 /* ---- pods are told on ---- */
 
-static char *pod_key(const Pod *pod) {
-        char *key;
-
-        if (asprintf(&key, "%s/%s/%s", pod->metadata.namespace, pod->metadata.name,
-                     pod->metadata.uid) < 0)
-                return NULL;
-        return key;
-}
-
 static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         Agent *agent = userdata;
         cleanup_free char *key = NULL, *json = NULL;
@@ -277,7 +250,7 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
                 return;
         if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
                 return;
-        key = pod_key(pod);
+        key = figures_pod_key(pod);
         json = pod_to_json(pod, &status);
         if (key && json)
                 serve_pod_changed(agent->serve, change, key, json);
@@ -290,73 +263,8 @@ static void on_log_ended(const char *directory, unsigned attempt, void *userdata
                 serve_log_ended(agent->serve, directory, attempt);
 }
 
-static void count_container(const ContainerStatus *container, PublishCounts *counts) {
-        switch (container->state.kind) {
-        case STATE_RUNNING:
-                counts->containers_running++;
-                break;
-        case STATE_TERMINATED:
-                counts->containers_exited++;
-                break;
-        case STATE_WAITING:
-        case STATE_NONE:
-                counts->containers_created++;
-                break;
-        }
-}
-
-static void count_pods(Agent *agent, PublishCounts *counts) {
-        cleanup_free char *after = NULL;
-
-        for (;;) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-                const Pod *pod;
-
-                if (supervisor_next(agent->supervisor, after, &pod, &status) <= 0)
-                        return;
-                counts->pods_running += status.phase == POD_RUNNING;
-                for (size_t i = 0; i < status.init_containers.n; i++)
-                        count_container(&status.init_containers.items[i], counts);
-                for (size_t i = 0; i < status.containers.n; i++)
-                        count_container(&status.containers.items[i], counts);
-                free(after);
-                after = pod_key(pod);
-                if (!after)
-                        return;
-        }
-}
-
-static void count_archive(const char *archive, const char *message, void *userdata) {
-        PublishCounts *counts = userdata;
-
-        counts->archives_broken++;
-}
-
 static PublishCounts take_counts(Agent *agent) {
-        SupervisorCounts supervisor = supervisor_counts(agent->supervisor);
-        const Manifest *const *manifests;
-        size_t n = manifest_source_list(agent->manifests, &manifests);
-        PublishCounts counts = {
-                .node_name = agent->node.name,
-                .pods_wanted = supervisor.pods_wanted,
-                .pods = supervisor.pods,
-                .pods_started = supervisor.pods_started,
-                .containers_started = supervisor.containers_started,
-                .containers_restarted = supervisor.containers_restarted,
-                .containers_start_errors = supervisor.containers_start_errors,
-                .manifest_trouble = manifest_source_trouble(agent->manifests),
-        };
-
-        for (size_t i = 0; i < n; i++) {
-                if (!manifests[i]->error)
-                        continue;
-                counts.manifests_broken++;
-                if (!counts.manifest_error)
-                        counts.manifest_error = manifests[i]->error;
-        }
-        image_store_foreach_trouble(agent->images, count_archive, &counts);
-        count_pods(agent, &counts);
-        return counts;
+        return figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
 }
 
 static int on_publish(sd_event_source *source, void *userdata) {
@@ -385,7 +293,7 @@ static int serve_next_pod(void *userdata, const char *after, char **ret_key, cha
 
         if (r <= 0)
                 return r;
-        key = pod_key(pod);
+        key = figures_pod_key(pod);
         json = pod_to_json(pod, &status);
         if (!key || !json)
                 return -ENOMEM;
@@ -400,35 +308,18 @@ static int serve_next_event(void *userdata, uint64_t after, uint64_t *ret_number
         return events_next(agent->events, after, ret_number, ret_json);
 }
 
-static void report_archive(const char *archive, const char *message, void *userdata) {
-        serve_report_archive(userdata, archive, message);
-}
+static int serve_next_object(void *userdata, ObjectKind kind, const char *after, char **ret_key,
+                             char **ret_json) {
+        Agent *agent = userdata;
 
-static void report_manifest(ServeReport *report, const Manifest *manifest) {
-        cleanup_strv char **pods = NULL;
-
-        for (size_t i = 0; i < manifest->pods.n; i++)
-                (void) strv_appendf(&pods, "%s/%s", manifest->pods.items[i]->metadata.namespace,
-                                    manifest->pods.items[i]->metadata.name);
-        serve_report_manifest(report, &(ServeManifest){
-                                              .file = manifest->file,
-                                              .pods = pods,
-                                              .warnings = manifest->warnings,
-                                              .error = manifest->error,
-                                              .error_since = manifest->error_since,
-                                      });
+        return inputs_next_object(agent->manifests, agent->manifest_dir, kind, after, ret_key,
+                                  ret_json);
 }
 
 static void serve_report(void *userdata, ServeReport *report) {
         Agent *agent = userdata;
-        const Manifest *const *manifests;
-        size_t n = manifest_source_list(agent->manifests, &manifests);
 
-        serve_report_directory(report, agent->manifest_dir,
-                               manifest_source_trouble(agent->manifests));
-        for (size_t i = 0; i < n; i++)
-                report_manifest(report, manifests[i]);
-        image_store_foreach_trouble(agent->images, report_archive, report);
+        inputs_report(agent->manifests, agent->manifest_dir, agent->images, report);
 }
 
 static int serve_find_log(void *userdata, const char *namespace, const char *pod,
@@ -475,11 +366,36 @@ static int serve_is_ready(void *userdata, Error *reterr) {
                           agent->manifest_dir);
 }
 
+typedef LIST_OF(ProbeSample) ProbeSamples;
+
+static void keep_sample(const ProbeSample *sample, void *userdata) {
+        ProbeSamples *list = userdata;
+        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
+
+        if (!more)
+                return;
+        list->items = more;
+        list->items[list->n++] = *sample;
+}
+
 static char *serve_metrics(void *userdata) {
         Agent *agent = userdata;
         PublishCounts counts = take_counts(agent);
+        ProbeSamples samples = { 0 };
+        char *text;
 
-        return publish_metrics(&counts);
+        supervisor_each_probe(agent->supervisor, keep_sample, &samples);
+        counts.probes = samples.items;
+        counts.n_probes = samples.n;
+        text = publish_metrics(&counts);
+        free(samples.items);
+        return text;
+}
+
+static char *serve_resource_metrics(void *userdata) {
+        Agent *agent = userdata;
+
+        return figures_usage(agent->supervisor, agent->config.cgroup_root);
 }
 
 static char *serve_images_list(void *userdata) {
@@ -509,6 +425,7 @@ static int serve_prune_images(void *userdata, const char *image, Error *reterr) 
 static const ServeHandlers serve_handlers = {
         .next_pod = serve_next_pod,
         .next_event = serve_next_event,
+        .next_object = serve_next_object,
         .report = serve_report,
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
@@ -519,6 +436,7 @@ static const ServeHandlers serve_handlers = {
         .prune_images = serve_prune_images,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
+        .resource_metrics = serve_resource_metrics,
 };
 
 /* ---- building ---- */
@@ -699,6 +617,7 @@ static void fill_shared_configs(Agent *agent) {
                 .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = agent->node.has_x32,
                 .has_app_armor = agent->node.has_app_armor,
+                .has_se_linux = agent->node.has_se_linux,
         };
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
@@ -725,6 +644,7 @@ static int build_supervisor(Agent *agent) {
                         .bundle = &agent->bundle_config,
                         .sandbox = &agent->sandbox_config,
                         .network = &agent->network_places,
+                        .runtimes = &agent->config.mainstay.runtimes,
                         .images = agent->images,
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
                         .log_max_size = config->log_max_size_bytes,

@@ -8,8 +8,8 @@
 #include "agent/model/node.h"
 #include "common/error.h"
 
-/* What the node is when the agent starts. A taint of NoExecute whose time nobody says is there since
- * an earlier agent saw it first, or since now; that is kept below the state directory. 0, or
+/* What the node is when the agent starts. A taint of NoExecute whose time nobody says is there
+ * since an earlier agent saw it first, or since now; that is kept below the state directory. 0, or
  * -ENOMEM. */
 int facts_load(const Config *config, const char *node_name, const char *hostname,
                const char *state_dir, NodeFacts *ret, Error *reterr);

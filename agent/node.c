@@ -133,6 +133,7 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
         node.missing_capabilities = missing_capabilities();
         node.has_x32 = has_x32();
         node.has_app_armor = has_app_armor();
+        node.has_se_linux = access("/sys/fs/selinux/enforce", F_OK) >= 0;
         node.oom_score_adj_min = least_oom_score_adj(node.missing_capabilities);
         node.n_cpus = (unsigned) MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
         *ret = node;

@@ -17,6 +17,7 @@ typedef struct Node {
         uint64_t missing_capabilities; /* those that we do not have, as a mask */
         bool has_x32;                  /* the kernel runs programs of that ABI */
         bool has_app_armor;            /* the kernel enforces it */
+        bool has_se_linux;             /* the kernel has it, and a policy is loaded */
         unsigned n_cpus;
 } Node;
 

@@ -14,6 +14,9 @@
 
 static const char root_path[] = "/sys/fs/cgroup";
 
+/* Version 1 has no word for no limit, but the largest number of pages. */
+#define UNLIMITED_BYTES (UINT64_C(1) << 62)
+
 int cgroup_version(void) {
         static int version;
         struct statfs fs;
@@ -127,14 +130,42 @@ int cgroup_create(const char *path, Error *reterr) {
         return 0;
 }
 
+/* The file of version 1 that limits memory and swap together, where the kernel has it and something
+ * is in it; or NULL. */
+static char *limit_with_swap(const char *path, const char *file) {
+        cleanup_free char *name = NULL, *text = NULL;
+        cleanup_close int fd = -EBADF;
+
+        if (cgroup_version() != 1 || !streq(file, "memory.limit_in_bytes"))
+                return NULL;
+        name = cgroup_file(path, "memory", "memory.memsw.limit_in_bytes");
+        fd = name ? open(name, O_RDONLY | O_CLOEXEC) : -EBADF;
+        if (fd < 0 || read_stream(fd, 64, &text, NULL) < 0 ||
+            strtoull(text, NULL, 10) >= UNLIMITED_BYTES)
+                return NULL;
+        return TAKE_PTR(name);
+}
+
+/* Memory may never be allowed more than memory and swap together: what grows is written there
+ * first, and what shrinks last. */
+static int write_both(const char *name, const char *with_swap, const char *value) {
+        int r = write_value_at(AT_FDCWD, with_swap, value);
+
+        if (r != -EINVAL)
+                return r < 0 ? r : write_value_at(AT_FDCWD, name, value);
+        r = write_value_at(AT_FDCWD, name, value);
+        return r < 0 ? r : write_value_at(AT_FDCWD, with_swap, value);
+}
+
 int cgroup_write(const char *path, const char *controller, const char *file, const char *value,
                  Error *reterr) {
         cleanup_free char *name = cgroup_file(path, controller, file);
+        cleanup_free char *with_swap = limit_with_swap(path, file);
         int r;
 
         if (!name)
                 return -ENOMEM;
-        r = write_value_at(AT_FDCWD, name, value);
+        r = with_swap ? write_both(name, with_swap, value) : write_value_at(AT_FDCWD, name, value);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write '%s' to %s: %s", value, name,
                                   strerror(-r));

@@ -18,7 +18,8 @@ int cgroup_version(void);
  * stays. 0 or -errno. */
 int cgroup_create(const char *path, Error *reterr);
 
-/* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. 0 or -errno. */
+/* Writes a value into "<file>", on v1 in the hierarchy of 'controller'. A group of v1 whose memory
+ * and swap are limited together has that limit follow the one of its memory. 0 or -errno. */
 int cgroup_write(const char *path, const char *controller, const char *file, const char *value,
                  Error *reterr);
 

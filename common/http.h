@@ -16,7 +16,7 @@ typedef struct HttpRequest HttpRequest;
 typedef struct HttpSpec {
         const char *url;
         const char *const *headers; /* "Name: value", or "Name;" for an empty one; may be NULL */
-        const char *body;     /* a POST where it is not NULL */
+        const char *body;           /* a POST where it is not NULL */
         size_t body_length;
         size_t response_max; /* bytes; what is longer is cut, and not waited for */
         bool is_connection;  /* to connect is all; the response is empty */

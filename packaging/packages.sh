@@ -7,8 +7,9 @@ BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
 )
+# libcurl3-gnutls: loaded by the agent when the first pod is probed, so that no linker asks for it.
 # shellcheck disable=SC2034
-RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3)
+RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static python3 libcurl3-gnutls)
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell python3-pytest python3-yaml

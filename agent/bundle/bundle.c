@@ -12,6 +12,7 @@
 #include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/security.h"
+#include "agent/bundle/users.h"
 #include "agent/bundle/volumes.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -129,11 +130,28 @@ static int read_node_file(const char *path, char **ret, Error *reterr) {
         return r < 0 ? error_setf(reterr, -r, "cannot read %s: %s", path, strerror(-r)) : 0;
 }
 
+/* What the pod's root may write is its own. */
+static int give_to_user(const char *directory, const char *name, unsigned id, Error *reterr) {
+        cleanup_free char *path = path_join(directory, name);
+
+        if (!path)
+                return -ENOMEM;
+        if (chown(path, id, id) < 0)
+                return error_setf(reterr, errno, "cannot give %s to %u: %s", path, id,
+                                  strerror(errno));
+        return 0;
+}
+
 static int write_pod_file(const BundleConfig *config, const Pod *pod, const char *name,
                           const char *text, Error *reterr) {
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
 
-        return run_dir && text ? write_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
+        unsigned first_id = 0;
+        int r = run_dir && text ? write_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
+
+        if (r >= 0)
+                r = user_ids_load(config, pod, &first_id);
+        return r >= 0 && first_id > 0 ? give_to_user(run_dir, name, first_id, reterr) : r;
 }
 
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
@@ -195,6 +213,23 @@ static int prepare_files(const BundleConfig *config, const Pod *pod, Error *rete
         return r;
 }
 
+/* The shim reads the number, and puts the namespace in its place. The pod's own will pass through
+ * the run directory, where there are volumes that others must not read. */
+static int prepare_users(const BundleConfig *config, const Pod *pod, const char *run_dir,
+                         Error *reterr) {
+        cleanup_free char *volumes = path_join(run_dir, "volumes");
+        unsigned first_id = 0;
+        char text[24];
+        int r = make_directory(volumes, 0700, reterr);
+
+        if (r >= 0)
+                r = user_ids_get(config, pod, &first_id, reterr);
+        if (r < 0)
+                return r;
+        (void) snprintf(text, sizeof(text), "%u\n", first_id);
+        return write_file(run_dir, "user-namespace", text, 0600, reterr);
+}
+
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr) {
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
         cleanup_free char *state_dir = pod_state_dir(config, pod->metadata.uid);
@@ -213,6 +248,8 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
                 r = make_directory(state_dir, 0711, reterr);
         if (r >= 0)
                 r = make_directory(log_dir, 0755, reterr);
+        if (r >= 0 && pod_has_own_users(&pod->spec))
+                r = prepare_users(config, pod, run_dir, reterr);
         if (r >= 0)
                 r = prepare_cgroup(config, pod, run_dir, reterr);
         if (r >= 0)
@@ -322,7 +359,8 @@ static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, 
                 r = image_volumes_fstab(input, &images, reterr);
         if (r < 0)
                 return r;
-        root = state_dir ? container_fstab(input->image, bundle_dir, state_dir) : NULL;
+        root = state_dir ? container_fstab(input->image, bundle_dir, state_dir, input->users)
+                         : NULL;
         if (!root || asprintf(&fstab, "%s%s%s", root, images, sub_paths) < 0)
                 return -ENOMEM;
         *ret = fstab;
@@ -337,6 +375,17 @@ static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
         return directory ? write_file(directory, "termination-log", "", 0666, reterr) : -ENOMEM;
 }
 
+/* The root directory is the top of the writable layer. */
+static int let_users_in(const RuntimeSpecInput *input, const char *bundle_dir, Error *reterr) {
+        cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
+                                                           input->container->name, input->attempt);
+        int r = user_ids_open_way(input->config, bundle_dir, reterr);
+
+        if (r < 0)
+                return r;
+        return state_dir ? give_to_user(state_dir, "upper", input->first_id, reterr) : -ENOMEM;
+}
+
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
                              unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
                              Error *reterr) {
@@ -349,17 +398,25 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
                                    .sandbox_pid = sandbox_pid,
                                    .cgroup_version = cgroup_version() };
         cleanup_free char *json = NULL, *fstab = NULL;
+        cleanup_free char *users = user_namespace_path(config, pod->metadata.uid);
         int r;
 
-        r = bundle_of_attempt(config, pod, container->name, attempt, &bundle);
+        r = users ? bundle_of_attempt(config, pod, container->name, attempt, &bundle) : -ENOMEM;
         if (r < 0)
                 return r;
         input.id = bundle.id;
+        r = user_ids_load(config, pod, &input.first_id);
+        if (r < 0)
+                return error_setf(reterr, -r, "the pod's own users are not known any more: %s",
+                                  strerror(-r));
+        input.users = input.first_id > 0 ? users : NULL;
         r = runtime_spec(&input, &json, reterr);
         if (r >= 0)
                 r = prepare_fstab(&input, bundle.directory, &fstab, reterr);
         if (r >= 0)
                 r = make_directories(config, pod, container, attempt, &bundle, reterr);
+        if (r >= 0 && input.users)
+                r = let_users_in(&input, bundle.directory, reterr);
         if (r >= 0)
                 r = make_termination_log(&input, reterr);
         if (r >= 0)

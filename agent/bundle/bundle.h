@@ -47,6 +47,7 @@ typedef struct BundleConfig {
         unsigned huge_pages;           /* sizes that can be limited; see huge-pages.h */
         bool has_x32;                  /* the kernel runs programs of that ABI */
         bool has_app_armor;            /* the kernel enforces it */
+        bool has_se_linux;             /* the kernel has it, and a policy is loaded */
 } BundleConfig;
 
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and

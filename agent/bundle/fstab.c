@@ -18,16 +18,31 @@ static void put_field(FILE *out, const char *text) {
         (void) fputc(' ', out);
 }
 
+void fstab_put_users(FILE *out, const char *users) {
+        if (users)
+                (void) fprintf(out, ",x-mainstay.idmap=%s", users);
+}
+
 void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,
-                       const char *volume) {
+                       const char *volume, const char *users) {
         cleanup_free char *source = path_join(root, path);
 
         if (!source)
                 return; /* the stream says so too */
         put_field(out, source);
         put_field(out, target);
-        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.beneath=%s 0 0\n", volume,
-                       root);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.beneath=%s", volume, root);
+        fstab_put_users(out, users);
+        (void) fprintf(out, " 0 0\n");
+}
+
+void fstab_put_whole(FILE *out, const char *root, const char *target, const char *volume,
+                     const char *users) {
+        put_field(out, root);
+        put_field(out, target);
+        (void) fprintf(out, "none rbind,x-mainstay.volume=%s", volume);
+        fstab_put_users(out, users);
+        (void) fprintf(out, " 0 0\n");
 }
 
 static void put_host_path(FILE *out, const Volume *volume, const char *target) {
@@ -105,16 +120,34 @@ char *pod_fstab(const BundleConfig *config, const Pod *pod) {
         return memstream_finish(out, &text);
 }
 
-char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir) {
+void fstab_put_layers(FILE *out, const Image *image, const char *directory, const char *users) {
+        for (size_t i = 0; users && image->layers && image->layers[i]; i++) {
+                (void) fprintf(out, "%s %s/%zu none bind,private", image->layers[i], directory, i);
+                fstab_put_users(out, users);
+                (void) fprintf(out, " 0 0\n");
+        }
+}
+
+void fstab_put_lower(FILE *out, const Image *image, const char *directory, const char *users) {
+        for (size_t i = 0; image->layers && image->layers[i]; i++)
+                if (users)
+                        (void) fprintf(out, "%s%s/%zu", i > 0 ? ":" : "", directory, i);
+                else
+                        (void) fprintf(out, "%s%s", i > 0 ? ":" : "", image->layers[i]);
+}
+
+char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir,
+                      const char *users) {
+        cleanup_free char *layers = path_join(bundle_dir, "layers");
         char *text = NULL;
         size_t length;
-        FILE *out = open_memstream(&text, &length);
+        FILE *out = layers ? open_memstream(&text, &length) : NULL;
 
         if (!out)
                 return NULL;
+        fstab_put_layers(out, image, layers, users);
         (void) fprintf(out, "overlay %s/rootfs overlay lowerdir=", bundle_dir);
-        for (size_t i = 0; image->layers && image->layers[i]; i++)
-                (void) fprintf(out, "%s%s", i > 0 ? ":" : "", image->layers[i]);
+        fstab_put_lower(out, image, layers, users);
         (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work 0 0\n", state_dir, state_dir);
         return memstream_finish(out, &text);
 }

@@ -14,8 +14,21 @@ char *pod_fstab(const BundleConfig *config, const Pod *pod);
 
 /* The container's: its root file system, the image's layers below a writable one. NULL: no memory.
  */
-char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir);
+char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir,
+                      const char *users);
+
+/* All of a volume at another place, for those users. */
+void fstab_put_whole(FILE *out, const char *root, const char *target, const char *volume,
+                     const char *users);
+
+/* ",x-mainstay.idmap=<users>", or nothing. */
+void fstab_put_users(FILE *out, const char *users);
+
+/* The layers of an image, mounted one by one below a directory, for those users; then, as what
+ * overlayfs is told, where they are. */
+void fstab_put_layers(FILE *out, const Image *image, const char *directory, const char *users);
+void fstab_put_lower(FILE *out, const Image *image, const char *directory, const char *users);
 
 /* A line of the container's: a path beneath a volume's root, which the shim binds to the target. */
 void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,
-                       const char *volume);
+                       const char *volume, const char *users);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/image-volumes.h"
 
+#include "agent/bundle/fstab.h"
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -23,19 +24,28 @@ char *image_volume_path(const RuntimeSpecInput *input, const Volume *volume) {
 }
 
 /* An overlay takes at least two layers; one is bound, and none is an empty directory. */
-static void put_layers(FILE *out, const Image *image, const Volume *volume, const char *target) {
+static int put_layers(FILE *out, const Image *image, const Volume *volume, const char *target,
+                      const char *users) {
         char *const *layers = image->layers;
         const char *first = layers ? layers[0] : NULL;
+        cleanup_free char *directory = NULL;
 
+        if (asprintf(&directory, "%s.layers", target) < 0) {
+                directory = NULL;
+                return -ENOMEM;
+        }
         if (!first)
                 (void) fprintf(out, "none %s tmpfs mode=0755,size=4k", target);
-        else if (!layers[1])
+        else if (!layers[1]) {
                 (void) fprintf(out, "%s %s none bind,private", first, target);
-        else
-                (void) fprintf(out, "overlay %s overlay lowerdir=%s", target, first);
-        for (size_t i = 1; first && layers[i]; i++)
-                (void) fprintf(out, ":%s", layers[i]);
+                fstab_put_users(out, users);
+        } else {
+                fstab_put_layers(out, image, directory, users);
+                (void) fprintf(out, "overlay %s overlay lowerdir=", target);
+                fstab_put_lower(out, image, directory, users);
+        }
         (void) fprintf(out, ",%s,x-mainstay.volume=%s 0 0\n", IMAGE_VOLUME_OPTIONS, volume->name);
+        return 0;
 }
 
 static int put_volume(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
@@ -47,8 +57,7 @@ static int put_volume(FILE *out, const RuntimeSpecInput *input, size_t i, Error 
                 return -ENOMEM;
         if (!image)
                 return error_setf(reterr, EINVAL, "volume \"%s\" has no image", volume->name);
-        put_layers(out, image, volume, target);
-        return 0;
+        return put_layers(out, image, volume, target, input->users);
 }
 
 int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {

@@ -54,6 +54,13 @@ static bool has_sub_path(const VolumeMount *mount) {
         return mount->sub_path || mount->sub_path_expr;
 }
 
+/* The shim puts a part of a volume into the bundle, or all of it, where its users are to be other
+ * ones. An image's are so already. */
+static bool is_in_bundle(const RuntimeSpecInput *input, const VolumeMount *mount,
+                         const Volume *volume) {
+        return has_sub_path(mount) || (input->users && !volume->image);
+}
+
 /* <bundle>/subpaths/<number of the mount> */
 static char *sub_path_target(const RuntimeSpecInput *input, size_t i) {
         cleanup_free char *bundle = container_bundle_dir(input->config, input->pod->metadata.uid,
@@ -102,8 +109,8 @@ static int append_volumes(const RuntimeSpecInput *input, MountList *list) {
                 if (!volume)
                         continue; /* validated by manifest/ */
                 r = append(list, absolute(mount->mount_path),
-                           has_sub_path(mount) ? sub_path_target(input, i)
-                                               : volume_source(input, volume),
+                           is_in_bundle(input, mount, volume) ? sub_path_target(input, i)
+                                                              : volume_source(input, volume),
                            mount_options(volume, mount));
         }
         return r;
@@ -186,10 +193,19 @@ static int put_sub_path(FILE *out, const RuntimeSpecInput *input, size_t i, Erro
                 return -ENOMEM;
         if (mount->sub_path_expr)
                 r = expand_sub_path(input, mount, &expanded, reterr);
-        if (r >= 0)
+        if (r >= 0 && has_sub_path(mount))
                 fstab_put_beneath(out, root, expanded ? expanded : mount->sub_path, target,
-                                  volume->name);
+                                  volume->name, volume->image ? NULL : input->users);
+        else if (r >= 0)
+                fstab_put_whole(out, root, target, volume->name, input->users);
         return r;
+}
+
+static bool is_in_bundle_at(const RuntimeSpecInput *input, size_t i) {
+        const VolumeMount *mount = &input->container->volume_mounts.items[i];
+        const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
+
+        return volume && is_in_bundle(input, mount, volume);
 }
 
 int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
@@ -201,7 +217,7 @@ int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
         if (!out)
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++)
-                if (has_sub_path(&input->container->volume_mounts.items[i]))
+                if (is_in_bundle_at(input, i))
                         r = put_sub_path(out, input, i, reterr);
         if (fclose(out) != 0 && r >= 0)
                 r = -ENOMEM;

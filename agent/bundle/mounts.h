@@ -24,8 +24,9 @@ int container_mounts(const RuntimeSpecInput *input, MountList *ret);
 const char *rootfs_propagation(const Container *container);
 
 /* The lines of fstab by which the shim finds a subPath beneath its volume and binds it into the
- * bundle, from where config.json takes it. "" where there is none. -EINVAL with the kubelet's
- * sentence where an expression cannot be expanded; else as container_variables(). */
+ * bundle, from where config.json takes it; and whole volumes, for a pod with users of its own. ""
+ * where there is none. -EINVAL with the kubelet's sentence where an expression cannot be expanded;
+ * else as container_variables(). */
 int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr);
 
 /* The file that the container may write its last words into. NULL: no memory. */

@@ -171,10 +171,15 @@ int64_t container_milli_cpu_request(const PodSpec *spec, const Container *contai
         return quantity_is_set(own) ? own->milli : container_milli_cpu_limit(spec, container);
 }
 
+/* What the sandbox needs for itself comes on top. */
+static int64_t plus_overhead(int64_t sum, int64_t overhead) {
+        return __builtin_add_overflow(sum, overhead, &sum) ? INT64_MAX : sum;
+}
+
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
         if (quantity_is_set(&spec->resources.requests.cpu))
-                return spec->resources.requests.cpu.milli;
-        return pod_aggregate(spec, cpu_request);
+                return plus_overhead(spec->resources.requests.cpu.milli, spec->overhead.cpu.milli);
+        return plus_overhead(pod_aggregate(spec, cpu_request), spec->overhead.cpu.milli);
 }
 
 /* What all containers may use at any time, or 0 where one of them may use all there is. */
@@ -189,14 +194,16 @@ static int64_t aggregate_limits(const PodSpec *spec, container_amount_t limit) {
 
 static int64_t pod_milli_cpu_limit(const PodSpec *spec) {
         int64_t own = spec->resources.limits.cpu.milli;
+        int64_t limit = own > 0 ? own : aggregate_limits(spec, cpu_limit);
 
-        return own > 0 ? own : aggregate_limits(spec, cpu_limit);
+        return limit > 0 ? plus_overhead(limit, spec->overhead.cpu.milli) : 0;
 }
 
 static int64_t pod_memory_limit(const PodSpec *spec) {
         int64_t own = spec->resources.limits.memory.value;
+        int64_t limit = own > 0 ? own : aggregate_limits(spec, memory_limit);
 
-        return own > 0 ? own : aggregate_limits(spec, memory_limit);
+        return limit > 0 ? plus_overhead(limit, spec->overhead.memory.value) : 0;
 }
 
 static void put(CgroupValue *value, const char *controller, const char *file, const char *format,

@@ -13,6 +13,7 @@
 #include "agent/bundle/resources.h"
 #include "agent/bundle/security.h"
 #include "agent/bundle/swap.h"
+#include "agent/bundle/users.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -207,6 +208,9 @@ static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
 static json_t *namespaces(const RuntimeSpecInput *input) {
         json_t *list = json_pack("[{s:s}]", "type", "mount");
 
+        if (input->users)
+                json_array_append_new(
+                        list, json_pack("{s:s, s:s}", "type", "user", "path", input->users));
         add_pid_namespace(input, list);
 
         join_sandbox(list, input, "ipc", "ipc");
@@ -284,12 +288,14 @@ static json_t *linux_section(const RuntimeSpecInput *input, const Security *secu
                 json_object_set_new(section, "rootfsPropagation", json_string(propagation));
         if (security->is_privileged)
                 json_object_set_new(section, "devices", node_devices("/dev"));
-        else {
+        else if (input->container->security_context.proc_mount != PROC_MOUNT_UNMASKED) {
                 json_object_set_new(section, "maskedPaths",
                                     string_array(masked_paths, N_ELEMENTS(masked_paths)));
                 json_object_set_new(section, "readonlyPaths",
                                     string_array(readonly_paths, N_ELEMENTS(readonly_paths)));
         }
+        if (input->users)
+                user_ids_add_mappings(section, input->first_id);
         if (security->seccomp)
                 json_object_set(section, "seccomp", security->seccomp);
         return section;

@@ -13,6 +13,8 @@ typedef struct RuntimeSpecInput {
         const char *id;
         unsigned attempt;
         pid_t sandbox_pid; /* whose namespaces are joined */
+        unsigned first_id; /* of the pod's own users; 0: it has the node's */
+        const char *users; /* the file of their namespace, or NULL */
         int cgroup_version;
 } RuntimeSpecInput;
 

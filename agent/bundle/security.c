@@ -243,6 +243,16 @@ static int resolve_app_armor(const RuntimeSpecInput *input, Security *security, 
         return 0;
 }
 
+/* Where there is no SELinux a label means nothing, as with the kubelet. Where there is, a process
+ * with a label could not read what we make for it, for that has none. */
+static int check_se_linux(const RuntimeSpecInput *input, Error *reterr) {
+        if (!input->config->has_se_linux || (!input->container->security_context.se_linux_options &&
+                                             !input->pod->spec.security_context.se_linux_options))
+                return 0;
+        return error_setf(reterr, ENOTSUP,
+                          "Cannot set an SELinux label: volumes and images have none on this node");
+}
+
 /* ---- all of it ---- */
 
 void security_done(Security *security) {
@@ -268,6 +278,8 @@ int container_security(const RuntimeSpecInput *input, Security *ret, Error *rete
                 r = resolve_seccomp(input, &security, reterr);
         if (r >= 0)
                 r = resolve_app_armor(input, &security, reterr);
+        if (r >= 0)
+                r = check_se_linux(input, reterr);
         if (r < 0)
                 return r;
         *ret = security;

@@ -11,8 +11,8 @@
 /* Kubernetes' border between users' classes and the system's. */
 #define SYSTEM_CRITICAL_PRIORITY 2000000000
 
-/* Looked for in the group that we are in ourselves: the root has no limits on v2. Who is in the root
- * has nothing to look at, and takes it that a kernel with swap limits it. */
+/* Looked for in the group that we are in ourselves: the root has no limits on v2. Who is in the
+ * root has nothing to look at, and takes it that a kernel with swap limits it. */
 static bool own_group_has_limit(void) {
         cleanup_free char *text = NULL, *path = NULL;
         const char *group;

@@ -38,6 +38,7 @@ typedef struct Options {
         const char *since_time;
         const char *limit_bytes;
 
+        bool containers;
         bool interactive;
         bool tty;
 
@@ -81,12 +82,15 @@ const Command *find_command(const char *name);
 
 int run_get(const Options *options);
 int run_describe(const Options *options);
+int run_cp(const Options *options);
 int run_delete(const Options *options);
 int run_exec(const Options *options);
 int run_images(const Options *options);
 int run_logs(const Options *options);
+int run_top(const Options *options);
 int run_match(const Options *options);
 int run_validate(const Options *options);
+int run_diff(const Options *options);
 int run_version(const Options *options);
 int run_help(const Options *options);
 

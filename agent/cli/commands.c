@@ -41,6 +41,19 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option cp_options[] = {
+        OPTION("namespace", 'n', "NAMESPACE", "the pod's namespace (default)", namespace),
+        OPTION("container", 'c', "CONTAINER", "this container (the first)", container),
+};
+
+static const Option top_options[] = {
+        OPTION("namespace",      'n', "NAMESPACE", "pods of this namespace (default)", namespace),
+        OPTION("all-namespaces", 'A', NULL,        "pods of all namespaces", all_namespaces),
+        OPTION("selector",       'l', "SELECTOR",  "pods with these labels", selector),
+        OPTION("containers",     0,   NULL,        "each container by itself", containers),
+        OPTION("no-headers",     0,   NULL,        "print no headings", no_headers),
+};
+
 static const Option match_options[] = {
         OPTION("labels",         0,   "LABELS",    "the node's labels: key=value,key=value", labels),
         OPTION("taints",         0,   "TAINTS",    "its taints: key=value:effect,key:effect", taints),
@@ -70,7 +83,7 @@ static const Option images_options[] = {
 };
 
 const Command commands[] = {
-        { "get", "RESOURCE [NAME...]", "show pods or events",
+        { "get", "RESOURCE [NAME...]", "show pods, events, configmaps or secrets",
           get_options, N_ELEMENTS(get_options), run_get },
         { "describe", "pod [NAME...]", "show all there is to know about pods",
           describe_options, N_ELEMENTS(describe_options), run_describe },
@@ -78,6 +91,10 @@ const Command commands[] = {
           logs_options, N_ELEMENTS(logs_options), run_logs },
         { "exec", "POD -- COMMAND...", "run a command in a container",
           exec_options, N_ELEMENTS(exec_options), run_exec },
+        { "cp", "FROM TO", "copy files out of a container or into it",
+          cp_options, N_ELEMENTS(cp_options), run_cp },
+        { "top", "pods [NAME...]", "show what pods use of processor and memory",
+          top_options, N_ELEMENTS(top_options), run_top },
         { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
           match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod NAME...", "end pods now; they begin anew",
@@ -87,6 +104,8 @@ const Command commands[] = {
           images_options, N_ELEMENTS(images_options), run_images },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
+        { "diff", "FILE...", "show what an edit would do to the pods that run; '-' is standard input",
+          NULL, 0, run_diff },
         { "version", "", "show the versions of this program and of the agent",
           NULL, 0, run_version },
         { "help", "[COMMAND]", "explain a command",

@@ -72,20 +72,27 @@ static int on_pod(const char *type, json_t *pod, void *userdata) {
         return delete->n_gone == n;
 }
 
-static int delete_all(Delete *delete, Error *reterr) {
+static int delete_each(const Delete *delete, Error *reterr) {
         size_t i;
         json_t *pod;
         int r = 0;
 
-        delete->reterr = reterr;
-        if (delete->options->wait && json_array_size(delete->pods) > 0)
-                return watch_objects(delete->options->socket, "/pods?watch=1", on_pod, delete,
-                                     reterr);
         json_array_foreach(delete->pods, i, pod) {
                 r = delete_one(delete, pod, reterr);
                 if (r < 0)
                         break;
         }
+        return r;
+}
+
+static int delete_all(Delete *delete, Error *reterr) {
+        int r;
+
+        if (!delete->options->wait || json_array_size(delete->pods) == 0)
+                return delete_each(delete, reterr);
+        delete->reterr = reterr;
+        r = watch_objects(delete->options->socket, "/pods?watch=1", on_pod, delete, reterr);
+        delete->reterr = NULL;
         return r;
 }
 

@@ -70,6 +70,16 @@ static void write_annotations(FILE *out, json_t *annotations) {
         }
 }
 
+/* Why a condition is as it is, which the list of conditions does not tell. */
+static void write_condition(FILE *out, const json_t *pod, const char *type, const char *label) {
+        json_t *condition;
+        size_t i;
+
+        json_array_foreach(json_at(pod, "status", "conditions"), i, condition)
+                if (streq_ptr(json_text(condition, "type"), type))
+                        write_optional(out, label, json_object_get(condition, "message"));
+}
+
 /* What kubectl calls the status of a pod here: its phase, unless it is being deleted. */
 static void write_status(FILE *out, const json_t *pod) {
         const char *phase = strna(json_text(pod, "status", "phase"));
@@ -87,6 +97,8 @@ static void write_status(FILE *out, const json_t *pod) {
                 fprintf(out, "Status:\t%s\n", phase);
         write_optional(out, "Reason:", json_at(pod, "status", "reason"));
         write_optional(out, "Message:", json_at(pod, "status", "message"));
+        write_condition(out, pod, "PodResizeInProgress", "Resize In Progress:");
+        write_condition(out, pod, "mainstay.io/EditPending", "Edit Pending:");
 }
 
 static void write_ips(FILE *out, const json_t *pod) {

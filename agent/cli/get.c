@@ -7,6 +7,8 @@ static int (*const getters[N_RESOURCES])(const GetRequest *request) = {
         [RESOURCE_PODS] = get_pods,
         [RESOURCE_EVENTS] = get_events,
         [RESOURCE_IMAGES] = get_images,
+        [RESOURCE_CONFIG_MAPS] = get_objects,
+        [RESOURCE_SECRETS] = get_objects,
 };
 
 int run_get(const Options *options) {

@@ -21,3 +21,4 @@ typedef struct GetRequest {
 int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);
 int get_images(const GetRequest *request);
+int get_objects(const GetRequest *request);

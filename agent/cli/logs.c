@@ -93,11 +93,13 @@ static int print_log(const Options *options, const json_t *pod, const char *cont
 }
 
 static int print_all(const Options *options, const json_t *pod, const Query *query, Error *reterr) {
-        size_t n = json_array_size(json_at(pod, "spec", "containers"));
+        const json_t *lists[] = { json_at(pod, "spec", "initContainers"),
+                                  json_at(pod, "spec", "containers") };
         int r = 0;
 
-        for (size_t i = 0; i < n && r >= 0; i++)
-                r = print_log(options, pod, strna(container_name(pod, i)), query, reterr);
+        for (size_t l = 0; l < N_ELEMENTS(lists); l++)
+                for (size_t i = 0; i < json_array_size(lists[l]) && r >= 0; i++)
+                        r = print_log(options, pod, container_name(lists[l], i), query, reterr);
         return r;
 }
 

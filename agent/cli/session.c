@@ -24,8 +24,8 @@ typedef struct Session {
         const SessionStreams *streams;
         Channels *channels;
         int socket_fd;
-        int resized_fd; /* the window is another; -EBADF without a terminal */
-        int error;      /* of writing what came */
+        int signal_fd; /* the window is another, or it is time to go; -EBADF without a terminal */
+        int error;     /* of writing what came */
         bool is_input_over;
         char *status; /* what the other side said at the end */
         size_t status_length;
@@ -34,7 +34,7 @@ typedef struct Session {
 static void session_done(Session *s) {
         channels_free(s->channels);
         close_fd(s->socket_fd);
-        close_fd(s->resized_fd);
+        close_fd(s->signal_fd);
         free(s->status);
 }
 
@@ -107,11 +107,13 @@ static int send_size(Session *s) {
         return channels_send(s->channels, CHANNEL_RESIZE, text, strlen(text));
 }
 
-static int on_resized(Session *s) {
+/* Who is told to end leaves his terminal as it was. */
+static int on_signal(Session *s) {
         struct signalfd_siginfo info;
 
-        (void) !read(s->resized_fd, &info, sizeof(info));
-        return send_size(s);
+        if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
+                return 0;
+        return info.ssi_signo == SIGWINCH ? send_size(s) : -EINTR;
 }
 
 static int on_input(Session *s) {
@@ -137,7 +139,7 @@ static int turn(Session *s) {
         struct pollfd fds[] = {
                 { .fd = s->socket_fd, .events = POLLIN },
                 { .fd = wants_input(s) ? s->streams->input_fd : -1, .events = POLLIN },
-                { .fd = s->resized_fd, .events = POLLIN },
+                { .fd = s->signal_fd, .events = POLLIN },
         };
         int r = 0;
 
@@ -150,7 +152,7 @@ static int turn(Session *s) {
         if (r >= 0 && fds[1].revents)
                 r = on_input(s);
         if (r >= 0 && fds[2].revents)
-                r = on_resized(s);
+                r = on_signal(s);
         if (r >= 0)
                 r = channels_write(s->channels);
         return r < 0 ? r : s->error;
@@ -197,23 +199,25 @@ static void raw_reset(Raw *raw) {
                 (void) tcsetattr(raw->fd, TCSADRAIN, &raw->before);
 }
 
-static int watch_window(Session *s) {
+static int watch_signals(Session *s) {
+        static const int watched[] = { SIGWINCH, SIGTERM, SIGHUP, SIGINT };
         sigset_t signals;
 
         if (!s->streams->has_terminal)
                 return 0;
         (void) sigemptyset(&signals);
-        (void) sigaddset(&signals, SIGWINCH);
+        for (size_t i = 0; i < N_ELEMENTS(watched); i++)
+                (void) sigaddset(&signals, watched[i]);
         if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
                 return -errno;
-        s->resized_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-        return s->resized_fd < 0 ? -errno : 0;
+        s->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+        return s->signal_fd < 0 ? -errno : 0;
 }
 
 int session_attach(const char *socket, const json_t *pod, const char *container, char *const *argv,
                    const SessionStreams *streams, int *ret_exit_code, Error *reterr) {
         cleanup_with(session_done)
-                Session s = { .streams = streams, .socket_fd = -EBADF, .resized_fd = -EBADF };
+                Session s = { .streams = streams, .socket_fd = -EBADF, .signal_fd = -EBADF };
         cleanup_free char *path = NULL;
         cleanup_with(raw_reset) Raw raw = { 0 };
         int r = make_path(pod, container, argv, streams, &path);
@@ -223,7 +227,7 @@ int session_attach(const char *socket, const json_t *pod, const char *container,
         if (r >= 0)
                 r = channels_new(s.socket_fd, /* is_client= */ true, on_message, &s, &s.channels);
         if (r >= 0)
-                r = watch_window(&s);
+                r = watch_signals(&s);
         if (r < 0)
                 return r;
         raw_set(&raw, streams);

@@ -27,24 +27,34 @@ int find_pod(const Options *options, const char *name, json_t **ret, Error *rete
         return 0;
 }
 
-const char *container_name(const json_t *pod, size_t i) {
-        return json_text(json_array_get(json_at(pod, "spec", "containers"), i), "name");
+const char *container_name(const json_t *containers, size_t i) {
+        return strna(json_text(json_array_get(containers, i), "name"));
+}
+
+/* "main, other, first (init)" */
+static void print_names(const json_t *containers, const json_t *of_init, FILE *out) {
+        size_t n = json_array_size(containers);
+
+        for (size_t i = 0; i < n; i++)
+                fprintf(out, "%s%s", i > 0 ? ", " : "", container_name(containers, i));
+        for (size_t i = 0; i < json_array_size(of_init); i++)
+                fprintf(out, ", %s (init)", container_name(of_init, i));
+        fputc('\n', out);
 }
 
 const char *choose_container(const json_t *pod, const char *named) {
         const char *name = json_text(pod, "metadata", "annotations", DEFAULT_CONTAINER);
-        size_t n = json_array_size(json_at(pod, "spec", "containers"));
+        const json_t *containers = json_at(pod, "spec", "containers");
+        const json_t *of_init = json_at(pod, "spec", "initContainers");
 
         if (named)
                 return named;
         if (name)
                 return name;
-        name = strna(container_name(pod, 0));
-        if (n < 2)
+        name = container_name(containers, 0);
+        if (json_array_size(containers) + json_array_size(of_init) < 2)
                 return name;
         fprintf(stderr, "Defaulted container \"%s\" out of: ", name);
-        for (size_t i = 0; i < n; i++)
-                fprintf(stderr, "%s%s", i > 0 ? ", " : "", strna(container_name(pod, i)));
-        fputc('\n', stderr);
+        print_names(containers, of_init, stderr);
         return name;
 }

@@ -9,8 +9,8 @@
  * sentence. */
 int find_pod(const Options *options, const char *name, json_t **ret, Error *reterr);
 
-/* The i-th container, or NULL. */
-const char *container_name(const json_t *pod, size_t i);
+/* The name of the i-th of containers, or "". */
+const char *container_name(const json_t *containers, size_t i);
 
 /* 'named' where that is not NULL, or the one that the pod says is the one, or the first; then it is
  * said which others there are. */

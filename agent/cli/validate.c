@@ -36,16 +36,6 @@ static char *pod_label(const Pod *pod) {
                        : label;
 }
 
-/* "configmap namespace/name" */
-static char *object_label(const DataObject *object) {
-        char *label;
-
-        return asprintf(&label, "%s %s/%s", object_kind_words[object->kind],
-                        object->metadata.namespace, object->metadata.name) < 0
-                       ? NULL
-                       : label;
-}
-
 /* "daemonset namespace/name" */
 static char *daemonset_label(const DaemonSet *set) {
         char *label;
@@ -107,7 +97,7 @@ static int report_objects(const char *file, const ManifestObjects *objects, Seen
                 result = r < 0 ? r : result;
         }
         for (size_t i = 0; i < objects->data.n; i++) {
-                int r = add_take(file, object_label(objects->data.items[i]), seen, out);
+                int r = add_take(file, data_object_label(objects->data.items[i]), seen, out);
 
                 result = r < 0 ? r : result;
         }

@@ -85,6 +85,25 @@ static int check_node_labels(const Decoder *d, const Node *root, const Config *c
         return 0;
 }
 
+/* What the table of a map cannot say. */
+static int check_runtimes(const Decoder *d, const Node *root, const Config *config) {
+        const DecodePath outer = { .key = "mainstay" };
+        const DecodePath map = { .parent = &outer, .key = "runtimes" };
+        const Node *nodes = node_get(node_get(root, "mainstay"), "runtimes");
+
+        for (size_t i = 0; i < config->mainstay.runtimes.n; i++) {
+                const KeyValue *runtime = &config->mainstay.runtimes.items[i];
+                const DecodePath path = { .parent = &map, .key = runtime->key, .is_map_key = true };
+                int r = check_dns_label(runtime->key, d->reterr);
+
+                if (r >= 0 && !runtime->value[0])
+                        r = error_setf(d->reterr, EINVAL, "must be a path or a name");
+                if (r < 0)
+                        return decode_error_at(d, node_get(nodes, runtime->key), &path, r);
+        }
+        return 0;
+}
+
 /* A taint is known by its key and its effect. */
 static int check_taints(const Decoder *d, const Node *root, const Config *config) {
         const DecodePath list = { .key = "registerWithTaints" };
@@ -167,6 +186,8 @@ static int decode_config(Decoder *d, const Tree *tree, Config *config) {
                 r = expect_word(d, root, "kind", CONFIG_KIND);
         if (r >= 0)
                 r = decode_object(d, root, &config_schema, NULL, config);
+        if (r >= 0 && config->mainstay.runtimes.n > 0)
+                r = check_runtimes(d, root, config);
         if (r >= 0)
                 r = check_node_labels(d, root, config);
         if (r >= 0)

@@ -259,8 +259,7 @@ static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
 
 /* While it is looked at as a pod, the template has the names of its set, for what depends on them.
  */
-static int finish_template(Decoder *d, const Node *node, const DecodePath *path,
-                           DaemonSet *set) {
+static int finish_template(Decoder *d, const Node *node, const DecodePath *path, DaemonSet *set) {
         const DecodePath spec = { .parent = path, .key = "spec" };
         const DecodePath template = { .parent = &spec, .key = "template" };
         const Node *root = node_get(node_get(node, "spec"), "template");

@@ -122,7 +122,9 @@ int pod_set_defaults(Pod *pod) {
                 spec->termination_grace_period_seconds.value = 1;
         for (size_t i = 0; i < spec->volumes.n; i++)
                 volume_set_defaults(&spec->volumes.items[i]);
-        if (spec->priority_class_name && !spec->priority.is_set)
+        /* The others are objects that may come later; see supervise/classes.h. */
+        if (spec->priority_class_name && !spec->priority.is_set &&
+            system_priority(spec->priority_class_name) != 0)
                 spec->priority = (OptionalInt){
                         .is_set = true,
                         .value = system_priority(spec->priority_class_name),

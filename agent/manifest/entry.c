@@ -205,6 +205,14 @@ static bool holds_data_name(const Entry *entry, const DataObject *object) {
         return false;
 }
 
+static size_t count_default_classes(const Entry *entry) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < entry->data.n; i++)
+                n += entry->data.items[i]->priority.global_default;
+        return n;
+}
+
 static bool holds_daemonset_name(const Entry *entry, const DaemonSet *set) {
         for (size_t i = 0; i < entry->daemonsets.n; i++)
                 if (entry->daemonset_holds[i] &&
@@ -250,6 +258,8 @@ int entry_set_objects(EntryTable *table, Entry *entry, ManifestObjects *objects)
         /* Its objects are gone; the next entry_table_resolve() fills it again. */
         entry->manifest.pods.n = 0;
         entry->manifest.data.n = 0;
+        entry->manifest.default_class = NULL;
+        entry->holds_default = entry->holds_default && count_default_classes(entry) > 0;
         return 0;
 }
 
@@ -326,6 +336,10 @@ static bool claims_match(const Claim *a, const Claim *b) {
                streq(a->metadata->namespace, b->metadata->namespace) && compare_names(a, b) == 0;
 }
 
+/* That of pods that name no class is a name like any other, of which there is one. */
+static char no_name[] = "";
+static const ObjectMeta default_class_name = { .name = no_name, .namespace = no_name };
+
 static size_t put_claims(Entry *entry, size_t order, Claim *claims) {
         size_t n = 0;
 
@@ -350,6 +364,13 @@ static size_t put_claims(Entry *entry, size_t order, Claim *claims) {
                                        &entry->daemonset_holds[i],
                                        order,
                                        strlen(entry->daemonsets.items[i]->metadata.name) };
+        if (count_default_classes(entry) > 0)
+                claims[n++] = (Claim){ entry,
+                                       "a priorityclass with globalDefault",
+                                       &default_class_name,
+                                       &entry->holds_default,
+                                       order,
+                                       0 };
         return n;
 }
 
@@ -359,7 +380,7 @@ static int collect_claims(const EntryTable *table, Claim **ret, size_t *ret_n) {
 
         for (size_t i = 0; i < table->n; i++)
                 n += table->entries[i]->pods.n + table->entries[i]->data.n +
-                     table->entries[i]->daemonsets.n;
+                     table->entries[i]->daemonsets.n + 1;
         claims = calloc(n + 1, sizeof(*claims));
         if (!claims)
                 return -ENOMEM;
@@ -373,10 +394,12 @@ static int collect_claims(const EntryTable *table, Claim **ret, size_t *ret_n) {
 
 /* A file that lost a name says so, unless something worse is said of it or it is about to go. */
 static int lose(const Claim *claim, const Claim *winner, char **error) {
+        const char *namespace = claim->metadata->namespace, *name = claim->metadata->name;
+
         if (*error || claim->entry->missing_since > 0)
                 return 0;
-        if (asprintf(error, "%s: %s %s/%s is already defined by %s", claim->entry->manifest.file,
-                     claim->kind, claim->metadata->namespace, claim->metadata->name,
+        if (asprintf(error, "%s: %s%s%s%s%s is already defined by %s", claim->entry->manifest.file,
+                     claim->kind, name[0] ? " " : "", namespace, namespace[0] ? "/" : "", name,
                      winner->entry->manifest.file) < 0) {
                 *error = NULL;
                 return -ENOMEM;
@@ -426,6 +449,13 @@ static bool pointers_differ(const void *a, size_t n_a, const void *b, size_t n_b
         return n_a != n_b || (n_a > 0 && memcmp(a, b, n_a * sizeof(void *)) != 0);
 }
 
+static const DataObject *default_class(const Entry *entry) {
+        for (size_t i = 0; i < entry->data.n && entry->holds_default; i++)
+                if (entry->data_holds[i] && entry->data.items[i]->priority.global_default)
+                        return entry->data.items[i];
+        return NULL;
+}
+
 /* Fills in what the world sees of an entry. 1 where it differs from before. */
 static int show(EntryTable *table, Entry *entry, char **error, uint64_t now_realtime_usec) {
         Manifest *manifest = &entry->manifest;
@@ -437,7 +467,9 @@ static int show(EntryTable *table, Entry *entry, char **error, uint64_t now_real
 
         if (!pods || !data)
                 return -ENOMEM;
-        has_new_data = pointers_differ(data, n_data, manifest->data.items, manifest->data.n);
+        has_new_data = pointers_differ(data, n_data, manifest->data.items, manifest->data.n) ||
+                       manifest->default_class != default_class(entry);
+        manifest->default_class = default_class(entry);
         has_changed = has_new_error || has_new_data ||
                       pointers_differ(pods, n_pods, manifest->pods.items, manifest->pods.n);
         table->data_generation += has_new_data;

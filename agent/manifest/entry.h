@@ -13,6 +13,7 @@ typedef struct Entry {
         bool *holds;                /* for each: it has its name, no other file may take it */
         LIST_OF(DataObject *) data; /* likewise */
         bool *data_holds;
+        bool holds_default;              /* its PriorityClass is that of pods that name none */
         LIST_OF(DaemonSet *) daemonsets; /* likewise */
         bool *daemonset_holds;
         char *trouble;          /* why the bytes that are there are not used, without conflicts */

@@ -54,11 +54,8 @@ static const char *read_word(const Decoder *d, const Node *node, const DecodePat
 
 static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *parent,
                        const char *kind) {
-        static const char *const planned[] = {
-                "PriorityClass",
-                "RuntimeClass",
-        };
-        static const char *const known[] = { "Pod", "ConfigMap", "Secret", "List" };
+        static const char *const known[] = { "Pod",           "ConfigMap",    "Secret",   "List",
+                                             "PriorityClass", "RuntimeClass", "DaemonSet" };
         const DecodePath path = { .parent = parent, .key = "kind" };
         const Node *value = node_get(node, "kind");
         char text[EXCERPT_SIZE];
@@ -68,12 +65,6 @@ static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *par
                         return decode_error_at(d, value, &path,
                                                error_setf(d->reterr, EINVAL, "must be %s, not '%s'",
                                                           known[i], excerpt(text, kind)));
-        for (size_t i = 0; i < N_ELEMENTS(planned); i++)
-                if (streq(kind, planned[i]))
-                        return decode_error_at(d, value, &path,
-                                               error_setf(d->reterr, EINVAL,
-                                                          "is %s, which is not supported yet",
-                                                          kind));
         return decode_error_at(d, value, &path,
                                error_setf(d->reterr, EINVAL,
                                           "is %s, which a node does not run; it runs a Pod",
@@ -81,13 +72,13 @@ static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *par
 }
 
 static int refuse_version(const Decoder *d, const Node *node, const DecodePath *parent,
-                          const char *version, const char *kind) {
+                          const char *version, const char *kind, const char *expected) {
         const DecodePath path = { .parent = parent, .key = "apiVersion" };
         char text[EXCERPT_SIZE];
 
         return decode_error_at(d, node_get(node, "apiVersion"), &path,
-                               error_setf(d->reterr, EINVAL, "must be v1 for a %s, not '%s'", kind,
-                                          excerpt(text, version)));
+                               error_setf(d->reterr, EINVAL, "must be %s for a %s, not '%s'",
+                                          expected, kind, excerpt(text, version)));
 }
 
 /* Decoded, and nothing else. */
@@ -110,8 +101,9 @@ static int refuse_twin(const Parser *parser, const Node *node, const DecodePath 
         const Node *value = node_get(node_get(node, "metadata"), "name");
         char text[EXCERPT_SIZE];
         /* Not the twin's own name, which has a node's behind it. */
-        int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s/%s is twice in this file", kind,
-                           twin->namespace, excerpt(text, value->text));
+        int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s%s%s is twice in this file", kind,
+                           twin->namespace, twin->namespace[0] ? "/" : "",
+                           excerpt(text, value->text));
 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
@@ -204,15 +196,36 @@ static bool has_data_twin(const Parser *parser, const DataObject *object) {
         return false;
 }
 
+static bool has_default_class(const Parser *parser) {
+        for (size_t i = 0; i < parser->objects.data.n; i++)
+                if (parser->objects.data.items[i]->priority.global_default)
+                        return true;
+        return false;
+}
+
+static int refuse_second_default(const Parser *parser, const Node *node, const DecodePath *parent) {
+        const DecodePath path = { .parent = parent, .key = "globalDefault" };
+        int r = error_setf(parser->decoder.reterr, EINVAL,
+                           "must be true of one priorityclass only, and is of two in this file");
+
+        return decode_error_at(&parser->decoder, node_get(node, "globalDefault"), &path, r);
+}
+
 static int parse_data(Parser *parser, const Node *node, const DecodePath *path, ObjectKind kind) {
         cleanup_with(data_object_freep) DataObject *object = NULL;
         DataObject **longer;
-        int r = data_object_parse(&parser->decoder, node, path, kind, &object);
+        int r;
 
+        if (object_kind_is_cluster_wide(kind))
+                r = class_object_parse(&parser->decoder, node, path, kind, &object);
+        else
+                r = data_object_parse(&parser->decoder, node, path, kind, &object);
         if (r < 0)
                 return r;
         if (has_data_twin(parser, object))
                 return refuse_twin(parser, node, path, object_kind_words[kind], &object->metadata);
+        if (object->priority.global_default && has_default_class(parser))
+                return refuse_second_default(parser, node, path);
         longer = reallocarray(parser->objects.data.items, parser->objects.data.n + 1,
                               sizeof(*longer));
         if (!longer)
@@ -247,6 +260,7 @@ static int parse_list(Parser *parser, const Node *node, const DecodePath *parent
 
 static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, const char *version,
                       const char *kind) {
+        const char *expected;
         ObjectKind data = 0;
 
         if (streq(kind, "DaemonSet"))
@@ -255,8 +269,9 @@ static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, 
                 data++;
         if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
                 return refuse_kind(&parser->decoder, node, path, kind);
-        if (!streq(version, "v1"))
-                return refuse_version(&parser->decoder, node, path, version, kind);
+        expected = data < N_OBJECT_KINDS ? object_kind_versions[data] : "v1";
+        if (!streq(version, expected))
+                return refuse_version(&parser->decoder, node, path, version, kind, expected);
         if (data < N_OBJECT_KINDS)
                 return parse_data(parser, node, path, data);
         return streq(kind, "Pod") ? parse_pod(parser, node, path) : parse_list(parser, node, path);
@@ -341,6 +356,8 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
         tree_done(&tree);
         if (r >= 0)
                 r = check_record(pod, reterr);
+        if (r >= 0) /* a version after the one that wrote it may have more of them */
+                r = pod_set_defaults(pod);
         if (r >= 0)
                 *ret = TAKE_PTR(pod);
         return r;

@@ -15,7 +15,7 @@
 /* What a file's bytes gave. */
 typedef struct ManifestObjects {
         LIST_OF(Pod *) pods;             /* defaulted, validated, with a file pod's identity */
-        LIST_OF(DataObject *) data;      /* ConfigMaps and Secrets */
+        LIST_OF(DataObject *) data;      /* ConfigMaps, Secrets, classes */
         LIST_OF(DaemonSet *) daemonsets; /* defaulted, validated */
         char **warnings; /* unknown fields, each with its place: "web.yaml:9:5: spec.foo: …" */
 } ManifestObjects;
@@ -27,7 +27,9 @@ void manifest_objects_done(ManifestObjects *objects);
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
 
-/* Reads one v1.Pod of our own records (pod_to_json()) back: no defaulting, no identity. */
+/* Reads one v1.Pod of our own (pod_to_json()) back, defaulted and not validated; it has its
+ * identity.
+ */
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr);
 
 /* Reads a pod template of our own histories back, which schema_done(&pod_template_schema) ends. */
@@ -46,7 +48,8 @@ typedef struct Manifest {
         LIST_OF(Pod *)
         pods; /* of the last good bytes; without those whose name another file holds */
         LIST_OF(DataObject *)
-        data; /* likewise */
+        data;                            /* likewise */
+        const DataObject *default_class; /* of 'data': the PriorityClass of pods that name none */
         LIST_OF(DaemonSet *)
         daemonsets; /* likewise */
         char **warnings;
@@ -77,8 +80,8 @@ const char *manifest_source_trouble(const ManifestSource *source);
 /* All files, sorted by name. Valid until the next scan. */
 size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret);
 
-/* The ConfigMap or Secret that holds the name, as it was last good, or NULL. Valid until the next
- * scan. */
+/* The object that holds the name, as it was last good, or NULL; without a name the PriorityClass of
+ * pods that name none. Valid until the next scan. */
 const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind kind,
                                        const char *namespace, const char *name);
 

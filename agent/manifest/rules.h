@@ -55,6 +55,10 @@ int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr)
 int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
                       DataObject **ret);
 
+/* A PriorityClass or RuntimeClass, likewise. */
+int class_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
+                       DataObject **ret);
+
 /* What the type of a Secret promises to those who use it, by the values that it holds. 0, or
  * -EINVAL with the sentence; then '*ret_map' (and '*ret_key' in it, or NULL) is where. */
 int secret_check_type(const DataObject *secret, const char **ret_map, const char **ret_key,

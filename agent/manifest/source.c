@@ -447,6 +447,10 @@ const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind 
         for (size_t i = 0; i < source->table.n; i++) {
                 const Manifest *manifest = source->table.manifests[i];
 
+                if (!name && manifest->default_class)
+                        return manifest->default_class;
+                if (!name)
+                        continue;
                 for (size_t j = 0; j < manifest->data.n; j++) {
                         const DataObject *object = manifest->data.items[j];
 

@@ -4,6 +4,7 @@
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
+#include "common/cleanup.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -21,12 +22,15 @@ typedef struct Place {
 static int broken(const Place *place, const char *field, const char *format, ...) printf_like(3, 4);
 
 static int broken(const Place *place, const char *field, const char *format, ...) {
-        char sentence[256];
+        cleanup_free char *sentence = NULL;
         va_list ap;
+        int r;
 
         va_start(ap, format);
-        (void) vsnprintf(sentence, sizeof(sentence), format, ap);
+        r = vasprintf(&sentence, format, ap);
         va_end(ap);
+        if (r < 0)
+                return -ENOMEM;
         return rules_at(place->rules, error_setf(place->rules->reterr, EINVAL, "%s", sentence),
                         "%s%s%s", place->path, field[0] ? "." : "", field);
 }

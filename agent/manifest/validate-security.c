@@ -6,6 +6,7 @@
 #include "agent/manifest/validate.h"
 #include "agent/model/capability.h"
 #include "agent/model/names.h"
+#include "agent/model/quantity.h"
 #include "agent/model/sysctl.h"
 
 #include <errno.h>
@@ -129,16 +130,32 @@ static int check_priority(const Rules *rules) {
         if (!spec->priority_class_name)
                 return 0;
         priority = system_priority(spec->priority_class_name);
-        if (priority == 0)
+        if (priority == 0 && strncmp(spec->priority_class_name, "system-", 7) == 0)
                 return broken(rules,
-                              "names no class that this node knows: those are system-node-critical "
-                              "and system-cluster-critical",
+                              "names no class of the system's: those are system-node-critical and "
+                              "system-cluster-critical",
                               "spec.priorityClassName");
-        if (spec->priority.value == priority)
+        if (priority == 0 && spec->priority.is_set)
+                return broken(rules, "must be absent where priorityClassName says it",
+                              "spec.priority");
+        if (priority == 0 || spec->priority.value == priority)
                 return 0;
         (void) snprintf(text, sizeof(text), "must be that of its class, %" PRId64 ", or absent",
                         priority);
         return broken(rules, text, "spec.priority");
+}
+
+/* The class says it; who says it himself must name one, and mean the same. */
+static int check_overhead(const Rules *rules) {
+        const ResourceList *overhead = &rules->pod->spec.overhead;
+
+        if (overhead->cpu.milli < 0 || overhead->memory.milli < 0)
+                return broken(rules, "must not be negative", "spec.overhead");
+        if (rules->pod->spec.runtime_class_name ||
+            (!quantity_is_set(&overhead->cpu) && !quantity_is_set(&overhead->memory)))
+                return 0;
+        return broken(rules, "must be absent where there is no runtimeClassName whose it could be",
+                      "spec.overhead");
 }
 
 int check_security(const Rules *rules) {
@@ -159,5 +176,7 @@ int check_security(const Rules *rules) {
                 r = check_container_context(rules, i);
         if (r >= 0)
                 r = check_profile_annotations(rules);
-        return r < 0 ? r : check_priority(rules);
+        if (r >= 0)
+                r = check_priority(rules);
+        return r < 0 ? r : check_overhead(rules);
 }

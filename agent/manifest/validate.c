@@ -326,6 +326,8 @@ int pod_validate_template(const Decoder *decoder, const Node *root, const Decode
                 r = check_pod_storage(&rules);
         if (r >= 0)
                 r = check_security(&rules);
+        if (r >= 0)
+                r = check_users(&rules);
         return r;
 }
 

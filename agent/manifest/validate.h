@@ -48,6 +48,9 @@ int check_empty_dir(const Rules *rules, size_t i);
 
 /* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
 int check_security(const Rules *rules);
+/* hostUsers and what goes with it. */
+int check_users(const Rules *rules);
+
 /* env and envFrom: sources, references, what is spelled in their paths. */
 int check_environment(const Rules *rules, const ContainerAt *at);
 

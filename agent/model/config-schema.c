@@ -162,6 +162,7 @@ static const Field mainstay_fields[] = {
         FIELD("registryMirrors", LIST, MainstayConfig, registry_mirrors, .schema = &registry_mirrors_schema),
         FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
         FIELD("runtime", STRING, MainstayConfig, runtime),
+        FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
         FIELD("seccompProfile", STRING, MainstayConfig, seccomp_profile,
               .check = check_seccomp_profile),
 };

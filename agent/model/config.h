@@ -43,6 +43,7 @@ typedef struct MainstayConfig {
         char *registry_auth_file; /* the format of ~/.docker/config.json */
         LIST_OF(RegistryMirrors) registry_mirrors;
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
+        StringMap runtimes;    /* others, by the handlers that RuntimeClasses name */
         StringMap node_labels; /* beside the well-known ones, and before them */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
                                   ours */

@@ -311,7 +311,8 @@ static json_t *write_conditions(Writer *writer, const PodStatus *status) {
         json_t *array = json_array();
 
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++)
-                if (type != CONDITION_ALL_CONTAINERS_RESTARTING || status->may_restart_all)
+                if ((status->conditions[type].is_true || !pod_condition_is_passing(type)) &&
+                    (type != CONDITION_ALL_CONTAINERS_RESTARTING || status->may_restart_all))
                         append(writer, array,
                                write_condition(writer, type, &status->conditions[type]));
         return array;

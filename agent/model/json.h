@@ -3,6 +3,7 @@
 
 /* Objects of the model as the API's JSON, written by their tables. */
 
+#include "agent/model/object.h"
 #include "agent/model/pod.h"
 #include "agent/model/schema.h"
 #include "agent/model/status.h"
@@ -19,3 +20,8 @@ char *pod_spec_to_json(const PodSpec *spec);
 char *object_to_json(const Schema *schema, const void *object);
 /* True where the bytes are one JSON object and nothing else. */
 bool is_json_object(const char *data, size_t length);
+
+/* A v1.ConfigMap with its values, or a v1.Secret with the keys and lengths of its values and
+ * nothing more. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory ends.
+ */
+char *data_object_to_json(const DataObject *object, uint64_t created_at);

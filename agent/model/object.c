@@ -4,17 +4,33 @@
 #include "agent/model/names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *const object_kind_names[N_OBJECT_KINDS] = {
         [OBJECT_CONFIG_MAP] = "ConfigMap",
         [OBJECT_SECRET] = "Secret",
+        [OBJECT_PRIORITY_CLASS] = "PriorityClass",
+        [OBJECT_RUNTIME_CLASS] = "RuntimeClass",
 };
 
 const char *const object_kind_words[N_OBJECT_KINDS] = {
         [OBJECT_CONFIG_MAP] = "configmap",
         [OBJECT_SECRET] = "secret",
+        [OBJECT_PRIORITY_CLASS] = "priorityclass",
+        [OBJECT_RUNTIME_CLASS] = "runtimeclass",
 };
+
+const char *const object_kind_versions[N_OBJECT_KINDS] = {
+        [OBJECT_CONFIG_MAP] = "v1",
+        [OBJECT_SECRET] = "v1",
+        [OBJECT_PRIORITY_CLASS] = "scheduling.k8s.io/v1",
+        [OBJECT_RUNTIME_CLASS] = "node.k8s.io/v1",
+};
+
+bool object_kind_is_cluster_wide(ObjectKind kind) {
+        return kind == OBJECT_PRIORITY_CLASS || kind == OBJECT_RUNTIME_CLASS;
+}
 
 /* clang-format off */
 static const Field config_map_fields[] = {
@@ -50,6 +66,8 @@ static const Schema secret_schema = {
 const Schema *const object_schemas[N_OBJECT_KINDS] = {
         [OBJECT_CONFIG_MAP] = &config_map_schema,
         [OBJECT_SECRET] = &secret_schema,
+        [OBJECT_PRIORITY_CLASS] = &priority_class_schema,
+        [OBJECT_RUNTIME_CLASS] = &runtime_class_schema,
 };
 
 DataObject *data_object_free(DataObject *object) {
@@ -79,6 +97,16 @@ const ObjectValue *data_object_find(const DataObject *object, const char *key) {
                 return NULL;
         return bsearch(key, object->values.items, object->values.n, sizeof(ObjectValue),
                        compare_key);
+}
+
+char *data_object_label(const DataObject *object) {
+        const char *namespace = object->metadata.namespace;
+        char *label;
+
+        return asprintf(&label, "%s %s%s%s", object_kind_words[object->kind], namespace,
+                        namespace[0] ? "/" : "", object->metadata.name) < 0
+                       ? NULL
+                       : label;
 }
 
 int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,

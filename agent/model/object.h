@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* ConfigMap and Secret: named bytes that pods refer to. Read by manifest/, looked up by bundle/
- * through an ObjectLookup that agent.c plugs in. Values of a Secret are never shown or logged. */
+/* What pods refer to by name: ConfigMap and Secret, which are named bytes, PriorityClass and
+ * RuntimeClass. Read by manifest/, looked up by others through an ObjectLookup that agent.c plugs
+ * in. Values of a Secret are never shown or logged. */
 
-#include "agent/model/schema.h"
+#include "agent/model/class.h"
 
 #define OBJECT_BYTES_MAX (1 * MIB) /* all values together, as in the API */
 
 typedef enum ObjectKind {
         OBJECT_CONFIG_MAP,
         OBJECT_SECRET,
+        OBJECT_PRIORITY_CLASS,
+        OBJECT_RUNTIME_CLASS,
         N_OBJECT_KINDS,
 } ObjectKind;
 
 /* "ConfigMap", and in lower case as the kubelet's sentences have it. */
 extern const char *const object_kind_names[N_OBJECT_KINDS];
 extern const char *const object_kind_words[N_OBJECT_KINDS];
+
+/* What apiVersion must say. */
+extern const char *const object_kind_versions[N_OBJECT_KINDS];
+
+/* True where objects of the kind are in no namespace: theirs is "" then. */
+bool object_kind_is_cluster_wide(ObjectKind kind);
 
 typedef struct ObjectValue {
         char *key;
@@ -36,6 +45,8 @@ typedef struct DataObject {
         StringMap binary_data;       /* of a ConfigMap, base64 */
         StringMap string_data;       /* of a Secret */
         LIST_OF(ObjectValue) values; /* sorted by key; the maps are empty then */
+        PriorityClass priority;
+        RuntimeClass runtime;
 } DataObject;
 
 /* By kind; 'kind' and 'values' are in no table. */
@@ -47,8 +58,12 @@ DEFINE_CLEANUP(DataObject *, data_object_free)
 /* The value of a key, or NULL. */
 const ObjectValue *data_object_find(const DataObject *object, const char *key);
 
-/* How rooms find objects: NULL where there is none of that name. Valid until the manifests change.
+/* "configmap default/settings", "runtimeclass kata"; the caller frees it, NULL where memory ends.
  */
+char *data_object_label(const DataObject *object);
+
+/* How rooms find objects: NULL where there is none of that name. Without a name it is the
+ * PriorityClass of pods that name none. Valid until the manifests change. */
 typedef struct ObjectLookup {
         const DataObject *(*find)(ObjectKind kind, const char *namespace, const char *name,
                                   void *userdata);

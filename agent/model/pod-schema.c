@@ -25,7 +25,7 @@ static const Field resource_list_fields[] = {
         FIELD("hugepages-2Mi",          QUANTITY,   ResourceList, huge_pages_2mi),
         FIELD("memory",                 QUANTITY,   ResourceList, memory),
 };
-static const Schema resource_list_schema = {
+const Schema resource_list_schema = {
         .name = "ResourceList", .size = sizeof(ResourceList),
         .fields = resource_list_fields, .n_fields = N_ELEMENTS(resource_list_fields),
         .closed = "is not a resource of this node; it has cpu, memory, ephemeral-storage, "
@@ -432,15 +432,17 @@ static const Field pod_spec_fields[] = {
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("dnsConfig",              OPTIONAL,   PodSpec, dns_config, .schema = &pod_dns_config_schema),
         REFUSED_FOR("readinessGates", NEEDS_CLUSTER "only there is somebody who opens them"),
-        REFUSED("runtimeClassName"),
+        FIELD("runtimeClassName",       STRING,     PodSpec, runtime_class_name,
+              CHECK(check_dns_subdomain)),
         /* There are no services here whose names could be linked. */
         IGNORED("enableServiceLinks"),
         REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .reason = NEEDS_CLUSTER "only there is a scheduler"),
-        REFUSED("overhead"),
+        FIELD("overhead",               OBJECT,     PodSpec, overhead,
+              .schema = &resource_list_schema),
         REFUSED_FOR("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
-        REFUSED_BUT("hostUsers", "true"),
+        FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
         REFUSED_FOR("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,

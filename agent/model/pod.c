@@ -142,6 +142,10 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name) {
         return NULL;
 }
 
+bool pod_has_own_users(const PodSpec *spec) {
+        return spec->host_users.is_set && !spec->host_users.value;
+}
+
 bool volume_is_data(const Volume *volume) {
         return volume->config_map || volume->secret || volume->downward_api || volume->projected;
 }

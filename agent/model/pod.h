@@ -374,10 +374,13 @@ typedef struct PodSpec {
         bool host_pid;
         bool host_ipc;
         bool share_process_namespace;
+        OptionalBool host_users; /* absent: true */
         PodSecurityContext security_context;
         char *priority_class_name;
         OptionalInt priority;           /* defaulted from the class */
         ResourceRequirements resources; /* of all containers together */
+        char *runtime_class_name;
+        ResourceList overhead; /* of the sandbox, as its runtime class has it */
 } PodSpec;
 
 /* Whose pod it is. No file says it: what a DaemonSet makes has one. */
@@ -420,6 +423,9 @@ const Container *pod_find_container(const Pod *pod, const char *name);
 
 /* The volume of that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
+
+/* Its users are not the node's: hostUsers is false. */
+bool pod_has_own_users(const PodSpec *spec);
 
 /* The reference to what controls the object, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);

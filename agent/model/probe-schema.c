@@ -96,6 +96,17 @@ static const Schema handler_schema = {
         .fields = handler_fields, .n_fields = N_ELEMENTS(handler_fields),
 };
 
+/* Both kinds in one, for those who copy them. */
+static const Field any_handler_fields[] = {
+        FIELD("exec",                   OPTIONAL,   Handler, exec, .schema = &exec_action_schema),
+        FIELD("httpGet",                OPTIONAL,   Handler, http_get, .schema = &http_get_action_schema),
+        FIELD("tcpSocket",              OPTIONAL,   Handler, tcp_socket,
+              .schema = &tcp_socket_action_schema),
+        FIELD("grpc",                   OPTIONAL,   Handler, grpc, .schema = &grpc_action_schema),
+        FIELD("sleep",                  OPTIONAL,   Handler, sleep, .schema = &sleep_action_schema),
+};
+const Schema any_handler_schema = SCHEMA(Handler, any_handler_fields);
+
 static const Field lifecycle_fields[] = {
         FIELD("postStart",              OPTIONAL,   Lifecycle, post_start, .schema = &handler_schema),
         FIELD("preStop",                OPTIONAL,   Lifecycle, pre_stop, .schema = &handler_schema),

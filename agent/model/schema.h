@@ -79,8 +79,10 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema resource_list_schema;
 extern const Schema probe_schema;
 extern const Schema lifecycle_schema;
+extern const Schema any_handler_schema; /* of a Handler, whosoever it is */
 extern const Schema security_context_schema;
 extern const Schema pod_security_context_schema;
 extern const Schema label_selector_schema;

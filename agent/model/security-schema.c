@@ -12,6 +12,11 @@ const char *const profile_type_names[N_PROFILE_TYPES] = {
         [PROFILE_LOCALHOST] = "Localhost",
 };
 
+const char *const proc_mount_names[N_PROC_MOUNTS] = {
+        [PROC_MOUNT_DEFAULT] = "Default",
+        [PROC_MOUNT_UNMASKED] = "Unmasked",
+};
+
 const char *const groups_policy_names[N_GROUPS_POLICIES] = {
         [GROUPS_POLICY_MERGE] = "Merge",
         [GROUPS_POLICY_STRICT] = "Strict",
@@ -56,19 +61,31 @@ static const Schema app_armor_profile_schema = {
         .fields = app_armor_profile_fields, .n_fields = N_ELEMENTS(app_armor_profile_fields),
 };
 
+static const Field se_linux_options_fields[] = {
+        FIELD("user",                   STRING,     SeLinuxOptions, user),
+        FIELD("role",                   STRING,     SeLinuxOptions, role),
+        FIELD("type",                   STRING,     SeLinuxOptions, type),
+        FIELD("level",                  STRING,     SeLinuxOptions, level),
+};
+static const Schema se_linux_options_schema = {
+        .name = "SELinuxOptions", .size = sizeof(SeLinuxOptions),
+        .fields = se_linux_options_fields, .n_fields = N_ELEMENTS(se_linux_options_fields),
+};
+
 static const Field security_context_fields[] = {
         FIELD("capabilities",           OBJECT,     SecurityContext, capabilities,
               .schema = &capabilities_schema),
         FIELD("privileged",             BOOL,       SecurityContext, privileged),
-        REFUSED("seLinuxOptions"),
+        FIELD("seLinuxOptions",         OPTIONAL,   SecurityContext, se_linux_options,
+              .schema = &se_linux_options_schema),
         REFUSED_FOR("windowsOptions", "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        SecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        SecurityContext, run_as_group, ID_RANGE),
         FIELD("runAsNonRoot",           OPTIONAL_BOOL, SecurityContext, run_as_non_root),
         FIELD("readOnlyRootFilesystem", BOOL,       SecurityContext, read_only_root_filesystem),
         FIELD("allowPrivilegeEscalation", OPTIONAL_BOOL, SecurityContext, allow_privilege_escalation),
-        /* Kubernetes allows Unmasked only to pods with user namespaces of their own. */
-        REFUSED_BUT("procMount", "Default"),
+        FIELD("procMount",              ENUM,       SecurityContext, proc_mount,
+              ENUM_NAMES(proc_mount_names)),
         FIELD("seccompProfile",         OPTIONAL,   SecurityContext, seccomp_profile,
               .schema = &seccomp_profile_schema),
         FIELD("appArmorProfile",        OPTIONAL,   SecurityContext, app_armor_profile,
@@ -83,7 +100,8 @@ static const Field sysctl_fields[] = {
 static const Schema sysctl_schema = SCHEMA(Sysctl, sysctl_fields);
 
 static const Field pod_security_context_fields[] = {
-        REFUSED("seLinuxOptions"),
+        FIELD("seLinuxOptions",         OPTIONAL,   PodSecurityContext, se_linux_options,
+              .schema = &se_linux_options_schema),
         REFUSED_FOR("windowsOptions", "is for Windows; this node runs Linux"),
         FIELD("runAsUser",              INT,        PodSecurityContext, run_as_user, ID_RANGE),
         FIELD("runAsGroup",             INT,        PodSecurityContext, run_as_group, ID_RANGE),

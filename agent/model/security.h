@@ -14,6 +14,13 @@ typedef enum ProfileType {
         N_PROFILE_TYPES,
 } ProfileType;
 
+typedef enum ProcMount {
+        PROC_MOUNT_UNSET, /* Default */
+        PROC_MOUNT_DEFAULT,
+        PROC_MOUNT_UNMASKED,
+        N_PROC_MOUNTS,
+} ProcMount;
+
 typedef enum GroupsPolicy {
         GROUPS_POLICY_UNSET, /* Merge */
         GROUPS_POLICY_MERGE, /* those that the image gives the user, too */
@@ -30,6 +37,7 @@ typedef enum FsGroupChangePolicy {
 } FsGroupChangePolicy;
 
 extern const char *const profile_type_names[N_PROFILE_TYPES];
+extern const char *const proc_mount_names[N_PROC_MOUNTS];
 extern const char *const groups_policy_names[N_GROUPS_POLICIES];
 extern const char *const fs_group_change_policy_names[N_FS_GROUP_CHANGE_POLICIES];
 
@@ -38,6 +46,14 @@ typedef struct SecurityProfile {
         ProfileType type;
         char *localhost_profile;
 } SecurityProfile;
+
+/* What a label is made of, as far as it is not the policy's own. */
+typedef struct SeLinuxOptions {
+        char *user;
+        char *role;
+        char *type;
+        char *level;
+} SeLinuxOptions;
 
 typedef struct Capabilities {
         char **add; /* "NET_ADMIN", "ALL" */
@@ -53,16 +69,19 @@ typedef struct Sysctl {
 typedef struct SecurityContext {
         Capabilities capabilities;
         bool privileged;
+        SeLinuxOptions *se_linux_options;
         OptionalInt run_as_user;
         OptionalInt run_as_group;
         OptionalBool run_as_non_root;
         bool read_only_root_filesystem;
         OptionalBool allow_privilege_escalation; /* absent: allowed */
+        ProcMount proc_mount;
         SecurityProfile *seccomp_profile;
         SecurityProfile *app_armor_profile;
 } SecurityContext;
 
 typedef struct PodSecurityContext {
+        SeLinuxOptions *se_linux_options;
         OptionalInt run_as_user;
         OptionalInt run_as_group;
         OptionalBool run_as_non_root;

@@ -15,7 +15,13 @@ const char *const pod_condition_names[N_POD_CONDITIONS] = {
         [CONDITION_CONTAINERS_READY] = "ContainersReady",
         [CONDITION_SCHEDULED] = "PodScheduled",
         [CONDITION_ALL_CONTAINERS_RESTARTING] = "AllContainersRestarting",
+        [CONDITION_RESIZE_IN_PROGRESS] = "PodResizeInProgress",
+        [CONDITION_EDIT_PENDING] = "mainstay.io/EditPending",
 };
+
+bool pod_condition_is_passing(PodConditionType type) {
+        return type == CONDITION_RESIZE_IN_PROGRESS || type == CONDITION_EDIT_PENDING;
+}
 
 void container_state_done(ContainerState *state) {
         free(state->reason);

@@ -55,10 +55,15 @@ typedef enum PodConditionType {
         CONDITION_CONTAINERS_READY,
         CONDITION_SCHEDULED,
         CONDITION_ALL_CONTAINERS_RESTARTING, /* told where a restart rule may come to that */
+        /* Told only while they are true, and why: */
+        CONDITION_RESIZE_IN_PROGRESS, /* resources of an edit that are not applied yet */
+        CONDITION_EDIT_PENDING,       /* an edit whose successor cannot begin */
         N_POD_CONDITIONS,
 } PodConditionType;
 
 extern const char *const pod_condition_names[N_POD_CONDITIONS];
+
+bool pod_condition_is_passing(PodConditionType type);
 
 typedef struct PodCondition {
         bool is_true;

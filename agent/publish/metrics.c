@@ -6,6 +6,7 @@
 #include "common/file.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/resource.h>
 
 /* One table of metrics: a row is a sample. Rows of one name stand together, as the format demands,
@@ -150,6 +151,26 @@ static void write_all_metrics(FILE *out, const PublishCounts *counts, const char
                 write_metric(out, &metrics[i]);
 }
 
+/* Names of objects have nothing in them that would have to be escaped. */
+static void write_probes(FILE *out, const PublishCounts *counts) {
+        static const char name[] = "prober_probe_total";
+
+        if (counts->n_probes > 0)
+                fprintf(out,
+                        "# HELP %s Probes of containers, by what came of them.\n"
+                        "# TYPE %s counter\n",
+                        name, name);
+        for (size_t i = 0; i < counts->n_probes; i++) {
+                const ProbeSample *p = &counts->probes[i];
+
+                fprintf(out,
+                        "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\",pod_uid=\"%s\","
+                        "probe_type=\"%s\",result=\"%s\"} %" PRIu64 "\n",
+                        name, p->container, p->namespace, p->pod, p->uid, p->probe_type, p->result,
+                        p->n);
+        }
+}
+
 char *publish_metrics(const PublishCounts *counts) {
         cleanup_free char *text = NULL;
         cleanup_free char *node = node_label(counts->node_name);
@@ -162,5 +183,6 @@ char *publish_metrics(const PublishCounts *counts) {
         if (!out)
                 return NULL;
         write_all_metrics(out, counts, node);
+        write_probes(out, counts);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }

@@ -33,6 +33,7 @@ struct Sandbox {
         sd_event_source *io;
         pid_t pid;
         bool has_greeted; /* the shim, on this connection */
+        unsigned version; /* that it speaks */
         PacketQueue queue;
         sandbox_event_t on_event;
         void *userdata;
@@ -189,6 +190,7 @@ static void handle_event(Sandbox *sandbox, const Event *event) {
         case EVENT_HELLO:
                 sandbox->pid = event->pid;
                 sandbox->has_greeted = true;
+                sandbox->version = event->version;
                 break;
         case EVENT_ERROR:
                 log_warning("Pod %s: container '%.12s': %s", sandbox->uid, strna(event->id),
@@ -360,8 +362,15 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
                                                  .has_terminal = run->has_terminal });
 }
 
+/* A shim of before an upgrade, which does not know what came with this version. */
+static bool is_older_than(const Sandbox *sandbox, unsigned version) {
+        return sandbox->has_greeted && sandbox->version < version;
+}
+
 int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
                        uint64_t grace_usec) {
+        if (delay_usec > 0 && is_older_than(sandbox, 2))
+                return -ENOTSUP;
         return send_request(sandbox, &(Request){ .type = REQUEST_STOP,
                                                  .id = id,
                                                  .signal = signal,
@@ -374,6 +383,8 @@ int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_us
 }
 
 int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note) {
+        if (is_older_than(sandbox, 2))
+                return -ENOTSUP;
         return send_request(sandbox, &(Request){ .type = REQUEST_NOTE, .id = id, .note = note });
 }
 
@@ -442,6 +453,8 @@ int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_
 }
 
 int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
+        if (is_older_than(sandbox, 2))
+                return -ENOTSUP;
         return send_request(sandbox, &(Request){ .type = REQUEST_EXEC_IN,
                                                  .id = exec->id,
                                                  .container = exec->container,
@@ -546,6 +559,10 @@ static int shim_arguments(const Sandbox *sandbox, bool host_network, bool host_i
         if (r >= 0)
                 *ret = TAKE_PTR(argv);
         return r;
+}
+
+void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path) {
+        sandbox->config.runtime_path = runtime_path;
 }
 
 int sandbox_start(Sandbox *sandbox, bool host_network, bool host_ipc, Error *reterr) {

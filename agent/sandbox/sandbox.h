@@ -105,6 +105,9 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
  * SANDBOX_SYNCED; 0: there is none; -errno. */
 int sandbox_connect(Sandbox *sandbox, Error *reterr);
 
+/* Before sandbox_start(): the OCI runtime in the place of the configuration's. Borrowed. */
+void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path);
+
 /* Starts a shim and connects to it; SANDBOX_SYNCED follows. <run-dir>/pods/<uid> exists. A shim
  * that lives already is -EEXIST, so that no pod can have two. 'host_network', 'host_ipc': the shim
  * stays in the host's namespaces of that kind (and UTS with the network, as the kubelet has it). */
@@ -123,7 +126,8 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run);
 int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
 
 /* The same, but the signal waits for 'delay_usec' or another sandbox_stop(), whichever is first:
- * for what is done to the container before. Both times are from now on. */
+ * for what is done to the container before. Both times are from now on. Like the next two -ENOTSUP
+ * where the shim is of an agent before us that did not know of it. */
 int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
                        uint64_t grace_usec);
 

@@ -128,6 +128,12 @@ static enum MHD_Result metrics(Serve *serve, struct MHD_Connection *http, const 
                               serve->handlers->metrics(serve->userdata));
 }
 
+static enum MHD_Result resource_metrics(Serve *serve, struct MHD_Connection *http,
+                                        const char *rest) {
+        return answer_consume(http, MHD_HTTP_OK, "text/plain; version=0.0.4; charset=utf-8", NULL,
+                              serve->handlers->resource_metrics(serve->userdata));
+}
+
 /* clang-format off */
 static const struct {
         const char *method;
@@ -139,12 +145,15 @@ static const struct {
         { "GET",    "/readyz",             false, readyz          },
         { "GET",    "/pods",               false, serve_pods      },
         { "GET",    "/events",             false, serve_events    },
+        { "GET",    "/configmaps",         false, serve_config_maps },
+        { "GET",    "/secrets",            false, serve_secrets   },
         { "GET",    "/manifests",          false, serve_manifests },
         { "GET",    "/images",             false, serve_images    },
         { "POST",   "/images/pull",        false, serve_pull      },
         { "POST",   "/images/prune",       false, serve_prune     },
         { "DELETE", "/images/image",       false, serve_remove_image },
         { "GET",    "/metrics",            false, metrics         },
+        { "GET",    "/metrics/resource",   false, resource_metrics },
         { "GET",    "/containerLogs/",     true,  serve_logs      },
         { "GET",    "/exec/",              true,  serve_exec      },
         { "DELETE", "/api/v1/namespaces/", true,  serve_delete    },

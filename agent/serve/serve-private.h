@@ -71,6 +71,8 @@ enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const
 /* The routes that have a file of their own. 'rest' is what follows the route's name. */
 enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_images(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_pull(Serve *serve, struct MHD_Connection *http, const char *rest);

@@ -5,6 +5,7 @@
  * speak to a kubelet. Asks the agent through ServeHandlers and keeps no state of its own but the
  * connections. What changes anything is for root, not for the socket's group. */
 
+#include "agent/model/object.h"
 #include "common/error.h"
 
 #include <stdint.h>
@@ -59,6 +60,11 @@ typedef struct ServeHandlers {
          * none; -ENOMEM. What is counted again comes again, with a greater number. */
         int (*next_event)(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json);
 
+        /* The first ConfigMap or Secret whose "<namespace>/<name>" is greater than 'after', as
+         * next_pod(). What a Secret holds is not in its JSON. */
+        int (*next_object)(void *userdata, ObjectKind kind, const char *after, char **ret_key,
+                           char **ret_json);
+
         /* Tells all files and archives, by serve_report_…(). */
         void (*report)(void *userdata, ServeReport *report);
 
@@ -95,6 +101,9 @@ typedef struct ServeHandlers {
 
         /* Prometheus text (publish_metrics()) that serve frees, or NULL. */
         char *(*metrics)(void *userdata);
+
+        /* What containers use, likewise (usage_print()). */
+        char *(*resource_metrics)(void *userdata);
 } ServeHandlers;
 
 typedef struct ServeConfig {

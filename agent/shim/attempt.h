@@ -34,9 +34,9 @@ struct Attempt {
         int signal;
         uint64_t started_at;
         uint64_t finished_at;
-        int stop_signal;  /* 0: nobody has asked it to stop */
+        int stop_signal;    /* 0: nobody has asked it to stop */
         uint64_t signal_at; /* boottime: stop_signal is due then; USEC_INFINITY: it was sent */
-        uint64_t kill_at; /* boottime; USEC_INFINITY: no SIGKILL is due */
+        uint64_t kill_at;   /* boottime; USEC_INFINITY: no SIGKILL is due */
         /* Gone once it is deleted: */
         char *bundle;
         char *events_file;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/environment.h"
 
+#include "agent/shim/users.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -76,7 +77,8 @@ static int keep_host(HostNamespaces *ret) {
                 close_fd(network_fd);
                 return r;
         }
-        *ret = (HostNamespaces){ network_fd, uts_fd };
+        ret->network_fd = network_fd;
+        ret->uts_fd = uts_fd;
         return 0;
 }
 
@@ -86,6 +88,27 @@ static int raise_loopback(void) {
         cleanup_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
         return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
+}
+
+/* Where the pod has users of its own, its namespaces are theirs. */
+static int enter_users(const ShimOptions *options, int *namespaces, int *ret_fd, Error *reterr) {
+        cleanup_free char *pod_dir = NULL;
+        unsigned first_id = 0;
+        int r;
+
+        if (asprintf(&pod_dir, "%s/pods/%s", options->run_dir, options->uid) < 0) {
+                pod_dir = NULL;
+                return -ENOMEM;
+        }
+        r = users_read(pod_dir, &first_id);
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot read which users the pod has: %s",
+                                  strerror(-r));
+        if (r == 0)
+                return 0;
+        r = users_enter(first_id, *namespaces & ~CLONE_NEWNS, ret_fd, reterr);
+        *namespaces = CLONE_NEWNS;
+        return r;
 }
 
 int environment_enter(const ShimOptions *options, HostNamespaces *ret_host, Error *reterr) {
@@ -107,6 +130,9 @@ int environment_enter(const ShimOptions *options, HostNamespaces *ret_host, Erro
         }
         if (!options->host_ipc)
                 namespaces |= CLONE_NEWIPC;
+        r = enter_users(options, &namespaces, &ret_host->users_fd, reterr);
+        if (r < 0)
+                return r;
         /* Mounts keep their peers: a hostPath volume sees what the host mounts there. What we mount
          * ourselves lies below the run directory, which is a private mount. */
         if (unshare(namespaces) < 0)

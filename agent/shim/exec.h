@@ -4,9 +4,9 @@
 /* Programs that the agent asks us to run to their end, for their output: network plugins, and what
  * else must run where the pod is, in the shim's mount namespace; in the pod's network and UTS
  * namespaces or, for those that arrange the pod's network, in the node's. And programs in a
- * container, for probes and hooks, which the runtime starts and leaves to us. Nothing of them survives:
- * a result that nobody is connected to hear is dropped, and so is a program that waits for its turn
- * when the pod is torn down. */
+ * container, for probes and hooks, which the runtime starts and leaves to us. Nothing of them
+ * survives: a result that nobody is connected to hear is dropped, and so is a program that waits
+ * for its turn when the pod is torn down. */
 
 #include "agent/sandbox/protocol.h"
 
@@ -19,8 +19,9 @@ typedef struct ProgramList {
         Program *first; /* running and waiting, in the order of the requests */
 } ProgramList;
 
-/* Of both kinds of requests. Runs it, or has it wait for the one before it where both are in the node's namespaces.
- * EVENT_EXEC_DONE is told, unless the pod is torn down before it had its turn. */
+/* Of both kinds of requests. Runs it, or has it wait for the one before it where both are in the
+ * node's namespaces. EVENT_EXEC_DONE is told, unless the pod is torn down before it had its turn.
+ */
 void program_run(Shim *shim, const Request *request);
 
 /* True when 'pid' was a program in a container. */

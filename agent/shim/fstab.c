@@ -50,6 +50,7 @@ static const struct {
         size_t offset;
 } own_options[] = {
         { "x-mainstay.hostpath=", offsetof(MountSpec, hostpath_type) },
+        { "x-mainstay.idmap=",    offsetof(MountSpec, idmap)         },
         { "x-mainstay.mode=",     offsetof(MountSpec, mode)          },
         { "x-mainstay.volume=",   offsetof(MountSpec, volume)        },
         { "x-mainstay.beneath=",  offsetof(MountSpec, beneath)       },
@@ -144,7 +145,7 @@ static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reter
                 return error_setf(reterr, EINVAL, "a bind mount has no option '%s'", spec->data);
         if (spec->bind && spec->mode)
                 return error_setf(reterr, EINVAL, "a bind mount has the mode of its source");
-        if (!spec->bind && (spec->hostpath_type || spec->beneath))
+        if (!spec->bind && (spec->hostpath_type || spec->beneath || spec->idmap))
                 return error_setf(reterr, EINVAL, "only a bind mount has a source to check");
         return 0;
 }
@@ -157,6 +158,7 @@ static void mount_spec_done(MountSpec *spec) {
         free(spec->hostpath_type);
         free(spec->volume);
         free(spec->mode);
+        free(spec->idmap);
         free(spec->beneath);
 }
 

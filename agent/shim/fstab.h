@@ -8,6 +8,7 @@
  *   x-mainstay.hostpath=<Type>   the source is a hostPath volume of this Kubernetes type
  *   x-mainstay.volume=<name>     names the volume in what goes wrong
  *   x-mainstay.mode=<octal>      the mode of a new mount's root, afterwards
+ *   x-mainstay.idmap=<file>      users appear as those of this user namespace
  *   x-mainstay.beneath=<root>    the source must lie beneath that directory, whatever links say */
 
 #include "common/error.h"
@@ -27,6 +28,7 @@ typedef struct MountSpec {
         char *hostpath_type;       /* NULL: no hostPath; "" is a type */
         char *volume;
         char *mode;
+        char *idmap;
         char *beneath;
 } MountSpec;
 

@@ -41,8 +41,16 @@ static uint64_t attributes_of(unsigned long flags) {
 
 static int set_attributes(int mount_fd, const MountSpec *spec) {
         struct mount_attr attributes = { .attr_set = attributes_of(spec->flags) };
+        cleanup_close int users_fd = -EBADF;
         struct mount_attr propagation = { .propagation = spec->propagation };
 
+        if (spec->idmap) {
+                users_fd = open(spec->idmap, O_RDONLY | O_CLOEXEC);
+                if (users_fd < 0)
+                        return -errno;
+                attributes.attr_set |= MOUNT_ATTR_IDMAP;
+                attributes.userns_fd = (uint64_t) users_fd;
+        }
         if (attributes.attr_set != 0 &&
             mount_setattr(mount_fd, "", AT_EMPTY_PATH, &attributes, sizeof(attributes)) < 0)
                 return -errno;
@@ -106,6 +114,11 @@ static int mount_bind(const MountSpec *spec, const char *root, Error *reterr) {
         if (r >= 0 && move_mount(mount_fd, "", target_fd, "",
                                  MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
                 r = -errno;
+        if (r == -EINVAL && spec->idmap)
+                return error_setf(reterr, EINVAL,
+                                  "cannot mount '%s' for users of the pod's own: its file system "
+                                  "cannot map IDs",
+                                  spec->source);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot mount '%s' on '%s': %s", spec->source,
                                   spec->target, strerror(-r));

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <signal.h>
@@ -36,7 +37,38 @@ static void idle(void) {
                 (void) pause();
 }
 
-int pids_start(const char *pod_dir, pid_t *ret_pid) {
+/* The namespace belongs to the users that its maker is among. So a child goes there first, and has
+ * a sibling, which is our child too. */
+static long clone_among(int users_fd) {
+        int pipes[2], status;
+        pid_t helper;
+        long pid = -1;
+
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -1;
+        helper = fork();
+        if (helper == 0) {
+                pid = setns(users_fd, CLONE_NEWUSER);
+                if (pid >= 0)
+                        pid = syscall(SYS_clone, CLONE_NEWPID | CLONE_PARENT | SIGCHLD, NULL, NULL,
+                                      NULL, NULL);
+                if (pid == 0)
+                        idle();
+                _exit(write(pipes[1], &pid, sizeof(pid)) == sizeof(pid) ? EXIT_SUCCESS
+                                                                        : EXIT_FAILURE);
+        }
+        close_fd(pipes[1]);
+        if (helper > 0 && read(pipes[0], &pid, sizeof(pid)) != sizeof(pid))
+                pid = -1;
+        while (helper > 0 && waitpid(helper, &status, 0) < 0 && errno == EINTR)
+                ;
+        close_fd(pipes[0]);
+        if (pid < 0)
+                errno = EPERM;
+        return pid;
+}
+
+int pids_start(const char *pod_dir, int users_fd, pid_t *ret_pid) {
         cleanup_free char *path = path_join(pod_dir, file_name);
         long pid;
 
@@ -45,7 +77,10 @@ int pids_start(const char *pod_dir, pid_t *ret_pid) {
         if (access(path, F_OK) < 0)
                 return errno == ENOENT ? 0 : -errno;
         /* As fork(), which cannot be told of namespaces: only the child is in the new one. */
-        pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
+        if (users_fd >= 0)
+                pid = clone_among(users_fd);
+        else
+                pid = syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, NULL, NULL, NULL, NULL);
         if (pid < 0)
                 return -errno;
         if (pid == 0)

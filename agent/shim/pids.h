@@ -9,8 +9,9 @@
 #include <sys/types.h>
 
 /* Makes the namespace, if <pod_dir>/pid-namespace is there, for pids_bind() to put it over. The
- * first process dies with the caller. 1 and its pid; 0 where none is asked for; -errno. */
-int pids_start(const char *pod_dir, pid_t *ret_pid);
+ * first process dies with the caller. It belongs to the users of 'users_fd', a namespace, or < 0:
+ * to ours. 1 and its pid; 0 where none is asked for; -errno. */
+int pids_start(const char *pod_dir, int users_fd, pid_t *ret_pid);
 
 /* Makes the namespace of that process visible as <pod_dir>/pid-namespace, for the runtime. */
 int pids_bind(const char *pod_dir, pid_t pid, Error *reterr);

@@ -54,4 +54,4 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
 /* The last error in <bundle>/runtime.log, or in another such log, in memory that the caller frees,
  * or NULL. */
 char *runtime_log_sentence(const char *bundle);
-char *runtime_sentence_of(const char *log);
+char *runtime_sentence_of(const char *path);

@@ -7,6 +7,9 @@
 #include "common/clock.h"
 #include "common/strv.h"
 
+#include <fcntl.h>
+#include <limits.h>
+
 typedef struct Session {
         Shim *shim;
         SessionSpec spec;
@@ -24,11 +27,27 @@ static Session *session_free(Session *session) {
 }
 DEFINE_CLEANUP(Session *, session_free)
 
+/* What else is open is the shim's: a session may last for days, and must not keep it open so long.
+ */
+static int keep_only(int fd) {
+        enum {
+                KEPT = 3
+        };
+
+        if (fd != KEPT && dup3(fd, KEPT, O_CLOEXEC) < 0)
+                return -errno;
+        (void) close_range(KEPT + 1, UINT_MAX, 0);
+        return KEPT;
+}
+
 /* In a task. What goes wrong has been told to the client, whom it concerns. */
 static int session_main(void *userdata, Error *reterr) {
         const Session *session = userdata;
+        SessionSpec spec = session->spec;
 
-        (void) session_run(&session->spec);
+        spec.socket_fd = keep_only(spec.socket_fd);
+        if (spec.socket_fd >= 0)
+                (void) session_run(&spec);
         return 0;
 }
 

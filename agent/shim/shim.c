@@ -7,6 +7,7 @@
 #include "agent/shim/pids.h"
 #include "agent/shim/session.h"
 #include "agent/shim/sysctls.h"
+#include "agent/shim/users.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -42,6 +43,8 @@ static int setup_main(void *userdata, Error *reterr) {
 
         if (r >= 0)
                 r = mounts_undo(job->shim->pod_dir);
+        if (r >= 0 && job->shim->host.users_fd >= 0)
+                r = users_bind(job->shim->pod_dir, job->shim->host.users_fd, reterr);
         if (r >= 0)
                 r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
         /* Never the node's: without a UTS namespace of its own a pod has the node's name. */
@@ -73,7 +76,9 @@ static int begin_setup(Shim *shim, const Request *request) {
         TaskSpec spec = {
                 .main = setup_main, .done = setup_done, .userdata = job, .deadline = USEC_INFINITY
         };
-        int r = shim->pause_pid > 0 ? 0 : pids_start(shim->pod_dir, &shim->pause_pid);
+        int r = shim->pause_pid > 0
+                        ? 0
+                        : pids_start(shim->pod_dir, shim->host.users_fd, &shim->pause_pid);
 
         if (r < 0) {
                 free(job);
@@ -299,6 +304,7 @@ static void shim_done(Shim *shim) {
         programs_free(&shim->programs);
         close_fd(shim->host.network_fd);
         close_fd(shim->host.uts_fd);
+        close_fd(shim->host.users_fd);
         connection_done(&shim->connection);
         close_fd(shim->signals.fd);
         close_fd(shim->epoll_fd);

@@ -37,9 +37,10 @@ enum {
 typedef struct HostNamespaces {
         int network_fd;
         int uts_fd;
+        int users_fd; /* not the node's: those of the pod, where it has its own */
 } HostNamespaces;
 
-#define HOST_NAMESPACES_NULL ((HostNamespaces){ -EBADF, -EBADF })
+#define HOST_NAMESPACES_NULL ((HostNamespaces){ -EBADF, -EBADF, -EBADF })
 
 typedef struct Shim {
         const ShimOptions *options;

@@ -97,7 +97,7 @@ void action_begin_grpc(Action *action) {
         static const char *const headers[] = {
                 "Content-Type: application/grpc",
                 "TE: trailers",
-                "User-Agent: " ACTION_USER_AGENT " grpc",
+                ("User-Agent: " ACTION_USER_AGENT " grpc"),
                 "Accept:",
                 NULL,
         };

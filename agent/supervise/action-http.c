@@ -21,10 +21,12 @@ static bool leads_elsewhere(long status) {
         return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/* A server that speaks HTTP where a hook asks for HTTPS is asked again without. */
-static bool speaks_no_tls(const Action *action) {
-        return action->spec.is_hook && action->n_redirects == 0 &&
-               strncmp(action->url, "https://", 8) == 0;
+/* A server that speaks HTTP where a hook asks for HTTPS is asked again without, and without telling
+ * it any secret. The words are those of GnuTLS, and of OpenSSL. */
+static bool speaks_no_tls(const Action *action, const char *error) {
+        return action->spec.is_hook && !action->is_downgraded &&
+               strncmp(action->url, "https://", 8) == 0 &&
+               (strstr(error, "unexpected TLS packet") || strstr(error, "wrong version number"));
 }
 
 static void try_without_tls(Action *action) {
@@ -34,6 +36,7 @@ static void try_without_tls(Action *action) {
                 url = NULL;
         free(action->url);
         action->url = url;
+        action->is_downgraded = true;
         if (url)
                 request(action);
         else
@@ -72,7 +75,7 @@ static void on_answer(const HttpResponse *response, const char *error, void *use
         action->request = NULL;
         if (response)
                 judge(action, response);
-        else if (speaks_no_tls(action))
+        else if (speaks_no_tls(action, error))
                 try_without_tls(action);
         else
                 action_finish(action, ACTION_FAILED, "Get \"%s\": %s", action->url, error);
@@ -91,11 +94,16 @@ static bool has_header(const HttpGetAction *http, const char *name) {
         return false;
 }
 
-static int make_headers(const HttpGetAction *http, char ***ret) {
+static int make_headers(const Action *action, char ***ret) {
+        const HttpGetAction *http = action->spec.handler->http_get;
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < http->http_headers.n; i++)
-                r = add_header(ret, &http->http_headers.items[i]);
+        for (size_t i = 0; r >= 0 && i < http->http_headers.n; i++) {
+                const HttpHeader *header = &http->http_headers.items[i];
+
+                if (!action->is_downgraded || strcasecmp(header->name, "Authorization") != 0)
+                        r = add_header(ret, header);
+        }
         if (r >= 0 && !has_header(http, "User-Agent"))
                 r = strv_append(ret, "User-Agent: " ACTION_USER_AGENT);
         if (r >= 0 && !has_header(http, "Connection"))
@@ -111,7 +119,7 @@ static void request(Action *action) {
 
         if (!http)
                 return;
-        r = make_headers(action->spec.handler->http_get, &headers);
+        r = make_headers(action, &headers);
         if (r >= 0)
                 r = http_begin(http,
                                &(HttpSpec){ .url = action->url,

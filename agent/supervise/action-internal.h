@@ -15,6 +15,7 @@ enum {
 struct Action {
         ActionTarget target;
         ActionSpec spec;
+        Handler handler; /* our own, which the spec's is */
         action_done_t done;
         void *userdata;
         char *address;
@@ -30,6 +31,7 @@ struct Action {
         HttpRequest *request;
         char *url;
         unsigned n_redirects;
+        bool is_downgraded; /* what was to be asked by HTTPS is asked without */
 
         int fd;
         sd_event_source *connection;

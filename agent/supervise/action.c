@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/supervise/action-internal.h"
 
+#include "agent/model/schema.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -199,13 +200,18 @@ int action_start(const ActionTarget *target, const ActionSpec *spec, action_done
                 .began_at = now_boottime_usec(),
                 .fd = -EBADF,
         };
-        r = action->address ? arm_timer(action) : -ENOMEM;
+        r = action->address ? schema_copy(&any_handler_schema, &action->handler, spec->handler)
+                            : -ENOMEM;
+        action->spec.handler = &action->handler;
+        if (r >= 0)
+                r = arm_timer(action);
         if (r < 0) {
                 action_free(action);
                 return r;
         }
         begin(action);
-        action->target.id = NULL;
+        action->target.id = action->target.address = NULL;
+        action->target.container = NULL;
         *ret = action;
         return 0;
 }
@@ -215,6 +221,7 @@ Action *action_free(Action *action) {
                 return NULL;
         stop_all(action);
         free(action->message);
+        schema_done(&any_handler_schema, &action->handler);
         free(action->url);
         free(action->address);
         free(action);

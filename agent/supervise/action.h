@@ -15,14 +15,15 @@ typedef enum ActionResult {
         ACTION_SUCCEEDED,
         ACTION_FAILED,
         ACTION_BROKEN, /* could not be tried, which says nothing of the container */
+        N_ACTION_RESULTS,
 } ActionResult;
 
 /* Called once, from the loop, never from within action_start(). The action is freed by who started
  * it, there or later. 'message' is for a person: what was answered, or what is wrong. */
 typedef void (*action_done_t)(ActionResult result, const char *message, void *userdata);
 
-/* Whom, and by what means. Strings are borrowed for the time of the call, the rest for that of the
- * action. */
+/* Whom, and by what means. The container and the strings are borrowed for the time of the call, the
+ * rest for that of the action. */
 typedef struct ActionTarget {
         sd_event *event;
         Http **http; /* made when it is first needed; shared by all */
@@ -33,9 +34,9 @@ typedef struct ActionTarget {
 } ActionTarget;
 
 typedef struct ActionSpec {
-        const Handler *handler;
-        uint64_t timeout_usec; /* then it has failed; 0: never */
-        bool is_hook;          /* any answer will do, and nothing in a command is replaced */
+        const Handler *handler; /* copied: the pod may be edited meanwhile */
+        uint64_t timeout_usec;  /* then it has failed; 0: never */
+        bool is_hook;           /* any answer will do, and nothing in a command is replaced */
 } ActionSpec;
 
 /* 0 or -ENOMEM; what cannot be begun is told as ACTION_BROKEN. */

@@ -5,30 +5,14 @@
  * An attempt is one run of the container: its number is the restart count, the name of its log and
  * part of its ID. A number is used up when the shim was asked to run it, whatever came of it. */
 
-#include "agent/supervise/container.h"
-
-#include "agent/bundle/paths.h"
 #include "agent/model/duration.h"
+#include "agent/supervise/container-internal.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
 
 #include <assert.h>
-
-typedef enum LifeState {
-        LIFE_IDLE,
-        LIFE_PULLING,
-        LIFE_QUEUED,
-        LIFE_CREATING,
-        LIFE_POST_START,
-        LIFE_UP,
-        LIFE_PRE_STOP,
-        LIFE_STOPPING,
-        LIFE_BACK_OFF,
-        LIFE_FINISHED,
-        N_LIFE_STATES,
-} LifeState;
 
 typedef enum Event {
         EVENT_START,
@@ -46,6 +30,7 @@ typedef enum Event {
         EVENT_KILL,
         EVENT_STOP,
         EVENT_AGAIN,
+        EVENT_EDIT,
         N_EVENTS,
 } Event;
 
@@ -54,51 +39,8 @@ enum {
         KILLED_EXIT_CODE = 137,
 };
 
-struct ContainerLife {
-        char *description; /* "default/web-node1/nginx", for log lines */
-        const ObjectMeta *pod;
-        const Container *spec; /* the pod's */
-        RestartTerms terms;
-        const char *idle_reason; /* to wait with, where nothing more exact is known */
-        const BackOff *back_off;
-        const ContainerDriver *driver;
-        void *userdata;
-
-        LifeState state;
-        unsigned attempt;
-        unsigned oldest_remains; /* attempts from here to the present one may have remains */
-        bool attempt_is_used;
-        bool is_retired; /* not started any more */
-        bool wants_all;  /* it ended so that all containers are restarted */
-        uint64_t started_at;
-        bool has_post_started; /* its hook was run, or there is none */
-        bool stops_for_good;
-        bool is_killed;           /* the present attempt, not for good */
-        char *kill_message;       /* why */
-        char *post_start_failure; /* that it is killed for, as the status has it */
-        uint64_t retry_delay_usec;
-        uint64_t next_delay_usec;  /* of the crash back-off */
-        uint64_t image_delay_usec; /* of the image back-off */
-        bool waits_for_reference;  /* for an object that its variables name */
-        char *waiting_reason;      /* overrides the state's */
-        char *waiting_message;
-        ContainerState ended;      /* the present attempt, once it ended */
-        ContainerState ended_last; /* the one before */
-};
-
 /* clang-format off */
-static const struct {
-        const char *name;
-        ContainerStateKind kube;
-        const char *reason; /* waiting, where the pod's own does not do */
-        bool has_process;
-        bool uses_image_request;
-        bool uses_turn;
-        bool uses_retry;
-        bool uses_hook;
-        bool may_fail_to_start;
-        bool may_end;
-} states[N_LIFE_STATES] = {
+const LifeFacts life_facts[N_LIFE_STATES] = {
         [LIFE_IDLE]       = { "idle",       STATE_WAITING,    NULL,                false, false, false, false, false, true,  false },
         [LIFE_PULLING]    = { "pulling",    STATE_WAITING,    NULL,                false, true,  false, false, false, false, false },
         [LIFE_QUEUED]     = { "queued",     STATE_WAITING,    NULL,                false, false, true,  false, false, false, false },
@@ -127,6 +69,7 @@ static const char *const event_names[N_EVENTS] = {
         [EVENT_KILL]         = "kill",
         [EVENT_STOP]         = "stop",
         [EVENT_AGAIN]        = "again",
+        [EVENT_EDIT]         = "edited",
 };
 /* clang-format on */
 
@@ -226,7 +169,12 @@ static void enter_back_off(ContainerLife *c) {
 }
 
 static void enter_finished(ContainerLife *c) {
+        bool runs_again = c->runs_again;
+
+        c->runs_again = false;
         remove_remains(c, /* and_present= */ true);
+        if (runs_again)
+                handle(c, EVENT_EDIT);
 }
 
 typedef struct Move {
@@ -253,11 +201,13 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_IMAGE_FAILED] = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_QUEUED] = {
                 [EVENT_TURN]         = MOVE(CREATING, enter_creating),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_CREATING] = {
                 [EVENT_STARTED]      = MOVE(POST_START, enter_post_start),
@@ -265,6 +215,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(STOPPING, enter_stopping),
+                [EVENT_EDIT]         = MOVE(STOPPING, enter_stopping),
         },
         [LIFE_POST_START] = {
                 [EVENT_STARTED]      = MOVE(POST_START, enter_post_start), /* nobody heard how it went */
@@ -275,6 +226,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_KILL]         = MOVE(PRE_STOP, enter_pre_stop),
                 [EVENT_STOP]         = MOVE(PRE_STOP, enter_pre_stop),
+                [EVENT_EDIT]         = MOVE(PRE_STOP, enter_pre_stop),
         },
         [LIFE_UP] = {
                 [EVENT_RESTART]      = MOVE(PULLING,  enter_pulling),
@@ -283,6 +235,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_KILL]         = MOVE(PRE_STOP, enter_pre_stop),
                 [EVENT_STOP]         = MOVE(PRE_STOP, enter_pre_stop),
+                [EVENT_EDIT]         = MOVE(PRE_STOP, enter_pre_stop),
         },
         [LIFE_PRE_STOP] = {
                 [EVENT_STARTED]      = MOVE(PRE_STOP, enter_pre_stop), /* as above */
@@ -305,9 +258,11 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_RETRY]        = MOVE(PULLING,  enter_pulling),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
                 [EVENT_STOP]         = MOVE(FINISHED, enter_finished),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
         [LIFE_FINISHED] = {
                 [EVENT_AGAIN]        = MOVE(IDLE,     enter_idle),
+                [EVENT_EDIT]         = MOVE(IDLE,     enter_idle),
         },
 };
 /* clang-format on */
@@ -323,20 +278,20 @@ static void set_waiting(ContainerLife *c, const char *reason, const char *messag
 static void set_state(ContainerLife *c, LifeState state) {
         LifeState old = c->state;
 
-        if (states[old].uses_image_request && !states[state].uses_image_request)
+        if (life_facts[old].uses_image_request && !life_facts[state].uses_image_request)
                 c->driver->drop_image(c->userdata);
-        if (states[old].uses_turn && !states[state].uses_turn)
+        if (life_facts[old].uses_turn && !life_facts[state].uses_turn)
                 c->driver->leave_turn(c->userdata);
-        if (states[old].uses_retry && !states[state].uses_retry)
+        if (life_facts[old].uses_retry && !life_facts[state].uses_retry)
                 c->driver->disarm_retry(c->userdata);
-        if (states[old].uses_hook && old != state)
+        if (life_facts[old].uses_hook && old != state)
                 c->driver->drop_hook(c->userdata);
         /* Who looks again for what was missing says so until it is found. */
         if (state != LIFE_BACK_OFF && state != LIFE_PULLING)
                 set_waiting(c, NULL, NULL);
         c->waits_for_reference = false;
         c->state = state;
-        log_debug("'%s': %s -> %s", c->description, states[old].name, states[state].name);
+        log_debug("'%s': %s -> %s", c->description, life_facts[old].name, life_facts[state].name);
         c->driver->changed(c->userdata);
 }
 
@@ -345,7 +300,7 @@ static void handle(ContainerLife *c, Event event) {
 
         if (!move->is_legal) {
                 log_debug("'%s': '%s' means nothing while %s, ignoring", c->description,
-                          event_names[event], states[c->state].name);
+                          event_names[event], life_facts[c->state].name);
                 return;
         }
         set_state(c, move->to);
@@ -391,9 +346,33 @@ void container_start(ContainerLife *c) {
         handle(c, EVENT_START);
 }
 
+void container_set_spec(ContainerLife *c, const Container *spec, const RestartTerms *terms) {
+        c->spec = spec;
+        c->terms = *terms;
+}
+
+void container_edit(ContainerLife *c) {
+        c->next_delay_usec = 0;
+        c->image_delay_usec = 0;
+        if (c->state == LIFE_IDLE || c->stops_for_good)
+                return;
+        if (container_has_process(c))
+                c->runs_again = true;
+        if (!container_is_stopping(c))
+                handle(c, EVENT_EDIT);
+}
+
+void container_forgive(ContainerLife *c) {
+        if (c->state == LIFE_BACK_OFF)
+                container_edit(c);
+        else
+                c->next_delay_usec = 0;
+}
+
 void container_stop(ContainerLife *c) {
         bool is_being_stopped = c->stops_for_good && container_is_stopping(c);
 
+        c->runs_again = false;
         c->is_retired = c->stops_for_good = true;
         if (!is_being_stopped && c->state != LIFE_FINISHED)
                 handle(c, EVENT_STOP);
@@ -520,7 +499,7 @@ static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
 
 void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
                                const char *message) {
-        if (attempt == c->attempt && states[c->state].may_fail_to_start)
+        if (attempt == c->attempt && life_facts[c->state].may_fail_to_start)
                 start_failed(c, by_runtime,
                              by_runtime ? "RunContainerError" : "CreateContainerError", message);
 }
@@ -565,7 +544,8 @@ static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event r
         RestartDecision decision =
                 restart_decide(&c->terms, exit_code, ran, c->next_delay_usec, c->back_off);
 
-        if (is_last(c, &decision)) {
+        /* Who was stopped to begin by another spec has said nothing by his end. */
+        if (c->runs_again || is_last(c, &decision)) {
                 handle(c, EVENT_DONE);
                 return;
         }
@@ -586,7 +566,7 @@ static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event r
 void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
         const char *reason = exit_reason(end->exit_code, end->oom_killed);
 
-        if (attempt != c->attempt || !states[c->state].may_end)
+        if (attempt != c->attempt || !life_facts[c->state].may_end)
                 return;
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
@@ -661,12 +641,20 @@ unsigned container_attempt(const ContainerLife *c) {
         return c->attempt;
 }
 
+bool container_is_running(const ContainerLife *c) {
+        return container_has_process(c) && c->started_at > 0;
+}
+
+bool container_has_run(const ContainerLife *c, unsigned attempt) {
+        return c->attempt_is_used && c->attempt <= attempt;
+}
+
 uint64_t container_next_delay(const ContainerLife *c) {
         return c->next_delay_usec;
 }
 
 bool container_has_process(const ContainerLife *c) {
-        return states[c->state].has_process;
+        return life_facts[c->state].has_process;
 }
 
 bool container_is_up(const ContainerLife *c) {
@@ -721,72 +709,10 @@ bool container_waits_for_image(const ContainerLife *c) {
         return c->state == LIFE_BACK_OFF && c->image_delay_usec > 0;
 }
 
-static char *public_id(const ContainerLife *c, const char *uid, unsigned attempt) {
-        char id[65], *text;
-
-        container_id(uid, c->spec->name, attempt, id);
-        return asprintf(&text, "mainstay://%s", id) < 0 ? NULL : text;
-}
-
-static int copy_ended(const ContainerLife *c, const ContainerState *from, const char *uid,
-                      unsigned attempt, ContainerState *ret) {
-        *ret = *from;
-        ret->reason = from->reason ? strdup(from->reason) : NULL;
-        ret->message = from->message ? strdup(from->message) : NULL;
-        ret->container_id = from->kind == STATE_TERMINATED ? public_id(c, uid, attempt) : NULL;
-        return 0;
-}
-
-static void fill_state(const ContainerLife *c, const char *uid, ContainerState *ret) {
-        const char *reason = c->waiting_reason ? c->waiting_reason : states[c->state].reason;
-
-        switch (states[c->state].kube) {
-        case STATE_RUNNING:
-                if (c->started_at > 0 && c->attempt_is_used) {
-                        *ret = (ContainerState){ .kind = STATE_RUNNING,
-                                                 .started_at = c->started_at };
-                        return;
-                }
-                break; /* stopped while it was being created */
-        case STATE_TERMINATED:
-                if (c->ended.kind == STATE_TERMINATED) {
-                        (void) copy_ended(c, &c->ended, uid, c->attempt, ret);
-                        return;
-                }
-                break; /* stopped before it ever ran */
-        case STATE_WAITING:
-        case STATE_NONE:
-                break;
-        }
-        ret->kind = STATE_WAITING;
-        ret->reason = strdup(reason ? reason : c->idle_reason);
-        ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
-}
-
-int container_status(const ContainerLife *c, const char *uid, ContainerStatus *ret) {
-        bool has_run = c->attempt_is_used || c->attempt > 0;
-        bool is_running = states[c->state].kube == STATE_RUNNING;
-
-        *ret = (ContainerStatus){ 0 };
-        ret->name = strdup(c->spec->name);
-        fill_state(c, uid, &ret->state);
-        /* While it waits, the attempt that ended is the last state; then it is the present one. */
-        if (c->ended.kind == STATE_TERMINATED && ret->state.kind != STATE_TERMINATED)
-                (void) copy_ended(c, &c->ended, uid, c->attempt, &ret->last_state);
-        else if (c->ended_last.kind == STATE_TERMINATED)
-                (void) copy_ended(c, &c->ended_last, uid, c->attempt - 1, &ret->last_state);
-        ret->ready = ret->started = is_running && ret->state.kind == STATE_RUNNING;
-        ret->restart_count = c->attempt;
-        if (has_run)
-                ret->container_id =
-                        public_id(c, uid, c->attempt_is_used ? c->attempt : c->attempt - 1);
-        return ret->name ? 0 : -ENOMEM;
-}
-
 void container_print_moves(FILE *out) {
         (void) fprintf(out, "| |");
         for (size_t s = 0; s < N_LIFE_STATES; s++)
-                (void) fprintf(out, " %s |", states[s].name);
+                (void) fprintf(out, " %s |", life_facts[s].name);
         (void) fprintf(out, "\n|---|");
         for (size_t s = 0; s < N_LIFE_STATES; s++)
                 (void) fprintf(out, "---|");
@@ -794,7 +720,7 @@ void container_print_moves(FILE *out) {
                 (void) fprintf(out, "\n| **%s** |", event_names[e]);
                 for (size_t s = 0; s < N_LIFE_STATES; s++)
                         (void) fprintf(out, " %s |",
-                                       moves[s][e].is_legal ? states[moves[s][e].to].name : "");
+                                       moves[s][e].is_legal ? life_facts[moves[s][e].to].name : "");
         }
         (void) fprintf(out, "\n");
 }

@@ -68,9 +68,22 @@ DEFINE_CLEANUP(ContainerLife *, container_free)
 void container_start(ContainerLife *container); /* the sandbox is ready; from waiting only */
 void container_stop(ContainerLife *container);  /* for good */
 
+/* The spec has moved, or is another: what comes follows it, what runs may have begun by another.
+ * Its name is the same. */
+void container_set_spec(ContainerLife *container, const Container *spec, const RestartTerms *terms);
+
+/* It is to run by its present spec: who runs is stopped and runs again, as another attempt; who
+ * waits for something, or has ended, waits for the sandbox alone. Nothing to who is being stopped
+ * for good. */
+void container_edit(ContainerLife *container);
+
+/* What made it fail may be gone: it does not wait any longer. */
+void container_forgive(ContainerLife *container);
+
 /* Ends the present attempt, if it runs; what follows is the policy's to say, but a success is none.
  * 'why' is its last word where it has none of its own. */
 void container_kill(ContainerLife *container, const char *why);
+
 /* Who runs may run on, but is not started any more. */
 void container_retire(ContainerLife *container);
 
@@ -116,15 +129,19 @@ void container_adopt_last(ContainerLife *container, unsigned attempt, const Cont
 
 /* Questions. */
 unsigned container_attempt(const ContainerLife *container);
+/* The present attempt is none that is yet to come, and not later than this one. */
+bool container_has_run(const ContainerLife *container, unsigned attempt);
 uint64_t container_next_delay(
         const ContainerLife *container); /* travels with the attempt as its note */
 bool container_has_process(const ContainerLife *container);
-bool container_is_up(const ContainerLife *container); /* and its postStart hook is done */
+bool container_is_running(const ContainerLife *container); /* it has started */
+bool container_is_up(const ContainerLife *container);      /* and its postStart hook is done */
 bool container_is_stopping(const ContainerLife *container);
 bool container_has_post_started(const ContainerLife *container);
 uint64_t container_started_at(const ContainerLife *container); /* realtime */
 bool container_is_finished(const ContainerLife *container);
-bool container_has_succeeded(const ContainerLife *container);   /* finished, with 0 */
+const char *container_waiting_reason(const ContainerLife *container); /* were it waiting */
+bool container_has_succeeded(const ContainerLife *container);         /* finished, with 0 */
 uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */
 
 /* It runs, and what comes after it in the pod's order may begin. */

@@ -43,9 +43,11 @@ static void arm(PodLife *life, uint64_t delay_usec) {
 }
 
 void pod_life_watch_deadline(PodLife *life) {
+        static const char message[] =
+                "Pod was active on the node longer than the specified deadline";
         uint64_t now = now_realtime_usec();
 
-        if (!life->pod->spec.active_deadline_seconds.is_set || life->is_overdue ||
+        if (!life->pod->spec.active_deadline_seconds.is_set || pod_life_has_failed(life) ||
             !life->is_wanted || life->must_clean || life->phase == PHASE_SYNCING)
                 return;
         if (ended_in_time(life)) {
@@ -57,10 +59,6 @@ void pod_life_watch_deadline(PodLife *life) {
                         arm(life, deadline_of(life) - now);
                 return;
         }
-        life->is_overdue = true;
-        event_tell(life, NULL, POD_EVENT_NORMAL, "DeadlineExceeded",
-                   "Pod was active on the node longer than the specified deadline");
-        log_info("Pod '%s' was active for longer than %" PRId64 " s, stopping it",
-                 life->description, life->pod->spec.active_deadline_seconds.value);
-        pod_life_follow_order(life);
+        event_tell(life, NULL, POD_EVENT_NORMAL, "DeadlineExceeded", "%s", message);
+        pod_life_fail(life, "DeadlineExceeded", message, pod_life_grace_usec(life));
 }

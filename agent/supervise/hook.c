@@ -33,7 +33,7 @@ static uint64_t grace_usec(const PodContainer *c, bool for_good) {
         uint64_t grace, passed = 0;
 
         if (for_good)
-                return pod_life_grace_usec(c->pod);
+                return pod_life_rest_of_grace_usec(c->pod);
         grace = (uint64_t) MAX(c->kill_grace.is_set ? c->kill_grace.value : pod->value, 1) *
                 USEC_PER_SEC;
         if (c->stop_began_at > 0)
@@ -70,7 +70,7 @@ static void announce_stop(PodContainer *c, uint64_t grace) {
 
 void pod_container_hurry(PodContainer *c) {
         if (c->hook && c->hook_kind == HOOK_PRE_STOP)
-                announce_stop(c, pod_life_grace_usec(c->pod));
+                announce_stop(c, pod_life_rest_of_grace_usec(c->pod));
         else
                 pod_container_stop(c, container_attempt(c->life), /* for_good= */ true);
 }
@@ -110,6 +110,11 @@ void pod_container_run_hook(void *userdata, ContainerHook hook, unsigned attempt
 
         c->hook = action_free(c->hook);
         c->hook_kind = hook;
+        /* That is quick, and asks nobody. */
+        if (hook == HOOK_PRE_STOP && c->pod->all_restart == ALL_RESTART_ENDING) {
+                container_on_hook_done(c->life, NULL);
+                return;
+        }
         spec.handler = hook == HOOK_POST_START ? lifecycle->post_start : lifecycle->pre_stop;
         if (hook == HOOK_PRE_STOP) {
                 spec.timeout_usec = grace_usec(c, for_good);

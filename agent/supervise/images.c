@@ -3,18 +3,10 @@
  * sentences and events are the kubelet's; what the registry said stands in them as it is. */
 
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/pull-secrets.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
-#include "common/strv.h"
-
-#define cleanup_secrets cleanup_with(pod_forget_secrets)
-
-void pod_forget_secrets(char ***secrets) {
-        strv_foreach(text, *secrets)
-                explicit_bzero(*text, strlen(*text));
-        strv_free(*secrets);
-}
 
 /* ---- failures ---- */
 
@@ -68,53 +60,16 @@ static void image_failed(PodContainer *c, int r, const Error *error) {
 
 /* ---- what is shown ---- */
 
-/* The kubelet goes on without a Secret that is missing or of another type. */
-static int append_document(const DataObject *secret, char ***auths) {
-        static const struct {
-                const char *type, *key;
-        } types[] = {
-                { "kubernetes.io/dockerconfigjson", ".dockerconfigjson" },
-                { "kubernetes.io/dockercfg", ".dockercfg" },
-        };
-
-        for (size_t i = 0; i < N_ELEMENTS(types); i++) {
-                const ObjectValue *value = data_object_find(secret, types[i].key);
-
-                if (streq_ptr(secret->type, types[i].type) && value && value->length > 0 &&
-                    strlen(value->bytes) == value->length)
-                        return strv_append(auths, value->bytes);
-        }
-        return -EINVAL;
-}
-
-int pod_container_find_secrets(const PodContainer *c, char ***auths) {
-        const Pod *pod = c->pod->pod;
+static int find_secrets(const PodContainer *c, char ***ret) {
         cleanup_free char *missing = NULL;
+        int r = pull_secrets_find(&c->pod->context->bundle->objects, c->pod->pod, ret, &missing);
 
-        for (size_t i = 0; i < pod->spec.image_pull_secrets.n; i++) {
-                const char *name = strna(pod->spec.image_pull_secrets.items[i].name);
-                const DataObject *secret = NULL;
-                int r = object_lookup(&c->pod->context->bundle->objects, OBJECT_SECRET,
-                                      pod->metadata.namespace, name, &secret, NULL);
-
-                if (r >= 0)
-                        r = append_document(secret, auths);
-                if (r == -ENOMEM)
-                        return r;
-                if (r < 0) {
-                        cleanup_free char *before = missing;
-
-                        if (asprintf(&missing, "%s%s%s", strna(before), before ? ", " : "", name) <
-                            0)
-                                missing = NULL;
-                }
-        }
-        if (missing)
+        if (r >= 0 && missing)
                 event_tell(c->pod, NULL, POD_EVENT_WARNING, "FailedToRetrieveImagePullSecret",
                            "Unable to retrieve some image pull secrets (%s); attempting to pull "
                            "the image may not succeed.",
                            missing);
-        return 0;
+        return r;
 }
 
 /* ---- success ---- */
@@ -150,14 +105,14 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
 
 void pod_container_get_own_image(PodContainer *c) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_secrets char **auths = NULL;
+        cleanup_pull_secrets char **auths = NULL;
         uint64_t done, total;
         Image *image = NULL;
         int r;
 
         c->image = image_unref(c->image);
         c->image_asked_at = now_boottime_usec();
-        r = pod_container_find_secrets(c, &auths);
+        r = find_secrets(c, &auths);
         if (r >= 0)
                 r = image_store_request(c->pod->context->images,
                                         &(ImageWish){ .reference = c->spec->image,

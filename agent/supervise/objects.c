@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMaps and Secrets came, went or changed, or the pod's own labels did: what waits for them
- * goes on, and volumes follow. */
+/* ConfigMaps, Secrets and classes came, went or changed, or the pod's own labels did: what waits
+ * for them goes on, and volumes follow. */
 
 #include "agent/supervise/pod-internal.h"
 #include "common/cleanup.h"
@@ -44,7 +44,8 @@ void pod_life_objects_changed(PodLife *life) {
         bool may_begin = life->phase == PHASE_RETRY && life->retry_phase == PHASE_NONE;
 
         pod_life_update_volumes(life);
-        if (may_begin && has_data_volume(life->pod)) {
+        if (may_begin && (has_data_volume(life->pod) || life->pod->spec.priority_class_name ||
+                          life->pod->spec.runtime_class_name)) {
                 pod_life_set_phase(life, PHASE_NONE);
                 pod_life_mark(life);
         }

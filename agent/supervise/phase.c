@@ -49,12 +49,11 @@ static void count_init(const PodSpec *spec, const Container *container,
                        const ContainerStatus *status, Count *count) {
         const ContainerState *end = end_of(status);
 
-        if (!end)
+        if (end && end->exit_code != 0)
+                count->failed_init += ends_for_good(spec, container, end->exit_code);
+        else if (status->state.kind != STATE_TERMINATED)
+                /* Or once more: its sandbox was lost, or all are restarted. */
                 count->pending_init++;
-        else if (end->exit_code != 0 && ends_for_good(spec, container, end->exit_code))
-                count->failed_init++;
-        else if (status->state.kind != STATE_TERMINATED && end->exit_code == 0)
-                count->pending_init++; /* once more: its sandbox was lost, or all are restarted */
 }
 
 static void count_sidecar(const ContainerStatus *status, Count *count) {
@@ -75,7 +74,9 @@ static void count_main(const PodSpec *spec, const Container *container,
                 count->running++;
         else if (end) {
                 count->stopped++;
-                count->stopped_for_good += ends_for_good(spec, container, end->exit_code);
+                /* One that waits is to run again: it was edited. */
+                count->stopped_for_good += status->state.kind == STATE_TERMINATED &&
+                                           ends_for_good(spec, container, end->exit_code);
                 count->succeeded += status->state.kind == STATE_TERMINATED && end->exit_code == 0;
         } else
                 count->waiting++;

@@ -12,10 +12,11 @@ static void hurry(PodLife *life) {
         uint64_t end = now_realtime_usec() + pod_life_grace_usec(life);
 
         life->deletion_time = MIN(life->deletion_time, end);
+        life->ending_since = now_boottime_usec();
         for (size_t i = 0; i < life->n_containers; i++) {
                 PodContainer *c = &life->containers[i];
 
-                if (container_has_process(c->life))
+                if (container_is_stopping(c->life))
                         pod_container_hurry(c);
         }
 }

@@ -156,6 +156,8 @@ static void on_synced(PodLife *life, bool is_ready) {
         }
         if (is_found)
                 pod_life_adopt_order(life);
+        if (is_found) /* an edit that an earlier agent recorded */
+                pod_life_resize(life);
         pod_life_resume(life, is_ready, has_run);
 }
 

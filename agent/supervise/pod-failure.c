@@ -85,6 +85,7 @@ void pod_life_fail(PodLife *life, const char *reason, const char *message, uint6
                 return; /* whoever looked looks again */
         event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", life->description, reason, message);
+        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
         life->failure.grace_usec = grace_usec;
         r = store(life);
         if (r < 0)

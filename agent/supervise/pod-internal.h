@@ -53,10 +53,14 @@ struct PodContainer {
         bool is_pulling;         /* the request went to a registry */
         uint64_t image_asked_at; /* boot time */
         Image **volume_images;   /* by the pod's volumes; NULL for those that it does not mount */
-        size_t volume_at;        /* which of them is asked for */
+        size_t n_volume_images;
+        size_t volume_at;       /* which of them is asked for */
+        const Pod *volumes_pod; /* whose volumes they are; compared only */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
+        bool is_outdated; /* attempts up to this one began by an older spec: */
+        unsigned outdated_attempt;
         Probers probers;
         Action *hook; /* that is under way */
         ContainerHook hook_kind;
@@ -102,11 +106,18 @@ struct PodLife {
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
         PodFailure failure;
+        bool told_of_labels;
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
-        char *stale;              /* why a volume is not what it should be, as it was logged */
-        bool is_rejected;         /* the node is none that it asks for; it is not begun */
-        char *trouble;            /* why the sandbox is not ready, for a person */
+        char *stale;      /* why a volume is not what it should be, as it was logged */
+        bool is_rejected; /* the node is none that it asks for; it is not begun */
+        char *trouble;    /* why the sandbox is not ready, for a person */
+        Pod **former;     /* as it was before edits, while a hook of then may be under way */
+        size_t n_former;
+        char *edit_trouble;   /* why its successor cannot begin */
+        char *resize_trouble; /* why its groups are not as its spec says */
+        sd_event_source *resize_timer;
+        uint64_t resize_delay_usec;
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;
         OrderEntry *order; /* of each container, as it was looked at last */
@@ -115,7 +126,6 @@ struct PodLife {
         sd_event_source *order_timer; /* the end of ALL_RESTART_HOLDING */
         uint64_t ending_since;        /* boot time; 0: nothing ends it */
         sd_event_source *deadline_timer;
-        bool is_overdue; /* its activeDeadlineSeconds are over */
         uint64_t start_time;
         uint64_t deletion_time;
         PodCondition conditions[N_POD_CONDITIONS]; /* as told last */
@@ -133,6 +143,12 @@ bool pod_life_is_admitted(PodLife *life);
 
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);
+
+/* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
+void pod_life_resize(PodLife *life);
+void pod_life_restart_outdated(PodLife *life);
+void pod_life_forget_former(PodLife *life); /* no hook looks at them any more */
+
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
 
@@ -187,8 +203,10 @@ void pod_life_forget_order(PodLife *life);
  * turn. */
 void pod_life_adopt_order(PodLife *life);
 
-/* How long a container may take to end, from now on. */
+/* How long the pod's containers have to end, all together; and one that is told to only now,
+ * between SIGTERM and SIGKILL. */
 uint64_t pod_life_grace_usec(const PodLife *life);
+uint64_t pod_life_rest_of_grace_usec(const PodLife *life);
 
 /* deadline.c: sees to the pod's activeDeadlineSeconds. */
 void pod_life_watch_deadline(PodLife *life);
@@ -196,6 +214,9 @@ void pod_life_watch_deadline(PodLife *life);
 /* pod-images.c: a driver's get_image(); those of volumes first, then the container's own. */
 void pod_container_get_images(void *userdata);
 void pod_container_forget_volume_images(PodContainer *c);
+
+/* The pod was edited since, so that nobody knows which image is whose. */
+bool pod_container_has_stale_images(const PodContainer *c);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
@@ -259,7 +280,3 @@ void pod_container_remove(PodContainer *c, unsigned attempt);
 
 void pod_container_get_own_image(PodContainer *c);
 void pod_container_drop_image(void *userdata);
-
-/* The documents of the pod's imagePullSecrets, which the caller wipes. 0 or -ENOMEM. */
-int pod_container_find_secrets(const PodContainer *c, char ***ret);
-void pod_forget_secrets(char ***secrets);

@@ -16,8 +16,8 @@ static int choose_attempt(const PodLife *life, const PodContainer *c, bool previ
 
         if (last < 0 && !previous)
                 return error_setf(reterr, EAGAIN,
-                                  "container \"%s\" in pod \"%s\" is waiting to start", container,
-                                  pod);
+                                  "container \"%s\" in pod \"%s\" is waiting to start: %s",
+                                  container, pod, container_waiting_reason(c->life));
         if (previous && container_has_process(c->life))
                 last--;
         if (last < 0)

@@ -34,14 +34,14 @@ PodCourse pod_life_course(PodLife *life) {
 }
 
 bool pod_life_is_ending(const PodLife *life) {
-        return !life->is_wanted || life->is_overdue || pod_life_has_failed(life) ||
+        return !life->is_wanted || pod_life_has_failed(life) ||
                life->all_restart == ALL_RESTART_ENDING;
 }
 
 bool pod_life_goes_on(PodLife *life) {
         PodCourse course = pod_life_course(life);
 
-        if (!life->is_wanted || life->is_overdue || pod_life_has_failed(life))
+        if (!life->is_wanted || pod_life_has_failed(life))
                 return false;
         return life->all_restart != ALL_RESTART_NONE || course == COURSE_INITIALIZING ||
                course == COURSE_RUNNING;
@@ -57,18 +57,22 @@ bool pod_life_lets_start(PodContainer *c) {
 }
 
 uint64_t pod_life_grace_usec(const PodLife *life) {
-        uint64_t grace, passed, now = now_boottime_usec();
         int64_t seconds = life->pod->spec.termination_grace_period_seconds.value;
+        uint64_t grace;
 
-        if (life->all_restart == ALL_RESTART_ENDING)
-                return GRACE_MIN_USEC;
         if (life->has_grace)
                 seconds = life->grace_seconds;
         /* Even a grace of nothing is a second, as with the kubelet. */
         grace = (uint64_t) MAX(seconds, 1) * USEC_PER_SEC;
-        if (life->failure.grace_usec > 0)
-                grace = MIN(grace, life->failure.grace_usec);
-        passed = life->ending_since > 0 ? now - life->ending_since : 0;
+        return life->failure.grace_usec > 0 ? MIN(grace, life->failure.grace_usec) : grace;
+}
+
+uint64_t pod_life_rest_of_grace_usec(const PodLife *life) {
+        uint64_t grace = pod_life_grace_usec(life);
+        uint64_t passed = life->ending_since > 0 ? now_boottime_usec() - life->ending_since : 0;
+
+        if (life->all_restart == ALL_RESTART_ENDING)
+                return GRACE_MIN_USEC;
         /* Who had to wait for others has what they left. */
         return passed < grace ? grace - passed : MIN(GRACE_MIN_USEC, grace);
 }
@@ -127,7 +131,7 @@ static void put_back(PodContainer *c) {
 static void restart_all(PodLife *life) {
         uint64_t delay = 0;
 
-        if (!life->is_wanted || life->is_overdue || pod_life_has_failed(life))
+        if (!life->is_wanted || pod_life_has_failed(life))
                 life->all_restart = ALL_RESTART_NONE;
         else if (life->all_restart == ALL_RESTART_NONE && wants_all(life, &delay)) {
                 life->all_restart = ALL_RESTART_ENDING;
@@ -173,7 +177,6 @@ static void act(PodContainer *c, OrderAction action) {
 }
 
 void pod_life_follow_order(PodLife *life) {
-        uint64_t grace = (uint64_t) MAX(life->pod->spec.termination_grace_period_seconds.value, 1);
         OrderWish wish = { 0 };
 
         restart_all(life);
@@ -185,7 +188,7 @@ void pod_life_follow_order(PodLife *life) {
                 life->ending_since = now_boottime_usec();
         wish.is_late = life->all_restart == ALL_RESTART_ENDING ||
                        (life->ending_since > 0 &&
-                        now_boottime_usec() - life->ending_since >= grace * USEC_PER_SEC);
+                        now_boottime_usec() - life->ending_since >= pod_life_grace_usec(life));
         look(life);
         order_plan(life->order, life->n_containers, &wish);
         for (size_t i = 0; i < life->n_containers; i++)

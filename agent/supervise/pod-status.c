@@ -78,6 +78,8 @@ static uint64_t first_transition(const PodLife *life, const PodStatus *status,
                                  PodConditionType type) {
         uint64_t latest = 0;
 
+        if (pod_condition_is_passing(type))
+                return now_realtime_usec();
         if (type == CONDITION_INITIALIZED)
                 for (size_t i = 0; i < status->init_containers.n; i++)
                         latest = MAX(latest,
@@ -107,12 +109,24 @@ static void set_condition(PodLife *life, PodStatus *status, PodConditionType typ
         };
 }
 
+/* Told while they are true. */
+static void set_passing(PodLife *life, PodStatus *status, PodConditionType type, const char *reason,
+                        const char *message) {
+        set_condition(life, status, type, message != NULL, NULL, NULL);
+        if (!message)
+                return;
+        status->conditions[type].reason = strdup(reason);
+        status->conditions[type].message = strdup(message);
+}
+
 static void fill_initialized(PodLife *life, PodStatus *status) {
         cleanup_free char *incomplete = incomplete_containers(&life->pod->spec, status);
         bool is_done = !incomplete || pod_has_initialized(status);
 
         set_condition(life, status, CONDITION_INITIALIZED, is_done, "ContainersNotInitialized",
                       incomplete);
+        if (is_done && status->phase == POD_SUCCEEDED)
+                set_text(&status->conditions[CONDITION_INITIALIZED].reason, "PodCompleted");
 }
 
 static void fill_conditions(PodLife *life, PodStatus *status) {
@@ -134,6 +148,8 @@ static void fill_conditions(PodLife *life, PodStatus *status) {
         set_condition(life, status, CONDITION_READY, ready, reason, message);
         set_condition(life, status, CONDITION_CONTAINERS_READY, ready, reason, message);
         set_condition(life, status, CONDITION_SCHEDULED, true, NULL, NULL);
+        set_passing(life, status, CONDITION_RESIZE_IN_PROGRESS, "Error", life->resize_trouble);
+        set_passing(life, status, CONDITION_EDIT_PENDING, "SuccessorNotReady", life->edit_trouble);
         set_condition(life, status, CONDITION_ALL_CONTAINERS_RESTARTING, all_restart, ended, NULL);
         if (all_restart)
                 set_text(&status->conditions[CONDITION_ALL_CONTAINERS_RESTARTING].reason,
@@ -162,14 +178,7 @@ static void fill_phase(const PodLife *life, PodStatus *status) {
                 status->message = strdup(life->failure.message);
                 return;
         }
-        if (!life->is_overdue) {
-                status->phase =
-                        pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
-                return;
-        }
-        status->phase = POD_FAILED;
-        status->reason = strdup("DeadlineExceeded");
-        status->message = strdup("Pod was active on the node longer than the specified deadline");
+        status->phase = pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
 }
 
 int pod_life_status(PodLife *life, PodStatus *ret) {

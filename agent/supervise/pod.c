@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods step; containers are driven. The shim's events move the phase and the containers' machines
- * (pod-events.c); pod_step() then does whatever is due. A pod that is edited is two lives: the old
- * one ends, then the new one starts. */
+ * (pod-events.c); pod_step() then does whatever is due. A pod that is edited goes on as far as it
+ * can (pod-edit.c); one that is replaced is two lives: the old one ends, then the new one starts.
+ */
 
 #include "agent/supervise/pod.h"
 
@@ -108,9 +109,11 @@ static int make_containers(PodLife *life) {
         const PodSpec *spec = &life->pod->spec;
         size_t n = pod_count_containers(spec);
 
-        life->containers = calloc(n, sizeof(*life->containers));
         life->order = calloc(n, sizeof(*life->order));
-        if (!life->containers || !life->order)
+        if (!life->order)
+                return -ENOMEM;
+        life->containers = calloc(n, sizeof(*life->containers));
+        if (!life->containers)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
                 PodContainer *c = &life->containers[i];
@@ -196,6 +199,10 @@ PodLife *pod_life_free(PodLife *life) {
         sandbox_free(life->sandbox);
         sd_event_source_disable_unref(life->timer);
         sd_event_source_disable_unref(life->end_timer);
+        sd_event_source_disable_unref(life->resize_timer);
+        pod_life_forget_former(life);
+        free(life->edit_trouble);
+        free(life->resize_trouble);
         sd_event_source_disable_unref(life->order_timer);
         sd_event_source_disable_unref(life->deadline_timer);
         free(life->stale);
@@ -255,36 +262,6 @@ bool pod_life_is_synced(const PodLife *life) {
 
 const Pod *pod_life_pod(const PodLife *life) {
         return life->pod;
-}
-
-static bool string_maps_differ(const StringMap *a, const StringMap *b) {
-        for (size_t i = 0; i < a->n; i++)
-                if (!streq(a->items[i].key, pod_seen_annotation) &&
-                    !streq_ptr(string_map_get(b, a->items[i].key), a->items[i].value))
-                        return true;
-        return false;
-}
-
-int pod_life_update_metadata(PodLife *life, const Pod *pod) {
-        ObjectMeta *mine = &life->pod->metadata;
-        const ObjectMeta *theirs = &pod->metadata;
-        ObjectMeta copy = { 0 };
-        int r;
-
-        if (!string_maps_differ(&mine->labels, &theirs->labels) &&
-            !string_maps_differ(&theirs->labels, &mine->labels) &&
-            !string_maps_differ(&mine->annotations, &theirs->annotations) &&
-            !string_maps_differ(&theirs->annotations, &mine->annotations) &&
-            object_has_owner(mine, object_controller(theirs)))
-                return 0;
-        r = schema_copy(&object_meta_schema, &copy, theirs);
-        if (r < 0)
-                return r;
-        schema_done(&object_meta_schema, mine);
-        *mine = copy;
-        pod_life_mark(life);
-        pod_life_update_volumes(life);
-        return 1;
 }
 
 /* ---- what is due ---- */
@@ -398,11 +375,33 @@ void pod_container_recover(PodContainer *c) {
                 container_recover(c->life, (unsigned) last, now_realtime_usec());
 }
 
-static int start_sandbox(PodLife *life, Error *reterr) {
-        int r = bundle_prepare_pod(life->context->bundle, life->pod, reterr);
+/* As the kubelet takes it where there is no SELinux. Told once in a pod's life. */
+static void tell_of_labels(PodLife *life) {
+        const PodSpec *spec = &life->pod->spec;
+        bool has_label = spec->security_context.se_linux_options != NULL;
 
+        for (size_t i = 0; i < life->n_containers; i++)
+                has_label = has_label ||
+                            life->containers[i].spec->security_context.se_linux_options != NULL;
+        if (!has_label || life->context->bundle->has_se_linux || life->told_of_labels)
+                return;
+        life->told_of_labels = true;
+        log_warning("Pod '%s': seLinuxOptions have no effect: SELinux is not enabled on this node",
+                    life->description);
+}
+
+static int start_sandbox(PodLife *life, Error *reterr) {
+        const PodContext *context = life->context;
+        const char *runtime;
+        int r = classes_check(&context->bundle->objects, &context->runtimes, life->pod, &runtime,
+                              reterr);
+
+        if (r >= 0)
+                r = bundle_prepare_pod(context->bundle, life->pod, reterr);
         if (r < 0)
                 return r;
+        sandbox_set_runtime(life->sandbox, runtime);
+        tell_of_labels(life);
         if (life->attachment) /* an earlier shim's, of which we know by its record */
                 attachment_lose(life->attachment);
         return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,
@@ -486,6 +485,7 @@ static void step_ready(PodLife *life) {
                 pod_life_ask_for_setup(life);
                 return;
         }
+        pod_life_restart_outdated(life);
         pod_life_follow_order(life);
 }
 

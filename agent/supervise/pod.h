@@ -7,11 +7,14 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
+#include "agent/model/edit.h"
 #include "agent/model/event.h"
 #include "agent/model/node.h"
+#include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
+#include "agent/supervise/classes.h"
 #include "agent/supervise/decide.h"
 #include "agent/supervise/turns.h"
 
@@ -23,6 +26,7 @@ typedef struct PodContext {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const NetworkPlaces *network;
+        Runtimes runtimes;
         ImageStore *images;
         Turns turns;
         BackOff back_off;
@@ -55,15 +59,33 @@ PodLife *pod_life_free(PodLife *life);
 void pod_life_unwant(PodLife *life);
 bool pod_life_is_wanted(const PodLife *life);
 
+/* It is wanted, and which attempts its containers are at is known. */
+bool pod_life_is_editable(const PodLife *life);
+
+/* It has succeeded or failed, for good. */
+bool pod_life_has_ended(PodLife *life);
+
+/* Somebody would be stopped, were it replaced. */
+bool pod_life_has_processes(const PodLife *life);
+
+/* For the record: which attempts began by an older spec; with a plan, as it will be after it. The
+ * caller frees it; NULL where memory ends. */
+char *pod_life_print_outdated(const PodLife *life, const EditPlan *plan);
+void pod_life_read_outdated(PodLife *life, const char *text);
+
+/* Takes the pod in the place of its own: the same UID, the same containers, and the plan, which
+ * replaces nothing, says what is another. The record is written. */
+void pod_life_edit_take(PodLife *life, Pod *pod, const EditPlan *plan);
+
+/* Why the pod that is to follow it cannot yet; NULL: nothing is to follow. */
+void pod_life_set_edit_trouble(PodLife *life, const char *message);
+
 /* As pod_life_unwant(), with another grace period (-1: the pod's own). Said again, a shorter one
  * counts. Another life may follow at once; see pod_begin_anew(). */
 void pod_life_delete(PodLife *life, int64_t grace_seconds);
 
 /* A pod that is to begin now, not when its manifest was read. 0 or -ENOMEM. */
 int pod_begin_anew(Pod *pod);
-
-/* Labels and annotations from a newer version of the same spec. 1 if any differ, 0, -ENOMEM. */
-int pod_life_update_metadata(PodLife *life, const Pod *pod);
 
 /* Does what is due. */
 void pod_step(PodLife *life);
@@ -82,6 +104,9 @@ bool pod_life_is_gone(const PodLife *life);
 bool pod_life_is_synced(const PodLife *life);
 
 const Pod *pod_life_pod(const PodLife *life);
+
+/* What has come of its probes. */
+void pod_life_each_probe(const PodLife *life, probe_sample_t each, void *userdata);
 
 /* The status as of now. 0 with a status that the caller ends by pod_status_done(), or -ENOMEM. */
 int pod_life_status(PodLife *life, PodStatus *ret);

@@ -9,6 +9,7 @@
 
 #include "agent/supervise/prober.h"
 
+#include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
@@ -26,19 +27,24 @@ enum {
         BROKEN_SAID = 3, /* as often the kubelet tries before it says so */
 };
 
-static uint64_t period_usec(const Prober *p) {
-        return (uint64_t) MAX(p->spec->period_seconds.value, 1) * USEC_PER_SEC;
-}
-
 static ProbeKind kind_of(const Prober *p) {
         return (ProbeKind) (p - p->container->probers.kinds);
+}
+
+/* As it is now: a pod may be edited while it runs. */
+static const Probe *spec_of(const Prober *p) {
+        return probe_of(p->container->spec, kind_of(p));
+}
+
+static uint64_t period_usec(const Probe *spec) {
+        return (uint64_t) MAX(spec->period_seconds.value, 1) * USEC_PER_SEC;
 }
 
 static void begin(Prober *p);
 
 /* The first point of the grid that is not past. */
 static void advance(Prober *p, uint64_t now) {
-        uint64_t period = period_usec(p);
+        uint64_t period = p->period_usec;
 
         p->next_at += period;
         if (p->next_at <= now)
@@ -50,6 +56,8 @@ static void arm(Prober *p);
 static int on_due(sd_event_source *source, uint64_t usec, void *userdata) {
         Prober *p = userdata;
 
+        if (!spec_of(p)) /* edited away a moment ago */
+                return 0;
         advance(p, now_boottime_usec());
         arm(p);
         if (p->action)
@@ -111,17 +119,21 @@ static void set_started(PodContainer *c) {
 /* In the kubelet's words, and with what the probe said. */
 static void fail(Prober *p, const char *message) {
         PodContainer *c = p->container;
-        bool restarts = c->pod->pod->spec.restart_policy != RESTART_POLICY_NEVER;
+        RestartPolicy policy = c->spec->restart_policy != RESTART_POLICY_UNSET
+                                       ? c->spec->restart_policy
+                                       : c->pod->pod->spec.restart_policy;
+        const char *outlook = policy == RESTART_POLICY_NEVER ? "" : ", will be restarted";
         cleanup_free char *sentence = NULL;
 
         if (asprintf(&sentence, "Container %s failed %s probe%s: %.*s", c->spec->name,
-                     probe_kind_names[kind_of(p)], restarts ? ", will be restarted" : "",
-                     EXCERPT_MAX, message) < 0)
+                     probe_kind_names[kind_of(p)], outlook, EXCERPT_MAX, message) < 0)
                 sentence = NULL;
         c->probers.has_failed = true;
         log_warning("Pod '%s': %s", c->pod->description, strna(sentence));
-        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing", "%s", strna(sentence));
-        pod_container_kill(c, &p->spec->termination_grace_period_seconds, strna(sentence));
+        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Killing",
+                   "Container %s failed %s probe%s", c->spec->name, probe_kind_names[kind_of(p)],
+                   outlook);
+        pod_container_kill(c, &spec_of(p)->termination_grace_period_seconds, strna(sentence));
         pod_life_mark(c->pod);
 }
 
@@ -175,12 +187,15 @@ static void on_result(ActionResult result, const char *message, void *userdata) 
         bool success = result == ACTION_SUCCEEDED;
 
         p->action = action_free(p->action);
+        p->n_results[result]++;
+        if (!spec_of(p))
+                return;
         if (result == ACTION_BROKEN)
                 say_broken(p, strna(copy)); /* says nothing of the container */
         else {
                 p->n_broken = 0;
                 say_result(p, success, strna(copy));
-                act_on(p, probe_take(&p->run, p->spec, success), strna(copy));
+                act_on(p, probe_take(&p->run, spec_of(p), success), strna(copy));
         }
         if (p->is_due && p->is_on)
                 begin(p);
@@ -197,13 +212,14 @@ static void begin(Prober *p) {
         p->is_due = false;
         if (!c->pod->sandbox)
                 return;
-        r = action_start(&target,
-                         &(ActionSpec){
-                                 .handler = &p->spec->handler,
-                                 .timeout_usec = (uint64_t) MAX(p->spec->timeout_seconds.value, 1) *
-                                                 USEC_PER_SEC,
-                         },
-                         on_result, p, &p->action);
+        r = action_start(
+                &target,
+                &(ActionSpec){
+                        .handler = &spec_of(p)->handler,
+                        .timeout_usec =
+                                (uint64_t) MAX(spec_of(p)->timeout_seconds.value, 1) * USEC_PER_SEC,
+                },
+                on_result, p, &p->action);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot probe '%s/%s'", c->pod->description,
                                        c->spec->name);
@@ -223,10 +239,11 @@ static void turn_on(Prober *p) {
         uint64_t now = now_boottime_usec(), age, delay;
 
         p->is_on = true;
+        p->period_usec = period_usec(spec_of(p));
         age = now_realtime_usec() - MIN(container_started_at(c->life), now_realtime_usec());
-        delay = (uint64_t) p->spec->initial_delay_seconds.value * USEC_PER_SEC;
+        delay = (uint64_t) spec_of(p)->initial_delay_seconds.value * USEC_PER_SEC;
         if (c->probers.is_adopted)
-                p->next_at = now + MAX(delay > age ? delay - age : 0, random_below(period_usec(p)));
+                p->next_at = now + MAX(delay > age ? delay - age : 0, random_below(p->period_usec));
         else
                 p->next_at = now + (delay > age ? delay - age : 0);
         arm(p);
@@ -259,6 +276,17 @@ static bool is_known(const PodContainer *c) {
         return c->probers.is_begun && c->probers.attempt == container_attempt(c->life);
 }
 
+static void step(PodContainer *c, ProbeKind kind) {
+        Prober *p = &c->probers.kinds[kind];
+        bool wanted = is_wanted(c, kind);
+
+        p->container = c;
+        if (p->is_on && (!wanted || p->period_usec != period_usec(spec_of(p))))
+                stop(p);
+        if (wanted && !p->is_on)
+                turn_on(p);
+}
+
 void probers_step(PodContainer *c) {
         if (!container_is_up(c->life)) {
                 probers_stop(c);
@@ -266,16 +294,29 @@ void probers_step(PodContainer *c) {
         }
         if (!is_known(c))
                 start_attempt(c);
+        /* An edit may have taken away what was asked for. */
+        c->probers.has_started = c->probers.has_started || !c->spec->startup_probe;
+        c->probers.is_ready = c->probers.is_ready || !c->spec->readiness_probe;
+        for (size_t kind = 0; kind < N_PROBE_KINDS; kind++)
+                step(c, (ProbeKind) kind);
+}
+
+static bool is_same(const Probe *a, const Probe *b) {
+        return a && b && schema_equal(&probe_schema, a, b);
+}
+
+void probers_follow(PodContainer *c, const Container *former) {
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
                 Prober *p = &c->probers.kinds[kind];
-                bool wanted = is_wanted(c, (ProbeKind) kind);
 
-                p->container = c;
-                p->spec = probe_of(c->spec, (ProbeKind) kind);
-                if (wanted && !p->is_on)
-                        turn_on(p);
-                else if (!wanted && p->is_on)
-                        stop(p);
+                if (!p->is_on)
+                        continue;
+                if (!is_same(probe_of(former, (ProbeKind) kind), spec_of(p)))
+                        stop(p);      /* the next step begins it */
+                else if (p->action) { /* which looks at the former */
+                        p->action = action_free(p->action);
+                        begin(p);
+                }
         }
 }
 

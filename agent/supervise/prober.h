@@ -12,12 +12,13 @@ typedef struct PodContainer PodContainer;
 
 typedef struct Prober {
         PodContainer *container;
-        const Probe *spec;
         ProbeRun run;
         bool is_on;
-        bool is_due;       /* its time came while the last one was under way */
-        uint64_t next_at;  /* boottime; the grid that it keeps to */
-        uint64_t n_broken; /* that could not be tried, in a row */
+        bool is_due;      /* its time came while the last one was under way */
+        uint64_t next_at; /* boottime; the grid that it keeps to */
+        uint64_t period_usec;
+        uint64_t n_broken;                    /* that could not be tried, in a row */
+        uint64_t n_results[N_ACTION_RESULTS]; /* of all attempts */
         sd_event_source *timer;
         Action *action;
 } Prober;
@@ -38,6 +39,10 @@ void probers_step(PodContainer *c);
 
 /* The attempt was found by a new agent, with what the last one had learned. */
 void probers_adopt(PodContainer *c, bool has_started, bool is_ready);
+
+/* The container has another spec than 'former': a probe that is another begins anew, one that is
+ * not goes on. */
+void probers_follow(PodContainer *c, const Container *former);
 
 /* Ends all, and forgets what was learned. */
 void probers_stop(PodContainer *c);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form: a line "mainstay-record 1", a line with the file's name, the pod as JSON, and the seal.
- * A higher version than ours is not ours to read. */
+/* The form: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the file's
+ * name, and the seal. Version 1 had no outdated attempts. A higher version than ours is not ours to
+ * read. */
 
 #include "agent/supervise/record.h"
 
@@ -13,7 +14,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-static const char version_line[] = "mainstay-record 1\n";
+static const char version_1[] = "mainstay-record 1\n";
+static const char version_2[] = "mainstay-record 2\n";
 
 enum {
         RECORD_MAX = 16 * 1024 * 1024
@@ -33,14 +35,23 @@ static int open_pod_directory(const char *state_dir, const char *uid, bool make)
         return fd < 0 ? -errno : fd;
 }
 
-int record_store(const char *state_dir, const char *file, const Pod *pod, Error *reterr) {
+void record_done(Record *record) {
+        free(record->file);
+        pod_free(record->pod);
+        free(record->outdated);
+        *record = (Record){ 0 };
+}
+
+int record_store(const char *state_dir, const Record *record, Error *reterr) {
+        const Pod *pod = record->pod;
         cleanup_free char *json = pod_to_json(pod, NULL), *text = NULL;
         cleanup_close int fd = -EBADF;
         int r;
 
         if (!json)
                 return -ENOMEM;
-        if (asprintf(&text, "%s%s\n%s\n", version_line, json, file) < 0) {
+        if (asprintf(&text, "%s%s\n%s\n%s\n", version_2, json, strna(record->outdated),
+                     record->file) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }
@@ -52,35 +63,49 @@ int record_store(const char *state_dir, const char *file, const Pod *pod, Error 
         return 0;
 }
 
-static int parse_record(const char *text, const char *uid, char **ret_file, Pod **ret_pod,
-                        Error *reterr) {
-        cleanup_with(pod_freep) Pod *pod = NULL;
-        cleanup_free char *file = NULL;
-        const char *name;
+/* What stands before the next newline, which the text is moved behind. */
+static int take_line(const char **text, char **ret, Error *reterr) {
+        const char *end = strchr(*text, '\n');
+
+        if (!end)
+                return error_setf(reterr, EBADMSG, "is cut short");
+        *ret = strndup(*text, (size_t) (end - *text));
+        *text = end + 1;
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int parse_record(const char *text, const char *uid, Record *ret, Error *reterr) {
+        cleanup_with(record_done) Record record = { 0 };
+        bool is_first = strncmp(text, version_1, strlen(version_1)) == 0;
+        cleanup_free char *json = NULL;
+        size_t length;
         int r;
 
-        if (strncmp(text, version_line, strlen(version_line)) != 0)
+        if (!is_first && strncmp(text, version_2, strlen(version_2)) != 0)
                 return error_setf(reterr, EBADMSG, "is no record of this version");
-        text += strlen(version_line);
-        name = strchr(text, '\n');
-        if (!name || name[1] == '\0')
+        text += strlen(version_2);
+        r = take_line(&text, &json, reterr);
+        if (r >= 0 && !is_first)
+                r = take_line(&text, &record.outdated, reterr);
+        if (r < 0)
+                return r;
+        length = strlen(text);
+        if (length < 2) /* a name of its own may have newlines; the last one is ours */
                 return error_setf(reterr, EBADMSG, "is cut short");
-        name++;
-        file = strndup(name, strlen(name) - 1);
-        if (!file)
+        record.file = strndup(text, length - 1);
+        if (!record.file)
                 return -ENOMEM;
-        r = manifest_parse_record(text, (size_t) (name - text), &pod, reterr);
+        r = manifest_parse_record(json, strlen(json), &record.pod, reterr);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
-        if (!streq_ptr(pod->metadata.uid, uid))
+        if (!streq_ptr(record.pod->metadata.uid, uid))
                 return error_setf(reterr, EBADMSG, "is of another pod");
-        *ret_file = TAKE_PTR(file);
-        *ret_pod = TAKE_PTR(pod);
+        *ret = record;
+        record = (Record){ 0 };
         return 0;
 }
 
-int record_load(const char *state_dir, const char *uid, char **ret_file, Pod **ret_pod,
-                Error *reterr) {
+int record_load(const char *state_dir, const char *uid, Record *ret, Error *reterr) {
         cleanup_close int fd = open_pod_directory(state_dir, uid, /* make= */ false);
         cleanup_free char *text = NULL;
         int r;
@@ -93,7 +118,7 @@ int record_load(const char *state_dir, const char *uid, char **ret_file, Pod **r
         else if (r < 0)
                 (void) error_setf(reterr, -r, "cannot be read: %s", strerror(-r));
         else
-                r = parse_record(text, uid, ret_file, ret_pod, reterr);
+                r = parse_record(text, uid, ret, reterr);
         if (r < 0 && r != -ENOMEM)
                 r = error_prefixf(reterr, -EBADMSG, "%s/pods/%s/record", state_dir, uid);
         return r;

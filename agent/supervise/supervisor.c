@@ -7,8 +7,8 @@
 #include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/orphans.h"
-#include "agent/supervise/pod.h"
 #include "agent/supervise/record.h"
+#include "agent/supervise/slot.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -22,37 +22,6 @@
 /* So long the pods are stepped before whoever else waits in the loop is heard. */
 #define STEP_USEC (5 * USEC_PER_MSEC)
 
-/* One namespace/name: the pod that is there, and the one that is to follow it. */
-typedef struct Slot {
-        Supervisor *supervisor;
-        char *key; /* "<namespace>/<name>/": with the UID behind it, what supervisor_next() orders
-                      by */
-        char *description; /* "<namespace>/<name>" */
-        PodLife *life;
-        Pod *next;
-        char *next_file;
-        unsigned generation; /* of the wishes in which it was named last */
-        bool is_dirty;
-        bool was_told;
-        bool was_deleted; /* by a person: 'next' begins anew */
-        sd_event_source *retry_timer;
-        char *trouble; /* why 'next' cannot begin, as it was logged */
-        struct Slot *following;
-} Slot;
-
-struct Supervisor {
-        PodContext context;
-        const SupervisorCallbacks *callbacks;
-        void *userdata;
-        Slot *slots; /* sorted by key */
-        unsigned generation;
-        sd_event_source *step_source;
-        uint64_t n_pods_started;
-        Orphans *orphans;
-        bool has_swept_orphans;
-        bool qos_is_due; /* pods came or went: once a turn, however many */
-};
-
 static int on_step(sd_event_source *source, void *userdata);
 
 static void schedule(Supervisor *s) {
@@ -62,13 +31,13 @@ static void schedule(Supervisor *s) {
                 (void) log_error_errno(r, "Cannot schedule the next step");
 }
 
-static void mark(Supervisor *s, Slot *slot) {
+void slot_mark(Slot *slot) {
         slot->is_dirty = true;
-        schedule(s);
+        schedule(slot->supervisor);
 }
 
 static void on_dirty(void *slot, void *userdata) {
-        mark(userdata, slot);
+        slot_mark(slot);
 }
 
 static void on_log_ended(const char *directory, unsigned attempt, void *userdata) {
@@ -96,6 +65,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .bundle = config->bundle,
                 .sandbox = config->sandbox,
                 .network = config->network,
+                .runtimes = { config->sandbox->runtime_path, config->runtimes },
                 .images = config->images,
                 .back_off = config->back_off,
                 .log_max_size = config->log_max_size,
@@ -128,9 +98,11 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
 }
 
 static void slot_free(Slot *slot) {
+        staging_free(slot->staging);
         pod_life_free(slot->life);
         pod_free(slot->next);
         free(slot->next_file);
+        free(slot->file);
         sd_event_source_disable_unref(slot->retry_timer);
         free(slot->trouble);
         free(slot->description);
@@ -196,31 +168,32 @@ static int get_slot(Supervisor *s, const Pod *pod, Slot **ret) {
 
 static int load_one(Supervisor *s, const char *uid,
                     void (*each)(const char *, const Pod *, void *)) {
-        cleanup_free char *file = NULL;
-        cleanup_with(pod_freep) Pod *pod = NULL;
+        cleanup_with(record_done) Record record = { 0 };
         cleanup_error Error error = ERROR_NULL;
         Slot *slot;
         int r;
 
-        r = record_load(s->context.bundle->state_dir, uid, &file, &pod, &error);
+        r = record_load(s->context.bundle->state_dir, uid, &record, &error);
         if (r == -EBADMSG) {
                 log_error("%s, setting it aside", error_message(&error, r));
                 return record_set_aside(s->context.bundle->state_dir, uid, NULL);
         }
         if (r < 0)
                 return r == -ENOENT ? 0 : r; /* an orphan, see orphans.h */
-        r = get_slot(s, pod, &slot);
+        r = get_slot(s, record.pod, &slot);
         if (r < 0)
                 return r;
-        each(file, pod, s->userdata);
+        each(record.file, record.pod, s->userdata);
         if (slot->life)
                 return 0; /* the successor was recorded too; it comes again with the wishes */
         slot->generation = s->generation;
-        r = pod_life_new_take(&s->context, pod, /* was_recorded= */ true, slot, &slot->life);
+        r = pod_life_new_take(&s->context, record.pod, /* was_recorded= */ true, slot, &slot->life);
         if (r < 0)
                 return r;
-        pod = NULL;
-        mark(s, slot);
+        record.pod = NULL;
+        slot->file = TAKE_PTR(record.file);
+        pod_life_read_outdated(slot->life, record.outdated);
+        slot_mark(slot);
         return 0;
 }
 
@@ -263,52 +236,75 @@ void supervisor_begin(Supervisor *s) {
         s->generation++;
 }
 
-static void forget_next(Slot *slot) {
-        slot->next = pod_free(slot->next);
-        free(slot->next_file);
-        slot->next_file = NULL;
-}
+static int set_next_take(Slot *slot, const char *file, Pod *pod) {
+        char *file_copy = strdup(file);
 
-static int set_next(Slot *slot, const char *file, const Pod *pod) {
-        cleanup_with(pod_freep) Pod *copy = NULL;
-        char *file_copy;
-        int r = pod_copy(pod, &copy);
-
-        if (r < 0)
-                return r;
-        file_copy = strdup(file);
         if (!file_copy)
                 return -ENOMEM;
-        forget_next(slot);
-        slot->next = TAKE_PTR(copy);
+        slot_forget_next(slot);
+        slot->next = pod;
         slot->next_file = file_copy;
         return 0;
 }
 
-static bool is_same(const PodLife *life, const Pod *pod) {
-        return streq(pod_life_pod(life)->metadata.uid, pod->metadata.uid) &&
-               pod_life_is_wanted(life);
+/* Already so, or to be so: then there is nothing to do, or just to go on. */
+static int is_as_wanted(const Pod *there, const Pod *wanted) {
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+        int r = edit_plan(there, wanted, &plan);
+
+        return r < 0 ? r : plan.effect == EDIT_NONE;
 }
 
-int supervisor_want(Supervisor *s, const char *file, const Pod *pod, Error *reterr) {
+/* The pod is as the file has it; the record must name that file, for the day when it is broken. */
+static int keep_as_it_is(Supervisor *s, Slot *slot, const char *file, Error *reterr) {
+        cleanup_free char *copy = NULL;
+        int r;
+
+        slot_forget_next(slot);
+        if (streq_ptr(slot->file, file))
+                return 0;
+        copy = strdup(file);
+        if (!copy)
+                return -ENOMEM;
+        r = slot_store(s, slot, pod_life_pod(slot->life), file, NULL, reterr);
+        if (r < 0)
+                return r;
+        free(slot->file);
+        slot->file = TAKE_PTR(copy);
+        return 0;
+}
+
+static int want_take(Supervisor *s, Slot *slot, const char *file, Pod **pod, Error *reterr) {
+        bool is_wanted = slot->life && pod_life_is_wanted(slot->life);
+        int r = is_wanted ? is_as_wanted(pod_life_pod(slot->life), *pod) : 0;
+
+        if (r > 0)
+                return keep_as_it_is(s, slot, file, reterr);
+        if (r >= 0 && slot->next)
+                r = is_as_wanted(slot->next, *pod);
+        if (r != 0 && (r < 0 || streq(slot->next_file, file)))
+                return r;
+        r = set_next_take(slot, file, *pod);
+        if (r < 0)
+                return r;
+        *pod = NULL;
+        slot_mark(slot);
+        return 0;
+}
+
+int supervisor_want(Supervisor *s, const char *file, const Pod *wish, Error *reterr) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
         Slot *slot;
-        int r = get_slot(s, pod, &slot);
+        int r = get_slot(s, wish, &slot);
 
         if (r < 0)
                 return r;
         slot->generation = s->generation;
-        if (slot->life && is_same(slot->life, pod)) {
-                forget_next(slot);
-                r = pod_life_update_metadata(slot->life, pod);
-                return r > 0 ? record_store(s->context.bundle->state_dir, file, pod, reterr) : r;
-        }
-        r = set_next(slot, file, pod);
-        if (r < 0)
-                return r;
-        if (slot->life)
-                pod_life_unwant(slot->life);
-        mark(s, slot);
-        return 0;
+        r = pod_copy(wish, &pod);
+        if (r >= 0)
+                r = classes_resolve(&s->context.bundle->objects,
+                                    slot->life ? pod_life_pod(slot->life) : NULL, pod);
+        return r < 0 ? r : want_take(s, slot, file, &pod, reterr);
 }
 
 /* The weight of all Burstable pods together follows what they ask for. */
@@ -331,7 +327,7 @@ void supervisor_sweep(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following) {
                 if (slot->generation == s->generation)
                         continue;
-                forget_next(slot);
+                slot_forget_next(slot);
                 if (slot->life)
                         pod_life_unwant(slot->life);
         }
@@ -342,20 +338,26 @@ void supervisor_sweep(Supervisor *s) {
 }
 
 void supervisor_objects_changed(Supervisor *s) {
-        for (Slot *slot = s->slots; slot; slot = slot->following)
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
                 if (slot->life)
                         pod_life_objects_changed(slot->life);
+                if (slot->staging)
+                        slot_mark(slot);
+        }
 }
 
 void supervisor_node_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following)
-                mark(s, slot);
+                slot_mark(slot);
 }
 
 void supervisor_images_changed(Supervisor *s) {
-        for (Slot *slot = s->slots; slot; slot = slot->following)
+        for (Slot *slot = s->slots; slot; slot = slot->following) {
                 if (slot->life)
                         pod_life_images_changed(slot->life);
+                if (slot->staging)
+                        slot_retry_staging(slot);
+        }
 }
 
 /* ---- the step ---- */
@@ -377,6 +379,8 @@ static void finish_life(Supervisor *s, Slot *slot) {
         s->callbacks->on_pod(pod_life_pod(slot->life), false, /* is_gone= */ true, s->userdata);
         log_info("Pod '%s' is gone", slot->description);
         slot->life = pod_life_free(slot->life);
+        free(slot->file);
+        slot->file = NULL;
         slot->was_told = false;
         s->qos_is_due = true;
 }
@@ -388,7 +392,7 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
         r = slot->was_deleted ? pod_begin_anew(slot->next) : 0;
         if (r >= 0)
-                r = record_store(s->context.bundle->state_dir, slot->next_file, slot->next, reterr);
+                r = slot_store(s, slot, slot->next, slot->next_file, NULL, reterr);
         if (r >= 0)
                 r = pod_life_new_take(&s->context, slot->next, /* was_recorded= */ false, slot,
                                       &slot->life);
@@ -396,8 +400,9 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
                 return r;
         slot->next = NULL;
         slot->was_deleted = false;
-        log_info("Pod '%s' of %s begins", slot->description, slot->next_file);
-        forget_next(slot);
+        slot->file = TAKE_PTR(slot->next_file);
+        log_info("Pod '%s' of %s begins", slot->description, slot->file);
+        slot_forget_next(slot);
         s->n_pods_started++;
         s->qos_is_due = true;
         return 0;
@@ -406,7 +411,7 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
 static int on_begin_retry(sd_event_source *source, uint64_t usec, void *userdata) {
         Slot *slot = userdata;
 
-        mark(slot->supervisor, slot);
+        slot_mark(slot);
         return 0;
 }
 
@@ -442,6 +447,8 @@ static void step_slot(Supervisor *s, Slot *slot) {
                 if (pod_life_is_gone(slot->life))
                         finish_life(s, slot);
         }
+        if (slot->life && slot->next)
+                slot_consider_edit(s, slot);
         if (!slot->life && slot->next) {
                 begin_or_retry(s, slot);
                 is_new = true;
@@ -611,4 +618,10 @@ SupervisorCounts supervisor_counts(const Supervisor *s) {
                 counts.pods_wanted += slot->next || (slot->life && pod_life_is_wanted(slot->life));
         }
         return counts;
+}
+
+void supervisor_each_probe(const Supervisor *s, probe_sample_t each, void *userdata) {
+        for (const Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->life)
+                        pod_life_each_probe(slot->life, each, userdata);
 }

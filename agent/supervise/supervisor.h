@@ -11,6 +11,7 @@
 #include "agent/image/image.h"
 #include "agent/model/event.h"
 #include "agent/model/node.h"
+#include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
 #include "agent/sandbox/sandbox.h"
@@ -24,6 +25,7 @@ typedef struct SupervisorConfig {
         const BundleConfig *bundle;
         const SandboxConfig *sandbox;
         const NetworkPlaces *network;
+        const StringMap *runtimes; /* by the handlers that RuntimeClasses name; or NULL */
         ImageStore *images;
         BackOff back_off;
         uint64_t log_max_size;
@@ -72,7 +74,8 @@ int supervisor_session(Supervisor *supervisor, const char *namespace, const char
                        const char *container, const SandboxSession *session, int socket_fd,
                        Error *reterr);
 
-/* After the sweep: ConfigMaps and Secrets, found through the bundle's lookup, may be others. */
+/* After the sweep: ConfigMaps, Secrets and classes, found through the bundle's lookup, may be
+ * others. */
 void supervisor_objects_changed(Supervisor *supervisor);
 
 /* The node has other labels: who was not let in is asked again. */
@@ -117,3 +120,6 @@ typedef struct SupervisorCounts {
 bool supervisor_is_empty(const Supervisor *supervisor);
 
 SupervisorCounts supervisor_counts(const Supervisor *supervisor);
+
+/* What has come of all probes. */
+void supervisor_each_probe(const Supervisor *supervisor, probe_sample_t each, void *userdata);

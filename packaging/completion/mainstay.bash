@@ -31,7 +31,8 @@ _mainstay() {
         --socket) socket=(--socket "${COMP_WORDS[++i]}") ;;
         -n | --namespace) namespace=(-n "${COMP_WORDS[++i]}") ;;
         -A | --all-namespaces) namespace=(-A) ;;
-        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes | --grace-period)
+        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes | \
+            --grace-period | --labels | --taints | --node)
             ((++i))
             ;;
         -*) ;;
@@ -42,8 +43,11 @@ _mainstay() {
     case "$command" in
     get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
     describe) options='--namespace --all-namespaces --selector' ;;
+    cp) options='--namespace --container' ;;
+    top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
     exec) options='--namespace --container --stdin --tty' ;;
     delete) options='--namespace --selector --all --grace-period --now --wait' ;;
+    match) options='--labels --taints --node --no-headers' ;;
     logs)
         options='--namespace --container --all-containers --follow --previous --tail --since --since-time
             --limit-bytes --timestamps'
@@ -58,17 +62,24 @@ _mainstay() {
     -n | --namespace) choices=$(_mainstay_namespaces) ;;
     -o | --output) choices='wide json yaml name' ;;
     -c | --container) choices=$(_mainstay_containers "${words[0]}") ;;
-    -l | --selector | --tail | --since | --since-time | --limit-bytes | --grace-period) return ;;
+    -l | --selector | --tail | --since | --since-time | --limit-bytes | --grace-period | --labels | --taints | --node)
+        return
+        ;;
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec delete validate version help' ;;
-        *:get:0) choices='pods events' ;;
-        *:describe:0 | *:delete:0) choices='pods' ;;
-        *:get:* | *:describe:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
+        *::0) choices='get describe logs exec cp top delete validate match diff version help' ;;
+        *:get:0) choices='pods events configmaps secrets' ;;
+        *:describe:0 | *:top:0 | *:delete:0) choices='pods' ;;
+        *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec delete validate version' ;;
-        *:validate:*)
+        *:help:0) choices='get describe logs exec cp top delete validate match diff version' ;;
+        *:cp:*)
+            mapfile -t COMPREPLY < <(compgen -f -- "$current")
+            mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")
+            return
+            ;;
+        *:validate:* | *:match:* | *:diff:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             return
             ;;

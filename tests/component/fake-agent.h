@@ -144,7 +144,8 @@ static const ServeHandlers handlers = { .next_pod = next_pod,
                                         .delete_pod = delete_pod,
                                         .exec = exec_in,
                                         .is_ready = is_ready,
-                                        .metrics = metrics };
+                                        .metrics = metrics,
+                                        .resource_metrics = metrics };
 
 static void start(void) {
         cleanup_error Error error = ERROR_NULL;

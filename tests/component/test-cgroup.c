@@ -105,6 +105,33 @@ TEST(a_value_is_written_where_the_controller_is)
         EXPECT_EQ(cgroup_remove(test_group()), 0);
 }
 
+TEST(a_limit_of_memory_takes_the_one_of_memory_and_swap_along)
+{
+        static const char *const values[] = { "67108864", "16777216", "33554432" };
+        cleanup_free char *file = cgroup_file("", "memory", "memory.memsw.limit_in_bytes");
+        const char *path = test_group();
+
+        REQUIRE(cgroup_create(path, NULL) == 0);
+        if (cgroup_version() == 1 && access(file, F_OK) >= 0) {
+                REQUIRE(cgroup_write(path, "memory", "memory.limit_in_bytes", "33554432", NULL) ==
+                        0);
+                expect_value(path, "memory", "memory.limit_in_bytes", "33554432\n");
+                REQUIRE(cgroup_write(path, "memory", "memory.memsw.limit_in_bytes", "33554432",
+                                     NULL) == 0);
+                for (size_t i = 0; i < N_ELEMENTS(values); i++) {
+                        char expected[32];
+
+                        (void) snprintf(expected, sizeof(expected), "%s\n", values[i]);
+                        EXPECT_EQ(cgroup_write(path, "memory", "memory.limit_in_bytes", values[i],
+                                               NULL),
+                                  0);
+                        expect_value(path, "memory", "memory.limit_in_bytes", expected);
+                        expect_value(path, "memory", "memory.memsw.limit_in_bytes", expected);
+                }
+        }
+        EXPECT_EQ(cgroup_remove(path), 0);
+}
+
 TEST(a_value_that_the_kernel_refuses_is_an_error_with_its_place)
 {
         cleanup_error Error error = ERROR_NULL;

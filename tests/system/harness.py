@@ -43,6 +43,7 @@ class Node:
 
     def __init__(self, archive=None, config=None, start=True):
         self.directory = tempfile.mkdtemp(prefix="mainstay-system-")
+        os.chmod(self.directory, 0o711)  # pods with users of their own pass through here, as through /run
         for name in ("manifests", "state", "run", "log", "staging", "data"):
             path = os.path.join(self.directory, name)
             os.mkdir(path)

@@ -46,10 +46,10 @@ def test_who_does_not_hear_sigterm_is_killed_when_the_grace_is_over(node):
     assert time.monotonic() - begun >= 2.9, "it had its time"
 
 
-def test_an_edit_replaces_the_pod(node):
+def test_an_edit_of_the_sandbox_replaces_the_pod(node):
     old = node.launch(specs.script_pod("web", "echo old; " + specs.IDLE))
     pid = node.init("web")
-    node.drop(specs.script_pod("web", "echo new; " + specs.IDLE))
+    node.drop(specs.script_pod("web", "echo new; " + specs.IDLE, hostIPC=True))
     new = node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old["metadata"]["uid"] and
                         pod["status"]["phase"] == "Running", "is the new one")
     world.wait(lambda: not world.is_alive(pid), "the old process is gone")
@@ -64,7 +64,7 @@ def test_the_new_pod_does_not_start_before_the_old_one_has_ended(node):
             script=f"mkdir /v/held || echo clash >> /v/clash; echo {word} >> /v/order; "
                    "trap 'sleep 0.5; rmdir /v/held; exit 0' TERM; sleep 100000 & wait",
             volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
-            terminationGracePeriodSeconds=20)
+            terminationGracePeriodSeconds=20, hostIPC=word == "two")
     node.launch(spec("one"))
     world.wait(lambda: world.read(f"{node.data}/order") == "one\n", "the first has begun")
     node.drop(spec("two"))
@@ -152,7 +152,7 @@ def test_of_two_files_with_one_pod_the_running_one_keeps_the_name(node):
     node.remove("b.yaml")
     node.wait_pod("web", lambda pod: pod["spec"]["containers"][0]["command"] == ["/bin/sleep", "1000"] and
                   is_running(pod), "is the other file's")
-    assert world.cmdline(node.init("web")) == ["/bin/sleep", "1000"]
+    world.wait(lambda: world.cmdline(node.find_init("web") or 0) == ["/bin/sleep", "1000"], "runs by it")
 
 
 def test_the_directory_may_go_and_come_back(node):

@@ -169,6 +169,19 @@ def test_a_terminal_is_one_with_its_size_and_its_ends(busy):
         terminal.close()
 
 
+def test_who_is_told_to_end_leaves_the_terminal_as_it_was(busy):
+    terminal = Terminal(busy, "web", "-c", "side", "--", "sleep", "5000")
+    try:
+        wait(lambda: sleepers(busy, "5000"), "the command runs")
+        assert termios.tcgetattr(terminal.slave) != terminal.before
+        terminal.process.terminate()
+        assert terminal.process.wait(20) != 0
+        assert termios.tcgetattr(terminal.slave) == terminal.before
+        wait(lambda: not sleepers(busy, "5000"), "the command is gone")
+    finally:
+        terminal.close()
+
+
 def test_without_a_terminal_at_our_end_there_is_none_in_the_container(busy):
     answer = busy.cli("exec", "-it", "web", "-c", "side", "--", "sh", "-c", "tty; cat", input="hello\n")
     assert answer.stdout == "not a tty\nhello\n"

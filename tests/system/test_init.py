@@ -4,6 +4,7 @@ between."""
 
 import datetime
 import os
+import random
 import time
 
 import pytest
@@ -88,7 +89,8 @@ def test_a_pod_that_is_not_initialized_says_what_it_waits_for(node):
     assert condition(pod, "Initialized")["message"] == "containers with incomplete status: [one two]"
     assert pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "PodInitializing"
     assert row(node, "gated") == ["0/1", "Init:0/2"]
-    assert node.cli("logs", "gated", "-c", "main").returncode != 0
+    assert 'container "main" in pod "gated-node1" is waiting to start: PodInitializing' in \
+        node.cli("logs", "gated", "-c", "main").stderr
     touch(node, "gate")
     node.wait_running("gated")
     assert condition(node.pod("gated"), "Initialized")["status"] == "True"
@@ -243,6 +245,45 @@ def test_references_to_and_from_an_init_container_hold(node):
     assert node.cli("logs", "refers", "-c", "one").stdout == "64\n"
 
 
+def test_a_pod_that_is_removed_in_the_middle_of_init_begins_nothing_more(node):
+    node.drop(init_pod(node, "aborted", [sidecar("side"), step("one", "trap 'exit 0' TERM\n" + WAIT_FOR_GATE),
+                                         step("two")]))
+    wait_events(node, ["side begin", "one begin"])
+    node.remove("aborted")
+    node.wait_gone("aborted")
+    assert events(node) == ["side begin", "one begin", "side end"]
+
+
+def test_a_sidecar_holds_up_what_follows_until_its_startup_probe_has_passed(node):
+    node.drop(init_pod(node, "probed", [sidecar("side", startupProbe={
+        "exec": {"command": ["test", "-e", "/v/gate"]}, "periodSeconds": 1, "failureThreshold": 1000}), step("one")]))
+    wait_events(node, ["side begin"])
+    node.wait_pod("probed", lambda pod: "running" in pod["status"]["initContainerStatuses"][0]["state"], "has begun")
+    assert node.pod("probed")["status"]["initContainerStatuses"][0]["started"] is False
+    node.restart()
+    assert events(node) == ["side begin"]
+    touch(node, "gate")
+    wait_events(node, ["side begin", "one begin", "main begin"])
+    node.wait_running("probed")
+
+
+def test_kills_at_random_moments_run_each_container_of_init_once(node):
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
+    print(f"MAINSTAY_SEED={seed}")
+    dice = random.Random(seed)
+    names = [f"step{i}" for i in range(8)]
+    node.drop(init_pod(node, "chain", [sidecar("side"), *[step(name, "sleep 0.3") for name in names]]))
+    for _ in range(8):
+        end = time.monotonic() + dice.uniform(0, 0.6)
+        wait(lambda end=end: time.monotonic() > end, "its time has come")
+        node.restart(ready=False)
+    wait(node.is_ready, "the agent is ready")
+    node.wait_running("chain")
+    assert [event for event in events(node) if event != "side begin"] == [
+        *[f"{name} begin" for name in names], "main begin"]
+    assert events(node).count("side begin") == 1
+
+
 # Restart rules
 
 def restarts_on(code, action="Restart"):
@@ -281,9 +322,10 @@ def test_a_rule_restarts_all_containers_from_init_on(node):
             pod["status"]["containerStatuses"] + pod["status"]["initContainerStatuses"]} == {
                 "one": 1, "side": 1, "main": 1, "judge": 1}
     assert condition(pod, "AllContainersRestarting")["status"] == "False"
+    told = events(node)
     for _ in range(2):
         node.restart()
-    assert len(events(node)) == len(told), "a new agent does not restart them again"
+    assert events(node) == told, "a new agent does not restart them again"
 
 
 def test_all_containers_that_are_restarted_again_and_again_are_held_back(node):
@@ -308,6 +350,19 @@ def test_an_agent_that_is_killed_while_all_are_restarted_does_it_once(node):
     node.wait_running("cut")
     assert events(node).count("one begin") == 2
     assert node.status("cut", "one")["restartCount"] == 1
+
+
+def test_a_restart_of_all_asks_no_hook(node):
+    hook = {"preStop": {"exec": {"command": ["sh", "-c", "echo main hook >> /v/events"]}}}
+    node.drop(init_pod(node, "quick", [], teller("main", lifecycle=hook),
+                       teller("judge", "[ -e /v/tried ] || { touch /v/tried; sleep 0.2; exit 88; }",
+                              **restarts_on(88, "RestartAllContainers"))))
+    wait(lambda: events(node).count("main begin") == 2, lambda: f"all are restarted: {events(node)}")
+    assert "main hook" not in events(node)
+    node.wait_running("quick")
+    node.remove("quick")
+    node.wait_gone("quick")
+    assert [event for event in events(node) if event.startswith("main")][-2:] == ["main hook", "main end"]
 
 
 # Deadlines
@@ -357,3 +412,12 @@ def test_a_pod_that_never_began_fails_at_its_deadline(node):
                                            "imagePullPolicy": "Never"}, activeDeadlineSeconds=2))
     pod = node.wait_phase("never", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
+
+
+def test_the_command_line_names_all_containers(node):
+    node.launch(init_pod(node, "named", [step("one", "echo of one")],
+                         specs.container("main", "echo of main\n" + specs.IDLE)))
+    wait(lambda: node.logged("named"), lambda: "the main container has spoken")
+    answer = node.cli("logs", "named")
+    assert (answer.stdout, answer.stderr) == ("of main\n", 'Defaulted container "main" out of: main, one (init)\n')
+    assert node.cli("logs", "named", "--all-containers").stdout == "of one\nof main\n"

@@ -338,3 +338,16 @@ def test_a_pod_is_probed_at_its_own_address(net):
                         readinessProbe={"tcpSocket": {"port": 8080}, **probe}))
     net.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["ready"], "is ready")
     assert net.status("web")["restartCount"] == 0
+
+
+def test_an_edited_pod_keeps_its_address_and_gives_it_back(net):
+    net.launch(pod("web"))
+    address, shim = net.address("web"), net.shim("web")
+    net.drop(pod("web", script="echo again; " + specs.IDLE, terminationGracePeriodSeconds=3))
+    net.wait_restarts("web", 1)
+    assert net.address("web") == address and net.reserved() == [address]
+    net.drop(pod("web", script="echo again; " + specs.IDLE, hostname="other"))
+    net.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] == 0 and
+                 pod["status"]["phase"] == "Running", "is another")
+    wait(lambda: net.reserved() == [net.address("web")], "the other has the only address")
+    assert not world.is_alive(shim)

@@ -7,6 +7,7 @@ import re
 import signal
 import time
 
+import grpc_health
 import pytest
 import specs
 import world
@@ -55,6 +56,9 @@ def test_readiness_follows_its_probe_up_and_down_and_restarts_nothing(node):
     wait_ready(node, "web", ready=False)
     assert "0/1" in node.cli("get", "pods").stdout
     assert node.status("web")["restartCount"] == 0
+    counts = re.findall(r'prober_probe_total\{container="main".*,probe_type="Readiness",result="(\w+)"\} (\d+)',
+                        node.get("/metrics")[1])
+    assert {result for result, count in counts if int(count) > 0} == {"successful", "failed"}
 
 
 def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(node):
@@ -134,6 +138,34 @@ def test_what_is_wrong_is_said(node, handler, message):
     world.wait(lambda: re.search(r"container main: Readiness probe failed: .*" + re.escape(message), node.said()),
                lambda: f"the agent says {message}: {node.said()}")
     assert not node.status("server")["ready"]
+
+
+def test_nobody_carries_libcurl_who_makes_no_request(node):
+    def is_loaded():
+        return "libcurl" in world.read(f"/proc/{node.agent.pid}/maps")
+    node.launch(probed(node, "quiet", probes={"livenessProbe": {"tcpSocket": {"port": 1}, "periodSeconds": 1,
+                                                                "failureThreshold": 1000},
+                                              "readinessProbe": exists("ok")}))
+    world.wait(lambda: "Liveness probe failed" in node.said(), "it was asked")
+    assert not is_loaded()
+    node.launch(specs.pod("asked", specs.container(livenessProbe={"httpGet": {"port": 1}, "periodSeconds": 3600})))
+    world.wait(is_loaded, "libcurl is there")
+
+
+def test_a_service_is_asked_by_grpc(node):
+    """The pod is in the node's network, and so is the server."""
+    server = grpc_health.HealthServer()
+    try:
+        node.launch(specs.pod("service", specs.container(
+            readinessProbe={"grpc": {"port": server.port, "service": "shop"}, **FAST, "failureThreshold": 1})))
+        world.wait(lambda: 'service unhealthy (responded with "NOT_SERVING")' in node.said(), "it is not ready")
+        server.status = grpc_health.SERVING
+        wait_ready(node, "service")
+        server.status = grpc_health.NOT_SERVING
+        wait_ready(node, "service", ready=False)
+        assert server.services == {"shop"}
+    finally:
+        server.stop()
 
 
 def test_a_program_that_hangs_is_ended_and_has_failed(node):

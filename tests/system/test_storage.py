@@ -70,6 +70,16 @@ def test_logs_count(node):
     assert "ephemeral local storage" in wait_evicted(node, "talker")
 
 
+def test_who_deletes_an_evicted_pod_has_it_begin_anew(node):
+    node.launch(disk_pod("full", WRITE.format("/v/file"), size="2Mi"))
+    wait_evicted(node, "full")
+    events = node.cli("get", "events").stdout
+    assert "Evicted" in events and 'Usage of EmptyDir volume "v" exceeds the limit "2Mi".' in events
+    assert node.cli("delete", "pod", "full").returncode == 0
+    node.wait_running("full")
+    assert not node.pod("full")["status"].get("reason")
+
+
 def test_a_broken_edit_does_not_bring_an_evicted_pod_back(node):
     node.launch(disk_pod("full", WRITE.format("/v/file"), size="2Mi"))
     wait_evicted(node, "full")

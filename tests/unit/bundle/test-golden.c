@@ -6,6 +6,7 @@
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/containers.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "tests/test.h"
@@ -108,11 +109,12 @@ static char *translate(const char *file) {
         for (size_t i = 0; i < objects.pods.n; i++) {
                 const Pod *pod = objects.pods.items[i];
                 cleanup_free char *fstab = pod_fstab(&config, pod);
+                const Container *container;
 
                 fprintf(out, "# fstab of %s\n%s", pod->metadata.name, strna(fstab));
-                for (size_t c = 0; c < pod->spec.containers.n; c++)
+                pod_foreach_container(container, &pod->spec)
                         for (int version = 1; version <= 2; version++)
-                                put_container(out, pod, &pod->spec.containers.items[c], version);
+                                put_container(out, pod, container, version);
         }
         shown = NULL;
         fclose(out);
@@ -149,7 +151,7 @@ TEST(every_example_becomes_the_configuration_in_its_golden_file)
 
 TEST(a_layer_list_becomes_one_overlay_line)
 {
-        cleanup_free char *fstab = container_fstab(&image, "/b", "/s");
+        cleanup_free char *fstab = container_fstab(&image, "/b", "/s", NULL);
 
         EXPECT_STREQ(
                 fstab,

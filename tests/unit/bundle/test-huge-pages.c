@@ -18,7 +18,7 @@ static const PodSpec spec = { .containers = { containers, N_ELEMENTS(containers)
 
 /* A kernel with so many pages of 2 MiB, none of another size. */
 static void make_kernel(char directory[], const char *count) {
-        cleanup_free char *path = NULL, *file = NULL;
+        cleanup_free char *path = NULL;
         cleanup_close int fd = -EBADF;
 
         REQUIRE(mkdtemp(directory) != NULL);

@@ -49,6 +49,24 @@ static char *groups(const Security *security) {
         return json_dumps(security->groups, JSON_COMPACT);
 }
 
+TEST(a_label_is_refused_only_where_it_would_mean_something)
+{
+        SeLinuxOptions options = { .level = (char[]){ "s0" } };
+        RuntimeSpecInput in = input();
+        cleanup_with(security_done) Security security = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+
+        container.security_context.se_linux_options = &options;
+        EXPECT_EQ(container_security(&in, &security, NULL), 0);
+        security_done(&security);
+        config.has_se_linux = true;
+        EXPECT_EQ(container_security(&in, &security, &error), -ENOTSUP);
+        EXPECT_STREQ(error.message,
+                     "Cannot set an SELinux label: volumes and images have none on this node");
+        container.security_context.se_linux_options = NULL;
+        EXPECT_EQ(container_security(&in, &security, NULL), 0);
+}
+
 TEST(the_images_user_is_taken_with_its_groups_where_nothing_is_said)
 {
         gid_t of_image[] = { 29, 6 };

@@ -203,7 +203,7 @@ TEST(daemonsets_are_checked)
 #define C "  containers: [{name: c, image: busybox}]\n"
 #define REQUIRED(t)                                                                               \
         P C "  affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " t "}}" \
-                                                                                             "\n"
+            "\n"
 #define TERM(t) REQUIRED("{nodeSelectorTerms: [{matchExpressions: [{" t "}]}]}")
 #define TERM_PLACE                                                                  \
         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution" \

@@ -128,12 +128,20 @@ TEST(containers_are_checked)
                   "web.yaml:6:42: spec.containers[0].securityContext: cannot set "
                   "`allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN" },
                 { "{name: c, image: i, securityContext: {procMount: Unmasked}}",
-                  "web.yaml:6:43: spec.containers[0].securityContext.procMount: is known to "
-                  "Kubernetes but not supported here yet" },
-                { "{name: c, image: i, securityContext: {seLinuxOptions: {level: s0}}}",
-                  "web.yaml:6:43: spec.containers[0].securityContext.seLinuxOptions: is known to "
-                  "Kubernetes but "
-                  "not supported here yet" },
+                  "web.yaml:6:54: spec.containers[0].securityContext.procMount: `hostUsers` must "
+                  "be false to use `Unmasked`" },
+                { "{name: c, image: i, securityContext: {procMount: Default}}", "" },
+                { "{name: c, image: i, securityContext: {procMount: Unmasked, runAsUser: 65535}}\n "
+                  " hostUsers: false",
+                  "" },
+                { "{name: c, image: i, securityContext: {runAsUser: 65536}}\n  hostUsers: false",
+                  "web.yaml:6:54: spec.containers[0].securityContext.runAsUser: must be between 0 "
+                  "and 65535 when `hostUsers` is false" },
+                { "{name: c, image: i, securityContext: {privileged: true}, volumeMounts: [{name: "
+                  "v, mountPath: /v, mountPropagation: Bidirectional}]}\n  hostUsers: false",
+                  "web.yaml:6:120: spec.containers[0].volumeMounts[0].mountPropagation: may not be "
+                  "Bidirectional when `hostUsers` is false" },
+                { "{name: c, image: i, securityContext: {seLinuxOptions: {level: s0}}}", "" },
                 { "{name: c, image: i, terminationMessagePath: /dev/termination-log, "
                   "terminationMessagePolicy: File}",
                   "" },
@@ -364,8 +372,19 @@ TEST(specs_are_checked)
                   "  automountServiceAccountToken: true\n  securityContext: {}\n  priority: 0\n"
                   "  nodeSelector: {}\n  tolerations: []",
                   "" },
-                { "hostUsers: false", "web.yaml:6:3: spec.hostUsers: is known to Kubernetes but "
-                                      "not supported here yet" },
+                { "hostUsers: false", "" },
+                { "hostUsers: false\n  hostNetwork: true",
+                  "web.yaml:7:16: spec.hostNetwork: may not be true when `hostUsers` is false" },
+                { "hostUsers: false\n  hostPID: true",
+                  "web.yaml:7:12: spec.hostPID: may not be true when `hostUsers` is false" },
+                { "hostUsers: false\n  hostIPC: true",
+                  "web.yaml:7:12: spec.hostIPC: may not be true when `hostUsers` is false" },
+                { "hostUsers: false\n  securityContext: {fsGroup: 70000}",
+                  "web.yaml:7:30: spec.securityContext.fsGroup: must be between 0 and 65535 when "
+                  "`hostUsers` is false" },
+                { "hostUsers: false\n  securityContext: {supplementalGroups: [1, 70000]}",
+                  "web.yaml:7:45: spec.securityContext.supplementalGroups[1]: must be between 0 "
+                  "and 65535 when `hostUsers` is false" },
                 { "priority: 1000", "" },
                 { "resources: {limits: {cpu: 1, memory: 1Gi}, requests: {cpu: 500m}}", "" },
                 { "resources: {limits: {cpu: 1}, requests: {cpu: 1001m}}",
@@ -381,9 +400,7 @@ TEST(specs_are_checked)
                 { "priorityClassName: system-cluster-critical\n  priority: 7",
                   "web.yaml:7:13: spec.priority: must be that of its class, 2000000000, or "
                   "absent" },
-                { "priorityClassName: mine",
-                  "web.yaml:6:22: spec.priorityClassName: names no class that this node knows: "
-                  "those are system-node-critical and system-cluster-critical" },
+                { "priorityClassName: mine", "" },
                 { "hostPID: true\n  shareProcessNamespace: true",
                   "web.yaml:7:26: spec.shareProcessNamespace: ShareProcessNamespace and HostPID "
                   "cannot both be enabled" },

@@ -371,8 +371,7 @@ TEST(what_is_no_pod_is_refused_by_its_kind)
                   "f:1:13: apiVersion: must be v1 for a Pod, not 'v2'" },
                 { "apiVersion: apps/v1\nkind: Deployment",
                   "f:2:7: kind: is Deployment, which a node does not run; it runs a Pod" },
-                { "apiVersion: apps/v1\nkind: DaemonSet",
-                  "f:1:1: metadata: is required" },
+                { "apiVersion: apps/v1\nkind: DaemonSet", "f:1:1: metadata: is required" },
                 { "apiVersion: v1\nkind: DaemonSet",
                   "f:1:13: apiVersion: must be apps/v1 for a DaemonSet (or apps/v1beta2, "
                   "apps/v1beta1, extensions/v1beta1), not 'v1'" },
@@ -408,9 +407,9 @@ TEST(a_record_needs_what_paths_are_made_of)
                   "record:1:21: metadata.name: must be a DNS subdomain, not '../x'" },
                 { "{\"metadata\":{\"name\":\"a\"},\"later\":1}",
                   "record:1:26: later: is not known to this version" },
-                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"hostUsers\":false}}",
-                  "record:1:34: spec.hostUsers: is known to Kubernetes but not supported here "
-                  "yet" },
+                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"hostnameOverride\":\"a\"}}",
+                  "record:1:34: spec.hostnameOverride: is known to Kubernetes but not supported "
+                  "here yet" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

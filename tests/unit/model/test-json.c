@@ -183,6 +183,21 @@ TEST(a_running_pods_status_is_written_as_the_api_has_it)
         free(json);
 }
 
+TEST(containers_of_init_have_statuses_of_their_own_before_the_others)
+{
+        PodStatus status = {
+                .init_containers = { container_statuses, 1 },
+                .containers = { container_statuses + 1, 1 },
+                .may_restart_all = true,
+        };
+        char *json = json_of(&status);
+        const char *init = json ? strstr(json, "\"initContainerStatuses\":[{\"name\":\"a\"") : NULL;
+
+        EXPECT(init && strstr(init, "\"containerStatuses\":[{\"name\":\"b\""));
+        EXPECT(json && strstr(json, "{\"type\":\"AllContainersRestarting\",\"status\":\"False\""));
+        free(json);
+}
+
 TEST(a_pod_that_is_being_stopped_says_so_in_its_metadata)
 {
         PodStatus status = {

@@ -30,6 +30,14 @@ static ContainerPort ports[] = {
           .protocol = PROTOCOL_UDP,
           .host_ip = (char[]){ "127.0.0.1" } },
 };
+static ContainerPort sidecar_ports[] = {
+        { .container_port = { true, 81 }, .host_port = { true, 8081 }, .protocol = PROTOCOL_TCP },
+};
+/* One that runs to its end is not there for others; one that runs on is. */
+static Container init_containers[] = {
+        { .ports = { ports, N_ELEMENTS(ports) } },
+        { .ports = { sidecar_ports, 1 }, .restart_policy = RESTART_POLICY_ALWAYS },
+};
 static Container containers[] = { { .ports = { ports, N_ELEMENTS(ports) } } };
 static KeyValue annotations[] = {
         { (char[]){ "kubernetes.io/ingress-bandwidth" }, (char[]){ "10M" } },
@@ -39,6 +47,7 @@ static Pod pod = {
                       .namespace = (char[]){ "default" },
                       .uid = (char[]){ UID },
                       .annotations = { annotations, 1 } },
+        .spec.init_containers = { init_containers, 2 },
         .spec.containers = { containers, 1 },
 };
 
@@ -88,7 +97,8 @@ static int answer(Network *network, NetworkCommand command, size_t step, int exi
         "0.0\""
 #define TWO                                                                               \
         "{\"type\":\"two\",\"name\":\"n\",\"cniVersion\":\"1.0.0\",\"runtimeConfig\":{"   \
-        "\"portMappings\":[{\"hostPort\":5353,\"containerPort\":53,\"protocol\":\"udp\"," \
+        "\"portMappings\":[{\"hostPort\":8081,\"containerPort\":81,\"protocol\":\"tcp\"," \
+        "\"hostIP\":\"\"},{\"hostPort\":5353,\"containerPort\":53,\"protocol\":\"udp\","  \
         "\"hostIP\":\"127.0.0.1\"}],\"bandwidth\":{\"ingressRate\":10000000,"             \
         "\"ingressBurst\":4294967295}}"
 #define THREE "{\"type\":\"three\",\"name\":\"n\",\"cniVersion\":\"1.0.0\""

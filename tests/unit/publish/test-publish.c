@@ -112,6 +112,18 @@ TEST(metrics_have_the_kubelets_names)
         EXPECT(metric(text, "process_start_time_seconds") > 1600000000);
 }
 
+TEST(what_came_of_probes_is_told_with_their_labels)
+{
+        const ProbeSample sample = { "Liveness", "failed", "web", "shop-n1", "default", "u1", 7 };
+        cleanup_free char *text = publish_metrics(
+                &(PublishCounts){ .node_name = "n1", .probes = &sample, .n_probes = 1 });
+
+        EXPECT_EQ(metric(text, "prober_probe_total{container=\"web\",namespace=\"default\","
+                               "pod=\"shop-n1\",pod_uid=\"u1\",probe_type=\"Liveness\","
+                               "result=\"failed\"}"),
+                  7);
+}
+
 TEST(every_metric_has_its_type_before_its_first_sample)
 {
         cleanup_free char *text = publish_metrics(&(PublishCounts){ .node_name = "n1" });

@@ -456,6 +456,67 @@ TEST(what_is_finished_can_be_run_once_more_as_another_attempt)
         end();
 }
 
+TEST(who_is_edited_is_stopped_and_runs_again_whatever_the_policy_says)
+{
+        static const RestartPolicy policies[] = { RESTART_POLICY_ALWAYS, RESTART_POLICY_NEVER };
+
+        for (size_t i = 0; i < N_ELEMENTS(policies); i++) {
+                begin(policies[i]);
+                container_start(world.life);
+                container_on_started(world.life, 0, 1);
+                container_edit(world.life);
+                container_edit(world.life);
+                expect_state(STATE_RUNNING, NULL, 0);
+                exits(0, 0);
+                EXPECT(container_is_waiting(world.life));
+                EXPECT(container_has_run(world.life, 0));
+                container_start(world.life);
+                EXPECT(!container_has_run(world.life, 0));
+                container_on_started(world.life, 1, 2);
+                expect_state(STATE_RUNNING, NULL, 1);
+                EXPECT_STREQ(world.script, "image run kill remove image run");
+                end();
+        }
+}
+
+TEST(who_waits_is_tried_at_once_when_he_is_edited)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        exits(0, 1);
+        container_on_started(world.life, 1, 2);
+        exits(1, 1);
+        EXPECT(world.retry);
+        container_edit(world.life);
+        EXPECT(container_is_waiting(world.life) && !world.retry);
+        container_start(world.life);
+        container_on_started(world.life, 2, 3);
+        exits(2, 1);
+        expect_state(STATE_WAITING, "ContainerCreating", 3); /* the back-off begins anew */
+        end();
+
+        begin(RESTART_POLICY_ALWAYS);
+        world.image_is_here = false;
+        container_start(world.life);
+        container_edit(world.life);
+        EXPECT(container_is_waiting(world.life) && !world.request);
+        end();
+}
+
+TEST(who_is_being_stopped_for_good_is_not_run_again_for_an_edit)
+{
+        begin(RESTART_POLICY_ALWAYS);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        container_edit(world.life);
+        container_stop(world.life);
+        container_edit(world.life);
+        exits(0, 0);
+        EXPECT(container_is_finished(world.life));
+        end();
+}
+
 TEST(an_end_that_a_new_agent_finds_leaves_what_follows_to_the_pod)
 {
         ContainerExit found = {
@@ -484,7 +545,7 @@ TEST(an_end_that_a_new_agent_finds_leaves_what_follows_to_the_pod)
 static void random_event(unsigned dice) {
         unsigned attempt = container_attempt(world.life);
 
-        switch (dice % 10) {
+        switch (dice % 11) {
         case 0:
                 container_start(world.life);
                 break;
@@ -514,6 +575,9 @@ static void random_event(unsigned dice) {
                 break;
         case 8:
                 container_kill(world.life, "killed");
+                break;
+        case 10:
+                container_edit(world.life);
                 break;
         case 6:
                 world.processes = 0;

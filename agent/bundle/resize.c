@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* On version 1 a group's quota may not be above its parent's, so a limit that grows is written to
+ * the pod first, and one that shrinks last: the pod is written before and after its containers, and
+ * only what is said after counts. So it is with its two limits of memory, of which the one with
+ * swap may not be less. */
+
+#include "agent/bundle/resize.h"
+
+#include "agent/bundle/paths.h"
+#include "agent/bundle/swap.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+
+static const struct {
+        int version;
+        CgroupValue value;
+} no_limits[] = {
+        { 1, { "cpu", "cpu.cfs_quota_us", "-1" } },
+        { 1, { "memory", "memory.limit_in_bytes", "-1" } },
+        { 2, { "cpu", "cpu.max", "max 100000" } },
+        { 2, { "memory", "memory.max", "max" } },
+};
+
+static bool has_file(const CgroupValue *values, size_t n, const char *file) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(values[i].file, file))
+                        return true;
+        return false;
+}
+
+size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, int cgroup_version) {
+        for (size_t i = 0; i < N_ELEMENTS(no_limits) && n < CGROUP_VALUES_MAX; i++)
+                if (no_limits[i].version == cgroup_version &&
+                    !has_file(values, n, no_limits[i].value.file))
+                        values[n++] = no_limits[i].value;
+        return n;
+}
+
+static CgroupValue number(const char *controller, const char *file, int64_t value) {
+        CgroupValue result = { .controller = controller, .file = file };
+
+        (void) snprintf(result.value, sizeof(result.value), "%" PRId64, value);
+        return result;
+}
+
+static const char with_swap[] = "memory.memsw.limit_in_bytes";
+
+size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
+                               const Container *container, int cgroup_version,
+                               CgroupValue ret[CGROUP_VALUES_MAX]) {
+        uint64_t shares = cpu_shares(container_milli_cpu_request(spec, container));
+        int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, container));
+        int64_t memory = container_memory_limit(spec, container);
+        bool v2 = cgroup_version == 2;
+        size_t n = 0;
+
+        if (v2)
+                ret[n++] = number("cpu", "cpu.weight", (int64_t) cpu_weight_of_container(shares));
+        else
+                ret[n++] = number("cpu", "cpu.shares", (int64_t) shares);
+        if (quota > 0 && v2) {
+                ret[n] = number("cpu", "cpu.max", 0);
+                (void) snprintf(ret[n++].value, sizeof(ret->value), "%" PRId64 " %d", quota,
+                                CPU_PERIOD_USEC);
+        } else if (quota > 0) {
+                ret[n++] = number("cpu", "cpu.cfs_period_us", CPU_PERIOD_USEC);
+                ret[n++] = number("cpu", "cpu.cfs_quota_us", quota);
+        }
+        if (memory > 0)
+                ret[n++] = number("memory", v2 ? "memory.max" : "memory.limit_in_bytes", memory);
+        if (config->can_limit_swap && v2)
+                ret[n++] = number("memory", "memory.swap.max",
+                                  container_swap_bytes(config, spec, container, cgroup_version));
+        else if (config->can_limit_swap)
+                ret[n++] = number("memory", with_swap, memory > 0 ? memory : -1);
+        return n;
+}
+
+/* A file of the group as one line, or NULL. */
+static char *read_value(const char *group, const char *controller, const char *file) {
+        cleanup_free char *path = cgroup_file(group, controller, file);
+        cleanup_close int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
+        char *text = NULL;
+
+        if (fd < 0 || read_stream(fd, 64 * KIB, &text, NULL) < 0)
+                return NULL;
+        return text;
+}
+
+/* What a group of version 2 holds and cannot easily give back. */
+static uint64_t memory_in_use(const char *group) {
+        cleanup_free char *current = read_value(group, "memory", "memory.current");
+        cleanup_free char *stat = read_value(group, "memory", "memory.stat");
+        const char *inactive = stat ? strstr(stat, "\ninactive_file ") : NULL;
+        uint64_t used = current ? strtoull(current, NULL, 10) : 0;
+        uint64_t cached = inactive ? strtoull(strchr(inactive, ' '), NULL, 10) : 0;
+
+        return used > cached ? used - cached : 0;
+}
+
+static int refuse_memory(const char *what, const char *limit, Error *reterr) {
+        return error_setf(reterr, EBUSY,
+                          "the memory limit of %s cannot become %s bytes: more is in use", what,
+                          limit);
+}
+
+/* Version 1 says by itself that it cannot; version 2 would kill to make it so. */
+static int check_memory(const char *group, const char *what, const CgroupValue *value,
+                        Error *reterr) {
+        if (streq(value->file, "memory.max") && !streq(value->value, "max") &&
+            memory_in_use(group) > strtoull(value->value, NULL, 10))
+                return refuse_memory(what, value->value, reterr);
+        return 0;
+}
+
+static int write_one(const char *group, const char *what, const CgroupValue *value, Error *reterr) {
+        cleanup_free char *present = read_value(group, value->controller, value->file);
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (present)
+                present[strcspn(present, "\n")] = '\0';
+        if (streq_ptr(present, value->value))
+                return 0;
+        r = check_memory(group, what, value, reterr);
+        if (r < 0)
+                return r;
+        r = cgroup_write(group, value->controller, value->file, value->value, &error);
+        if (r == -EBUSY && streq(value->controller, "memory"))
+                return refuse_memory(what, value->value, reterr);
+        return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
+}
+
+/* All of them, whatever becomes of one; the first failure is told. */
+static int write_values(const char *group, const char *what, CgroupValue values[CGROUP_VALUES_MAX],
+                        size_t n, Error *reterr) {
+        int result = 0;
+
+        n = cgroup_values_complete(values, n, cgroup_version());
+        for (size_t i = 0; i < n; i++)
+                if (streq(values[i].file, with_swap))
+                        (void) write_one(group, what, &values[i], NULL);
+        for (size_t i = 0; i < n; i++) {
+                int r = write_one(group, what, &values[i], result < 0 ? NULL : reterr);
+
+                result = result < 0 ? result : r;
+        }
+        return result;
+}
+
+static int resize_container(const BundleConfig *config, const Pod *pod, const char *pod_group,
+                            const RunningContainer *running, Error *reterr) {
+        CgroupValue values[CGROUP_VALUES_MAX];
+        cleanup_free char *group = NULL, *what = NULL;
+        char id[65];
+
+        container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
+        group = path_join(pod_group, id);
+        if (!group || asprintf(&what, "container '%s'", running->spec->name) < 0)
+                return -ENOMEM;
+        return write_values(group, what, values,
+                            container_cgroup_values(config, &pod->spec, running->spec,
+                                                    cgroup_version(), values),
+                            reterr);
+}
+
+static int resize_pod(const BundleConfig *config, const Pod *pod, const char *group,
+                      Error *reterr) {
+        CgroupValue values[CGROUP_VALUES_MAX];
+        size_t n = pod_cgroup_values(&pod->spec, cgroup_version(), config->pids_limit, values);
+
+        return write_values(group, "the pod", values, n, reterr);
+}
+
+int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
+                  size_t n_running, Error *reterr) {
+        cleanup_free char *group =
+                pod_cgroup_path(config->cgroup_root, pod_qos_class(&pod->spec), pod->metadata.uid);
+        int result = 0, r;
+
+        if (!group)
+                return -ENOMEM;
+        (void) resize_pod(config, pod, group, NULL);
+        for (size_t i = 0; i < n_running; i++) {
+                r = resize_container(config, pod, group, &running[i], result < 0 ? NULL : reterr);
+                result = result < 0 ? result : r;
+        }
+        r = resize_pod(config, pod, group, result < 0 ? NULL : reterr);
+        return result < 0 ? result : r;
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/users.h"
+
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static const char file_name[] = "user-ids";
+
+/* It is a link to nowhere whose target is the number: made at once and whole or not at all, so that
+ * no cut leaves one that says something else. */
+static int read_ids(int pods_fd, const char *uid, unsigned *ret) {
+        cleanup_free char *path = path_join(uid, file_name);
+        char text[32];
+        unsigned long id;
+        ssize_t n;
+
+        if (!path)
+                return -ENOMEM;
+        n = readlinkat(pods_fd, path, text, sizeof(text) - 1);
+        if (n < 0)
+                return errno == EINVAL ? -ENOENT : -errno;
+        text[n] = '\0';
+        id = strtoul(text, NULL, 10);
+        if (id < USER_IDS_FIRST || id >= USER_IDS_END || id % USER_IDS != 0)
+                return -ENOENT;
+        *ret = (unsigned) id;
+        return 0;
+}
+
+static int open_pods(const BundleConfig *config) {
+        cleanup_free char *path = path_join(config->state_dir, "pods");
+        int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -ENOMEM;
+
+        return fd < 0 && path ? -errno : fd;
+}
+
+int user_ids_load(const BundleConfig *config, const Pod *pod, unsigned *ret) {
+        cleanup_close int fd = -EBADF;
+
+        *ret = 0;
+        if (!pod_has_own_users(&pod->spec))
+                return 0;
+        fd = open_pods(config);
+        return fd < 0 ? fd : read_ids(fd, pod->metadata.uid, ret);
+}
+
+static bool is_free(const unsigned *used, size_t n, unsigned id) {
+        for (size_t i = 0; i < n; i++)
+                if (used[i] == id)
+                        return false;
+        return true;
+}
+
+/* Those of all pods that have left anything. */
+static int list_used(int pods_fd, unsigned **ret, size_t *ret_n) {
+        cleanup_closedir DIR *dir = NULL;
+        cleanup_free unsigned *used = NULL;
+        struct dirent *entry;
+        size_t n = 0;
+        int copy = openat(pods_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        dir = copy < 0 ? NULL : fdopendir(copy);
+        if (!dir)
+                return -errno;
+        while ((entry = readdir(dir))) {
+                unsigned id = 0, *larger;
+                int r = entry->d_name[0] == '.' ? -ENOENT : read_ids(pods_fd, entry->d_name, &id);
+
+                if (r == -ENOENT || r == -ENOTDIR)
+                        continue;
+                if (r < 0)
+                        return r;
+                larger = reallocarray(used, n + 1, sizeof(*used));
+                if (!larger)
+                        return -ENOMEM;
+                used = larger;
+                used[n++] = id;
+        }
+        *ret = TAKE_PTR(used);
+        *ret_n = n;
+        return 0;
+}
+
+static int allocate(int pods_fd, const char *uid, unsigned *ret) {
+        cleanup_free unsigned *used = NULL;
+        cleanup_free char *path = path_join(uid, file_name);
+        unsigned id = USER_IDS_FIRST;
+        char text[24];
+        size_t n = 0;
+        int r = path ? list_used(pods_fd, &used, &n) : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        while (id < USER_IDS_END && !is_free(used, n, id))
+                id += USER_IDS;
+        if (id >= USER_IDS_END)
+                return -ENOSPC;
+        (void) snprintf(text, sizeof(text), "%u", id);
+        (void) unlinkat(pods_fd, path, 0); /* one that says nothing */
+        if (symlinkat(text, pods_fd, path) < 0)
+                return -errno;
+        *ret = id;
+        return 0;
+}
+
+int user_ids_get(const BundleConfig *config, const Pod *pod, unsigned *ret, Error *reterr) {
+        cleanup_close int fd = -EBADF;
+        int r = user_ids_load(config, pod, ret);
+
+        if (r == -ENOENT) {
+                fd = open_pods(config);
+                r = fd < 0 ? fd : allocate(fd, pod->metadata.uid, ret);
+        }
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot give the pod users of its own: %s",
+                                  strerror(-r));
+        return 0;
+}
+
+char *user_namespace_path(const BundleConfig *config, const char *uid) {
+        return pod_file_path(config, uid, "/user-namespace");
+}
+
+static int let_pass(const char *path, Error *reterr) {
+        struct stat st;
+
+        if (stat(path, &st) >= 0 && chmod(path, (st.st_mode & 07777) | 0111) >= 0)
+                return 0;
+        return error_setf(reterr, errno, "cannot open the way through %s: %s", path,
+                          strerror(errno));
+}
+
+/* What lies above the run directory is not ours to open. */
+static int check_way(const char *path, Error *reterr) {
+        struct stat st;
+
+        if (stat(path, &st) < 0)
+                return -errno;
+        if (st.st_mode & S_IXOTH)
+                return 0;
+        return error_setf(
+                reterr, EACCES,
+                "users of the pod's own cannot pass through %s, which is closed to others", path);
+}
+
+int user_ids_open_way(const BundleConfig *config, const char *bundle_dir, Error *reterr) {
+        cleanup_free char *path = strdup(bundle_dir);
+        size_t ours = strlen(config->run_dir);
+        char *slash;
+        int r = path ? 0 : -ENOMEM;
+
+        while (r >= 0 && path[0]) {
+                r = strlen(path) >= ours ? let_pass(path, reterr) : check_way(path, reterr);
+                slash = strrchr(path, '/');
+                if (!slash)
+                        break;
+                *slash = '\0';
+        }
+        return r;
+}
+
+void user_ids_add_mappings(json_t *section, unsigned first_id) {
+        static const char *const names[] = { "uidMappings", "gidMappings" };
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++)
+                json_object_set_new(section, names[i],
+                                    json_pack("[{s:i, s:I, s:i}]", "containerID", 0, "hostID",
+                                              (json_int_t) first_id, "size", USER_IDS));
+}

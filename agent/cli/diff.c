@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/cli.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/input.h"
+#include "agent/cli/words.h"
+#include "agent/model/edit.h"
+#include "common/cleanup.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+/* diff: what these files would do to the pods that run, were they among the manifests now. The
+ * answer is the agent's own plan (model/edit.h). */
+
+/* As diff(1) and kubectl have it: 0 nothing is another, 1 something is, more: it cannot be said. */
+enum {
+        DIFF_NONE = STATUS_OK,
+        DIFF_SOME = 1,
+        DIFF_FAILED = 2,
+};
+
+/* Pods are named after a node; without a single pod we do not know which, and need not. */
+#define NO_NODE "node"
+
+typedef struct Diff {
+        json_t *pods; /* that run */
+        const char *node;
+        int status;
+} Diff;
+
+static void fail_diff(Diff *diff, int r, const Error *error) {
+        fprintf(stderr, "error: %s\n", error_message(error, r));
+        diff->status = DIFF_FAILED;
+}
+
+static void note_change(Diff *diff) {
+        diff->status = MAX(diff->status, DIFF_SOME);
+}
+
+/* The length of the name as the manifest has it. */
+static int name_length(const Diff *diff, const char *name) {
+        size_t length = strlen(name), suffix = strlen(diff->node) + 1;
+
+        return (int) (length > suffix ? length - suffix : length);
+}
+
+static const json_t *find_running(const Diff *diff, const Pod *pod) {
+        json_t *item;
+        size_t i;
+
+        json_array_foreach(diff->pods, i, item)
+                if (streq_ptr(json_text(item, "metadata", "name"), pod->metadata.name) &&
+                    streq_ptr(json_text(item, "metadata", "namespace"), pod->metadata.namespace))
+                        return item;
+        return NULL;
+}
+
+static int read_running(const json_t *item, Pod **ret, Error *reterr) {
+        cleanup_free char *text = json_dumps(item, JSON_COMPACT);
+
+        return text ? manifest_parse_record(text, strlen(text), ret, reterr) : -ENOMEM;
+}
+
+/* "<label>: [container c ]<what>: <changes>", if there are any. */
+static void print_changes(const char *label, const EditPlan *plan, EditEffect effect,
+                          const char *container, const char *what) {
+        cleanup_free char *changes = edit_plan_print(plan, effect, container);
+
+        if (!changes || !changes[0])
+                return;
+        printf("%s: %s%s%s%s: %s\n", label, container ? "container " : "", strna(container),
+               container ? (effect == EDIT_LIVE ? ": " : " ") : "", what, changes);
+}
+
+static void print_plan(const char *label, const EditPlan *plan, const PodSpec *spec) {
+        if (plan->effect == EDIT_NONE) {
+                printf("%s: unchanged\n", label);
+                return;
+        }
+        print_changes(label, plan, EDIT_REPLACE, NULL, "is replaced");
+        for (size_t i = 0; i < spec->containers.n; i++)
+                print_changes(label, plan, EDIT_REPLACE, spec->containers.items[i].name,
+                              "has the pod replaced");
+        if (plan->effect == EDIT_REPLACE)
+                return;
+        print_changes(label, plan, EDIT_LIVE, NULL, "applied live");
+        for (size_t i = 0; i < spec->containers.n; i++) {
+                const char *container = spec->containers.items[i].name;
+
+                print_changes(label, plan, EDIT_RESTART, container, "restarts");
+                print_changes(label, plan, EDIT_LIVE, container, "applied live");
+        }
+}
+
+static int compare_pod(Diff *diff, const char *label, const json_t *item, Pod *wanted,
+                       Error *reterr) {
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+        cleanup_with(pod_freep) Pod *running = NULL;
+        int r = read_running(item, &running, reterr);
+
+        if (r >= 0)
+                r = edit_assume_classes(running, wanted);
+        if (r >= 0)
+                r = edit_plan(running, wanted, &plan);
+        if (r < 0)
+                return r;
+        if (plan.effect != EDIT_NONE)
+                note_change(diff);
+        print_plan(label, &plan, &wanted->spec);
+        return 0;
+}
+
+static int diff_pod(Diff *diff, Pod *wanted, Error *reterr) {
+        const json_t *item = find_running(diff, wanted);
+        cleanup_free char *label = NULL;
+
+        if (asprintf(&label, "pod %s/%.*s", wanted->metadata.namespace,
+                     name_length(diff, wanted->metadata.name), wanted->metadata.name) < 0) {
+                label = NULL;
+                return -ENOMEM;
+        }
+        if (item && !json_at(item, "metadata", "deletionTimestamp"))
+                return compare_pod(diff, label, item, wanted, reterr);
+        printf("%s: begins%s\n", label,
+               item ? ", when the one that is being stopped has ended" : "");
+        note_change(diff);
+        return 0;
+}
+
+static void diff_file(Diff *diff, const char *file) {
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = read_manifest(file, diff->node, &objects, &error);
+
+        for (size_t i = 0; i < objects.pods.n && r >= 0; i++)
+                r = diff_pod(diff, objects.pods.items[i], &error);
+        if (r < 0)
+                fail_diff(diff, r, &error);
+}
+
+int run_diff(const Options *options) {
+        cleanup_json json_t *list = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        Diff diff = { .status = DIFF_NONE, .node = NO_NODE };
+        const char *node;
+        int r;
+
+        if (options->n_words == 0)
+                return fail_usage("say which files to compare; '-' is standard input");
+        r = client_get_json(options->socket, "/pods", &list, &error);
+        if (r < 0) {
+                fail_diff(&diff, r, &error);
+                return diff.status;
+        }
+        diff.pods = json_object_get(list, "items");
+        node = json_text(json_array_get(diff.pods, 0), "spec", "nodeName");
+        if (node)
+                diff.node = node;
+        for (size_t i = 0; i < options->n_words; i++)
+                diff_file(&diff, options->words[i]);
+        return diff.status;
+}

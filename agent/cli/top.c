@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/pods.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/output.h"
+#include "agent/cli/resources.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+/* top pods: what pods use now. The agent counts; a rate is the difference of two counts, so it is
+ * asked twice. */
+
+typedef struct Top {
+        const Options *options;
+        const PodFilter *filter;
+        char *before, *after; /* what /metrics/resource said */
+} Top;
+
+static void top_done(Top *top) {
+        free(top->before);
+        free(top->after);
+}
+
+typedef struct Sample {
+        double value;
+        double at_msec;
+} Sample;
+
+/* The sample of a metric with just these labels. */
+static bool find_sample(const char *text, const char *metric, const char *labels, Sample *ret) {
+        cleanup_free char *line = NULL;
+        const char *found;
+
+        if (asprintf(&line, "\n%s%s ", metric, labels) < 0) {
+                line = NULL;
+                return false;
+        }
+        found = strstr(text, line);
+        return found && sscanf(found + strlen(line), "%lf %lf", &ret->value, &ret->at_msec) == 2;
+}
+
+static bool find_rate(const Top *top, const char *metric, const char *labels, double *ret) {
+        Sample before, after;
+
+        if (!find_sample(top->before, metric, labels, &before) ||
+            !find_sample(top->after, metric, labels, &after) || after.at_msec <= before.at_msec)
+                return false;
+        *ret = MAX(after.value - before.value, 0.0) / ((after.at_msec - before.at_msec) / 1000);
+        return true;
+}
+
+/* Millicores and mebibytes, rounded as kubectl does. A line only where both are known. */
+static void write_usage(const Top *top, const char *kind, const char *labels, const char *head,
+                        FILE *out) {
+        char cpu[64], memory[64];
+        Sample bytes;
+        double cores;
+
+        (void) snprintf(cpu, sizeof(cpu), "%s_cpu_usage_seconds_total", kind);
+        (void) snprintf(memory, sizeof(memory), "%s_memory_working_set_bytes", kind);
+        if (!find_rate(top, cpu, labels, &cores) ||
+            !find_sample(top->after, memory, labels, &bytes))
+                return;
+        fprintf(out, "%s%" PRIu64 "m\t%" PRIu64 "Mi\n", head, (uint64_t) (cores * 1000 + 0.999),
+                (uint64_t) bytes.value / MIB);
+}
+
+static void write_containers(const Top *top, const char *namespace, const char *pod,
+                             const json_t *containers, const char *head, FILE *out) {
+        size_t i;
+        json_t *status;
+
+        json_array_foreach(containers, i, status) {
+                const char *name = strna(json_text(status, "name"));
+                cleanup_free char *labels = NULL, *longer = NULL;
+
+                if (asprintf(&labels, "{container=\"%s\",namespace=\"%s\",pod=\"%s\"}", name,
+                             namespace, pod) < 0)
+                        labels = NULL;
+                if (asprintf(&longer, "%s%s\t", head, name) < 0)
+                        longer = NULL;
+                if (labels && longer)
+                        write_usage(top, "container", labels, longer, out);
+        }
+}
+
+static void write_row(const json_t *pod, FILE *out, void *userdata) {
+        const Top *top = userdata;
+        const char *namespace = strna(json_text(pod, "metadata", "namespace"));
+        const char *name = strna(json_text(pod, "metadata", "name"));
+        bool has_namespace = top->options->all_namespaces;
+        cleanup_free char *labels = NULL, *head = NULL;
+
+        if (asprintf(&head, "%s%s%s\t", has_namespace ? namespace : "", has_namespace ? "\t" : "",
+                     name) < 0)
+                head = NULL;
+        if (asprintf(&labels, "{namespace=\"%s\",pod=\"%s\"}", namespace, name) < 0)
+                labels = NULL;
+        if (!head || !labels)
+                return;
+        if (top->options->containers) {
+                write_containers(top, namespace, name, json_at(pod, "status", "containerStatuses"),
+                                 head, out);
+                write_containers(top, namespace, name,
+                                 json_at(pod, "status", "initContainerStatuses"), head, out);
+        } else
+                write_usage(top, "pod", labels, head, out);
+}
+
+static int print_top(Top *top, const json_t *pods) {
+        Columns columns = COLUMNS_TABLE;
+        char headings[96] = "";
+
+        if (!top->options->no_headers)
+                (void) snprintf(headings, sizeof(headings), "%s%sCPU(cores)\tMEMORY(bytes)\n",
+                                top->options->all_namespaces ? "NAMESPACE\t" : "",
+                                top->options->containers ? "POD\tNAME\t" : "NAME\t");
+        return print_rows(&columns, headings, pods, write_row, top);
+}
+
+static int ask(Top *top, Error *reterr) {
+        const struct timespec second = { .tv_sec = 1 };
+        const char *socket = top->options->socket;
+        int r = client_get(socket, "/metrics/resource", &top->before, reterr);
+
+        if (r < 0)
+                return r;
+        (void) clock_nanosleep(CLOCK_MONOTONIC, 0, &second, NULL);
+        return client_get(socket, "/metrics/resource", &top->after, reterr);
+}
+
+static int top_pods(Top *top) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *pods = NULL;
+        const char *missing;
+        int r;
+
+        r = pods_fetch(top->options->socket, top->filter, &pods, &error);
+        if (r < 0)
+                return fail(r, &error);
+        missing = pods_missing_name(top->filter, pods);
+        if (missing)
+                return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
+        if (json_array_size(pods) == 0) {
+                say_nothing_found(top->filter->namespace);
+                return STATUS_OK;
+        }
+        r = ask(top, &error);
+        if (r >= 0)
+                r = print_top(top, pods);
+        return r < 0 ? fail(r, &error) : STATUS_OK;
+}
+
+int run_top(const Options *options) {
+        cleanup_with(pod_filter_done) PodFilter filter = { 0 };
+        cleanup_with(top_done) Top top = { .options = options, .filter = &filter };
+        cleanup_error Error error = ERROR_NULL;
+        char *const *names;
+        Resource resource;
+        size_t n_names;
+        int status, r;
+
+        status = parse_resource(options, "top", RESOURCE_BIT(RESOURCE_PODS), &resource, &names,
+                                &n_names);
+        if (status != STATUS_OK)
+                return status;
+        r = pod_filter_init(&filter, options, names, n_names, &error);
+        if (r < 0)
+                return fail_usage("%s", error_message(&error, r));
+        return top_pods(&top);
+}

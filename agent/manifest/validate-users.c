@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Kubernetes' rules for pods that have users of their own, and for those that have not. */
+
+#include "agent/manifest/validate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+        ID_MAX = 65535
+};
+
+static int broken(const Rules *rules, const char *sentence, const char *format, ...)
+        printf_like(3, 4);
+static int broken(const Rules *rules, const char *sentence, const char *format, ...) {
+        va_list ap;
+        int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
+
+        va_start(ap, format);
+        r = rules_vat(rules, r, format, ap);
+        va_end(ap);
+        return r;
+}
+
+static int check_id(const Rules *rules, const OptionalInt *id, const char *path,
+                    const char *field) {
+        if (!id->is_set || id->value <= ID_MAX)
+                return 0;
+        return broken(rules, "must be between 0 and 65535 when `hostUsers` is false",
+                      "%s.securityContext.%s", path, field);
+}
+
+static int check_pod_ids(const Rules *rules) {
+        const PodSecurityContext *context = &rules->pod->spec.security_context;
+        int r = check_id(rules, &context->run_as_user, "spec", "runAsUser");
+
+        if (r >= 0)
+                r = check_id(rules, &context->run_as_group, "spec", "runAsGroup");
+        if (r >= 0)
+                r = check_id(rules, &context->fs_group, "spec", "fsGroup");
+        for (size_t i = 0; r >= 0 && i < context->supplemental_groups.n; i++)
+                if (context->supplemental_groups.items[i] > ID_MAX)
+                        r = broken(rules, "must be between 0 and 65535 when `hostUsers` is false",
+                                   "spec.securityContext.supplementalGroups[%zu]", i);
+        return r;
+}
+
+static int check_container(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
+        bool own_users = pod_has_own_users(&rules->pod->spec);
+        int r;
+
+        if (!own_users)
+                return container->security_context.proc_mount != PROC_MOUNT_UNMASKED
+                               ? 0
+                               : broken(rules, "`hostUsers` must be false to use `Unmasked`",
+                                        "%s.securityContext.procMount", at->path);
+        r = check_id(rules, &container->security_context.run_as_user, at->path, "runAsUser");
+        if (r >= 0)
+                r = check_id(rules, &container->security_context.run_as_group, at->path,
+                             "runAsGroup");
+        /* The kernel lets no mount out of a namespace of lesser users. */
+        for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++)
+                if (container->volume_mounts.items[i].mount_propagation ==
+                    MOUNT_PROPAGATION_BIDIRECTIONAL)
+                        r = broken(rules, "may not be Bidirectional when `hostUsers` is false",
+                                   "%s.volumeMounts[%zu].mountPropagation", at->path, i);
+        return r;
+}
+
+int check_users(const Rules *rules) {
+        const PodSpec *spec = &rules->pod->spec;
+        const struct {
+                bool is_shared;
+                const char *field;
+        } shared[] = { { spec->host_network, "hostNetwork" },
+                       { spec->host_pid, "hostPID" },
+                       { spec->host_ipc, "hostIPC" } };
+        int r = 0;
+
+        for (size_t i = 0; pod_has_own_users(spec) && i < N_ELEMENTS(shared); i++)
+                if (shared[i].is_shared)
+                        return broken(rules, "may not be true when `hostUsers` is false", "spec.%s",
+                                      shared[i].field);
+        if (pod_has_own_users(spec))
+                r = check_pod_ids(rules);
+        for (size_t i = 0; r >= 0 && i < pod_count_containers(spec); i++) {
+                ContainerAt at = container_at(rules, i);
+
+                r = check_container(rules, &at);
+        }
+        return r;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/json.h"
+
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/utf8.h"
+
+#include <jansson.h>
+
+/* Says how much there is, and nothing of what. */
+static json_t *hide(const ObjectValue *value) {
+        char text[48];
+
+        (void) snprintf(text, sizeof(text), "<hidden, %zu bytes>", value->length);
+        return json_string(text);
+}
+
+static json_t *encode(const ObjectValue *value) {
+        cleanup_free char *text = malloc((value->length + 2) / 3 * 4 + 1);
+
+        if (!text)
+                return NULL;
+        base64_encode(value->bytes, value->length, text);
+        return json_string(text);
+}
+
+static json_t *write_value(const DataObject *object, const ObjectValue *value) {
+        if (object->kind == OBJECT_SECRET)
+                return hide(value);
+        if (value->is_binary || !utf8_is_text(value->bytes, value->length))
+                return encode(value);
+        return json_stringn(value->bytes, value->length);
+}
+
+static json_t *write_map(const StringMap *map) {
+        json_t *object = json_object();
+
+        for (size_t i = 0; i < map->n; i++)
+                (void) json_object_set_new(object, map->items[i].key,
+                                           json_string(map->items[i].value));
+        return object;
+}
+
+static json_t *write_metadata(const ObjectMeta *metadata, uint64_t created_at) {
+        char created[RFC3339_SIZE];
+        json_t *json =
+                json_pack("{s:s, s:s}", "name", metadata->name, "namespace", metadata->namespace);
+
+        if (created_at > 0)
+                (void) json_object_set_new(json, "creationTimestamp",
+                                           json_string(format_rfc3339(created, created_at)));
+        if (metadata->labels.n > 0)
+                (void) json_object_set_new(json, "labels", write_map(&metadata->labels));
+        if (metadata->annotations.n > 0)
+                (void) json_object_set_new(json, "annotations", write_map(&metadata->annotations));
+        return json;
+}
+
+/* The values of one of the object's two maps; NULL where there are none. */
+static json_t *write_values(const DataObject *object, bool binary) {
+        json_t *map = json_object();
+
+        for (size_t i = 0; i < object->values.n; i++) {
+                const ObjectValue *value = &object->values.items[i];
+                bool is_binary = object->kind == OBJECT_CONFIG_MAP && value->is_binary;
+
+                if (is_binary == binary)
+                        (void) json_object_set_new(map, value->key, write_value(object, value));
+        }
+        if (json_object_size(map) > 0)
+                return map;
+        json_decref(map);
+        return NULL;
+}
+
+char *data_object_to_json(const DataObject *object, uint64_t created_at) {
+        json_t *json = json_pack(
+                "{s:s, s:s, s:o, s:o*, s:o*}", "kind", object_kind_names[object->kind],
+                "apiVersion", "v1", "metadata", write_metadata(&object->metadata, created_at),
+                "data", write_values(object, false), "binaryData", write_values(object, true));
+        char *text;
+
+        if (!json)
+                return NULL;
+        if (object->kind == OBJECT_SECRET)
+                (void) json_object_set_new(json, "type", json_string(strna(object->type)));
+        if (object->immutable)
+                (void) json_object_set_new(json, "immutable", json_true());
+        text = json_dumps(json, JSON_COMPACT);
+        json_decref(json);
+        return text;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How often one probe of a container has ended in one way, since the agent started. Strings are
+ * borrowed. */
+
+#include <stdint.h>
+
+typedef struct ProbeSample {
+        const char *probe_type; /* "Liveness" */
+        const char *result;     /* "successful", "failed", "unknown" */
+        const char *container;
+        const char *pod;
+        const char *namespace;
+        const char *uid;
+        uint64_t n;
+} ProbeSample;
+
+typedef void (*probe_sample_t)(const ProbeSample *sample, void *userdata);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/serve/serve-private.h"
+
+#include "common/cleanup.h"
+
+/* /configmaps and /secrets: the objects of the manifests, one at a time. The values of Secrets
+ * never come here. */
+
+typedef struct ObjectWalk {
+        Serve *serve;
+        ObjectKind kind;
+        char *key; /* of the object that was told last, NULL: none yet */
+        bool is_begun;
+        bool is_ended;
+
+        char *text; /* what is being given out */
+        size_t length, taken;
+} ObjectWalk;
+
+static int say(ObjectWalk *walk, const char *before, const char *json, const char *after) {
+        int n;
+
+        free(walk->text);
+        walk->length = walk->taken = 0;
+        n = asprintf(&walk->text, "%s%s%s", before, json, after);
+        if (n < 0) {
+                walk->text = NULL;
+                return -ENOMEM;
+        }
+        walk->length = (size_t) n;
+        return 1;
+}
+
+static int next(ObjectWalk *walk) {
+        cleanup_free char *json = NULL;
+        bool is_first = !walk->key;
+        char *key;
+        int r;
+
+        if (walk->is_ended)
+                return -ENODATA;
+        if (!walk->is_begun) {
+                walk->is_begun = true;
+                return say(walk, "{\"kind\":\"", object_kind_names[walk->kind],
+                           "List\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[");
+        }
+        r = walk->serve->handlers->next_object(walk->serve->userdata, walk->kind, walk->key, &key,
+                                               &json);
+        if (r < 0)
+                return r;
+        if (r == 0) {
+                walk->is_ended = true;
+                return say(walk, "", "]}", "\n");
+        }
+        free(walk->key);
+        walk->key = key;
+        return say(walk, is_first ? "" : ",", json, "");
+}
+
+static ssize_t walk_read(void *source, char *buffer, size_t size) {
+        ObjectWalk *walk = source;
+        size_t n = 0;
+
+        while (n < size) {
+                size_t part = MIN(size - n, walk->length - walk->taken);
+                int r;
+
+                if (part > 0) {
+                        memcpy(buffer + n, walk->text + walk->taken, part);
+                        walk->taken += part;
+                        n += part;
+                        continue;
+                }
+                r = next(walk);
+                if (r <= 0)
+                        return n > 0 ? (ssize_t) n : r;
+        }
+        return (ssize_t) n;
+}
+
+static void walk_free(void *source) {
+        ObjectWalk *walk = source;
+
+        free(walk->key);
+        free(walk->text);
+        free(walk);
+}
+
+static const StreamKind list_kind = { "application/json", false, walk_read, walk_free };
+
+static enum MHD_Result answer(Serve *serve, struct MHD_Connection *http, ObjectKind kind) {
+        ObjectWalk *walk = calloc(1, sizeof(*walk));
+
+        if (!walk)
+                return MHD_NO;
+        walk->serve = serve;
+        walk->kind = kind;
+        return stream_answer(serve, http, &list_kind, walk, NULL);
+}
+
+enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, const char *rest) {
+        return answer(serve, http, OBJECT_CONFIG_MAP);
+}
+
+enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest) {
+        return answer(serve, http, OBJECT_SECRET);
+}

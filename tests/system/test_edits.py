@@ -1,0 +1,370 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests that are edited while their pods run: what goes on, what restarts, what is replaced, and when."""
+
+import copy
+import os
+import subprocess
+
+import harness
+import pytest
+import specs
+import world
+
+OTHER = "docker.io/library/other:1"
+
+
+@pytest.fixture(scope="module", name="archive_of_other")
+def fixture_archive_of_other(tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("images") / "other.tar")
+    subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), OTHER, path], check=True)
+    return path
+
+
+def identity(node, name, container="main"):
+    pid = node.init(name, container)
+    return pid, world.start_time(pid)
+
+
+def edited(pod, **fields):
+    """A copy with other fields of its first container."""
+    changed = copy.deepcopy(pod)
+    changed["spec"]["containers"][0].update(fields)
+    return changed
+
+
+def limits(cpu, memory):
+    return {"limits": {"cpu": cpu, "memory": memory}}
+
+
+def limits_of(group):
+    """Quota and memory limit of a control group, as the kernel has them."""
+    if world.cgroup_version() == 2:
+        return (world.cgroup_value(group, "cpu", "cpu.max").split()[0],
+                world.cgroup_value(group, "memory", "memory.max"))
+    return (world.cgroup_value(group, "cpu", "cpu.cfs_quota_us"),
+            world.cgroup_value(group, "memory", "memory.limit_in_bytes"))
+
+
+def pending(pod):
+    """Why an edit waits, "" where none does."""
+    found = [c for c in pod["status"]["conditions"] if c["type"] == "mainstay.io/EditPending"]
+    return found[0]["message"] if found else ""
+
+
+def two_containers(**fields):
+    return specs.pod("web", specs.container("a"), specs.container("b"), **fields)
+
+
+def writer(node, word, **spec):
+    """A pod that writes when it begins and when it is stopped."""
+    return specs.pod("web", specs.container(
+        script=f"echo {word} up >> /v/log; trap 'echo {word} down >> /v/log; exit 0' TERM; sleep 100000 & wait",
+        volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)],
+        terminationGracePeriodSeconds=20, **spec)
+
+
+def test_what_needs_no_restart_is_applied_to_what_runs(node):
+    pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")), metadata={"labels": {"tier": "one"}})
+    uid = node.launch(pod)["metadata"]["uid"]
+    before, shim = identity(node, "web"), node.shim("web")
+    pod = edited(pod, resources=limits("200m", "48Mi"), terminationMessagePolicy="FallbackToLogsOnError")
+    pod["metadata"]["labels"] = {"tier": "two"}
+    pod["spec"]["terminationGracePeriodSeconds"] = 7
+    node.drop(pod)
+    now = node.wait_pod("web", lambda pod: pod["metadata"]["labels"] == {"tier": "two"}, "has the label")
+    assert now["metadata"]["uid"] == uid
+    assert now["metadata"]["annotations"]["kubernetes.io/config.hash"] == uid
+    assert now["spec"]["terminationGracePeriodSeconds"] == 7
+    assert now["spec"]["containers"][0]["resources"]["limits"] == {"cpu": "200m", "memory": "48Mi"}
+    assert limits_of(node.container_cgroup("web")) == ("20000", str(48 << 20))
+    assert limits_of(node.pod_cgroup("web")) == ("20000", str(48 << 20))
+    assert identity(node, "web") == before and world.is_alive(shim)
+    assert node.status("web")["restartCount"] == 0
+
+
+def test_limits_shrink_and_go_away_while_their_container_runs(node):
+    requests = {"requests": {"cpu": "50m", "memory": "8Mi"}}
+    pod = specs.pod("web", specs.container(resources={**limits("400m", "64Mi"), **requests}))
+    node.launch(pod)
+    before, group = identity(node, "web"), node.container_cgroup("web")
+    node.drop(edited(pod, resources={**limits("100m", "32Mi"), **requests}))
+    world.wait(lambda: limits_of(group) == ("10000", str(32 << 20)), lambda: f"it shrinks: {limits_of(group)}")
+    world.wait(lambda: limits_of(node.pod_cgroup("web")) == ("10000", str(32 << 20)), "so does the pod")
+    node.drop(edited(pod, resources=requests))
+    without = (("max", "max") if world.cgroup_version() == 2 else
+               ("-1", world.cgroup_value("", "memory", "memory.limit_in_bytes")))
+    world.wait(lambda: limits_of(group) == without, lambda: f"it has none: {limits_of(group)}")
+    assert identity(node, "web") == before
+
+
+def test_memory_in_use_is_not_taken_away_and_the_status_says_so(node):
+    script = "dd if=/dev/zero of=/m/f bs=1M count=24 2>/dev/null; echo full; " + specs.IDLE
+    pod = specs.pod("web", specs.container(script=script, resources={
+        "limits": {"memory": "64Mi"}, "requests": {"memory": "8Mi"}}, volumeMounts=[specs.mount("m", "/m")]),
+        volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}])
+    node.launch(pod)
+    world.wait(lambda: node.logged("web") == ["full"], "its memory is in use")
+    before, group = identity(node, "web"), node.container_cgroup("web")
+    node.drop(edited(pod, resources={"limits": {"memory": "16Mi"}, "requests": {"memory": "8Mi"}}))
+    now = node.wait_pod("web", lambda pod: "PodResizeInProgress" in [
+        c["type"] for c in pod["status"]["conditions"]], "says that it waits")
+    assert "more is in use" in harness.condition(now, "PodResizeInProgress")["message"]
+    assert "more is in use" in node.cli("describe", "pod", "web").stdout
+    assert limits_of(group)[1] == str(64 << 20)
+    assert identity(node, "web") == before
+    node.drop(edited(pod, resources={"limits": {"memory": "96Mi"}, "requests": {"memory": "8Mi"}}))
+    world.wait(lambda: limits_of(group)[1] == str(96 << 20), "what can be had is applied")
+    node.wait_pod("web", lambda pod: "PodResizeInProgress" not in [
+        c["type"] for c in pod["status"]["conditions"]], "has nothing to wait for")
+    assert identity(node, "web") == before
+
+
+def test_files_of_the_downward_api_follow_labels(node):
+    pod = specs.pod("web", specs.container(volumeMounts=[specs.mount("d", "/d")]), volumes=[
+        {"name": "d", "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}],
+        metadata={"labels": {"tier": "one"}})
+    node.launch(pod)
+    before = identity(node, "web")
+    path = f"/proc/{before[0]}/root/d/labels"
+    assert world.read(path) == 'tier="one"'
+    pod["metadata"]["labels"]["tier"] = "two"
+    node.drop(pod)
+    world.wait(lambda: world.read(path) == 'tier="two"', lambda: f"the file follows: {world.read(path)}")
+    assert identity(node, "web") == before
+
+
+def test_probes_follow_an_edit_and_those_that_are_the_same_go_on(node):
+    def probe(path):
+        return {"exec": {"command": ["/bin/test", "-e", path]}, "periodSeconds": 1}
+    pod = specs.pod("web", specs.container(readinessProbe=probe("/there"), livenessProbe=probe("/bin/sh")))
+    node.drop(pod)
+    node.wait_pod("web", lambda pod: "Readiness probe failed" in node.said(), "is probed")
+    before = identity(node, "web")
+    assert not node.status("web")["ready"]
+    node.drop(edited(pod, readinessProbe=probe("/bin/sh")))
+    node.wait_pod("web", lambda pod: node.status("web").get("ready"), "is ready by its new probe")
+    node.drop(edited(pod, readinessProbe=probe("/bin/sh"), livenessProbe={**probe("/there"), "failureThreshold": 1}))
+    node.wait_restarts("web", 1)
+    assert not world.is_alive(before[0]), "the new liveness probe counts"
+    assert node.status("web")["lastState"]["terminated"]["exitCode"] in (0, 137)
+
+
+def test_the_hook_of_a_container_that_is_edited_runs_before_it_is_stopped(node):
+    pod = writer(node, "one")
+    pod["spec"]["containers"][0]["lifecycle"] = {"preStop": {"exec": {
+        "command": ["/bin/sh", "-c", "echo hook >> /v/log; sleep 0.3"]}}}
+    node.launch(pod)
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    again = writer(node, "two")
+    again["spec"]["containers"][0]["lifecycle"] = pod["spec"]["containers"][0]["lifecycle"]
+    node.drop(again)
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\nhook\none down\ntwo up\n",
+               lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
+
+
+def test_one_changed_image_restarts_one_container(node, archive_of_other):
+    node.preload(archive_of_other)
+    pod = two_containers()
+    uid = node.launch(pod)["metadata"]["uid"]
+    first, second, shim = identity(node, "web", "a"), identity(node, "web", "b"), node.shim("web")
+    node.drop(edited(pod, image=OTHER))
+    status = node.wait_restarts("web", 1, "a")
+    assert status["image"] == OTHER
+    assert "terminated" in status["lastState"]
+    assert identity(node, "web", "a") != first
+    assert not world.is_alive(first[0])
+    assert identity(node, "web", "b") == second and world.is_alive(shim)
+    assert node.status("web", "b")["restartCount"] == 0
+    assert node.pod("web")["metadata"]["uid"] == uid
+
+
+def test_an_edited_container_has_its_grace_and_ends_before_it_begins_again(node):
+    node.launch(writer(node, "one"))
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    node.drop(writer(node, "two"))
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
+               lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
+    assert node.wait_restarts("web", 1)["restartCount"] == 1
+
+
+def test_an_edit_ends_the_back_off(make_node):
+    node = make_node(config={"crashLoopBackOff": {"maxContainerRestartPeriod": "300s"}})
+    node.drop(specs.script_pod("web", "exit 1"))
+    node.wait_waiting("web", "CrashLoopBackOff")
+    node.drop(specs.script_pod("web", specs.IDLE))
+    pod = node.wait_running("web", 8)
+    assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 1
+
+
+def test_a_pod_that_has_ended_begins_anew_when_it_is_edited(node):
+    node.drop(specs.script_pod("job", "echo one", restartPolicy="Never"))
+    old = node.wait_phase("job", "Succeeded")["metadata"]["uid"]
+    node.drop(specs.script_pod("job", "echo two; exit 3", restartPolicy="Never"))
+    assert node.wait_phase("job", "Failed")["metadata"]["uid"] != old
+    assert node.status("job")["restartCount"] == 0
+    world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
+
+
+def test_of_a_pod_that_runs_on_the_one_that_has_ended_runs_again_when_it_is_edited(node):
+    pod = specs.pod("web", specs.container("a", "echo one"), specs.container("b"), restartPolicy="Never")
+    uid = node.drop(pod) and node.wait_pod("web", lambda pod: "terminated" in node.status("web", "a").get(
+        "state", {}), "has a container that ended")["metadata"]["uid"]
+    second = identity(node, "web", "b")
+    node.drop(edited(pod, command=["/bin/sleep", "1000"]))
+    node.wait_restarts("web", 1, "a")
+    assert world.cmdline(node.init("web", "a")) == ["/bin/sleep", "1000"]
+    assert identity(node, "web", "b") == second
+    assert node.pod("web")["metadata"]["uid"] == uid
+
+
+def test_an_edited_sidecar_restarts_and_an_edited_container_of_init_replaces_the_pod(node):
+    pod = specs.pod("web", initContainers=[specs.container("first", "exit 0"),
+                                           specs.container("side", restartPolicy="Always")])
+    uid = node.launch(pod)["metadata"]["uid"]
+    before = identity(node, "web")
+    pod["spec"]["initContainers"][1]["command"] = ["/bin/sleep", "1000"]
+    node.drop(pod)
+    world.wait(lambda: world.cmdline(node.find_init("web", "side") or 0) == ["/bin/sleep", "1000"],
+               lambda: f"the sidecar runs by the edit: {node.said()[-2000:]}")
+    assert identity(node, "web") == before
+    assert node.pod("web")["metadata"]["uid"] == uid
+    pod["spec"]["initContainers"][0]["command"] = ["/bin/true"]
+    node.drop(pod)
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != uid and harness.is_running(pod), "is another")
+    assert not world.is_alive(before[0])
+
+
+def test_a_successor_that_cannot_begin_leaves_its_predecessor_running(node, archive_of_other):
+    pod = specs.pod("web")
+    old = node.launch(pod)["metadata"]["uid"]
+    before = identity(node, "web")
+    broken = edited(pod, image=OTHER)
+    broken["spec"]["hostIPC"] = True
+    node.drop(broken)
+    now = node.wait_pod("web", pending, "says why it waits")
+    assert OTHER in pending(now) and "hostIPC" in pending(now)
+    assert OTHER in node.cli("describe", "pod", "web").stdout
+    assert now["metadata"]["uid"] == old and identity(node, "web") == before
+    node.restart()
+    now = node.wait_pod("web", pending, "says so again")
+    assert identity(node, "web") == before
+    node.preload(archive_of_other)
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Running",
+                  "is replaced as soon as that can be")
+    assert node.status("web")["image"] == OTHER
+    assert not world.is_alive(before[0])
+
+
+def test_a_successor_whose_volume_is_missing_waits_and_an_edit_back_changes_nothing(node):
+    pod = specs.pod("web")
+    old = node.launch(pod)["metadata"]["uid"]
+    before = identity(node, "web")
+    broken = copy.deepcopy(pod)
+    broken["spec"]["volumes"] = [{"name": "c", "configMap": {"name": "later"}}]
+    node.drop(broken)
+    now = node.wait_pod("web", pending, "says why it waits")
+    assert 'configmap "later" not found' in pending(now)
+    node.drop(pod)
+    node.wait_pod("web", lambda pod: not pending(pod), "has nothing to wait for")
+    assert node.pod("web")["metadata"]["uid"] == old and identity(node, "web") == before
+    node.drop(broken)
+    node.wait_pod("web", pending, "waits again")
+    node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"k": "v"}})
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Running",
+                  "is replaced as soon as that can be")
+
+
+def test_the_successor_begins_when_the_predecessor_has_ended(node):
+    node.launch(writer(node, "one"))
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    node.drop(writer(node, "two", hostIPC=True))
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
+               lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
+    assert node.wait_running("web")["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_broken_edit_changes_nothing_and_the_mended_one_is_applied(node):
+    pod = two_containers()
+    node.launch(pod)
+    first, second = identity(node, "web", "a"), identity(node, "web", "b")
+    node.write("spec: [", "web.yaml")
+    world.wait(lambda: "web.yaml" in node.complaints(), "the file is named")
+    node.restart()
+    assert identity(node, "web", "a") == first
+    node.drop(edited(pod, command=["/bin/sleep", "1000"]))
+    node.wait_restarts("web", 1, "a")
+    assert world.cmdline(node.init("web", "a")) == ["/bin/sleep", "1000"]
+    assert identity(node, "web", "b") == second
+
+
+def test_of_edits_in_quick_succession_the_last_one_counts(node):
+    pod = two_containers()
+    node.launch(pod)
+    second = identity(node, "web", "b")
+    for seconds in range(1000, 1010):
+        node.drop(edited(pod, command=["/bin/sleep", str(seconds)]))
+    node.wait_pod("web", lambda pod: world.cmdline(node.find_init("web", "a") or 0) == ["/bin/sleep", "1009"],
+                  "runs the last of them")
+    assert identity(node, "web", "b") == second
+
+
+def test_a_new_agent_finishes_an_edit_and_restarts_nothing_else(node):
+    pod = two_containers(terminationGracePeriodSeconds=1)
+    uid = node.launch(pod)["metadata"]["uid"]
+    second = identity(node, "web", "b")
+    for seconds in range(1000, 1006):
+        node.drop(edited(pod, command=["/bin/sleep", str(seconds)]))
+        if seconds % 2:
+            world.wait(lambda: f"sleep {seconds}" in (world.read(f"{node.state}/pods/{uid}/record") or "") or
+                       f'"{seconds}"' in (world.read(f"{node.state}/pods/{uid}/record") or ""), "it is recorded")
+        node.restart()
+        node.wait_pod("web", lambda pod: world.cmdline(node.find_init("web", "a") or 0) ==
+                      ["/bin/sleep", str(seconds)], f"runs for {seconds} s")
+        assert identity(node, "web", "b") == second
+        before = identity(node, "web", "a")
+        node.restart()
+        assert identity(node, "web", "a") == before, "the record and the file say the same"
+    assert node.pod("web")["metadata"]["uid"] == uid
+
+
+def test_edits_while_no_agent_runs_are_applied_by_the_next_one(node):
+    pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")))
+    node.launch(pod)
+    before, group = identity(node, "web"), node.container_cgroup("web")
+    node.kill9()
+    os.rename(node.path("web.yaml"), node.path("renamed.yaml"))
+    node.drop(edited(pod, resources=limits("200m", "48Mi")), "renamed.yaml")
+    node.start()
+    world.wait(lambda: limits_of(group) == ("20000", str(48 << 20)), lambda: f"it has them: {limits_of(group)}")
+    assert identity(node, "web") == before
+    node.kill9()
+    node.write("spec: [", "renamed.yaml")
+    node.start()
+    assert identity(node, "web") == before, "the record names the file that it comes from now"
+
+
+def test_diff_says_what_an_edit_would_do(node):
+    pod = two_containers()
+    node.launch(pod)
+
+    def diff(*documents):
+        path = node.stage(specs.text(*documents))
+        done = node.cli("diff", path)
+        return done.returncode, done.stdout.splitlines(), done.stderr
+    assert diff(pod) == (0, ["pod default/web: unchanged"], "")
+    labelled = copy.deepcopy(pod)
+    labelled["metadata"]["labels"] = {"a": "b"}
+    assert diff(labelled) == (1, ["pod default/web: applied live: metadata.labels"], "")
+    assert diff(edited(pod, image=OTHER, imagePullPolicy="Never")) == (1, [
+        f"pod default/web: container a restarts: image ({specs.IMAGE} -> {OTHER})",
+        "pod default/web: container a: applied live: imagePullPolicy (IfNotPresent -> Never)"], "")
+    assert diff(edited(pod, resources={"requests": {"memory": "1Mi"}})) == (1, [
+        "pod default/web: is replaced: status.qosClass (BestEffort -> Burstable)"], "")
+    hosted = copy.deepcopy(pod)
+    hosted["spec"]["hostIPC"] = True
+    assert diff(hosted) == (1, ["pod default/web: is replaced: spec.hostIPC (false -> true)"], "")
+    assert diff(specs.pod("new"))[:2] == (1, ["pod default/new: begins"])
+    assert node.status("web", "a")["restartCount"] == 0
+    code, lines, said = diff({"kind": "Pod"})
+    assert code == 2 and not lines and "apiVersion" in said
+    assert node.cli("diff", "/nowhere").returncode == 2

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay get configmaps and get secrets: what there is, and nothing of what is secret."""
+
+import json
+import re
+
+import pytest
+import specs
+import yaml
+
+SECRET = "correct-horse-battery"
+
+
+@pytest.fixture(scope="module", name="stocked")
+def fixture_stocked(shared_node):
+    shared_node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings", "labels": {"a": "b"}},
+                      "data": {"color": "red\n", "size": "10"}, "binaryData": {"blob": "/wAB"}})
+    shared_node.drop({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"},
+                      "stringData": {"password": SECRET}})
+    shared_node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "far", "namespace": "other"},
+                      "data": {"x": "y"}})
+    shared_node.launch(specs.pod("web"))
+    return shared_node
+
+
+def rows(text):
+    return [re.split(r" {2,}", line.strip()) for line in text.splitlines()]
+
+
+def test_configmaps_have_kubectl_s_columns(stocked):
+    table = rows(stocked.cli("get", "configmaps").stdout)
+    assert table[0] == ["NAME", "DATA", "AGE"]
+    assert [row[:2] for row in table[1:]] == [["settings", "3"]]
+    assert re.fullmatch(r"\d+[smh]", table[1][2])
+    assert rows(stocked.cli("get", "cm", "-A").stdout)[1][:3] == ["default", "settings", "3"]
+
+
+def test_secrets_have_kubectl_s_columns(stocked):
+    table = rows(stocked.cli("get", "secrets").stdout)
+    assert table[0] == ["NAME", "TYPE", "DATA", "AGE"]
+    assert table[1][:3] == ["keys", "Opaque", "1"]
+
+
+def test_a_configmap_is_shown_whole(stocked):
+    shown = yaml.safe_load(stocked.cli("get", "configmap", "settings", "-o", "yaml").stdout)
+    assert shown["kind"] == "ConfigMap"
+    assert shown["data"] == {"color": "red\n", "size": "10"}
+    assert shown["binaryData"] == {"blob": "/wAB"}
+    assert shown["metadata"]["labels"] == {"a": "b"}
+
+
+def test_what_is_secret_is_nowhere(stocked):
+    shown = json.loads(stocked.cli("get", "secret/keys", "-o", "json").stdout)
+    assert shown["data"] == {"password": f"<hidden, {len(SECRET)} bytes>"}
+    told = stocked.get("/secrets")[1] + stocked.cli("get", "secrets", "-A", "-o", "yaml").stdout
+    assert SECRET not in told and "Y29ycmVjd" not in told
+
+
+@pytest.mark.parametrize("words,status,said", [
+    (["configmaps", "nothing"], 1, 'configmaps "nothing" not found'),
+    (["secrets", "-n", "empty"], 0, "No resources found in empty namespace."),
+    (["secrets", "-w"], 2, "cannot be watched"),
+])
+def test_what_is_not_there_is_said(stocked, words, status, said):
+    answer = stocked.cli("get", *words)
+    assert (answer.returncode, answer.stdout) == (status, "")
+    assert said in answer.stderr

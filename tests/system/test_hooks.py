@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to a container after its start and before its end, and the signal that ends it."""
+
+import os
+import re
+import time
+
+import pytest
+import specs
+import world
+
+SAYS = "trap 'echo $(date +%s) term >> /v/story; exit 0' TERM; echo begun >> /v/story; while :; do sleep 0.05; done"
+
+
+def hooked(node, name, script=SAYS, grace=30, lifecycle=None, **fields):
+    container = specs.container(script=script, volumeMounts=[specs.mount("v", "/v")], lifecycle=lifecycle, **fields)
+    return specs.pod(name, container, volumes=[specs.host_path("v", node.data)],
+                     terminationGracePeriodSeconds=grace)
+
+
+def shell(script):
+    return {"exec": {"command": ["/bin/sh", "-c", script]}}
+
+
+def story(node):
+    """What the container and its hooks wrote, without the times."""
+    return [line.split()[-1] for line in (world.read(os.path.join(node.data, "story")) or "").splitlines()]
+
+
+def release(node):
+    with open(os.path.join(node.data, "go"), "w", encoding="ascii"):
+        pass
+
+
+AWAIT = "while [ ! -e /v/go ]; do sleep 0.05; done; "
+
+
+def test_a_container_does_not_run_before_its_hook_is_done(node):
+    node.drop(hooked(node, "slow", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
+    world.wait(lambda: sorted(story(node)) == ["begun", "hook"], lambda: f"both have begun: {story(node)}")
+    status = node.status("slow")
+    assert status["state"]["waiting"]["reason"] == "ContainerCreating"
+    assert not status["ready"] and not status["started"]
+    assert node.pod("slow")["status"]["phase"] == "Pending"
+    release(node)
+    node.wait_running("slow")
+    assert node.status("slow")["ready"]
+    assert sorted(story(node)) == ["begun", "hook"]
+
+
+def test_a_hook_that_fails_ends_its_container_which_says_why(node):
+    node.drop(hooked(node, "fails", lifecycle={"postStart": shell("echo no way; exit 3")}))
+    message = node.wait_waiting("fails", "PostStartHookError")
+    assert re.match(r"PostStart hook failed: command '/bin/sh' exited with 3: no way", message)
+    assert "term" in story(node), "it was ended politely"
+    node.wait_pod("fails", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 1, "is tried again")
+
+
+def test_what_is_no_hook_fails(node):
+    node.drop(hooked(node, "socket", lifecycle={"postStart": {"tcpSocket": {"port": 80}}}))
+    assert "invalid handler" in node.wait_waiting("socket", "PostStartHookError")
+
+
+def test_the_signal_comes_after_the_hook(node):
+    node.launch(hooked(node, "polite", lifecycle={"preStop": shell(AWAIT + "echo hook >> /v/story")}))
+    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    pid = node.init("polite")
+    node.remove("polite")
+    node.wait_pod("polite", lambda pod: pod["metadata"].get("deletionTimestamp"), "is being ended")
+    assert world.is_alive(pid)
+    release(node)
+    node.wait_gone("polite")
+    assert story(node) == ["begun", "hook", "term"]
+
+
+def test_a_hook_lasts_no_longer_than_the_grace_and_the_container_still_hears_the_signal(node):
+    node.launch(hooked(node, "endless", grace=1, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
+    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    node.remove("endless")
+    node.wait_gone("endless")
+    assert story(node) == ["begun", "hook", "term"]
+
+
+def test_a_container_that_is_restarted_has_its_hook_too(node):
+    node.launch(hooked(node, "again", lifecycle={"preStop": shell("echo hook >> /v/story")},
+                       livenessProbe={**shell("[ ! -e /v/sick ]"), "periodSeconds": 1, "failureThreshold": 1}))
+    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    sick = os.path.join(node.data, "sick")
+    with open(sick, "w", encoding="ascii"):
+        pass
+    world.wait(lambda: "term" in story(node), lambda: f"it is ended: {story(node)}")
+    os.unlink(sick)
+    node.wait_restarts("again", 1)
+    assert story(node)[:3] == ["begun", "hook", "term"]
+
+
+def test_without_an_agent_the_container_still_ends(node):
+    """The hook hangs, the agent dies: the shim keeps the time."""
+    node.launch(hooked(node, "orphan", grace=2, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
+    pid = node.init("orphan")
+    node.remove("orphan")
+    world.wait(lambda: "hook" in story(node), "the hook has begun")
+    node.kill9()
+    world.wait(lambda: not world.is_alive(pid), "the container is ended")
+    assert story(node) == ["begun", "hook", "term"]
+    node.start()
+    node.wait_gone("orphan")
+
+
+def test_a_new_agent_does_not_run_a_hook_again_that_is_done(node):
+    node.launch(hooked(node, "once", lifecycle={"postStart": shell("echo hook >> /v/story")}))
+    world.wait(lambda: sorted(story(node)) == ["begun", "hook"], "both have run")
+    node.restart()
+    node.wait_running("once")
+    node.restart()
+    node.wait_running("once")
+    assert sorted(story(node)) == ["begun", "hook"]
+
+
+def test_a_hook_that_an_agent_died_in_is_run_by_the_next(node):
+    node.drop(hooked(node, "twice", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
+    world.wait(lambda: "hook" in story(node), "the hook has begun")
+    node.restart()
+    world.wait(lambda: story(node).count("hook") == 2, "the hook is run again")
+    release(node)
+    node.wait_running("twice")
+    assert node.status("twice")["restartCount"] == 0
+
+
+def test_a_hook_sleeps(node):
+    node.launch(hooked(node, "sleeper", lifecycle={"preStop": {"sleep": {"seconds": 1}}}))
+    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    before = int(time.time())
+    node.remove("sleeper")
+    node.wait_gone("sleeper")
+    term = int((world.read(os.path.join(node.data, "story")) or "").splitlines()[1].split()[0])
+    assert term >= before + 1
+
+
+def test_any_answer_will_do_for_a_hook(node):
+    """The server knows no such page."""
+    serve = "mkdir /tmp/www; httpd -f -p 18241 -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.05; done"
+    container = specs.container(script=serve, lifecycle={"preStop": {"httpGet": {"port": 18241, "path": "/bye"}}})
+    node.launch(specs.pod("asked", container))
+    node.remove("asked")
+    node.wait_gone("asked")
+    assert "hook failed" not in node.said()
+
+
+@pytest.mark.parametrize("name,number", [("SIGUSR1", 10), ("SIGRTMIN+3", 37)])
+def test_the_pod_chooses_its_stop_signal(node, name, number):
+    script = (f"trap 'echo told >> /v/story; exit 0' {number}; trap '' TERM; echo begun >> /v/story; "
+              "while :; do sleep 0.05; done")
+    pod = hooked(node, "chooser", script, lifecycle={"stopSignal": name})
+    pod["spec"]["os"] = {"name": "linux"}
+    node.launch(pod)
+    world.wait(lambda: story(node) == ["begun"], "it has begun")
+    node.remove("chooser")
+    node.wait_gone("chooser")
+    assert story(node) == ["begun", "told"]
