@@ -228,10 +228,12 @@ static void on_images_changed(void *userdata) {
                 supervisor_images_changed(agent->supervisor);
 }
 
-static bool image_is_wanted(const char *reference, void *userdata) {
-        Agent *agent = userdata;
+ImageStore *agent_images(void *userdata) {
+        return ((Agent *) userdata)->images;
+}
 
-        return images_are_wanted(agent->supervisor, reference);
+Supervisor *agent_supervisor(void *userdata) {
+        return ((Agent *) userdata)->supervisor;
 }
 
 /* ---- pods are told on ---- */
@@ -398,30 +400,6 @@ static char *serve_resource_metrics(void *userdata) {
         return figures_usage(agent->supervisor, agent->config.cgroup_root);
 }
 
-static char *serve_images_list(void *userdata) {
-        Agent *agent = userdata;
-
-        return images_to_json(agent->images);
-}
-
-static int serve_pull_image(void *userdata, const char *image, Error *reterr) {
-        Agent *agent = userdata;
-
-        return image_store_pull(agent->images, image, reterr);
-}
-
-static int serve_remove_image(void *userdata, const char *image, Error *reterr) {
-        Agent *agent = userdata;
-
-        return image_store_remove(agent->images, image, reterr);
-}
-
-static int serve_prune_images(void *userdata, const char *image, Error *reterr) {
-        Agent *agent = userdata;
-
-        return image_store_prune(agent->images);
-}
-
 static const ServeHandlers serve_handlers = {
         .next_pod = serve_next_pod,
         .next_event = serve_next_event,
@@ -430,10 +408,10 @@ static const ServeHandlers serve_handlers = {
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
         .exec = serve_exec,
-        .images = serve_images_list,
-        .pull_image = serve_pull_image,
-        .remove_image = serve_remove_image,
-        .prune_images = serve_prune_images,
+        .images = images_serve_list,
+        .pull_image = images_serve_pull,
+        .remove_image = images_serve_remove,
+        .prune_images = images_serve_prune,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
         .resource_metrics = serve_resource_metrics,
@@ -679,16 +657,8 @@ static int build_rooms(Agent *agent, Error *reterr) {
         agent->events = events_new(agent->node.name);
         if (!agent->events)
                 return -ENOMEM;
-        r = image_store_new(
-                &(ImageStoreConfig){ .event = agent->event,
-                                     .helper_path = agent->image_helper_path,
-                                     .state_dir = agent->state_dir,
-                                     .config = &agent->config.mainstay,
-                                     .is_wanted = image_is_wanted,
-                                     .gc_high_percent = agent->config.image_gc_high_percent,
-                                     .gc_low_percent = agent->config.image_gc_low_percent,
-                                     .gc_min_age_usec = agent->config.image_gc_min_age_usec },
-                on_images_changed, agent, &agent->images, reterr);
+        r = images_open(agent, agent->event, agent->image_helper_path, agent->state_dir,
+                        &agent->config, on_images_changed, &agent->images, reterr);
         if (r >= 0)
                 r = build_supervisor(agent);
         if (r >= 0)

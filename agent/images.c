@@ -31,7 +31,8 @@ static bool pod_names(const Pod *pod, const char *reference) {
         return false;
 }
 
-bool images_are_wanted(Supervisor *supervisor, const char *reference) {
+static bool is_wanted(const char *reference, void *userdata) {
+        Supervisor *supervisor = agent_supervisor(userdata);
         cleanup_free char *after = NULL;
 
         for (;;) {
@@ -83,7 +84,8 @@ static void add_pull(const ImagePull *pull, void *userdata) {
                                     pull->is_ended, "error", pull->error, "digest", pull->digest));
 }
 
-char *images_to_json(ImageStore *store) {
+char *images_serve_list(void *userdata) {
+        ImageStore *store = agent_images(userdata);
         cleanup_json json_t *images = json_array(), *pulls = json_array(), *all = NULL;
 
         if (!images || !pulls || image_store_foreach(store, add_image, images) < 0)
@@ -92,4 +94,33 @@ char *images_to_json(ImageStore *store) {
         all = json_pack("{s:s, s:s, s:O, s:O}", "preload", image_store_preload_path(store), "store",
                         image_store_path(store), "images", images, "pulls", pulls);
         return all ? json_dumps(all, JSON_COMPACT) : NULL;
+}
+
+int images_serve_pull(void *userdata, const char *image, Error *reterr) {
+        return image_store_pull(agent_images(userdata), image, reterr);
+}
+
+int images_serve_remove(void *userdata, const char *image, Error *reterr) {
+        return image_store_remove(agent_images(userdata), image, reterr);
+}
+
+int images_serve_prune(void *userdata, const char *image, Error *reterr) {
+        return image_store_prune(agent_images(userdata));
+}
+
+int images_open(void *userdata, sd_event *event, const char *helper_path, const char *state_dir,
+                const Config *config, image_store_changed_t on_changed, ImageStore **ret,
+                Error *reterr) {
+        return image_store_new(
+                &(ImageStoreConfig){
+                        .event = event,
+                        .helper_path = helper_path,
+                        .state_dir = state_dir,
+                        .config = &config->mainstay,
+                        .is_wanted = is_wanted,
+                        .gc_high_percent = config->image_gc_high_percent,
+                        .gc_low_percent = config->image_gc_low_percent,
+                        .gc_min_age_usec = config->image_gc_min_age_usec,
+                },
+                on_changed, userdata, ret, reterr);
 }

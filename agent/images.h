@@ -6,8 +6,17 @@
 #include "agent/image/image.h"
 #include "agent/supervise/supervisor.h"
 
-/* Whether a pod that is there names the image, by its normalised reference. */
-bool images_are_wanted(Supervisor *supervisor, const char *reference);
+/* agent.c: what the agent has that 'userdata' is; NULL while it is not built. */
+ImageStore *agent_images(void *userdata);
+Supervisor *agent_supervisor(void *userdata);
 
-/* {"preload":…,"images":[…],"pulls":[…]}; memory that the caller frees, or NULL. */
-char *images_to_json(ImageStore *store);
+/* image_store_new() with what the configuration says, for the agent 'userdata'. */
+int images_open(void *userdata, sd_event *event, const char *helper_path, const char *state_dir,
+                const Config *config, image_store_changed_t on_changed, ImageStore **ret,
+                Error *reterr);
+
+/* ServeHandlers, for the same. */
+char *images_serve_list(void *userdata);
+int images_serve_pull(void *userdata, const char *image, Error *reterr);
+int images_serve_remove(void *userdata, const char *image, Error *reterr);
+int images_serve_prune(void *userdata, const char *image, Error *reterr);

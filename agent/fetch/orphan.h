@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A process of another user's is not killed by the death of a parent that has no CAP_KILL: the kernel
- * asks for it even there (PR_SET_PDEATHSIG). So it looks for itself, at least once a second. */
+/* A process of another user's is not killed by the death of a parent that has no CAP_KILL: the
+ * kernel asks for it even there (PR_SET_PDEATHSIG). So it looks for itself, at least once a second.
+ */
 
 #include <sys/types.h>
 

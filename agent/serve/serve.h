@@ -90,8 +90,8 @@ typedef struct ServeHandlers {
         /* The images that are here, as JSON that serve frees, or NULL. */
         char *(*images)(void *userdata);
 
-        /* Each with a reference, or a digest: -EINVAL (400), -ENOENT (404), -EBUSY (409). Pruning is
-         * given none, and says how many go. */
+        /* Each with a reference, or a digest: -EINVAL (400), -ENOENT (404), -EBUSY (409). Pruning
+         * is given none, and says how many go. */
         int (*pull_image)(void *userdata, const char *image, Error *reterr);
         int (*remove_image)(void *userdata, const char *image, Error *reterr);
         int (*prune_images)(void *userdata, const char *image, Error *reterr);
