@@ -68,12 +68,13 @@ _mainstay() {
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec cp top delete validate match diff version help' ;;
-        *:get:0) choices='pods events configmaps secrets' ;;
+        *::0) choices='get describe logs exec cp top delete images validate match diff version help' ;;
+        *:get:0) choices='pods events images configmaps secrets' ;;
+        *:images:0) choices='ls pull import export rm prune verify' ;;
         *:describe:0 | *:top:0 | *:delete:0) choices='pods' ;;
         *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec cp top delete validate match diff version' ;;
+        *:help:0) choices='get describe logs exec cp top delete images validate match diff version' ;;
         *:cp:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")
