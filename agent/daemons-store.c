@@ -82,7 +82,7 @@ int daemons_load(Daemons *daemons, Error *reterr) {
         int r = 0;
 
         if (fd >= 0)
-                dir = fdopendir(dup(fd));
+                dir = fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
         if (!dir)
                 return error_setf(reterr, fd < 0 ? -fd : errno, "cannot read %s/daemonsets: %s",
                                   daemons->config.state_dir, strerror(fd < 0 ? -fd : errno));
@@ -120,6 +120,9 @@ int daemon_note_template(Daemons *daemons, Daemon *daemon) {
                 if (!daemon->history.namespace || !daemon->history.name)
                         return -ENOMEM;
         }
+        /* The one that is replaced serves, however short a time it had to show that it lasts. */
+        if (daemon->plan.is_available && !streq(daemon->history.file_hash, hash))
+                (void) history_note_good(&daemon->history);
         changed = history_note_file(
                 &daemon->history, hash, json,
                 string_map_get(&set->metadata.annotations, "kubernetes.io/change-cause"),

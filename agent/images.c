@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/images.h"
 
+#include "agent/agent-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -32,7 +33,7 @@ static bool pod_names(const Pod *pod, const char *reference) {
 }
 
 static bool is_wanted(const char *reference, void *userdata) {
-        Supervisor *supervisor = agent_supervisor(userdata);
+        Supervisor *supervisor = ((Agent *) userdata)->supervisor;
         cleanup_free char *after = NULL;
 
         for (;;) {
@@ -85,7 +86,7 @@ static void add_pull(const ImagePull *pull, void *userdata) {
 }
 
 char *images_serve_list(void *userdata) {
-        ImageStore *store = agent_images(userdata);
+        ImageStore *store = ((Agent *) userdata)->images;
         cleanup_json json_t *images = json_array(), *pulls = json_array(), *all = NULL;
 
         if (!images || !pulls || image_store_foreach(store, add_image, images) < 0)
@@ -97,15 +98,15 @@ char *images_serve_list(void *userdata) {
 }
 
 int images_serve_pull(void *userdata, const char *image, Error *reterr) {
-        return image_store_pull(agent_images(userdata), image, reterr);
+        return image_store_pull(((Agent *) userdata)->images, image, reterr);
 }
 
 int images_serve_remove(void *userdata, const char *image, Error *reterr) {
-        return image_store_remove(agent_images(userdata), image, reterr);
+        return image_store_remove(((Agent *) userdata)->images, image, reterr);
 }
 
 int images_serve_prune(void *userdata, const char *image, Error *reterr) {
-        return image_store_prune(agent_images(userdata));
+        return image_store_prune(((Agent *) userdata)->images);
 }
 
 int images_open(void *userdata, sd_event *event, const char *helper_path, const char *state_dir,

@@ -4,11 +4,6 @@
 /* What agent.c plugs between the image store, the pods and the socket. */
 
 #include "agent/image/image.h"
-#include "agent/supervise/supervisor.h"
-
-/* agent.c: what the agent has that 'userdata' is; NULL while it is not built. */
-ImageStore *agent_images(void *userdata);
-Supervisor *agent_supervisor(void *userdata);
 
 /* image_store_new() with what the configuration says, for the agent 'userdata'. */
 int images_open(void *userdata, sd_event *event, const char *helper_path, const char *state_dir,

@@ -21,4 +21,6 @@ typedef struct GetRequest {
 int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);
 int get_images(const GetRequest *request);
+int get_daemonsets(const GetRequest *request);
+int get_nodes(const GetRequest *request);
 int get_objects(const GetRequest *request);

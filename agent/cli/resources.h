@@ -11,6 +11,8 @@ typedef enum Resource {
         RESOURCE_IMAGES,
         RESOURCE_CONFIG_MAPS,
         RESOURCE_SECRETS,
+        RESOURCE_DAEMONSETS,
+        RESOURCE_NODES,
         N_RESOURCES,
 } Resource;
 

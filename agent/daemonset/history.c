@@ -129,6 +129,8 @@ int history_note_file(DaemonHistory *history, const char *hash, const char *temp
         r = make_latest(history, hash, template, cause, now_realtime);
         if (r < 0)
                 return r;
+        if (history->created == 0)
+                history->created = now_realtime;
         set_hash(history->file_hash, hash);
         history->pinned[0] = '\0';
         free(history->pin_reason);
@@ -214,6 +216,7 @@ char *history_format(const DaemonHistory *history) {
         print_word(out, "pinned", history->pinned);
         print_word(out, "reason", history->pin_reason);
         print_word(out, "good", history->good);
+        fprintf(out, "created %" PRIu64 "\n", history->created);
         if (history->rollout_since > 0)
                 fprintf(out, "rollout %" PRIu64 "\n", history->rollout_since);
         for (size_t i = 0; i < history->revisions.n; i++) {
@@ -267,6 +270,8 @@ static int read_line(const char *word, char *value, DaemonHistory *history) {
                 return read_hash(history->good, value);
         if (streq(word, "reason"))
                 return read_text(&history->pin_reason, value);
+        if (streq(word, "created"))
+                history->created = strtoull(value, NULL, 10);
         if (streq(word, "rollout"))
                 history->rollout_since = strtoull(value, NULL, 10);
         if (streq(word, "revision"))

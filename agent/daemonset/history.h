@@ -24,6 +24,7 @@ typedef struct DaemonHistory {
         char pinned[REVISION_HASH_SIZE];    /* wanted in its place until the file changes; or "" */
         char good[REVISION_HASH_SIZE];      /* the last that was available; or "" */
         char *pin_reason;                   /* a sentence, of one line */
+        uint64_t created;                   /* realtime: when the set was seen first */
         uint64_t rollout_since; /* realtime: when the wanted one became so; 0: it is available */
 } DaemonHistory;
 
