@@ -397,6 +397,14 @@ static void write_manifest(FILE *out, const json_t *manifest) {
         fputc('\n', out);
 }
 
+static void write_owner(FILE *out, const json_t *pod) {
+        const json_t *owner = json_array_get(json_at(pod, "metadata", "ownerReferences"), 0);
+
+        if (owner)
+                fprintf(out, "Controlled By:\t%s/%s\n", strna(json_text(owner, "kind")),
+                        strna(json_text(owner, "name")));
+}
+
 void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
         const char *qos = json_text(pod, "status", "qosClass");
 
@@ -410,4 +418,5 @@ void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
         if (qos)
                 fprintf(out, "QoS Class:\t%s\n", qos);
         write_manifest(out, manifest);
+        write_owner(out, pod);
 }
