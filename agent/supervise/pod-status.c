@@ -46,6 +46,8 @@ static int fill_container(const PodLife *life, const PodContainer *c, ContainerS
         if (role == ROLE_INIT)
                 one->ready = container_has_succeeded(c->life);
         explain_waiting(life, c, one);
+        if (one->state.kind == STATE_WAITING && !one->state.message)
+                one->state.message = pod_container_pull_progress(c);
         return 0;
 }
 
