@@ -70,10 +70,17 @@ TEST(a_pod_is_called_by_its_name_with_or_without_the_node)
 }
 
 static const char rich_pod[] =
-        "{\"metadata\":{\"name\":\"web-n1\",\"namespace\":\"default\",\"labels\":{\"b\":\"2\","
+        "{\"metadata\":{\"name\":\"web-n1\",\"namespace\":\"default\","
+        "\"ownerReferences\":[{\"kind\":\"DaemonSet\",\"name\":\"web\",\"controller\":true}],"
+        "\"labels\":{\"b\":\"2\","
         "\"a\":\"1\"},"
         "\"annotations\":{\"note\":\"two\\nlines\",\"x\":\"y\"}},"
-        "\"spec\":{\"nodeName\":\"n1\",\"containers\":[{\"name\":\"app\",\"image\":\"busybox\","
+        "\"spec\":{\"nodeName\":\"n1\",\"runtimeClassName\":\"kata\","
+        "\"readinessGates\":[{\"conditionType\":\"Ready\"},{\"conditionType\":\"x/Warm\"}],"
+        "\"nodeSelector\":{\"disk\":\"ssd\"},\"tolerations\":[{\"key\":\"b\",\"operator\":"
+        "\"Equal\",\"value\":\"1\",\"effect\":\"NoExecute\",\"tolerationSeconds\":300},"
+        "{\"operator\":\"Exists\"}],"
+        "\"containers\":[{\"name\":\"app\",\"image\":\"busybox\","
         "\"command\":[\"sh\",\"-c\",\"a\\nb\"],\"args\":[\"z\"],"
         "\"ports\":[{\"containerPort\":80,\"hostPort\":80,\"protocol\":\"TCP\"}],"
         "\"resources\":{\"limits\":{\"memory\":\"64Mi\",\"cpu\":\"500m\"}},"
@@ -142,6 +149,10 @@ static const char rich_description[] =
         "    Mounts:\n"
         "      /a from tmp (ro)\n"
         "      /srv from data (rw)\n"
+        "Readiness Gates:\n"
+        "  Type    Status\n"
+        "  Ready   False \n"
+        "  x/Warm  <none> \n"
         "Conditions:\n"
         "  Type    Status\n"
         "  Ready   False \n"
@@ -154,7 +165,10 @@ static const char rich_description[] =
         "    Type:       EmptyDir (a temporary directory that shares a pod's lifetime)\n"
         "    Medium:     \n"
         "    SizeLimit:  <unset>\n"
-        "QoS Class:      Burstable\n"
+        "QoS Class:           Burstable\n"
+        "Node-Selectors:      disk=ssd\n"
+        "Tolerations:         op=Exists\n"
+        "                     b=1:NoExecute for 300s\n"
         "Manifest:       web.yaml (broken since Fri, 02 Jan 2026 03:04:05 +0000: web.yaml:1:1: "
         "no)\n";
 
