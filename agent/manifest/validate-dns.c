@@ -49,7 +49,7 @@ int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr)
 }
 
 int pod_validate_hostname(const PodSpec *spec, const char **ret_field, Error *reterr) {
-        if (!spec->hostname_override)
+        if (!strna(spec->hostname_override)[0])
                 return 0;
         *ret_field = "setHostnameAsFQDN";
         if (spec->set_hostname_as_fqdn)

@@ -404,7 +404,7 @@ typedef struct PodSpec {
         char *runtime_class_name;
         ResourceList overhead; /* of the sandbox, as its runtime class has it */
         LIST_OF(ReadinessGate) readiness_gates;
-        char *hostname_override; /* NULL: none */
+        char *hostname_override; /* NULL or "": none */
 } PodSpec;
 
 /* Whose pod it is. No file says it: what a DaemonSet makes has one. */
