@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent.h"
 
+#include "agent/agent-private.h"
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
@@ -14,6 +15,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
+#include "agent/places.h"
 #include "agent/publish/events.h"
 #include "agent/publish/publish.h"
 #include "agent/sandbox/sandbox.h"
@@ -34,44 +36,6 @@
 enum {
         DRAIN_LOOK_USEC = 50000, /* while draining */
 };
-
-typedef struct Agent {
-        /* Directories, absolute. */
-        char *manifest_dir;
-        char *state_dir;
-        char *run_dir;
-        char *log_dir;
-        char *shim_path;
-        char *image_helper_path;
-        char *shim_cgroup;
-        char *socket_path;
-        int lock_fd;
-
-        char *config_path;
-        Config config;
-        Node node;
-        NodeFacts facts; /* what pods ask for; may change with the configuration */
-        SeccompProfile *seccomp;
-        BundleConfig bundle_config;
-        SandboxConfig sandbox_config;
-        NetworkPlaces network_places;
-
-        sd_event *event;
-        sd_event_source *publish_source;
-        ImageStore *images;
-        ManifestSource *manifests;
-        Supervisor *supervisor;
-        Daemons *daemons;
-        ConfigWatch *config_watch;
-        Serve *serve;
-        Publish *publish;
-        Events *events;
-
-        unsigned data_generation; /* of the objects that the supervisor was told of last */
-        bool has_scanned;
-        bool is_ready;
-        char **told; /* sentences about manifests that stand, so that each is logged once */
-} Agent;
 
 /* ---- what people like to know ---- */
 
@@ -140,7 +104,7 @@ static void tell_objects(Agent *agent) {
         agent->data_generation = generation;
 }
 
-static void on_manifests_changed(void *userdata) {
+void agent_on_manifests_changed(void *userdata) {
         Agent *agent = userdata;
         const Manifest *const *manifests;
         size_t n = manifest_source_list(agent->manifests, &manifests);
@@ -200,7 +164,7 @@ static void on_daemons_due(void *userdata) {
         Agent *agent = userdata;
 
         if (agent->has_scanned)
-                on_manifests_changed(agent);
+                agent_on_manifests_changed(agent);
 }
 
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
@@ -225,6 +189,8 @@ static void on_images_changed(void *userdata) {
 
         if (agent->supervisor)
                 supervisor_images_changed(agent->supervisor);
+        if (agent->daemons)
+                daemons_images_changed(agent->daemons);
 }
 
 /* ---- pods are told on ---- */
@@ -254,7 +220,7 @@ static void on_log_ended(const char *directory, unsigned attempt, void *userdata
                 serve_log_ended(agent->serve, directory, attempt);
 }
 
-static PublishCounts take_counts(Agent *agent) {
+PublishCounts agent_take_counts(Agent *agent) {
         return figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
 }
 
@@ -266,189 +232,22 @@ static int on_publish(sd_event_source *source, void *userdata) {
                 publish_ready(agent->publish);
         }
         if (publish_is_heard(agent->publish)) {
-                PublishCounts counts = take_counts(agent);
+                PublishCounts counts = agent_take_counts(agent);
 
                 publish_status(agent->publish, &counts);
         }
         return 0;
 }
 
-/* ---- what is asked on the socket ---- */
-
-static int serve_next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
-        Agent *agent = userdata;
-        cleanup_with(pod_status_done) PodStatus status = { 0 };
-        cleanup_free char *key = NULL, *json = NULL;
-        const Pod *pod;
-        int r = supervisor_next(agent->supervisor, after, &pod, &status);
-
-        if (r <= 0)
-                return r;
-        key = figures_pod_key(pod);
-        json = pod_to_json(pod, &status);
-        if (!key || !json)
-                return -ENOMEM;
-        *ret_key = TAKE_PTR(key);
-        *ret_json = TAKE_PTR(json);
-        return 1;
-}
-
-static int serve_next_event(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json) {
-        Agent *agent = userdata;
-
-        return events_next(agent->events, after, ret_number, ret_json);
-}
-
-static int serve_next_object(void *userdata, ObjectKind kind, const char *after, char **ret_key,
-                             char **ret_json) {
-        Agent *agent = userdata;
-
-        return inputs_next_object(agent->manifests, agent->manifest_dir, kind, after, ret_key,
-                                  ret_json);
-}
-
-static void serve_report(void *userdata, ServeReport *report) {
-        Agent *agent = userdata;
-
-        inputs_report(agent->manifests, agent->manifest_dir, agent->images, report);
-}
-
-static int serve_find_log(void *userdata, const char *namespace, const char *pod,
-                          const char *container, bool previous, ServeLog *ret, Error *reterr) {
-        Agent *agent = userdata;
-
-        return supervisor_find_log(agent->supervisor, namespace, pod, container, previous,
-                                   &ret->directory, &ret->attempt, &ret->is_live, reterr);
-}
-
-/* What is left of it is wanted again by its manifest. */
-static int serve_delete_pod(void *userdata, const char *namespace, const char *pod,
-                            int64_t grace_seconds, Error *reterr) {
-        Agent *agent = userdata;
-        int r;
-
-        if (!agent->has_scanned)
-                return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
-        r = supervisor_delete(agent->supervisor, namespace, pod, grace_seconds, reterr);
-        if (r >= 0)
-                on_manifests_changed(agent);
-        return r;
-}
-
-static int serve_exec(void *userdata, const char *namespace, const char *pod, const char *container,
-                      const ServeExec *exec, int socket_fd, Error *reterr) {
-        Agent *agent = userdata;
-
-        return supervisor_session(agent->supervisor, namespace, pod, container,
-                                  &(SandboxSession){ .argv = exec->argv,
-                                                     .has_input = exec->has_input,
-                                                     .has_output = exec->has_output,
-                                                     .has_error = exec->has_error,
-                                                     .has_terminal = exec->has_terminal },
-                                  socket_fd, reterr);
-}
-
-static int serve_is_ready(void *userdata, Error *reterr) {
-        Agent *agent = userdata;
-
-        if (agent->is_ready)
-                return 0;
-        return error_setf(reterr, EAGAIN, "the first scan of %s has not been acted on yet",
-                          agent->manifest_dir);
-}
-
-typedef LIST_OF(ProbeSample) ProbeSamples;
-
-static void keep_sample(const ProbeSample *sample, void *userdata) {
-        ProbeSamples *list = userdata;
-        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
-
-        if (!more)
-                return;
-        list->items = more;
-        list->items[list->n++] = *sample;
-}
-
-static char *serve_metrics(void *userdata) {
-        Agent *agent = userdata;
-        PublishCounts counts = take_counts(agent);
-        ProbeSamples samples = { 0 };
-        char *text;
-
-        supervisor_each_probe(agent->supervisor, keep_sample, &samples);
-        counts.probes = samples.items;
-        counts.n_probes = samples.n;
-        text = publish_metrics(&counts);
-        free(samples.items);
-        return text;
-}
-
-static char *serve_resource_metrics(void *userdata) {
-        Agent *agent = userdata;
-
-        return figures_usage(agent->supervisor, agent->config.cgroup_root);
-}
-
-static const ServeHandlers serve_handlers = {
-        .next_pod = serve_next_pod,
-        .next_event = serve_next_event,
-        .next_object = serve_next_object,
-        .report = serve_report,
-        .find_log = serve_find_log,
-        .delete_pod = serve_delete_pod,
-        .exec = serve_exec,
-        .is_ready = serve_is_ready,
-        .metrics = serve_metrics,
-        .resource_metrics = serve_resource_metrics,
-};
-
 /* ---- building ---- */
-
-/* Overlayfs takes paths in a list: what separates its items cannot be part of them. */
-static int check_directory(const char *path, Error *reterr) {
-        if (strpbrk(path, ",:\\\n\t \"'"))
-                return error_setf(reterr, EINVAL,
-                                  "the directory '%s' has a character in its path that a mount "
-                                  "option cannot hold",
-                                  path);
-        return 0;
-}
-
-/* Makes the directory and gives its path as the kernel knows it. */
-static int make_directory(const char *path, mode_t mode, char **ret, Error *reterr) {
-        char real[PATH_MAX];
-        int r = mkdir_parents_at(AT_FDCWD, path, 0755);
-
-        if (r < 0)
-                return error_setf(reterr, -r, "cannot make the directory %s: %s", path,
-                                  strerror(-r));
-        if (chmod(path, mode) < 0 || !realpath(path, real))
-                return error_setf(reterr, errno, "cannot use the directory %s: %s", path,
-                                  strerror(errno));
-        r = check_directory(real, reterr);
-        if (r < 0)
-                return r;
-        *ret = strdup(real);
-        return *ret ? 0 : -ENOMEM;
-}
-
-static int make_below(const char *parent, const char *name, Error *reterr) {
-        cleanup_free char *path = path_join(parent, name);
-        int r = path ? mkdir_parents_at(AT_FDCWD, path, 0755) : -ENOMEM;
-
-        if (r < 0)
-                return error_setf(reterr, -r, "cannot make the directory %s/%s: %s", parent, name,
-                                  strerror(-r));
-        return 0;
-}
 
 /* Its mode, where it is there already, such as /var/log, is its owner's. The path is absolute:
  * shims and links know it too. */
 static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
-        int r = make_below(path, "pods", reterr);
+        int r = places_make_below(path, "pods", reterr);
 
         if (r >= 0)
-                r = make_below(path, "containers", reterr);
+                r = places_make_below(path, "containers", reterr);
         if (r < 0)
                 return r;
         agent->log_dir = realpath(path, NULL);
@@ -460,11 +259,11 @@ static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
 static int make_directories(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r;
 
-        r = make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay", 0700,
-                           &agent->state_dir, reterr);
+        r = places_make(options->state_dir ? options->state_dir : "/var/lib/mainstay", 0700,
+                        &agent->state_dir, reterr);
         if (r >= 0)
-                r = make_directory(options->run_dir ? options->run_dir : "/run/mainstay", 0700,
-                                   &agent->run_dir, reterr);
+                r = places_make(options->run_dir ? options->run_dir : "/run/mainstay", 0700,
+                                &agent->run_dir, reterr);
         if (r < 0)
                 return r;
         return make_log_directories(agent, options->log_dir ? options->log_dir : "/var/log",
@@ -488,26 +287,6 @@ static int take_lock(Agent *agent, Error *reterr) {
                                   "another mainstayd runs with the run directory %s",
                                   agent->run_dir);
         return 0;
-}
-
-/* Beside ourselves in a build folder, else where they are installed. */
-static int find_program(const char *name, char **ret) {
-        char self[PATH_MAX], *path, *slash;
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-        if (n > 0) {
-                self[n] = '\0';
-                slash = strrchr(self, '/');
-                if (asprintf(&path, "%.*s/%s", (int) (slash - self), self, name) < 0)
-                        return -ENOMEM;
-                if (access(path, X_OK) >= 0) {
-                        *ret = path;
-                        return 0;
-                }
-                free(path);
-        }
-        *ret = path_join(MAINSTAY_LIBEXEC_DIR, name);
-        return *ret ? 0 : -ENOMEM;
 }
 
 static int read_config(Agent *agent, const AgentOptions *options, Error *reterr) {
@@ -652,13 +431,13 @@ static int build_rooms(Agent *agent, Error *reterr) {
                 r = build_daemons(agent, reterr);
         if (r >= 0)
                 r = manifest_source_new(agent->event, agent->manifest_dir, agent->node.name,
-                                        on_manifests_changed, agent, &agent->manifests);
+                                        agent_on_manifests_changed, agent, &agent->manifests);
         if (r >= 0 && asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
                 r = -ENOMEM;
         if (r >= 0)
                 r = serve_new(&(ServeConfig){ .event = agent->event,
                                               .socket_path = agent->socket_path,
-                                              .handlers = &serve_handlers,
+                                              .handlers = &agent_answers,
                                               .userdata = agent },
                               &agent->serve, reterr);
         if (r < 0)
@@ -707,9 +486,9 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
                 r = facts_load(&agent->config, agent->node.name, agent->node.hostname,
                                agent->state_dir, &agent->facts, reterr);
         if (r >= 0)
-                r = find_program("mainstay-shim", &agent->shim_path);
+                r = places_find_program("mainstay-shim", &agent->shim_path);
         if (r >= 0)
-                r = find_program("mainstay-image", &agent->image_helper_path);
+                r = places_find_program("mainstay-image", &agent->image_helper_path);
         if (r >= 0)
                 r = build_loop(agent);
         if (r >= 0)

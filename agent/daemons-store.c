@@ -82,7 +82,7 @@ int daemons_load(Daemons *daemons, Error *reterr) {
         int r = 0;
 
         if (fd >= 0)
-                dir = fdopendir(dup(fd));
+                dir = fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
         if (!dir)
                 return error_setf(reterr, fd < 0 ? -fd : errno, "cannot read %s/daemonsets: %s",
                                   daemons->config.state_dir, strerror(fd < 0 ? -fd : errno));
@@ -105,6 +105,25 @@ int daemon_read_template(const Daemon *daemon, const char *hash, Pod *ret) {
         return manifest_parse_template(revision->template, strlen(revision->template), ret, NULL);
 }
 
+int daemon_check_selector(const Daemons *daemons, Daemon *daemon, bool has_pods) {
+        cleanup_error Error error = ERROR_NULL;
+        char *json = object_to_json(&label_selector_schema, daemon->set->spec.selector);
+        bool is_same;
+
+        if (!json)
+                return -ENOMEM;
+        is_same = !daemon->history.selector || streq(daemon->history.selector, json);
+        if (!is_same && has_pods) {
+                free(json);
+                return 0;
+        }
+        free(daemon->history.selector);
+        daemon->history.selector = json;
+        if (!is_same && daemon_store(daemons, daemon, &error) < 0)
+                log_error("%s", error_message(&error, -EIO));
+        return 1;
+}
+
 int daemon_note_template(Daemons *daemons, Daemon *daemon) {
         const DaemonSet *set = daemon->set;
         cleanup_free char *json = object_to_json(&pod_template_schema, &set->spec.template);
@@ -120,6 +139,9 @@ int daemon_note_template(Daemons *daemons, Daemon *daemon) {
                 if (!daemon->history.namespace || !daemon->history.name)
                         return -ENOMEM;
         }
+        /* The one that is replaced serves, however short a time it had to show that it lasts. */
+        if (daemon->plan.is_available && !streq(daemon->history.file_hash, hash))
+                (void) history_note_good(&daemon->history);
         changed = history_note_file(
                 &daemon->history, hash, json,
                 string_map_get(&set->metadata.annotations, "kubernetes.io/change-cause"),

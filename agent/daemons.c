@@ -14,7 +14,11 @@
 #include "common/log.h"
 #include "common/strv.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+
+#define LAST_USEC        (10 * USEC_PER_SEC)
+#define STAGE_RETRY_USEC (10 * USEC_PER_SEC)
 
 const char orphan_file[] = "(no file)";
 
@@ -50,10 +54,22 @@ Daemon *daemons_add(Daemons *daemons, const char *uid) {
         return daemon;
 }
 
+static void forget_staging(Daemon *daemon) {
+        daemon->staging = staging_free(daemon->staging);
+        free(daemon->trouble);
+        daemon->trouble = NULL;
+}
+
+static void forget_pod(Daemon *daemon) {
+        forget_staging(daemon);
+        daemon->pod = pod_free(daemon->pod);
+}
+
 void daemon_free(Daemon *daemon) {
         daemon_history_done(&daemon->history);
         daemon_decision_done(&daemon->decision);
         daemonset_free(daemon->set);
+        forget_pod(daemon);
         free(daemon->file);
         free(daemon->uid);
         free(daemon);
@@ -287,15 +303,37 @@ static void count_own(Daemon *daemon, const Own *own) {
         daemon->n_available = daemon->plan.is_available ? 1 : 0;
 }
 
-/* The pod as it is made now: it has the labels of now, and the UID of before. */
-static int make_current(Daemons *daemons, const Daemon *daemon, const char *hash, Pod **ret) {
+/* The pod is made when something of it is another: a thousand sets at each wish would take a while.
+ */
+static bool is_made(const Daemon *daemon, const Revision *revision) {
+        char number[24];
+
+        (void) snprintf(number, sizeof(number), "%" PRId64, revision->number);
+        return daemon->pod &&
+               streq(string_map_get(&daemon->pod->metadata.labels, hash_label), revision->hash) &&
+               streq(string_map_get(&daemon->pod->metadata.labels, "pod-template-generation"),
+                     number);
+}
+
+static int make_current(Daemons *daemons, Daemon *daemon) {
+        const char *hash = history_wanted(&daemon->history);
         const Revision *revision = history_find(&daemon->history, hash);
         Pod template = { 0 };
-        int r = daemon_read_template(daemon, hash, &template);
+        int r;
 
+        if (!revision)
+                return -ENOENT;
+        if (is_made(daemon, revision))
+                return 0;
+        forget_pod(daemon);
+        if (streq(hash, daemon->history.file_hash))
+                return daemonset_make_pod(daemon->set, &daemon->set->spec.template, hash,
+                                          revision->number, daemons->config.facts->name,
+                                          &daemon->pod);
+        r = daemon_read_template(daemon, hash, &template);
         if (r >= 0)
                 r = daemonset_make_pod(daemon->set, &template, hash, revision->number,
-                                       daemons->config.facts->name, ret);
+                                       daemons->config.facts->name, &daemon->pod);
         schema_done(&pod_template_schema, &template);
         return r;
 }
@@ -307,9 +345,10 @@ static int want_own(Daemons *daemons, Daemon *daemon, Own *own, const Pod *curre
         for (size_t i = 0; i < own->n && r >= 0; i++) {
                 if (!own->keep[i])
                         continue;
-                if (streq(own->seen[i]->pod->metadata.uid, current->metadata.uid))
+                if (streq(own->seen[i]->pod->metadata.name, current->metadata.name)) {
                         wants_new = true; /* it is the same one */
-                else
+                        forget_orphan(daemons, own->seen[i]->pod);
+                } else
                         r = want_seen(daemons, daemon, own->seen[i]);
         }
         if (r >= 0 && wants_new)
@@ -317,11 +356,54 @@ static int want_own(Daemons *daemons, Daemon *daemon, Own *own, const Pod *curre
         return r;
 }
 
+int daemons_look(Daemons *daemons) {
+        int r;
+
+        forget_seen(daemons);
+        r = supervisor_each(daemons->config.supervisor, see, daemons);
+        for (Daemon *daemon = daemons->list; daemon && r >= 0; daemon = daemon->next) {
+                cleanup_with(own_done) Own own = { 0 };
+
+                if (!daemon->set)
+                        continue;
+                r = collect_own(daemons, daemon, history_wanted(&daemon->history), &own);
+                if (r >= 0)
+                        count_own(daemon, &own);
+        }
+        return r;
+}
+
+void daemons_forget_orphan(Daemons *daemons, const char *namespace, const char *name) {
+        for (size_t i = 0; i < daemons->n_orphans; i++) {
+                Pod *pod = daemons->orphans[i];
+
+                if (!streq(pod->metadata.name, name) || !streq(pod->metadata.namespace, namespace))
+                        continue;
+                pod_free(pod);
+                daemons->orphans[i] = daemons->orphans[--daemons->n_orphans];
+                return;
+        }
+}
+
 static int64_t progress_deadline(const DaemonSet *set) {
         const char *text = string_map_get(&set->metadata.annotations,
                                           "mainstay.dev/progress-deadline-seconds");
 
         return text ? strtoll(text, NULL, 10) : 0;
+}
+
+/* A pod that dies at once is ready for a moment, too. Where somebody counts on being rolled back,
+ * the revision has to last before it is called good. */
+static bool has_lasted(Daemons *daemons, const Daemon *daemon) {
+        uint64_t deadline = (uint64_t) MAX(progress_deadline(daemon->set), 0) * USEC_PER_SEC;
+        uint64_t until = daemon->plan.ready_since + MIN(deadline / 2, LAST_USEC);
+
+        if (!daemon->plan.is_available)
+                return false;
+        if (daemons->now >= until)
+                return true;
+        look_again_at(daemons, until);
+        return false;
 }
 
 /* True where another revision is wanted now: the last good one. */
@@ -356,39 +438,82 @@ static void store(const Daemons *daemons, const Daemon *daemon) {
                 log_error("%s", error_message(&error, r));
 }
 
+static void make_plan(const Daemons *daemons, Daemon *daemon, const Own *own, bool is_staged) {
+        const DaemonPods pods = { own->pods, own->n };
+
+        daemonset_plan(daemon->set, daemon->decision.verdict, &pods, is_staged, daemons->now,
+                       own->keep, &daemon->plan);
+}
+
 static int plan_pods(Daemons *daemons, Daemon *daemon, Own *own) {
         const char *hash = history_wanted(&daemon->history);
-        DaemonPods pods;
         int r = collect_own(daemons, daemon, hash, own);
 
         if (r < 0)
                 return r;
-        pods = (DaemonPods){ own->pods, own->n };
-        daemonset_plan(daemon->set, daemon->decision.verdict, &pods, daemons->now, own->keep,
-                       &daemon->plan);
+        make_plan(daemons, daemon, own, /* is_staged= */ false);
+        return 0;
+}
+
+static void on_staging_news(void *userdata) {
+        daemons_schedule(userdata);
+}
+
+static void set_trouble(Daemon *daemon, const char *sentence) {
+        if (streq_ptr(daemon->trouble, sentence))
+                return;
+        free(daemon->trouble);
+        daemon->trouble = sentence ? strdup(sentence) : NULL;
+        if (sentence)
+                log_warning("DaemonSet '%s/%s': its new pod could not begin, so the old one goes "
+                            "on: %s",
+                            daemon->set->metadata.namespace, daemon->set->metadata.name, sentence);
+}
+
+/* 1: the new pod could begin; 0: not yet; -ENOMEM. */
+static int stage(Daemons *daemons, Daemon *daemon) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = 0;
+
+        if (!daemon->staging)
+                r = supervisor_stage(daemons->config.supervisor, daemon->pod, on_staging_news,
+                                     daemons, &daemon->staging);
+        if (r >= 0)
+                r = staging_step(daemon->staging, &error);
+        set_trouble(daemon, r < 0 ? error_message(&error, r) : NULL);
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        staging_retry(daemon->staging);
+        look_again_at(daemons, daemons->now + STAGE_RETRY_USEC);
         return 0;
 }
 
 static int step(Daemons *daemons, Daemon *daemon) {
         cleanup_with(own_done) Own own = { 0 };
-        cleanup_with(pod_freep) Pod *current = NULL;
         int r = plan_pods(daemons, daemon, &own);
+        bool has_proven = r >= 0 && has_lasted(daemons, daemon);
 
-        if (r >= 0 && daemon->plan.is_available && history_note_good(&daemon->history))
+        if (has_proven && history_note_good(&daemon->history))
                 store(daemons, daemon);
-        if (r >= 0 && !daemon->plan.is_available && roll_back(daemons, daemon)) {
+        if (r >= 0 && !has_proven && roll_back(daemons, daemon)) {
                 store(daemons, daemon);
                 own_done(&own);
                 own = (Own){ 0 };
                 r = plan_pods(daemons, daemon, &own);
         }
         if (r >= 0)
-                r = make_current(daemons, daemon, history_wanted(&daemon->history), &current);
+                r = make_current(daemons, daemon);
+        if (r >= 0 && daemon->plan.stages)
+                r = stage(daemons, daemon);
+        if (r > 0)
+                make_plan(daemons, daemon, &own, /* is_staged= */ true);
         if (r < 0)
                 return r;
+        if (!daemon->plan.stages && daemon->plan.is_available)
+                forget_staging(daemon);
         count_own(daemon, &own);
         look_again_at(daemons, daemon->plan.again_at);
-        return want_own(daemons, daemon, &own, current);
+        return want_own(daemons, daemon, &own, daemon->pod);
 }
 
 static int decide(Daemons *daemons, Daemon *daemon) {
@@ -425,11 +550,49 @@ static int take_set(Daemon *daemon, const char *file, const DaemonSet *set) {
                 return -ENOMEM;
         if (daemon->set && schema_equal(&daemonset_schema, daemon->set, set))
                 return 0;
+        daemon->is_deleted = false; /* somebody wrote it anew */
         if (daemonset_copy(set, &copy) < 0)
                 return -ENOMEM;
         daemonset_free(daemon->set);
         daemon->set = copy;
+        forget_pod(daemon);
+        daemon->has_changed = true;
         return 0;
+}
+
+static bool has_pods(const Daemons *daemons, const Daemon *daemon) {
+        for (size_t i = 0; i < daemons->n_seen; i++) {
+                const OwnerReference *owner = object_controller(&daemons->seen[i].pod->metadata);
+
+                if (owner && streq(owner->uid, daemon->uid))
+                        return true;
+        }
+        return false;
+}
+
+/* What cannot be decided on changes nothing. */
+static int keep_pods(Daemons *daemons, const Daemon *daemon) {
+        int r = 0;
+
+        for (size_t i = 0; i < daemons->n_seen && r >= 0; i++) {
+                SeenPod *seen = &daemons->seen[i];
+
+                if (!seen->is_ending && object_controller(&seen->pod->metadata) &&
+                    is_of(daemon, seen))
+                        r = want_seen(daemons, daemon, seen);
+        }
+        return r;
+}
+
+/* While no agent looked the selector became another. The pods that there are stay as they are. */
+static int keep_foreign(Daemons *daemons, Daemon *daemon) {
+        if (!daemon->is_foreign)
+                log_error("%s: daemonset %s/%s: spec.selector: field is immutable; its pods go on "
+                          "as they are",
+                          daemon->file, daemon->set->metadata.namespace,
+                          daemon->set->metadata.name);
+        daemon->is_foreign = true;
+        return keep_pods(daemons, daemon);
 }
 
 static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
@@ -442,34 +605,35 @@ static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
         if (r < 0)
                 return r;
         daemon->generation = daemons->generation;
+        if (daemon->is_deleted)
+                return 0;
+        r = daemon_check_selector(daemons, daemon, has_pods(daemons, daemon));
+        if (r <= 0)
+                return r < 0 ? r : keep_foreign(daemons, daemon);
+        daemon->is_foreign = false;
         r = decide(daemons, daemon);
-        if (r >= 0)
+        if (r >= 0 && daemon->has_changed) {
+                daemons->has_changed = true;
                 r = daemon_note_template(daemons, daemon);
+                daemon->has_changed = r < 0;
+        }
         return r < 0 ? r : step(daemons, daemon);
 }
 
 int daemons_want(Daemons *daemons, const char *file, const DaemonSet *set) {
         int r = daemons->has_failed ? -ENOMEM : consider(daemons, file, set);
 
-        if (r < 0 && r != -ENOMEM)
-                (void) log_error_errno(r, "Cannot decide on daemonset '%s/%s'",
+        if (r < 0 && r != -ENOMEM) {
+                (void) log_error_errno(r, "Cannot decide on daemonset '%s/%s', its pods go on",
                                        set->metadata.namespace, set->metadata.name);
+                r = keep_pods(daemons, daemons_find_uid(daemons, set->metadata.uid));
+        }
         /* Who could not be decided on must not be taken for one who is not wanted. */
         daemons->has_failed = daemons->has_failed || r < 0;
         return daemons->has_failed ? -ENOMEM : 0;
 }
 
 /* ---- all sets ---- */
-
-static bool has_pods(const Daemons *daemons, const Daemon *daemon) {
-        for (size_t i = 0; i < daemons->n_seen; i++) {
-                const OwnerReference *owner = object_controller(&daemons->seen[i].pod->metadata);
-
-                if (owner && streq(owner->uid, daemon->uid))
-                        return true;
-        }
-        return false;
-}
 
 /* A set whose pods are there still may only be behind a file that is broken. */
 static void forget_unnamed(Daemons *daemons) {
@@ -481,12 +645,16 @@ static void forget_unnamed(Daemons *daemons) {
                         continue;
                 }
                 *link = daemon->next;
+                daemons->has_changed = true;
                 daemon_forget(daemons, daemon);
                 daemon_free(daemon);
         }
 }
 
 static void warn_of_overlaps(Daemons *daemons) {
+        if (!daemons->has_changed)
+                return;
+        daemons->has_changed = false;
         daemons->warnings = strv_free(daemons->warnings);
         for (const Daemon *a = daemons->list; a; a = a->next)
                 for (const Daemon *b = a->next; b; b = b->next) {
@@ -552,7 +720,16 @@ void daemons_on_pod(Daemons *daemons, const Pod *pod, bool is_new, bool is_gone)
         const OwnerReference *owner = object_controller(&pod->metadata);
         const Daemon *daemon = owner ? daemons_find_uid(daemons, owner->uid) : NULL;
 
-        if ((daemon && (is_gone || !daemon->plan.is_settled)) ||
+        if ((daemon &&
+             (is_gone || !daemon->plan.is_settled || daemon->history.rollout_since > 0)) ||
             (daemons->minds_peers && (is_new || is_gone)))
                 daemons_schedule(daemons);
+}
+
+void daemons_images_changed(Daemons *daemons) {
+        for (Daemon *daemon = daemons->list; daemon; daemon = daemon->next)
+                if (daemon->staging) {
+                        staging_retry(daemon->staging);
+                        daemons_schedule(daemons);
+                }
 }

@@ -45,9 +45,26 @@ char *const *daemons_warnings(const Daemons *daemons);
 /* A pod's status may be another; it is new or gone. */
 void daemons_on_pod(Daemons *daemons, const Pod *pod, bool is_new, bool is_gone);
 
+/* Images that were missing may be there now. */
+void daemons_images_changed(Daemons *daemons);
+
+/* Lists, as JSON that the caller frees; NULL where memory ends. */
+char *daemons_to_json(Daemons *daemons);
+char *daemons_revisions_to_json(Daemons *daemons);
+
 /* Like a rollout of kubectl's: back to a revision (0: the one before the present one), or the
  * present one's pods anew. They hold until the file changes. 0; -ENOENT, -EINVAL with a sentence.
  */
 int daemons_undo(Daemons *daemons, const char *namespace, const char *name, int64_t revision,
                  Error *reterr);
 int daemons_restart(Daemons *daemons, const char *namespace, const char *name, Error *reterr);
+
+/* The set's pods are nobody's from the next wishes on, and stay; the set is not wished for again
+ * before its file has gone, which is for the caller to see to. 0; -ENOENT with a sentence. */
+int daemons_orphan(Daemons *daemons, const char *namespace, const char *name, Error *reterr);
+
+/* A person ended it: a pod that was left is not wanted again. */
+void daemons_forget_orphan(Daemons *daemons, const char *namespace, const char *name);
+
+/* The file of a set, or NULL with a sentence. */
+const char *daemons_file(Daemons *daemons, const char *namespace, const char *name, Error *reterr);

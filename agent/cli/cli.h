@@ -46,6 +46,10 @@ typedef struct Options {
         const char *taints;
         const char *node;
 
+        const char *cascade;
+        const char *revision;
+        const char *to_revision;
+
         bool all;
         bool now;
         bool wait;
@@ -86,6 +90,7 @@ int run_cp(const Options *options);
 int run_delete(const Options *options);
 int run_exec(const Options *options);
 int run_logs(const Options *options);
+int run_rollout(const Options *options);
 int run_top(const Options *options);
 int run_match(const Options *options);
 int run_validate(const Options *options);

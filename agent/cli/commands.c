@@ -41,6 +41,12 @@ static const Option logs_options[] = {
         OPTION("timestamps",     0,   NULL,        "each line with its time", timestamps),
 };
 
+static const Option rollout_options[] = {
+        OPTION("namespace",   'n', "NAMESPACE", "the daemonset's namespace (default)", namespace),
+        OPTION("revision",    0,   "NUMBER",    "history: show this revision", revision),
+        OPTION("to-revision", 0,   "NUMBER",    "undo: go to this revision (the one before)", to_revision),
+};
+
 static const Option cp_options[] = {
         OPTION("namespace", 'n', "NAMESPACE", "the pod's namespace (default)", namespace),
         OPTION("container", 'c', "CONTAINER", "this container (the first)", container),
@@ -68,6 +74,7 @@ static const Option delete_options[] = {
         OPTION("grace-period", 0,   "SECONDS",   "time to end before SIGKILL (the pod's own)", grace_period),
         OPTION("now",          0,   NULL,        "no more than a second to end", now),
         OPTION("wait",         0,   NULL,        "go on when they have ended", wait),
+        OPTION("cascade",      0,   "HOW",       "of a daemonset: background, or orphan to leave its pods", cascade),
 };
 
 static const Option exec_options[] = {
@@ -78,21 +85,23 @@ static const Option exec_options[] = {
 };
 
 const Command commands[] = {
-        { "get", "RESOURCE [NAME...]", "show pods, events, configmaps or secrets",
+        { "get", "RESOURCE [NAME...]", "show pods, daemonsets, nodes, events, configmaps or secrets",
           get_options, N_ELEMENTS(get_options), run_get },
-        { "describe", "pod [NAME...]", "show all there is to know about pods",
+        { "describe", "pod|daemonset [NAME...]", "show all there is to know about them",
           describe_options, N_ELEMENTS(describe_options), run_describe },
         { "logs", "POD [CONTAINER]", "show what a container wrote",
           logs_options, N_ELEMENTS(logs_options), run_logs },
         { "exec", "POD -- COMMAND...", "run a command in a container",
           exec_options, N_ELEMENTS(exec_options), run_exec },
+        { "rollout", "history|status|undo|restart daemonset/NAME", "follow and turn back updates of daemonsets",
+          rollout_options, N_ELEMENTS(rollout_options), run_rollout },
         { "cp", "FROM TO", "copy files out of a container or into it",
           cp_options, N_ELEMENTS(cp_options), run_cp },
         { "top", "pods [NAME...]", "show what pods use of processor and memory",
           top_options, N_ELEMENTS(top_options), run_top },
         { "match", "FILE...", "show which manifests would run on a node, and why; needs no agent",
           match_options, N_ELEMENTS(match_options), run_match },
-        { "delete", "pod NAME...", "end pods now; they begin anew",
+        { "delete", "pod|daemonset NAME...", "end pods, which begin anew; remove daemonsets with their files",
           delete_options, N_ELEMENTS(delete_options), run_delete },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },

@@ -2,6 +2,7 @@
 #include "agent/cli/pods.h"
 
 #include "agent/cli/client.h"
+#include "agent/cli/daemonsets.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resources.h"
 #include "agent/cli/watch.h"
@@ -137,8 +138,11 @@ int run_delete(const Options *options) {
         size_t n_names;
         int status, r;
 
-        status = parse_resource(options, "delete", RESOURCE_BIT(RESOURCE_PODS), &resource, &names,
-                                &n_names);
+        status = parse_resource(options, "delete",
+                                RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_DAEMONSETS),
+                                &resource, &names, &n_names);
+        if (status == STATUS_OK && resource == RESOURCE_DAEMONSETS)
+                return delete_daemonsets(options, names, n_names);
         if (status == STATUS_OK)
                 status = choose_grace(options, &delete.grace);
         if (status != STATUS_OK)

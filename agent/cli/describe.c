@@ -3,6 +3,7 @@
 
 #include "agent/cli/client.h"
 #include "agent/cli/columns.h"
+#include "agent/cli/daemonsets.h"
 #include "agent/cli/describe.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resources.h"
@@ -91,10 +92,13 @@ int run_describe(const Options *options) {
         size_t n_names;
         int status, r;
 
-        status = parse_resource(options, "describe", RESOURCE_BIT(RESOURCE_PODS), &resource, &names,
-                                &n_names);
+        status = parse_resource(options, "describe",
+                                RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_DAEMONSETS),
+                                &resource, &names, &n_names);
         if (status != STATUS_OK)
                 return status;
+        if (resource == RESOURCE_DAEMONSETS)
+                return describe_daemonsets(options, names, n_names);
         r = pod_filter_init(&filter, options, names, n_names, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));

@@ -6,6 +6,8 @@
 static int (*const getters[N_RESOURCES])(const GetRequest *request) = {
         [RESOURCE_PODS] = get_pods,
         [RESOURCE_EVENTS] = get_events,
+        [RESOURCE_DAEMONSETS] = get_daemonsets,
+        [RESOURCE_NODES] = get_nodes,
         [RESOURCE_CONFIG_MAPS] = get_objects,
         [RESOURCE_SECRETS] = get_objects,
 };

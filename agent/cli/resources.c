@@ -21,6 +21,14 @@ static const ResourceWord resource_words[] = {
         { "cm", RESOURCE_CONFIG_MAPS },
         { "secrets", RESOURCE_SECRETS },
         { "secret", RESOURCE_SECRETS },
+        { "daemonsets", RESOURCE_DAEMONSETS },
+        { "daemonset", RESOURCE_DAEMONSETS },
+        { "ds", RESOURCE_DAEMONSETS },
+        { "daemonsets.apps", RESOURCE_DAEMONSETS },
+        { "daemonset.apps", RESOURCE_DAEMONSETS },
+        { "nodes", RESOURCE_NODES },
+        { "node", RESOURCE_NODES },
+        { "no", RESOURCE_NODES },
 };
 
 const char *resource_name(Resource resource) {

@@ -10,6 +10,8 @@ typedef enum Resource {
         RESOURCE_EVENTS,
         RESOURCE_CONFIG_MAPS,
         RESOURCE_SECRETS,
+        RESOURCE_DAEMONSETS,
+        RESOURCE_NODES,
         N_RESOURCES,
 } Resource;
 

@@ -27,6 +27,7 @@ void daemon_history_done(DaemonHistory *history) {
         free(history->revisions.items);
         free(history->namespace);
         free(history->name);
+        free(history->selector);
         free(history->pin_reason);
         *history = (DaemonHistory){ 0 };
 }
@@ -129,6 +130,8 @@ int history_note_file(DaemonHistory *history, const char *hash, const char *temp
         r = make_latest(history, hash, template, cause, now_realtime);
         if (r < 0)
                 return r;
+        if (history->created == 0)
+                history->created = now_realtime;
         set_hash(history->file_hash, hash);
         history->pinned[0] = '\0';
         free(history->pin_reason);
@@ -210,10 +213,12 @@ char *history_format(const DaemonHistory *history) {
         fprintf(out, "%s\n", version_line);
         print_word(out, "namespace", history->namespace);
         print_word(out, "name", history->name);
+        print_word(out, "selector", history->selector);
         print_word(out, "file", history->file_hash);
         print_word(out, "pinned", history->pinned);
         print_word(out, "reason", history->pin_reason);
         print_word(out, "good", history->good);
+        fprintf(out, "created %" PRIu64 "\n", history->created);
         if (history->rollout_since > 0)
                 fprintf(out, "rollout %" PRIu64 "\n", history->rollout_since);
         for (size_t i = 0; i < history->revisions.n; i++) {
@@ -259,6 +264,8 @@ static int read_line(const char *word, char *value, DaemonHistory *history) {
                 return read_text(&history->namespace, value);
         if (streq(word, "name"))
                 return read_text(&history->name, value);
+        if (streq(word, "selector"))
+                return read_text(&history->selector, value);
         if (streq(word, "file"))
                 return read_hash(history->file_hash, value);
         if (streq(word, "pinned"))
@@ -267,6 +274,8 @@ static int read_line(const char *word, char *value, DaemonHistory *history) {
                 return read_hash(history->good, value);
         if (streq(word, "reason"))
                 return read_text(&history->pin_reason, value);
+        if (streq(word, "created"))
+                history->created = strtoull(value, NULL, 10);
         if (streq(word, "rollout"))
                 history->rollout_since = strtoull(value, NULL, 10);
         if (streq(word, "revision"))

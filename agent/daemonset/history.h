@@ -19,11 +19,14 @@ typedef struct Revision {
 typedef struct DaemonHistory {
         char *namespace;
         char *name;
+        char *selector; /* JSON: by which its pods are told; it cannot change while they are there
+                         */
         LIST_OF(Revision) revisions;        /* by number */
         char file_hash[REVISION_HASH_SIZE]; /* of the template that the file has */
         char pinned[REVISION_HASH_SIZE];    /* wanted in its place until the file changes; or "" */
         char good[REVISION_HASH_SIZE];      /* the last that was available; or "" */
         char *pin_reason;                   /* a sentence, of one line */
+        uint64_t created;                   /* realtime: when the set was seen first */
         uint64_t rollout_since; /* realtime: when the wanted one became so; 0: it is available */
 } DaemonHistory;
 

@@ -35,6 +35,7 @@ static bool is_available(const DaemonSet *set, const DaemonPod *pod, uint64_t no
 
         if (!pod->is_ready)
                 return false;
+        plan->ready_since = pod->ready_since;
         if (now >= until)
                 return true;
         plan->again_at = until;
@@ -59,12 +60,15 @@ static void plan_surge(const DaemonPods *pods, size_t current, size_t old, bool 
                 keep[old] = true;
 }
 
-/* The old one ends first, and only then the new one begins: both may want the same port. */
-static void plan_replacement(const DaemonPods *pods, size_t current, bool keep[],
-                             DaemonPlan *plan) {
+/* The old one ends first, but not before the new one could begin; and only then it begins: both may
+ * want the same port. */
+static void plan_replacement(const DaemonPods *pods, size_t current, size_t old, bool is_staged,
+                             bool keep[], DaemonPlan *plan) {
         plan->wants_new = current == pods->n && !has_old(pods);
         if (current < pods->n)
                 keep[current] = true;
+        else if (old < pods->n && !is_staged)
+                keep[old] = plan->stages = true;
 }
 
 /* The old one stays until somebody ends it. */
@@ -79,7 +83,7 @@ static void plan_on_delete(const DaemonPods *pods, size_t current, size_t old, b
 }
 
 void daemonset_plan(const DaemonSet *set, DaemonVerdict verdict, const DaemonPods *pods,
-                    uint64_t now_realtime, bool ret_keep[], DaemonPlan *ret) {
+                    bool is_staged, uint64_t now_realtime, bool ret_keep[], DaemonPlan *ret) {
         size_t current = find_oldest(pods, /* is_current= */ true);
         size_t old = find_oldest(pods, /* is_current= */ false);
         bool is_on_delete = set->spec.update_strategy.type == DAEMONSET_ON_DELETE;
@@ -98,11 +102,11 @@ void daemonset_plan(const DaemonSet *set, DaemonVerdict verdict, const DaemonPod
                 else if (surges(set))
                         plan_surge(pods, current, old, ret_keep, &plan);
                 else
-                        plan_replacement(pods, current, ret_keep, &plan);
+                        plan_replacement(pods, current, old, is_staged, ret_keep, &plan);
         }
         for (size_t i = 0; i < pods->n; i++)
                 n_kept += ret_keep[i];
-        plan.is_settled = !plan.wants_new && n_kept == pods->n &&
+        plan.is_settled = !plan.wants_new && !plan.stages && n_kept == pods->n &&
                           (verdict != DAEMON_RUN || plan.is_available ||
                            (is_on_delete && current == pods->n));
         *ret = plan;

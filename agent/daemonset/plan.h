@@ -22,11 +22,14 @@ typedef struct DaemonPods {
 
 typedef struct DaemonPlan {
         bool wants_new;    /* a pod of the wanted revision, which is none of those that are kept */
+        bool stages;       /* the old one is kept until a new one could begin; see 'is_staged' */
         bool is_available; /* the wanted revision is, for as long as minReadySeconds ask */
         bool is_settled;   /* nothing more happens, unless something happens */
-        uint64_t again_at; /* realtime: time alone changes the plan then; 0: never */
+        uint64_t ready_since; /* the pod of the wanted revision; 0: it is not ready */
+        uint64_t again_at;    /* realtime: time alone changes the plan then; 0: never */
 } DaemonPlan;
 
-/* 'ret_keep' has an entry for each pod: the others are to end. */
+/* 'ret_keep' has an entry for each pod: the others are to end. 'is_staged': nothing that can be had
+ * before is missing for the pod of the wanted revision. */
 void daemonset_plan(const DaemonSet *set, DaemonVerdict verdict, const DaemonPods *pods,
-                    uint64_t now_realtime, bool ret_keep[], DaemonPlan *ret);
+                    bool is_staged, uint64_t now_realtime, bool ret_keep[], DaemonPlan *ret);

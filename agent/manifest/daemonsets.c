@@ -10,6 +10,9 @@
 #include "common/cleanup.h"
 #include "common/hash.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 enum {
         UID_LENGTH = 32,
         REVISION_HISTORY_DEFAULT = 10,
@@ -229,6 +232,20 @@ static int check_deadline(const Rules *rules, const DaemonSet *set) {
                         "spec.template.spec.activeDeadlineSeconds");
 }
 
+static int check_progress_deadline(const Rules *rules, const DaemonSet *set) {
+        static const char key[] = "mainstay.dev/progress-deadline-seconds";
+        const char *text = string_map_get(&set->metadata.annotations, key);
+        char excerpted[EXCERPT_SIZE];
+        size_t n = text ? strspn(text, "0123456789") : 0;
+        int r;
+
+        if (!text || (n > 0 && n < 10 && !text[n] && strtol(text, NULL, 10) > 0))
+                return 0;
+        r = error_setf(rules->reterr, EINVAL, "must be a number of seconds above 0, not '%s'",
+                       excerpt(excerpted, text));
+        return rules_at(rules, r, "metadata.annotations[%s]", key);
+}
+
 static int check_uid_is_free(const Rules *rules, const DaemonSet *set) {
         int r;
 
@@ -248,6 +265,8 @@ static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
 
         if (r >= 0)
                 r = check_metadata(&rules, &set->metadata);
+        if (r >= 0)
+                r = check_progress_deadline(&rules, set);
         if (r >= 0)
                 r = check_selector(&rules, set);
         if (r >= 0)

@@ -44,5 +44,19 @@ int daemonset_copy(const DaemonSet *set, DaemonSet **ret);
 DaemonSet *daemonset_free(DaemonSet *set);
 DEFINE_CLEANUP(DaemonSet *, daemonset_free)
 
+/* What is told of a set as a whole; of this node, which is all nodes that there are. Strings are
+ * borrowed. */
+typedef struct DaemonSetStatus {
+        uint64_t created; /* realtime */
+        int64_t revision; /* of the template that is wanted; 0: none yet */
+        unsigned desired, current, misscheduled, ready, updated, available;
+        bool runs_here;
+        const char *rule;     /* that decided it, or NULL */
+        const char *why;      /* in words, or NULL */
+        bool is_complete;     /* the rollout is over */
+        const char *rollback; /* why another revision is wanted than the file's, or NULL */
+        const char *file;
+} DaemonSetStatus;
+
 /* The number that a field means where there is one node: a percentage is rounded up or down. */
 int64_t int_or_percent_of_one(const IntOrString *value, bool round_up);

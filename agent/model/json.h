@@ -3,6 +3,8 @@
 
 /* Objects of the model as the API's JSON, written by their tables. */
 
+#include "agent/model/daemonset.h"
+#include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/pod.h"
 #include "agent/model/schema.h"
@@ -21,6 +23,16 @@ char *object_to_json(const Schema *schema, const void *object);
 /* True where the bytes are one JSON object and nothing else. */
 bool is_json_object(const char *data, size_t length);
 
+/* An apps/v1 DaemonSet with its status; why it runs here or not, and how an update goes, are
+ * conditions. */
+char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
+
+/* An apps/v1 ControllerRevision. 'template' is its JSON. */
+char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
+                       const char *cause, const char *template);
+
+/* A v1 Node, with what pods ask of it. */
+char *node_to_json(const NodeFacts *facts);
 /* A v1.ConfigMap with its values, or a v1.Secret with the keys and lengths of its values and
  * nothing more. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory ends.
  */

@@ -13,7 +13,7 @@ static const Field node_facts_fields[] = {
         FIELD("taints", LIST,       NodeFacts, taints, .schema = &taint_schema),
 };
 /* clang-format on */
-static const Schema node_facts_schema = SCHEMA(NodeFacts, node_facts_fields);
+const Schema node_facts_schema = SCHEMA(NodeFacts, node_facts_fields);
 
 void node_facts_done(NodeFacts *facts) {
         schema_done(&node_facts_schema, facts);

@@ -5,12 +5,15 @@
  * whether it comes from this machine, its configuration or a command line. */
 
 #include "agent/model/placement.h"
+#include "agent/model/schema.h"
 
 typedef struct NodeFacts {
         char *name;
         StringMap labels; /* sorted */
         TaintList taints;
 } NodeFacts;
+
+extern const Schema node_facts_schema;
 
 void node_facts_done(NodeFacts *facts);
 bool node_facts_equal(const NodeFacts *a, const NodeFacts *b);

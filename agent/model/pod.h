@@ -26,9 +26,6 @@ const char *string_map_get(const StringMap *map, const char *key);
 /* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
 int string_map_set(StringMap *map, const char *key, const char *value);
 
-/* The key is none of the map's afterwards. */
-void string_map_remove(StringMap *map, const char *key);
-
 typedef enum RestartPolicy {
         RESTART_POLICY_UNSET,
         RESTART_POLICY_ALWAYS,
@@ -453,9 +450,6 @@ bool pod_has_own_users(const PodSpec *spec);
 
 /* The reference to what controls the object, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
-
-/* Whether that is what controls the object; NULL: nothing does. */
-bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner);
 
 /* Sets the UID: computed from the node's name, namespace, name and spec. Labels and annotations are
  * left out, for they can change without a restart. 0 or -ENOMEM. */

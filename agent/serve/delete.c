@@ -22,19 +22,6 @@ static int split_path(char *path, const char **ret_namespace, const char **ret_p
         return 0;
 }
 
-static unsigned status_of(int r) {
-        switch (r) {
-        case -ENOENT:
-                return MHD_HTTP_NOT_FOUND;
-        case -EINVAL:
-                return MHD_HTTP_BAD_REQUEST;
-        case -EAGAIN:
-                return MHD_HTTP_SERVICE_UNAVAILABLE;
-        default:
-                return MHD_HTTP_INTERNAL_SERVER_ERROR;
-        }
-}
-
 enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const char *rest) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_free char *path = strdup(rest);
@@ -54,6 +41,6 @@ enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const ch
                 r = serve->handlers->delete_pod(serve->userdata, namespace, pod, grace_seconds,
                                                 &error);
         if (r < 0)
-                return serve_refuse(http, status_of(r), "%s", error_message(&error, r));
+                return serve_refuse(http, serve_status_of(r), "%s", error_message(&error, r));
         return serve_answer(http, MHD_HTTP_OK, "application/json", success);
 }

@@ -109,6 +109,23 @@ bool serve_may_change(struct MHD_Connection *http, enum MHD_Result *ret) {
         return false;
 }
 
+enum MHD_Result serve_answer_json_take(struct MHD_Connection *http, char *json) {
+        return answer_consume(http, MHD_HTTP_OK, "application/json", NULL, json);
+}
+
+unsigned serve_status_of(int r) {
+        switch (r) {
+        case -ENOENT:
+                return MHD_HTTP_NOT_FOUND;
+        case -EINVAL:
+                return MHD_HTTP_BAD_REQUEST;
+        case -EAGAIN:
+                return MHD_HTTP_SERVICE_UNAVAILABLE;
+        default:
+                return MHD_HTTP_INTERNAL_SERVER_ERROR;
+        }
+}
+
 static enum MHD_Result healthz(Serve *serve, struct MHD_Connection *http, const char *rest) {
         return serve_answer(http, MHD_HTTP_OK, "text/plain", "ok");
 }
@@ -145,6 +162,10 @@ static const struct {
         { "GET",    "/readyz",             false, readyz          },
         { "GET",    "/pods",               false, serve_pods      },
         { "GET",    "/events",             false, serve_events    },
+        { "GET",    "/daemonsets",         false, serve_daemonsets },
+        { "POST",   "/daemonsets/",        true,  serve_order     },
+        { "GET",    "/revisions",          false, serve_revisions },
+        { "GET",    "/node",               false, serve_node      },
         { "GET",    "/configmaps",         false, serve_config_maps },
         { "GET",    "/secrets",            false, serve_secrets   },
         { "GET",    "/manifests",          false, serve_manifests },

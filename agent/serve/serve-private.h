@@ -68,6 +68,12 @@ enum MHD_Result serve_answer(struct MHD_Connection *http, unsigned status, const
 enum MHD_Result serve_refuse(struct MHD_Connection *http, unsigned status, const char *format, ...)
         printf_like(3, 4);
 
+/* Answers with JSON that is the agent's, and frees it; NULL: memory has ended. */
+enum MHD_Result serve_answer_json_take(struct MHD_Connection *http, char *json);
+
+/* The status of an answer for what went wrong. */
+unsigned serve_status_of(int r);
+
 /* The routes that have a file of their own. 'rest' is what follows the route's name. */
 enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const char *rest);
@@ -75,6 +81,10 @@ enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, con
 enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_daemonsets(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_revisions(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_node(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_order(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_exec(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char *rest);
 

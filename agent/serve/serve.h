@@ -90,6 +90,18 @@ typedef struct ServeHandlers {
         /* 0, or -errno with a sentence while the first scan has not been acted on. */
         int (*is_ready)(void *userdata, Error *reterr);
 
+        /* A DaemonSetList and a ControllerRevisionList as JSON that serve frees, or NULL; and this
+         * node as a v1.Node. */
+        char *(*daemonsets)(void *userdata);
+        char *(*revisions)(void *userdata);
+        char *(*node)(void *userdata);
+
+        /* What a person asks of a DaemonSet: "undo" (to a revision; 0: the one before), "restart",
+         * "delete", "orphan" (delete it and leave its pods). 0, 1 where it is so already; -ENOENT
+         * (404), -EINVAL (400), -EAGAIN (503), with a sentence. */
+        int (*order_daemonset)(void *userdata, const char *namespace, const char *name,
+                               const char *verb, int64_t revision, Error *reterr);
+
         /* Prometheus text (publish_metrics()) that serve frees, or NULL. */
         char *(*metrics)(void *userdata);
 

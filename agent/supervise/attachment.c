@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One plugin after another, each an exec of the shim's. The states: idle, adding (step n), deleting
- * (step n) and, once that is done, adding or idle or reporting the failure that made us delete. */
+ * (step n) and, once that is done, adding or idle or reporting the failure that made us delete;
+ * checking (step n). */
 
 #include "agent/supervise/attachment.h"
 
@@ -23,6 +24,7 @@ typedef enum AttachmentState {
         ATTACHMENT_IDLE,
         ATTACHMENT_ADDING,
         ATTACHMENT_DELETING,
+        ATTACHMENT_CHECKING,
 } AttachmentState;
 
 struct Attachment {
@@ -30,6 +32,7 @@ struct Attachment {
         const NetworkPlaces *places;
         const char *uid;
         attachment_done_t done;
+        attachment_done_t checked;
         void *userdata;
 
         Network *network; /* what is on disk; NULL: nothing was begun */
@@ -413,6 +416,44 @@ void attachment_detach(Attachment *attachment, Sandbox *sandbox) {
                 report(attachment, 0, NULL);
 }
 
+static void report_check(Attachment *attachment, int r, const Error *error) {
+        attachment_interrupt(attachment);
+        attachment->checked(r, error, attachment->userdata);
+}
+
+static void step_check(Attachment *attachment) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = 0;
+
+        if (attachment->step < network_n_steps(attachment->network, NETWORK_CHECK))
+                r = run_step(attachment, NETWORK_CHECK, &error);
+        else
+                report_check(attachment, 0, NULL);
+        if (r < 0)
+                report_check(attachment, r, &error);
+}
+
+static void on_checked(Attachment *attachment, const NetworkAnswer *answer) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = network_take(attachment->network, NETWORK_CHECK, attachment->step++, answer,
+                             &error);
+
+        if (r < 0)
+                report_check(attachment, r, &error);
+        else
+                step_check(attachment);
+}
+
+void attachment_check(Attachment *attachment, Sandbox *sandbox, attachment_done_t checked) {
+        if (attachment->state != ATTACHMENT_IDLE || !attachment_is_attached(attachment))
+                return;
+        attachment->sandbox = sandbox;
+        attachment->checked = checked;
+        attachment->state = ATTACHMENT_CHECKING;
+        attachment->step = 0;
+        step_check(attachment);
+}
+
 void attachment_interrupt(Attachment *attachment) {
         attachment->state = ATTACHMENT_IDLE;
         attachment->sandbox = NULL;
@@ -442,7 +483,9 @@ bool attachment_handle(Attachment *attachment, const SandboxEvent *event) {
                 return false;
         if (attachment->state == ATTACHMENT_ADDING)
                 on_added(attachment, &answer);
-        else
+        else if (attachment->state == ATTACHMENT_DELETING)
                 on_deleted(attachment, &answer);
+        else
+                on_checked(attachment, &answer);
         return true;
 }

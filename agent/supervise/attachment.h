@@ -49,6 +49,10 @@ void attachment_attach(Attachment *attachment, Sandbox *sandbox, const Pod *pod)
 /* Deletes what is known. */
 void attachment_detach(Attachment *attachment, Sandbox *sandbox);
 
+/* Asks the plugins whether what they added is still in place; 'checked' is told, with the sentence
+ * of the first that says no. Nothing is changed by it. Attaching and detaching forget it. */
+void attachment_check(Attachment *attachment, Sandbox *sandbox, attachment_done_t checked);
+
 /* True where the sandbox is in a network namespace that is not ours. */
 bool sandbox_has_network(const Sandbox *sandbox);
 

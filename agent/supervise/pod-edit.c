@@ -21,7 +21,7 @@ bool pod_life_is_editable(const PodLife *life) {
 
 bool pod_life_has_ended(PodLife *life) {
         /* One that has failed as a whole never begins again, and its successor may. */
-        return pod_life_has_failed(life) || (life->phase == PHASE_READY && !pod_life_goes_on(life));
+        return !pod_life_goes_on(life);
 }
 
 bool pod_life_has_processes(const PodLife *life) {

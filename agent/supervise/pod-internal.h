@@ -117,6 +117,7 @@ struct PodLife {
         char *edit_trouble;   /* why its successor cannot begin */
         char *resize_trouble; /* why its groups are not as its spec says */
         sd_event_source *resize_timer;
+        sd_event_source *check_timer; /* then its network is looked at */
         uint64_t resize_delay_usec;
         PodContainer *containers; /* as pod_nth_container() */
         size_t n_containers;

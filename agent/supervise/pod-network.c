@@ -5,10 +5,15 @@
 
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/tell.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/file.h"
+#include "common/log.h"
 
 #include <fcntl.h>
+
+#define CHECK_USEC (50 * USEC_PER_MSEC) /* between the checks of two pods */
 
 bool pod_life_has_network(const PodLife *life) {
         return life->attachment && attachment_is_known(life->attachment);
@@ -99,6 +104,38 @@ int pod_life_make_attachment(PodLife *life) {
 
 /* ---- found ---- */
 
+static void on_checked(int r, const Error *error, void *userdata) {
+        PodLife *life = userdata;
+
+        if (r >= 0)
+                return;
+        log_warning("The network of pod '%s' is not what it was: %s", life->description,
+                    error_message(error, r));
+        event_tell(life, NULL, POD_EVENT_WARNING, "NetworkNotReady", "network is not ready: %s",
+                   error_message(error, r));
+}
+
+static int on_check_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodLife *life = userdata;
+
+        life->check_timer = sd_event_source_disable_unref(life->check_timer);
+        if (life->is_wanted && life->phase == PHASE_READY && life->attachment)
+                attachment_check(life->attachment, life->sandbox, on_checked);
+        return 0;
+}
+
+/* What held its rules and links may have gone while no agent looked. Nothing is mended by itself,
+ * for connections would break: a person is told. One pod after another, so that an agent that comes
+ * back costs its node little. */
+static void look_at_network(PodLife *life) {
+        uint64_t delay = CHECK_USEC * ++life->context->n_network_checks;
+
+        if (!life->attachment || !attachment_is_attached(life->attachment) || life->check_timer)
+                return;
+        (void) sd_event_add_time_relative(life->context->event, &life->check_timer, CLOCK_BOOTTIME,
+                                          delay, CHECK_USEC, on_check_timer, life);
+}
+
 static bool must_end(const PodLife *life, bool is_ready, bool has_run) {
         if (life->phase == PHASE_DETACHING || life->phase == PHASE_ENDING)
                 return true;
@@ -120,8 +157,11 @@ void pod_life_resume(PodLife *life, bool is_ready, bool has_run) {
                 pod_life_ask_for_setup(life);
         else if (life->is_wanted && life->attachment && !has_run)
                 pod_life_on_ready(life);
-        else /* who is not wanted is ended from there */
+        else { /* who is not wanted is ended from there */
                 pod_life_set_phase(life, PHASE_READY);
+                if (life->is_wanted)
+                        look_at_network(life);
+        }
 }
 
 int pod_life_start_undertaker(PodLife *life, Error *reterr) {

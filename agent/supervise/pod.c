@@ -201,6 +201,7 @@ PodLife *pod_life_free(PodLife *life) {
         sd_event_source_disable_unref(life->timer);
         sd_event_source_disable_unref(life->end_timer);
         sd_event_source_disable_unref(life->resize_timer);
+        sd_event_source_disable_unref(life->check_timer);
         pod_life_forget_former(life);
         free(life->edit_trouble);
         free(life->resize_trouble);

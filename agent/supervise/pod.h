@@ -43,6 +43,7 @@ typedef struct PodContext {
         void *userdata;
         struct Http *http; /* for probes and hooks, made when it is first needed */
         uint64_t n_containers_started;
+        unsigned n_network_checks;
         uint64_t n_containers_restarted;
         uint64_t n_start_errors;
 } PodContext;

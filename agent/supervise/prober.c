@@ -309,14 +309,9 @@ void probers_follow(PodContainer *c, const Container *former) {
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++) {
                 Prober *p = &c->probers.kinds[kind];
 
-                if (!p->is_on)
-                        continue;
-                if (!is_same(probe_of(former, (ProbeKind) kind), spec_of(p)))
-                        stop(p);      /* the next step begins it */
-                else if (p->action) { /* which looks at the former */
-                        p->action = action_free(p->action);
-                        begin(p);
-                }
+                /* The next step begins it. What is under way otherwise has its own handler. */
+                if (p->is_on && !is_same(probe_of(former, (ProbeKind) kind), spec_of(p)))
+                        stop(p);
         }
 }
 

@@ -351,6 +351,13 @@ void supervisor_node_changed(Supervisor *s) {
                 slot_mark(slot);
 }
 
+int supervisor_stage(Supervisor *s, Pod *pod, void (*on_news)(void *userdata), void *userdata,
+                     Staging **ret) {
+        int r = classes_resolve(&s->context.bundle->objects, /* running= */ NULL, pod);
+
+        return r < 0 ? r : staging_new(&s->context, pod, on_news, userdata, ret);
+}
+
 void supervisor_images_changed(Supervisor *s) {
         for (Slot *slot = s->slots; slot; slot = slot->following) {
                 if (slot->life)

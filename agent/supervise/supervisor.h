@@ -18,6 +18,7 @@
 #include "agent/supervise/decide.h"
 
 typedef struct Supervisor Supervisor;
+typedef struct Staging Staging;
 
 /* Strings and structs are borrowed and outlive the supervisor. */
 typedef struct SupervisorConfig {
@@ -80,6 +81,11 @@ void supervisor_objects_changed(Supervisor *supervisor);
 
 /* The node has other labels: who was not let in is asked again. */
 void supervisor_node_changed(Supervisor *supervisor);
+
+/* A staging (see staging.h) of a pod that is not wished for yet, because another has to end first.
+ * The pod gets what its classes give it. Pod and userdata are borrowed. */
+int supervisor_stage(Supervisor *supervisor, Pod *pod, void (*on_news)(void *userdata),
+                     void *userdata, Staging **ret);
 
 /* Images that were missing may be there now. */
 void supervisor_images_changed(Supervisor *supervisor);

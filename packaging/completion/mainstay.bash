@@ -12,6 +12,10 @@ _mainstay_pods() {
     _mainstay_ask get pods "${namespace[@]}" -o name | sed 's,^pod/,,'
 }
 
+_mainstay_daemonsets() {
+    _mainstay_ask get daemonsets "${namespace[@]}" -o name | sed 's,^daemonset.apps/,daemonset/,'
+}
+
 _mainstay_namespaces() {
     _mainstay_ask get pods -A --no-headers | awk '{ print $1 }' | sort -u
 }
@@ -31,8 +35,8 @@ _mainstay() {
         --socket) socket=(--socket "${COMP_WORDS[++i]}") ;;
         -n | --namespace) namespace=(-n "${COMP_WORDS[++i]}") ;;
         -A | --all-namespaces) namespace=(-A) ;;
-        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes | \
-            --grace-period | --labels | --taints | --node)
+        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes | --grace-period | --cascade | \
+            --revision | --to-revision | --labels | --taints | --node)
             ((++i))
             ;;
         -*) ;;
@@ -46,7 +50,8 @@ _mainstay() {
     cp) options='--namespace --container' ;;
     top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
     exec) options='--namespace --container --stdin --tty' ;;
-    delete) options='--namespace --selector --all --grace-period --now --wait' ;;
+    delete) options='--namespace --selector --all --grace-period --now --wait --cascade' ;;
+    rollout) options='--namespace --revision --to-revision' ;;
     match) options='--labels --taints --node --no-headers' ;;
     logs)
         options='--namespace --container --all-containers --follow --previous --tail --since --since-time
@@ -62,18 +67,28 @@ _mainstay() {
     -n | --namespace) choices=$(_mainstay_namespaces) ;;
     -o | --output) choices='wide json yaml name' ;;
     -c | --container) choices=$(_mainstay_containers "${words[0]}") ;;
-    -l | --selector | --tail | --since | --since-time | --limit-bytes | --grace-period | --labels | --taints | --node)
+    -l | --selector | --tail | --since | --since-time | --limit-bytes | --grace-period | --cascade | \
+            --revision | --to-revision | --labels | --taints | --node)
         return
         ;;
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec cp top delete validate match diff version help' ;;
-        *:get:0) choices='pods events configmaps secrets' ;;
-        *:describe:0 | *:top:0 | *:delete:0) choices='pods' ;;
+        *::0) choices='get describe logs exec cp top delete rollout validate match diff version help' ;;
+        *:get:0) choices='pods daemonsets nodes events configmaps secrets' ;;
+        *:describe:0 | *:delete:0) choices='pods daemonsets' ;;
+        *:top:0) choices='pods' ;;
+        *:rollout:0) choices='history status undo restart' ;;
+        *:rollout:1) choices=$(_mainstay_daemonsets) ;;
+        *:get:1 | *:describe:1 | *:delete:1)
+            case "${words[0]}" in
+            ds | daemonset*) choices=$(_mainstay_daemonsets | sed 's,^daemonset/,,') ;;
+            *) choices=$(_mainstay_pods) ;;
+            esac
+            ;;
         *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec cp top delete validate match diff version' ;;
+        *:help:0) choices='get describe logs exec cp top delete rollout validate match diff version' ;;
         *:cp:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")

@@ -144,6 +144,18 @@ def test_an_address_outlives_the_agent(net):
     assert net.network_leftovers() == []
 
 
+def test_a_new_agent_tells_whose_network_is_not_what_it_was(net):
+    for name in ("whole", "cut"):
+        net.launch(specs.pod(name, hostNetwork=False))
+    net.exec("cut", "busybox", "ip", "route", "delete", "default")
+    net.restart()
+    net.wait_running("cut")
+    wait(lambda: "is not ready" in net.cli("get", "events").stdout, "an event about the network")
+    events = net.cli("get", "events").stdout
+    assert [line for line in events.splitlines() if "NetworkNotReady" in line and "pod/cut-" in line], events
+    assert not [line for line in events.splitlines() if "NetworkNotReady" in line and "pod/whole-" in line], events
+
+
 def test_an_agent_that_finds_neither_shim_nor_manifest_deletes_the_addresses(net):
     net.launch(pod("web"))
     shim = net.shim("web")

@@ -12,6 +12,7 @@ import specs
 import world
 import yaml
 from network import NetworkNode
+from test_daemonsets import wait_daemon
 
 EXAMPLES = os.path.join(harness.TOP, "manifests")
 
@@ -193,12 +194,15 @@ def test_the_examples_all_run(archive, request):
     node = NetworkNode(archive)
     request.addfinalizer(node.finish)
     names = sorted(name for name in os.listdir(EXAMPLES) if name.endswith(".yaml"))
-    pods = []
+    pods, daemonsets = [], []
     for name in names:
         with open(os.path.join(EXAMPLES, name), encoding="utf-8") as file:
             text = file.read()
-        pods += [document["metadata"]["name"] for document in yaml.safe_load_all(text) if document["kind"] == "Pod"]
+        for kind, found in (("Pod", pods), ("DaemonSet", daemonsets)):
+            found += [document["metadata"]["name"] for document in yaml.safe_load_all(text) if document["kind"] == kind]
         node.drop(text, name)
     for pod in pods:
         node.wait_running(pod, 60)
+    for daemonset in daemonsets:
+        wait_daemon(node, daemonset)
     assert len(set(pods)) == len(pods) >= 7

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updates of DaemonSets: which pod ends when, and which begins; revisions, and the way back to one."""
 
+import hashlib
 import os
+import re
+import subprocess
 import time
 
+import yaml
+
+import harness
 import specs
 import world
 from harness import condition, is_running
@@ -143,3 +149,180 @@ def test_a_set_that_goes_and_comes_back_begins_its_history_anew(node):
     wait_none(node, "logs")
     node.drop(logs("2"))
     assert wait_version(node, "2")["metadata"]["labels"]["pod-template-generation"] == "1"
+
+
+# The command line
+
+def told(node, *words, status=0):
+    answer = node.cli(*words)
+    assert answer.returncode == status, answer.stdout + answer.stderr
+    return answer.stdout if status == 0 else answer.stderr
+
+
+def test_get_daemonsets_has_kubectls_columns(make_node):
+    node = make_node(config={"mainstay": {"nodeLabels": {"disktype": "ssd"}}})
+    node.drop(logs("1", nodeSelector={"disktype": "ssd"}))
+    node.drop(specs.daemonset("elsewhere", nodeSelector={"disktype": "hdd"}))
+    wait_version(node, "1")
+    wait(lambda: "0" not in told(node, "get", "ds", "logs", "--no-headers").split()[1:6], "it is available")
+    lines = told(node, "get", "daemonsets").splitlines()
+    assert lines[0].split() == ["NAME", "DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "NODE", "SELECTOR",
+                                "AGE"]
+    assert lines[1].split()[:7] == ["elsewhere", "0", "0", "0", "0", "0", "disktype=hdd"]
+    assert lines[2].split()[:7] == ["logs", "1", "1", "1", "1", "1", "disktype=ssd"]
+    assert "CONTAINERS" in told(node, "get", "ds", "-o", "wide")
+    assert told(node, "get", "ds", "-o", "name").splitlines() == ["daemonset.apps/elsewhere", "daemonset.apps/logs"]
+    document = yaml.safe_load(told(node, "get", "ds", "logs", "-o", "yaml"))
+    assert (document["kind"], document["apiVersion"]) == ("DaemonSet", "apps/v1")
+    assert document["status"]["numberReady"] == 1
+    assert 'daemonsets.apps "none" not found' in told(node, "get", "ds", "none", status=1)
+
+
+def test_describe_daemonset_says_which_rule_decided(make_node):
+    node = make_node(config={"mainstay": {"nodeLabels": {"disktype": "ssd"}}})
+    node.drop(specs.daemonset("elsewhere", nodeSelector={"disktype": "hdd"}))
+    node.drop(logs("1"))
+    wait_version(node, "1")
+    assert re.search(r"Runs Here:\s+no: nodeSelector wants disktype=hdd, the node has disktype=ssd",
+                     told(node, "describe", "daemonset", "elsewhere"))
+    text = told(node, "describe", "ds", "logs")
+    assert re.search(r"Runs Here:\s+yes: nothing asks for another node", text)
+    assert "Desired Number of Nodes Scheduled: 1" in text
+    assert re.search(r"Image:\s+docker.io/library/busybox:1", text)
+
+
+def test_get_nodes_tells_what_pods_ask_of_it(make_node):
+    node = make_node(config={"mainstay": {"nodeLabels": {"disktype": "ssd"}},
+                             "registerWithTaints": [{"key": "a", "effect": "NoSchedule"}]})
+    document, = yaml.safe_load(told(node, "get", "nodes", "-o", "yaml"))["items"]
+    labels = document["metadata"]["labels"]
+    assert (labels["disktype"], labels["kubernetes.io/os"]) == ("ssd", "linux")
+    assert labels["kubernetes.io/hostname"] and labels["kubernetes.io/arch"] == labels["beta.kubernetes.io/arch"]
+    assert labels["feature.node.kubernetes.io/system-os_release.ID"] == "debian"
+    assert document["spec"]["taints"] == [{"key": "a", "effect": "NoSchedule"}]
+
+
+def test_history_undo_and_restart(node):
+    for version, cause in (("1", "first"), ("2", "second")):
+        node.drop(logs(version, metadata={"annotations": {"kubernetes.io/change-cause": cause}}))
+        wait_version(node, version)
+    lines = told(node, "rollout", "history", "daemonset/logs").splitlines()
+    assert lines[0] == "daemonset.apps/logs "
+    assert [line.split() for line in lines[1:]] == [["REVISION", "CHANGE-CAUSE"], ["1", "first"], ["2", "second"]]
+    assert re.search(r"VERSION:\s+1", told(node, "rollout", "history", "ds/logs", "--revision", "1"))
+
+    assert told(node, "rollout", "undo", "daemonset/logs") == "daemonset.apps/logs rolled back\n"
+    wait_version(node, "1")
+    assert "successfully rolled out" in told(node, "rollout", "status", "ds", "logs")
+    assert [line.split()[0] for line in told(node, "rollout", "history", "ds/logs").splitlines()[2:]] == ["2", "3"]
+    node.restart()
+    pid = init_of(node, wait_version(node, "1"))
+    node.drop(specs.pod("other"))
+    node.wait_running("other")
+    assert world.is_alive(pid), "an undo holds"
+
+    told(node, "rollout", "undo", "ds/logs", "--to-revision", "2")
+    wait_version(node, "2")
+    first = wait_version(node, "2")["metadata"]["name"]
+    told(node, "rollout", "restart", "ds/logs")
+    wait_daemon(node, "logs", lambda pod: pod["metadata"]["name"] != first and is_running(pod))
+
+    node.drop(logs("3"))
+    wait_version(node, "3")
+    assert "unable to find specified revision 99" in told(node, "rollout", "undo", "ds/logs", "--to-revision=99",
+                                                          status=1)
+
+
+def test_old_revisions_are_forgotten(node):
+    for version in "1234":
+        node.drop(logs(version, spec={"revisionHistoryLimit": 2}))
+        wait_version(node, version)
+    told(node, "rollout", "status", "ds/logs")
+    wait(lambda: [line.split()[0] for line in told(node, "rollout", "history", "ds/logs").splitlines()[2:]] ==
+         ["2", "3", "4"], "three are left")
+
+
+def test_a_set_is_deleted_with_its_file_and_its_pods(node):
+    node.drop(logs("1"))
+    pid = init_of(node, wait_version(node, "1"))
+    assert told(node, "delete", "daemonset", "logs") == 'daemonset.apps "logs" deleted from default namespace\n'
+    wait_none(node, "logs")
+    assert not world.is_alive(pid) and not os.listdir(node.manifests)
+
+
+def test_a_file_with_more_than_the_set_is_not_removed(node):
+    node.drop(specs.text(logs("1"), specs.pod("other")), file="both.yaml")
+    pid = init_of(node, wait_version(node, "1"))
+    assert "both.yaml does not hold this set alone" in told(node, "delete", "ds", "logs", status=1)
+    assert world.is_alive(pid)
+
+
+def test_an_orphan_stays_is_adopted_and_replaced(node):
+    node.drop(logs("1"))
+    pod = wait_version(node, "1")
+    pid = init_of(node, pod)
+    told(node, "delete", "daemonset", "logs", "--cascade=orphan")
+    name = pod["metadata"]["name"]
+    node.wait_pod(name, lambda found: "ownerReferences" not in found["metadata"], "is nobody's")
+    wait(lambda: not os.listdir(node.manifests), "the file is gone")
+    node.restart()
+    node.wait_running(name)
+    assert world.is_alive(pid)
+
+    node.drop(logs("1", update={"type": "OnDelete"}))
+    wait(lambda: pods_of(node, "logs"), "it is adopted")
+    assert world.is_alive(pid)
+    node.restart()
+    assert wait_version(node, "1")["metadata"]["name"] == name and world.is_alive(pid)
+    node.drop(logs("2"))
+    wait_version(node, "2")
+    assert not world.is_alive(pid)
+
+
+def test_a_person_can_end_an_orphan(node):
+    node.drop(logs("1"))
+    name = wait_version(node, "1")["metadata"]["name"]
+    told(node, "delete", "daemonset", "logs", "--cascade=false")
+    wait(lambda: not os.listdir(node.manifests), "the file is gone")
+    assert node.pod(name)
+    told(node, "delete", "pod", name)
+    node.wait_gone(name)
+
+
+def test_the_old_pod_goes_on_until_the_new_one_could_begin(node, tmp_path):
+    node.drop(logs("1"))
+    pid = init_of(node, wait_version(node, "1"))
+    missing = logs("2")
+    missing["spec"]["template"]["spec"]["containers"][0]["image"] = "docker.io/library/later:1"
+    node.drop(missing)
+    wait(lambda: "its new pod could not begin, so the old one goes on" in node.said(), "it says so")
+    assert world.is_alive(pid)
+    node.restart()
+    wait(lambda: node.said().count("its new pod could not begin, so the old one goes on") == 2, "it says so again")
+    assert world.is_alive(pid)
+    later = str(tmp_path / "later.tar")
+    subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), "docker.io/library/later:1", later], check=True)
+    node.preload(later)
+    wait_version(node, "2")
+    assert not world.is_alive(pid)
+
+
+def test_a_revision_that_cannot_be_read_stops_nobody(node):
+    for version in "12":
+        node.drop(logs(version))
+        wait_version(node, version)
+    told(node, "rollout", "undo", "ds/logs")
+    pid = init_of(node, wait_version(node, "1"))
+    node.kill9()
+    path, = (f"{node.state}/daemonsets/{name}" for name in os.listdir(f"{node.state}/daemonsets"))
+    with open(path, encoding="utf-8") as file:
+        text = file.read().rsplit("\n", 2)[0].replace('"name":"main"', '"nane":"main"') + "\n"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + hashlib.sha256(text.encode()).hexdigest() + "\n")
+    node.start()
+    node.drop(specs.pod("later"))
+    node.wait_running("later")
+    assert "Cannot decide on daemonset 'default/logs', its pods go on" in node.said(), node.said()
+    assert world.is_alive(pid)
+    node.remove("later")
+    node.wait_gone("later")

@@ -141,13 +141,14 @@ def test_a_file_broken_while_the_agent_is_dead_keeps_its_pod(node):
     assert identities(node, ["kept"]) == before
 
 
-def test_a_file_edited_while_the_agent_is_dead_replaces_its_pod(node):
-    node.launch(starter(node, "edited"))
+def test_a_file_edited_while_the_agent_is_dead_is_acted_on_by_the_next_one(node):
+    uid = node.launch(starter(node, "edited"))["metadata"]["uid"]
     node.kill9()
     node.drop(starter(node, "edited", "echo changed; " + specs.IDLE))
     node.start()
-    world.wait(lambda: node.pod("edited") and node.logged("edited") == ["changed"], "the new one runs")
-    assert len(node.pods()) == 1
+    world.wait(lambda: node.pod("edited") and node.logged("edited", attempt=1) == ["changed"],
+               "it runs by the edit")
+    assert [pod["metadata"]["uid"] for pod in node.pods()] == [uid]
 
 
 def test_a_pod_that_was_being_stopped_when_the_agent_died_is_stopped(node):

@@ -5,6 +5,7 @@
 
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/runtime-spec.h"
+#include "agent/daemonset/daemonset.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
@@ -92,6 +93,26 @@ static void put_container(FILE *out, const Pod *pod, const Container *container,
         fprintf(out, "# %s on cgroup v%d\n%s\n", container->name, cgroup_version, pretty);
 }
 
+static void put_pod(FILE *out, const Pod *pod) {
+        cleanup_free char *fstab = pod_fstab(&config, pod);
+        const Container *container;
+
+        fprintf(out, "# fstab of %s\n%s", pod->metadata.name, strna(fstab));
+        pod_foreach_container(container, &pod->spec)
+                for (int version = 1; version <= 2; version++)
+                        put_container(out, pod, container, version);
+}
+
+/* The pod that a DaemonSet has on the node. */
+static void put_daemonset(FILE *out, const DaemonSet *set) {
+        char hash[REVISION_HASH_SIZE];
+        cleanup_with(pod_freep) Pod *pod = NULL;
+
+        REQUIRE(daemonset_revision_hash(&set->spec.template, hash) == 0);
+        REQUIRE(daemonset_make_pod(set, &set->spec.template, hash, 1, "node1", &pod) == 0);
+        put_pod(out, pod);
+}
+
 static char *translate(const char *file) {
         cleanup_free char *path = path_join(manifests, file), *data = NULL;
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
@@ -106,16 +127,10 @@ static char *translate(const char *file) {
         if (r < 0)
                 test_fail(__FILE__, __LINE__, file, "%s", error_message(&error, r));
         shown = &objects;
-        for (size_t i = 0; i < objects.pods.n; i++) {
-                const Pod *pod = objects.pods.items[i];
-                cleanup_free char *fstab = pod_fstab(&config, pod);
-                const Container *container;
-
-                fprintf(out, "# fstab of %s\n%s", pod->metadata.name, strna(fstab));
-                pod_foreach_container(container, &pod->spec)
-                        for (int version = 1; version <= 2; version++)
-                                put_container(out, pod, container, version);
-        }
+        for (size_t i = 0; i < objects.pods.n; i++)
+                put_pod(out, objects.pods.items[i]);
+        for (size_t i = 0; i < objects.daemonsets.n; i++)
+                put_daemonset(out, objects.daemonsets.items[i]);
         shown = NULL;
         fclose(out);
         return text;

@@ -180,6 +180,29 @@ TEST(wrong_settings_are_refused_with_their_place)
                 { "crashLoopBackOff: {maxContainerRestartPeriod: 301s}",
                   ":1:47: crashLoopBackOff.maxContainerRestartPeriod: must be between 1s and 300s, "
                   "not '301s'" },
+                { "mainstay: {nodeLabels: {a b: c}}",
+                  ":1:30: mainstay.nodeLabels[a b]: must be a qualified name such as "
+                  "example.com/my-name, not 'a b'" },
+                { "mainstay: {nodeLabels: {a: b c}}",
+                  ":1:28: mainstay.nodeLabels[a]: must be letters, digits, '-', '_' or '.' between "
+                  "alphanumerics, not 'b c'" },
+                { "mainstay: {nodeLabels: {a: 1}}",
+                  ":1:28: mainstay.nodeLabels[a]: must be a string, not the number 1; quote it" },
+                { "registerWithTaints: [{key: a}]",
+                  ":1:22: registerWithTaints[0].effect: is required" },
+                { "registerWithTaints: [{key: a b, effect: NoExecute}]",
+                  ":1:28: registerWithTaints[0].key: must be a qualified name such as "
+                  "example.com/my-name, not 'a b'" },
+                { "registerWithTaints: [{key: a, effect: Never}]",
+                  ":1:39: registerWithTaints[0].effect: must be NoSchedule, PreferNoSchedule or "
+                  "NoExecute, not 'Never'" },
+                { "registerWithTaints: [{key: a, effect: NoExecute, timeAdded: today}]",
+                  ":1:61: registerWithTaints[0].timeAdded: must be a time such as "
+                  "2026-01-02T03:04:05Z, not 'today'" },
+                { "registerWithTaints: [{key: a, effect: NoExecute}, {key: a, value: b, effect: "
+                  "NoExecute}]",
+                  ":1:51: registerWithTaints[1]: must be unique by key and effect; it is also "
+                  "registerWithTaints[0]" },
                 { "mainstay: runc", ":1:11: mainstay: must be a mapping, not the string 'runc'" },
         };
 

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/daemonsets.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/pods.h"
+#include "agent/cli/resources.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+const char *daemonsets_namespace(const Options *options) {
+        if (options->all_namespaces)
+                return NULL;
+        return options->namespace ? options->namespace : "default";
+}
+
+static bool has_name(const json_t *set, char *const *names, size_t n_names) {
+        for (size_t i = 0; i < n_names; i++)
+                if (streq_ptr(json_text(set, "metadata", "name"), resource_bare_name(names[i])))
+                        return true;
+        return n_names == 0;
+}
+
+static int check_names(const json_t *sets, char *const *names, size_t n_names, Error *reterr) {
+        for (size_t n = 0; n < n_names; n++) {
+                bool found = false;
+                size_t i;
+                json_t *set;
+
+                json_array_foreach(sets, i, set)
+                        found = found || has_name(set, &names[n], 1);
+                if (!found)
+                        return error_setf(reterr, ENOENT, "daemonsets.apps \"%s\" not found",
+                                          resource_bare_name(names[n]));
+        }
+        return 0;
+}
+
+int daemonsets_fetch(const Options *options, const char *namespace, char *const *names,
+                     size_t n_names, json_t **ret, Error *reterr) {
+        cleanup_with(selector_done) Selector selector = { 0 };
+        cleanup_json json_t *list = NULL, *wanted = json_array();
+        size_t i;
+        json_t *set;
+        int r = selector_parse(options->selector, &selector, reterr);
+
+        if (r >= 0)
+                r = client_get_json(options->socket, "/daemonsets", &list, reterr);
+        if (r < 0)
+                return r;
+        json_array_foreach(json_object_get(list, "items"), i, set)
+                if ((!namespace || streq_ptr(json_text(set, "metadata", "namespace"), namespace)) &&
+                    has_name(set, names, n_names) &&
+                    selector_matches(&selector, json_at(set, "metadata", "labels")))
+                        (void) json_array_append(wanted, set);
+        r = check_names(wanted, names, n_names, reterr);
+        if (r >= 0)
+                *ret = json_incref(wanted);
+        return r;
+}
+
+long long daemonset_count(const json_t *set, const char *key) {
+        return json_integer_value(json_at(set, "status", key));
+}
+
+static void print_pairs(json_t *map, FILE *out) {
+        const char *key;
+        json_t *value;
+
+        json_object_foreach(map, key, value)
+                fprintf(out, "%s%s=%s", ftell(out) > 0 ? "," : "", key,
+                        strna(json_string_value(value)));
+}
+
+/* "<none>" for an empty text. */
+static char *finish(FILE *out, char **text) {
+        if (!memstream_finish(out, text))
+                return NULL;
+        if ((*text)[0])
+                return *text;
+        free(*text);
+        return strdup("<none>");
+}
+
+char *format_pairs(json_t *map) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        print_pairs(map, out);
+        return finish(out, &text);
+}
+
+static void print_requirement(const json_t *requirement, FILE *out) {
+        const char *op = strna(json_text(requirement, "operator"));
+        const char *key = strna(json_text(requirement, "key"));
+        size_t i;
+        json_t *value;
+
+        fputs(ftell(out) > 0 ? "," : "", out);
+        if (streq(op, "Exists") || streq(op, "DoesNotExist")) {
+                fprintf(out, "%s%s", streq(op, "Exists") ? "" : "!", key);
+                return;
+        }
+        fprintf(out, "%s %s (", key, streq(op, "In") ? "in" : "notin");
+        json_array_foreach(json_object_get(requirement, "values"), i, value)
+                fprintf(out, "%s%s", i > 0 ? "," : "", strna(json_string_value(value)));
+        fputc(')', out);
+}
+
+char *format_label_selector(const json_t *selector) {
+        char *text = NULL;
+        size_t length, i;
+        json_t *requirement;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        print_pairs(json_object_get(selector, "matchLabels"), out);
+        json_array_foreach(json_object_get(selector, "matchExpressions"), i, requirement)
+                print_requirement(requirement, out);
+        return finish(out, &text);
+}
+
+static int take_answer(const char *data, size_t length, void *userdata) {
+        *(bool *) userdata = length > 0 && data[0] == 'u'; /* "unchanged" */
+        return 0;
+}
+
+int daemonset_order(const Options *options, const char *namespace, const char *name,
+                    const char *verb, const char *revision, Error *reterr) {
+        cleanup_free char *path = NULL, *space = client_escape(namespace),
+                          *escaped = client_escape(name);
+        bool is_unchanged = false;
+        int r;
+
+        if (!space || !escaped ||
+            asprintf(&path, "/daemonsets/%s/%s/%s%s%s", space, escaped, verb,
+                     revision ? "?revision=" : "", strna(revision)) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        r = client_request(options->socket, "POST", path, take_answer, &is_unchanged, reterr);
+        return r < 0 ? r : is_unchanged;
+}
+
+/* What --cascade says, in the words of today and of before 1.20; NULL: nothing that is known. */
+static const char *choose_verb(const Options *options) {
+        const char *cascade = options->cascade ? options->cascade : "background";
+
+        if (streq(cascade, "orphan") || streq(cascade, "false"))
+                return "orphan";
+        if (streq(cascade, "background") || streq(cascade, "foreground") || streq(cascade, "true"))
+                return "delete";
+        return NULL;
+}
+
+int delete_daemonsets(const Options *options, char *const *names, size_t n_names) {
+        const char *namespace = options->namespace ? options->namespace : "default";
+        const char *verb = choose_verb(options);
+
+        if (!verb)
+                return fail_usage("--cascade must be background, foreground or orphan, not '%s'",
+                                  options->cascade);
+        if (n_names == 0)
+                return fail_usage("say which: 'mainstay delete daemonset NAME'");
+        for (size_t i = 0; i < n_names; i++) {
+                cleanup_error Error error = ERROR_NULL;
+                const char *name = resource_bare_name(names[i]);
+                int r = daemonset_order(options, namespace, name, verb, NULL, &error);
+
+                if (r < 0)
+                        return fail(r, &error);
+                printf("daemonset.apps \"%s\" deleted from %s namespace\n", name, namespace);
+        }
+        return STATUS_OK;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/daemonsets.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/columns.h"
+#include "agent/cli/describe-template.h"
+#include "agent/cli/output.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+
+#include <stdio.h>
+
+/* describe daemonset: kubectl's lines, and why it runs here or does not. */
+
+static const json_t *find_condition(const json_t *set, const char *type) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(json_at(set, "status", "conditions"), i, condition)
+                if (streq_ptr(json_text(condition, "type"), type))
+                        return condition;
+        return NULL;
+}
+
+static void describe_here(const json_t *set, FILE *out) {
+        const json_t *here = find_condition(set, "RunsHere");
+        const json_t *progress = find_condition(set, "Progressing");
+        const char *message = progress ? json_text(progress, "message") : NULL;
+
+        if (here)
+                fprintf(out, "Runs Here:\t%s: %s\n",
+                        streq_ptr(json_text(here, "status"), "True") ? "yes" : "no",
+                        strna(json_text(here, "message")));
+        fprintf(out, "Revision:\t%lld\n", daemonset_count(set, "observedGeneration"));
+        if (message && message[0])
+                fprintf(out, "Rollout:\t%s\n", message);
+}
+
+static void describe_strategy(const json_t *set, FILE *out) {
+        const json_t *strategy = json_at(set, "spec", "updateStrategy");
+        const char *const keys[] = { "maxUnavailable", "maxSurge" };
+
+        fprintf(out, "Update Strategy:\t%s", strna(json_text(strategy, "type")));
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
+                const json_t *value = json_at(strategy, "rollingUpdate", keys[i]);
+
+                if (json_is_string(value))
+                        fprintf(out, " %s=%s", keys[i], json_string_value(value));
+                else if (value)
+                        fprintf(out, " %s=%lld", keys[i], (long long) json_integer_value(value));
+        }
+        fputc('\n', out);
+}
+
+static void describe_counts(const json_t *set, FILE *out) {
+        static const struct {
+                const char *title;
+                const char *key;
+        } rows[] = {
+                { "Desired Number of Nodes Scheduled", "desiredNumberScheduled" },
+                { "Current Number of Nodes Scheduled", "currentNumberScheduled" },
+                { "Number of Nodes Scheduled with Up-to-date Pods", "updatedNumberScheduled" },
+                { "Number of Nodes Scheduled with Available Pods", "numberAvailable" },
+                { "Number of Nodes Misscheduled", "numberMisscheduled" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+                fprintf(out, "%s: %lld\n", rows[i].title, daemonset_count(set, rows[i].key));
+}
+
+static void describe_one(const json_t *set, FILE *out) {
+        cleanup_free char *selector = format_label_selector(json_at(set, "spec", "selector"));
+        cleanup_free char *node_selector =
+                format_pairs(json_at(set, "spec", "template", "spec", "nodeSelector"));
+
+        fprintf(out, "Name:\t%s\n", strna(json_text(set, "metadata", "name")));
+        fprintf(out, "Namespace:\t%s\n", strna(json_text(set, "metadata", "namespace")));
+        fprintf(out, "File:\t%s\n",
+                strna(json_text(set, "metadata", "annotations", "mainstay.dev/file")));
+        fprintf(out, "Selector:\t%s\n", strna(selector));
+        fprintf(out, "Node-Selector:\t%s\n", strna(node_selector));
+        describe_map("Labels", json_at(set, "metadata", "labels"), "", out);
+        describe_map("Annotations", json_at(set, "metadata", "annotations"), "", out);
+        describe_here(set, out);
+        describe_strategy(set, out);
+        describe_counts(set, out);
+        describe_template(json_at(set, "spec", "template"), out);
+}
+
+static int print_one(const json_t *set) {
+        Columns columns = COLUMNS_DESCRIPTION;
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return -ENOMEM;
+        describe_one(set, out);
+        if (fclose(out) != 0)
+                return -ENOMEM;
+        return columns_write(&columns, text, stdout);
+}
+
+int describe_daemonsets(const Options *options, char *const *names, size_t n_names) {
+        const char *namespace = daemonsets_namespace(options);
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *sets = NULL;
+        size_t i;
+        json_t *set;
+        int r = daemonsets_fetch(options, namespace, names, n_names, &sets, &error);
+
+        if (r < 0)
+                return fail(r, &error);
+        json_array_foreach(sets, i, set) {
+                if (i > 0)
+                        printf("\n\n");
+                r = print_one(set);
+                if (r < 0)
+                        return fail(r, &error);
+        }
+        if (json_array_size(sets) == 0)
+                say_nothing_found(namespace);
+        return STATUS_OK;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What kubectl knows of DaemonSets and nodes, for those who ask the agent in its place. */
+
+#include "agent/model/json.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Our own tables write what json_loads() reads again: NULL is the end of memory. */
+static json_t *object_by_table(const Schema *schema, const void *object) {
+        cleanup_free char *text = object_to_json(schema, object);
+
+        return text ? json_loads(text, 0, NULL) : NULL;
+}
+
+static json_t *timestamp(uint64_t realtime_usec) {
+        char buffer[RFC3339_SIZE];
+
+        return json_string(format_rfc3339(buffer, realtime_usec));
+}
+
+static json_t *condition(const char *type, bool is_true, const char *reason, const char *message) {
+        return json_pack("{s:s, s:s, s:s, s:s}", "type", type, "status", is_true ? "True" : "False",
+                         "reason", reason, "message", message);
+}
+
+static const char *rollout_reason(const DaemonSetStatus *status) {
+        if (status->rollback)
+                return "RevisionPinned";
+        return status->is_complete ? "RolloutComplete" : "RolloutInProgress";
+}
+
+static json_t *write_status(const DaemonSetStatus *status) {
+        return json_pack(
+                "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:[o, o]}", "currentNumberScheduled",
+                (int) status->current, "numberMisscheduled", (int) status->misscheduled,
+                "desiredNumberScheduled", (int) status->desired, "numberReady", (int) status->ready,
+                "updatedNumberScheduled", (int) status->updated, "numberAvailable",
+                (int) status->available, "numberUnavailable",
+                (int) (status->desired > status->available ? status->desired - status->available
+                                                           : 0),
+                "observedGeneration", (json_int_t) status->revision, "conditions",
+                condition("RunsHere", status->runs_here, status->rule ? status->rule : "NoRule",
+                          strna(status->why)),
+                condition("Progressing", status->is_complete, rollout_reason(status),
+                          strna(status->rollback)));
+}
+
+static int add_metadata(json_t *json, const DaemonSetStatus *status) {
+        json_t *metadata = json_object_get(json, "metadata");
+        json_t *annotations = json_object_get(metadata, "annotations");
+        char number[24];
+
+        (void) snprintf(number, sizeof(number), "%lld", (long long) status->revision);
+        if (!annotations) {
+                annotations = json_object();
+                (void) json_object_set_new(metadata, "annotations", annotations);
+        }
+        (void) json_object_set_new(annotations, "deprecated.daemonset.template.generation",
+                                   json_string(number));
+        (void) json_object_set_new(annotations, "mainstay.dev/file",
+                                   json_string(strna(status->file)));
+        (void) json_object_set_new(metadata, "generation", json_integer(status->revision));
+        return json_object_set_new(metadata, "creationTimestamp", timestamp(status->created));
+}
+
+char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status) {
+        cleanup_with(json_decrefp) json_t *json = object_by_table(&daemonset_schema, set);
+
+        if (!json || add_metadata(json, status) < 0 ||
+            json_object_set_new(json, "kind", json_string("DaemonSet")) < 0 ||
+            json_object_set_new(json, "apiVersion", json_string("apps/v1")) < 0 ||
+            json_object_set_new(json, "status", write_status(status)) < 0)
+                return NULL;
+        return json_dumps(json, JSON_COMPACT);
+}
+
+char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
+                       const char *cause, const char *template) {
+        cleanup_with(json_decrefp) json_t *json = NULL;
+        cleanup_free char *name = NULL;
+
+        if (asprintf(&name, "%s-%s", set->metadata.name, hash) < 0) {
+                name = NULL;
+                return NULL;
+        }
+        json = json_pack("{s:s, s:s, s:{s:s, s:s, s:o, s:{s:s}, s:{s:s*}, s:[{s:s, s:s, s:s, s:s, "
+                         "s:b}]}, s:{s:{s:o}}, s:I}",
+                         "kind", "ControllerRevision", "apiVersion", "apps/v1", "metadata", "name",
+                         name, "namespace", set->metadata.namespace, "creationTimestamp",
+                         timestamp(created), "labels", "controller-revision-hash", hash,
+                         "annotations", "kubernetes.io/change-cause", cause, "ownerReferences",
+                         "apiVersion", "apps/v1", "kind", "DaemonSet", "name", set->metadata.name,
+                         "uid", set->metadata.uid, "controller", 1, "data", "spec", "template",
+                         json_loads(template, 0, NULL), "revision", (json_int_t) number);
+        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+}
+
+char *node_to_json(const NodeFacts *facts) {
+        cleanup_with(json_decrefp) json_t *node = object_by_table(&node_facts_schema, facts);
+        cleanup_with(json_decrefp) json_t *json =
+                node ? json_pack("{s:s, s:s, s:{s:O, s:O}, s:{s:O*}}", "kind", "Node", "apiVersion",
+                                 "v1", "metadata", "name", json_object_get(node, "name"), "labels",
+                                 json_object_get(node, "labels"), "spec", "taints",
+                                 json_object_get(node, "taints"))
+                     : NULL;
+
+        return json ? json_dumps(json, JSON_COMPACT) : NULL;
+}

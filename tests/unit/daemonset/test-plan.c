@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which pods of a set there should be, given those that there are. */
+
+#include "agent/daemonset/plan.h"
+#include "common/clock.h"
+#include "tests/test.h"
+
+/* A pod is four letters: 'c'urrent or 'o'ld, 'e'nding or not, 'r'eady or not, and in which order it
+ * started. Pods that are ready are so since second 100. */
+static size_t read_pods(const char *text, DaemonPod pods[4]) {
+        size_t n = 0;
+
+        for (; *text; text += 4 + (text[4] == ' '))
+                pods[n++] = (DaemonPod){
+                        .is_current = text[0] == 'c',
+                        .is_ending = text[1] == 'e',
+                        .is_ready = text[2] == 'r',
+                        .ready_since = text[2] == 'r' ? 100 * USEC_PER_SEC : 0,
+                        .start_time = (uint64_t) text[3],
+                };
+        return n;
+}
+
+typedef enum Strategy {
+        REPLACE,
+        SURGE,
+        ON_DELETE,
+        STAGE, /* REPLACE, with a successor that could not begin yet */
+} Strategy;
+
+static DaemonSet make_set(Strategy strategy, RollingUpdateDaemonSet *rolling, int64_t min_ready) {
+        *rolling = (RollingUpdateDaemonSet){
+                .max_unavailable.number = { true, strategy == REPLACE || strategy == STAGE },
+                .max_surge.number = { true, strategy == SURGE },
+        };
+        return (DaemonSet){
+                .spec.update_strategy = { strategy == ON_DELETE ? DAEMONSET_ON_DELETE
+                                                                : DAEMONSET_ROLLING_UPDATE,
+                                          rolling },
+                .spec.min_ready_seconds = { true, min_ready },
+        };
+}
+
+/* "keeps 10 new": which are kept, a digit each, and what else is said. */
+static void plan(Strategy strategy, DaemonVerdict verdict, const char *pods, unsigned now_sec,
+                 char text[64]) {
+        RollingUpdateDaemonSet rolling;
+        DaemonSet set = make_set(strategy, &rolling, 10);
+        DaemonPod items[4];
+        DaemonPods list = { items, read_pods(pods, items) };
+        bool keep[4];
+        DaemonPlan result;
+        size_t n;
+
+        daemonset_plan(&set, verdict, &list, strategy != STAGE, now_sec * USEC_PER_SEC, keep,
+                       &result);
+        n = (size_t) snprintf(text, 64, "keeps ");
+        for (size_t i = 0; i < list.n; i++)
+                text[n++] = keep[i] ? '1' : '0';
+        (void) snprintf(text + n, 64 - n, "%s%s%s%s%s", result.wants_new ? " new" : "",
+                        result.stages ? " stages" : "", result.is_available ? " available" : "",
+                        result.is_settled ? " settled" : "",
+                        result.again_at == 110 * USEC_PER_SEC ? " again" : "");
+}
+
+TEST(an_update_is_a_table)
+{
+        static const struct {
+                Strategy strategy;
+                DaemonVerdict verdict;
+                const char *pods;
+                unsigned now_sec;
+                const char *plan;
+        } cases[] = {
+                { REPLACE, DAEMON_RUN, "", 0, "keeps  new" },
+                { REPLACE, DAEMON_RUN, "c--1", 0, "keeps 1" },
+                { REPLACE, DAEMON_RUN, "c-r1", 105, "keeps 1 again" },
+                { REPLACE, DAEMON_RUN, "c-r1", 110, "keeps 1 available settled" },
+                { REPLACE, DAEMON_RUN, "o-r1", 110, "keeps 0" },
+                { REPLACE, DAEMON_RUN, "oer1", 110, "keeps 0" },
+                { REPLACE, DAEMON_RUN, "ce-1", 110, "keeps 0 new" },
+                { REPLACE, DAEMON_RUN, "c-r2 c-r1", 110, "keeps 01 available" },
+                { REPLACE, DAEMON_RUN, "oe-1 c--2", 110, "keeps 01" },
+                { STAGE, DAEMON_RUN, "o-r1", 110, "keeps 1 stages" },
+                { STAGE, DAEMON_RUN, "oer1", 110, "keeps 0" },
+                { STAGE, DAEMON_RUN, "", 110, "keeps  new" },
+                { STAGE, DAEMON_RUN, "o-r1 c--2", 110, "keeps 01" },
+                { STAGE, DAEMON_STOP, "o-r1", 110, "keeps 0" },
+                { SURGE, DAEMON_RUN, "o-r1", 110, "keeps 1 new" },
+                { SURGE, DAEMON_RUN, "o--1", 110, "keeps 1 new" },
+                { SURGE, DAEMON_RUN, "o-r1 c--2", 110, "keeps 11" },
+                { SURGE, DAEMON_RUN, "o-r1 c-r2", 105, "keeps 11 again" },
+                { SURGE, DAEMON_RUN, "o-r1 c-r2", 110, "keeps 01 available" },
+                { SURGE, DAEMON_RUN, "o--1 c--2", 110, "keeps 01" },
+                { ON_DELETE, DAEMON_RUN, "o-r1", 110, "keeps 1 settled" },
+                { ON_DELETE, DAEMON_RUN, "oer1", 110, "keeps 0" },
+                { ON_DELETE, DAEMON_RUN, "", 110, "keeps  new" },
+                { ON_DELETE, DAEMON_RUN, "o-r2 o-r1", 110, "keeps 01" },
+                { REPLACE, DAEMON_KEEP, "", 110, "keeps  settled" },
+                { REPLACE, DAEMON_KEEP, "o-r1", 110, "keeps 1 settled" },
+                { REPLACE, DAEMON_KEEP, "o-r1 c-r2", 110, "keeps 01 available" },
+                { REPLACE, DAEMON_STOP, "c-r1 o-r2", 110, "keeps 00 available" },
+                { REPLACE, DAEMON_STOP, "", 110, "keeps  settled" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                char text[64];
+
+                plan(cases[i].strategy, cases[i].verdict, cases[i].pods, cases[i].now_sec, text);
+                if (!streq(text, cases[i].plan))
+                        test_fail(__FILE__, __LINE__, cases[i].pods, "case %zu: '%s', not '%s'", i,
+                                  text, cases[i].plan);
+        }
+}
+
+/* Whatever there is: one pod is kept at most, but two in a surge, and none beside one that begins
+ * without a surge. */
+TEST(there_is_never_a_pod_too_many)
+{
+        static const char letters[2][2] = { "co", "-e" };
+
+        for (unsigned bits = 0; bits < 1U << 11; bits++) {
+                Strategy strategy = bits % 3;
+                size_t n_kept = 0, n = (bits >> 9) % 4;
+                RollingUpdateDaemonSet rolling;
+                DaemonSet set = make_set(strategy, &rolling, 0);
+                DaemonPod items[4] = { 0 };
+                bool keep[4];
+                DaemonPlan result;
+
+                for (size_t i = 0; i < n; i++)
+                        items[i] = (DaemonPod){
+                                .is_current = letters[0][(bits >> (3 * i)) & 1] == 'c',
+                                .is_ending = letters[1][(bits >> (3 * i + 1)) & 1] == 'e',
+                                .is_ready = (bits >> (3 * i + 2)) & 1,
+                        };
+                daemonset_plan(&set, DAEMON_RUN, &(DaemonPods){ items, n }, bits & 1, 1, keep,
+                               &result);
+                for (size_t i = 0; i < n; i++) {
+                        n_kept += keep[i];
+                        EXPECT(!(keep[i] && items[i].is_ending));
+                }
+                EXPECT(n_kept + result.wants_new <= (strategy == SURGE ? 2 : 1));
+        }
+}
