@@ -301,6 +301,8 @@ static int set_options(HttpRequest *request, const HttpSpec *spec) {
         curl->easy_setopt(easy, CURLOPT_PRIVATE, request);
         curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
         curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        /* Names are looked up by a thread. Whoever cancels does not wait for its end. */
+        curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
         curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
         curl->easy_setopt(easy, CURLOPT_PROXY, "");
         curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
