@@ -13,6 +13,7 @@
 enum {
         IDLE_HANDLES_MAX = 4, /* kept for the next requests */
         TRAILER_MAX = 1024,
+        HEADERS_MAX = 256 * 1024, /* with the trailers, which libcurl keeps without a limit */
         CONNECT_TIMEOUT_SEC = 24 * 3600, /* whoever asks has a deadline of his own */
 };
 
@@ -35,6 +36,7 @@ struct HttpRequest {
         char *body;
         size_t body_length;
         size_t body_max;
+        size_t headers_length;
         bool is_connection;
         bool is_cut; /* there was more than we wanted */
         char *grpc_status;
@@ -229,6 +231,9 @@ static void keep_value(const char *line, size_t length, const char *name, char *
 static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         HttpRequest *request = userdata;
 
+        request->headers_length += size * n;
+        if (request->headers_length > HEADERS_MAX)
+                return 0;
         keep_value(data, size * n, "grpc-status", &request->grpc_status);
         keep_value(data, size * n, "grpc-message", &request->grpc_message);
         return size * n;

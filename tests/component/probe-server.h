@@ -90,6 +90,15 @@ static inline void flood(int fd) {
                 ;
 }
 
+static inline void flood_with_trailers(int fd) {
+        static const char line[] =
+                "X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n";
+
+        say(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
+        while (send(fd, line, sizeof(line) - 1, MSG_NOSIGNAL) > 0)
+                ;
+}
+
 static inline void answer(int fd, const char *request) {
         char path[256] = "";
 
@@ -102,6 +111,8 @@ static inline void answer(int fd, const char *request) {
                 drip(fd, "HTTP/1.1 200 OK\r\nX-Y: z\r\n");
         else if (streq(path, "/huge"))
                 flood(fd);
+        else if (streq(path, "/trailers"))
+                flood_with_trailers(fd);
         else if (streq(path, "/cut"))
                 say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
         else if (streq(path, "/500"))

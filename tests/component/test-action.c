@@ -151,6 +151,17 @@ TEST(a_server_that_does_not_come_to_the_point_has_failed_when_its_time_is_over)
         world_done(&world);
 }
 
+TEST(trailers_without_end_are_not_listened_to)
+{
+        World world;
+
+        world_init(&world, serve_http);
+        get(&world, "/trailers", 5 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_FAILED);
+        EXPECT(!strstr(world.message, "deadline exceeded"));
+        world_done(&world);
+}
+
 TEST(a_request_says_what_it_was_told_to_say)
 {
         HttpHeader headers[] = { { (char[]){ "X-A" }, (char[]){ "b" } },
