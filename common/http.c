@@ -4,14 +4,17 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/curl-library.h"
+#include "common/relay.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 enum {
-        IDLE_HANDLES_MAX = 4, /* kept for the next requests */
+        RELAYED_MAX = 64 * 1024, /* of a whole HTTP/2 connection */
+        IDLE_HANDLES_MAX = 4,    /* kept for the next requests */
         TRAILER_MAX = 1024,
         HEADERS_MAX = 256 * 1024, /* with the trailers, which libcurl keeps without a limit */
         CONNECT_TIMEOUT_SEC = 24 * 3600, /* whoever asks has a deadline of his own */
@@ -30,6 +33,7 @@ struct Http {
 struct HttpRequest {
         Http *http;
         CURL *easy;
+        Relay *relay; /* between libcurl and a server that it asks by HTTP/2 */
         struct curl_slist *headers;
         char error[CURL_ERROR_SIZE];
         char *request_body;
@@ -49,6 +53,12 @@ struct HttpRequest {
 
 static HttpRequest *request_free(HttpRequest *request);
 
+static const char *explain(const HttpRequest *request, CURLcode code) {
+        if (request->relay && relay_error(request->relay) < 0)
+                return strerror(-relay_error(request->relay));
+        return request->error[0] ? request->error : request->http->curl->easy_strerror(code);
+}
+
 static void finish(Http *http, CURL *easy, CURLcode code) {
         const CurlLibrary *curl = http->curl;
         HttpRequest *request = NULL;
@@ -67,9 +77,7 @@ static void finish(Http *http, CURL *easy, CURLcode code) {
         is_answered = request->is_connection
                               ? code == CURLE_OK
                               : response.status > 0 && (code == CURLE_OK || request->is_cut);
-        request->done(is_answered ? &response : NULL,
-                      request->error[0] ? request->error : curl->easy_strerror(code),
-                      request->userdata);
+        request->done(is_answered ? &response : NULL, explain(request, code), request->userdata);
         request_free(request);
 }
 
@@ -255,6 +263,7 @@ static HttpRequest *request_free(HttpRequest *request) {
                 (void) http->curl->multi_remove_handle(http->multi, request->easy);
                 give_back(http, request->easy);
         }
+        relay_free(request->relay);
         http->curl->slist_free_all(request->headers);
         free(request->request_body);
         free(request->body);
@@ -296,6 +305,28 @@ static int set_body(HttpRequest *request, const HttpSpec *spec) {
         return 0;
 }
 
+/* libcurl does not come back to us while an HTTP/2 server has something to say, be it nothing but
+ * empty frames. So it hears it from a relay. */
+static curl_socket_t open_relay(void *userdata, curlsocktype purpose,
+                                struct curl_sockaddr *address) {
+        HttpRequest *request = userdata;
+        int fd = -EBADF;
+
+        request->relay = relay_free(request->relay);
+        if (relay_new(request->http->event, &address->addr, address->addrlen, RELAYED_MAX,
+                      &request->relay) >= 0 &&
+            relay_address(request->relay, &address->addr, &address->addrlen) >= 0)
+                fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        return fd >= 0 ? fd : CURL_SOCKET_BAD;
+}
+
+static void set_relay(HttpRequest *request) {
+        const CurlLibrary *curl = request->http->curl;
+
+        curl->easy_setopt(request->easy, CURLOPT_OPENSOCKETFUNCTION, open_relay);
+        curl->easy_setopt(request->easy, CURLOPT_OPENSOCKETDATA, request);
+}
+
 /* Only the first can fail but for the want of memory, which is found out when it is performed. */
 static int set_options(HttpRequest *request, const HttpSpec *spec) {
         const CurlLibrary *curl = request->http->curl;
@@ -326,6 +357,8 @@ static int set_options(HttpRequest *request, const HttpSpec *spec) {
         curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
         curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
+        if (spec->is_http2)
+                set_relay(request);
         return set_body(request, spec);
 }
 

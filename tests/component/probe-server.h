@@ -239,6 +239,15 @@ static inline size_t put_field(unsigned char *at, const char *name, const char *
         return n + strlen(value);
 }
 
+static inline void flood_with_nothing(int fd) {
+        unsigned char frames[9 * 4096] = { 0 };
+
+        for (size_t i = 8; i < sizeof(frames); i += 9)
+                frames[i] = 1; /* an empty DATA frame of the first stream */
+        while (send(fd, frames, sizeof(frames), MSG_NOSIGNAL) > 0)
+                ;
+}
+
 static inline void grpc_answer(int fd, const char *service) {
         unsigned char headers[128] = { 0x88 }, trailers[128];
         unsigned char message[] = { 0, 0, 0, 0, 2, 0x08, 1 };
@@ -260,6 +269,8 @@ static inline void grpc_answer(int fd, const char *service) {
                    1, headers, n);
         if (!streq(status, "0"))
                 return;
+        if (streq(service, "nothing"))
+                flood_with_nothing(fd);
         send_frame(fd, FRAME_DATA, 0, 1, message, sizeof(message));
         n = put_field(trailers, "grpc-status", streq(service, "code") ? "14" : status);
         n += put_field(trailers + n, "grpc-message", "in words");

@@ -272,6 +272,25 @@ TEST(a_service_says_of_itself_how_it_is)
         world_done(&world);
 }
 
+TEST(a_service_that_says_nothing_without_end_stops_nobody)
+{
+        GrpcAction grpc = { .service = (char[]){ "nothing" } };
+        uint64_t begun;
+        World world;
+
+        world_init(&world, serve_grpc);
+        grpc.port = (OptionalInt){ true, world.server.port };
+        begun = now_boottime_usec();
+        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_FAILED);
+        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        server_stop(&world.server);
+        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        EXPECT_STREQ(world.message, "error: health rpc probe failed: Connection refused");
+        world.server = server_start(serve_grpc);
+        world_done(&world);
+}
+
 TEST(who_does_not_speak_grpc_has_failed)
 {
         GrpcAction grpc = { 0 };
