@@ -15,13 +15,12 @@
 static const BackOff resize_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
 bool pod_life_is_editable(const PodLife *life) {
-        return life->is_wanted && life->phase != PHASE_SYNCING &&
-               !(life->phase == PHASE_NONE && life->must_clean);
+        return life->is_wanted && life->phase != PHASE_SYNCING && !life->must_clean;
 }
 
 bool pod_life_has_ended(PodLife *life) {
         /* One that has failed as a whole never begins again, and its successor may. */
-        return pod_life_has_failed(life) || (life->phase == PHASE_READY && !pod_life_goes_on(life));
+        return pod_life_has_failed(life) || !pod_life_goes_on(life);
 }
 
 bool pod_life_has_processes(const PodLife *life) {
