@@ -465,14 +465,6 @@ static void write_manifest(FILE *out, const json_t *manifest) {
         fputc('\n', out);
 }
 
-static void write_owner(FILE *out, const json_t *pod) {
-        const json_t *owner = json_array_get(json_at(pod, "metadata", "ownerReferences"), 0);
-
-        if (owner)
-                fprintf(out, "Controlled By:\t%s/%s\n", strna(json_text(owner, "kind")),
-                        strna(json_text(owner, "name")));
-}
-
 void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
         const char *qos = json_text(pod, "status", "qosClass");
 
@@ -490,5 +482,4 @@ void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
         write_labels(out, "Node-Selectors:", json_at(pod, "spec", "nodeSelector"));
         write_tolerations(out, json_at(pod, "spec", "tolerations"));
         write_manifest(out, manifest);
-        write_owner(out, pod);
 }

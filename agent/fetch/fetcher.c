@@ -7,6 +7,7 @@
 #include "agent/fetch/fetcher.h"
 
 #include "agent/fetch/confine.h"
+#include "agent/fetch/orphan.h"
 #include "agent/fetch/registry.h"
 #include "agent/fetch/sentence.h"
 #include "common/cleanup.h"
@@ -146,6 +147,7 @@ static int start_one(const Endpoints *endpoints, Fetchers *fetchers, int queue) 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent) {
                 close_fd(fetchers->fd);
+                orphan_set_parent(parent);
                 serve(endpoints, queue);
         }
         _exit(0);

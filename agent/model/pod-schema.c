@@ -402,6 +402,12 @@ static const Schema pod_dns_config_schema = {
         .fields = pod_dns_config_fields, .n_fields = N_ELEMENTS(pod_dns_config_fields),
 };
 
+static const Field local_object_reference_fields[] = {
+        FIELD("name", STRING, LocalObjectReference, name),
+};
+static const Schema local_object_reference_schema =
+        SCHEMA(LocalObjectReference, local_object_reference_fields);
+
 static const Field pod_os_fields[] = {
         FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names)),
 };
@@ -445,7 +451,8 @@ static const Field pod_spec_fields[] = {
         FIELD("shareProcessNamespace",  BOOL,       PodSpec, share_process_namespace),
         FIELD("securityContext",        OBJECT,     PodSpec, security_context,
               .schema = &pod_security_context_schema),
-        REFUSED("imagePullSecrets"),
+        FIELD("imagePullSecrets",       LIST,       PodSpec, image_pull_secrets,
+              .schema = &local_object_reference_schema),
         FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
         FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
         FIELD("affinity",               OPTIONAL,   PodSpec, affinity, .schema = &affinity_schema),

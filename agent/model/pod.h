@@ -369,6 +369,11 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
+/* Another object of the pod's namespace. */
+typedef struct LocalObjectReference {
+        char *name;
+} LocalObjectReference;
+
 /* For what the pod was written; anything but Linux is refused. */
 typedef struct PodOs {
         OsName name;
@@ -396,6 +401,7 @@ typedef struct PodSpec {
         char *scheduler_name; /* whose it would be; a node asks no scheduler */
         TolerationList tolerations;
         LIST_OF(HostAlias) host_aliases;
+        LIST_OF(LocalObjectReference) image_pull_secrets;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
         PodOs *os;

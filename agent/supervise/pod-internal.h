@@ -52,7 +52,10 @@ struct PodContainer {
                               */
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
-        Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
+        unsigned image_failures; /* in a row */
+        bool is_pulling;         /* the request went to a registry */
+        uint64_t image_asked_at; /* boot time */
+        Image **volume_images;   /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volume_images;
         size_t volume_at;       /* which of them is asked for */
         const Pod *volumes_pod; /* whose volumes they are; compared only */
@@ -219,7 +222,6 @@ void pod_container_forget_volume_images(PodContainer *c);
 
 /* The pod was edited since, so that nobody knows which image is whose. */
 bool pod_container_has_stale_images(const PodContainer *c);
-void pod_container_get_own_image(PodContainer *c);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
@@ -278,3 +280,8 @@ void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerE
 
 /* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);
+
+/* ---- images.c: a container's own image ---- */
+
+void pod_container_get_own_image(PodContainer *c);
+void pod_container_drop_image(void *userdata);
