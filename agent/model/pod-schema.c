@@ -76,6 +76,16 @@ static const Field key_selector_fields[] = {
 };
 static const Schema key_selector_schema = SCHEMA(KeySelector, key_selector_fields);
 
+static const Field file_key_selector_fields[] = {
+        FIELD("volumeName",             STRING,     FileKeySelector, volume_name, REQUIRED,
+              CHECK(check_dns_label)),
+        FIELD("path",                   STRING,     FileKeySelector, path, REQUIRED,
+              CHECK(check_file_path)),
+        FIELD("key",                    STRING,     FileKeySelector, key, REQUIRED, CHECK(check_env_name)),
+        FIELD("optional",               BOOL,       FileKeySelector, optional),
+};
+static const Schema file_key_selector_schema = SCHEMA(FileKeySelector, file_key_selector_fields);
+
 static const Field env_var_source_fields[] = {
         FIELD("fieldRef",               OPTIONAL,   EnvVarSource, field_ref,
               .schema = &object_field_selector_schema),
@@ -85,7 +95,8 @@ static const Field env_var_source_fields[] = {
               .schema = &key_selector_schema),
         FIELD("secretKeyRef",           OPTIONAL,   EnvVarSource, secret_key_ref,
               .schema = &key_selector_schema),
-        REFUSED("fileKeyRef"),
+        FIELD("fileKeyRef",             OPTIONAL,   EnvVarSource, file_key_ref,
+              .schema = &file_key_selector_schema),
 };
 static const Schema env_var_source_schema = SCHEMA(EnvVarSource, env_var_source_fields);
 

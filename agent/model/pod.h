@@ -174,12 +174,21 @@ typedef struct KeySelector {
         bool optional;
 } KeySelector;
 
+/* One variable of a file that a container of the pod wrote into an emptyDir. */
+typedef struct FileKeySelector {
+        char *volume_name;
+        char *path; /* in the volume */
+        char *key;
+        bool optional;
+} FileKeySelector;
+
 /* Exactly one is not NULL. */
 typedef struct EnvVarSource {
         ObjectFieldSelector *field_ref;
         ResourceFieldSelector *resource_field_ref;
         KeySelector *config_map_key_ref;
         KeySelector *secret_key_ref;
+        FileKeySelector *file_key_ref;
 } EnvVarSource;
 
 typedef struct EnvVar {
