@@ -50,7 +50,7 @@ static bool has_begun(const PodContainer *c) {
         return container_has_run(c->life, container_attempt(c->life));
 }
 
-static bool is_outdated(const PodContainer *c) {
+bool pod_container_is_outdated(const PodContainer *c) {
         return c->is_outdated && container_has_run(c->life, c->outdated_attempt);
 }
 
@@ -66,7 +66,7 @@ char *pod_life_print_outdated(const PodLife *life, const EditPlan *plan) {
                 bool restarts = plan && has_begun(c) &&
                                 edit_plan_of_container(plan, c->spec->name) == EDIT_RESTART;
 
-                if (restarts || is_outdated(c))
+                if (restarts || pod_container_is_outdated(c))
                         (void) fprintf(out, "%s%s %u", n++ > 0 ? " " : "", c->spec->name,
                                        container_attempt(c->life));
         }
@@ -91,7 +91,7 @@ void pod_life_read_outdated(PodLife *life, const char *text) {
 
 void pod_life_restart_outdated(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                if (is_outdated(&life->containers[i]))
+                if (pod_container_is_outdated(&life->containers[i]))
                         container_edit(life->containers[i].life);
 }
 
