@@ -83,6 +83,7 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         if (pod_container_has_stale_images(c))
                 return error_setf(reterr, EAGAIN, "the pod was edited while its images were got");
         config.volume_images = c->volume_images;
+        config.sandbox_pid = sandbox_pid(pod->sandbox);
         r = check_run_dir(pod, reterr);
         if (r >= 0)
                 r = bundle_prepare_container(&config, pod->pod, c->spec, attempt, c->image,

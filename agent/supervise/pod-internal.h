@@ -43,10 +43,13 @@ struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;        /* of the attempt that is next */
-        char *image_id;      /* of the attempt that runs or ran last */
-        int stop_signal;     /* likewise */
-        unsigned generation; /* likewise; of the pod's, when it was run */
+        Image *image;       /* of the attempt that is next */
+        char *image_id;     /* of the attempt that runs or ran last */
+        int stop_signal;    /* likewise */
+        ContainerUser user; /* likewise, once it was asked for: */
+        unsigned user_attempt;
+        unsigned generation; /* of the attempt that runs or ran last; of the pod's, when it was run
+                              */
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
         unsigned image_failures; /* in a row */
@@ -148,7 +151,8 @@ void pod_life_update_volumes(PodLife *life);
 /* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
 void pod_life_resize(PodLife *life);
 void pod_life_restart_outdated(PodLife *life);
-void pod_life_forget_former(PodLife *life); /* no hook looks at them any more */
+bool pod_container_is_outdated(const PodContainer *c); /* what runs began by an older spec */
+void pod_life_forget_former(PodLife *life);            /* no hook looks at them any more */
 
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
