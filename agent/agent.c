@@ -11,6 +11,7 @@
 #include "agent/facts.h"
 #include "agent/figures.h"
 #include "agent/image/image.h"
+#include "agent/images.h"
 #include "agent/inputs.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
@@ -215,6 +216,8 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         ServeChange change = is_gone ? SERVE_DELETED : is_new ? SERVE_ADDED : SERVE_MODIFIED;
 
         schedule_publish(agent);
+        if (is_gone)
+                image_store_check_space(agent->images);
         daemons_on_pod(agent->daemons, pod, is_new, is_gone);
         if (!agent->serve || !serve_has_watchers(agent->serve))
                 return;
@@ -436,10 +439,8 @@ static int build_rooms(Agent *agent, Error *reterr) {
         agent->events = events_new(agent->node.name);
         if (!agent->events)
                 return -ENOMEM;
-        r = image_store_new(&(ImageStoreConfig){ .event = agent->event,
-                                                 .helper_path = agent->image_helper_path,
-                                                 .state_dir = agent->state_dir },
-                            on_images_changed, agent, &agent->images, reterr);
+        r = images_open(agent, agent->event, agent->image_helper_path, agent->state_dir,
+                        &agent->config, on_images_changed, &agent->images, reterr);
         if (r >= 0)
                 r = build_supervisor(agent);
         if (r >= 0)

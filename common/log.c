@@ -2,6 +2,7 @@
 #include "common/log.h"
 
 #include "common/cleanup.h"
+#include "common/utf8.h"
 
 #include <stdarg.h>
 #include <syslog.h>
@@ -54,6 +55,8 @@ printf_like(3, 0) static void log_line(int priority, int error, const char *form
                 (void) snprintf(sentence + n, sizeof(sentence) - (size_t) n, ": %s",
                                 strerror(error));
         log_message_id = NULL;
+        /* Programs in containers have a say in some: a line break is no end of ours. */
+        utf8_disarm(sentence);
         if (log_sink)
                 log_sink(priority, sentence, message_id, log_subject);
         else

@@ -39,6 +39,7 @@ typedef struct BundleConfig {
         int oom_score_adj_min;      /* the least that we may set */
         const char *host_ip;        /* NULL: unknown */
         const char *pod_ips[2];     /* in a copy for one pod: its own addresses, NULL: none (yet) */
+        pid_t sandbox_pid;          /* likewise: who has its volumes mounted; 0: nobody yet */
         Image *const *volume_images; /* in a copy for one container: by the pod's volumes, NULL for
                                       * what is none that it mounts */
         ObjectLookup objects;

@@ -82,8 +82,7 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
         return n;
 }
 
-/* A file of the group as one line, or NULL. */
-static char *read_value(const char *group, const char *controller, const char *file) {
+char *cgroup_read_value(const char *group, const char *controller, const char *file) {
         cleanup_free char *path = cgroup_file(group, controller, file);
         cleanup_close int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
         char *text = NULL;
@@ -95,8 +94,8 @@ static char *read_value(const char *group, const char *controller, const char *f
 
 /* What a group of version 2 holds and cannot easily give back. */
 static uint64_t memory_in_use(const char *group) {
-        cleanup_free char *current = read_value(group, "memory", "memory.current");
-        cleanup_free char *stat = read_value(group, "memory", "memory.stat");
+        cleanup_free char *current = cgroup_read_value(group, "memory", "memory.current");
+        cleanup_free char *stat = cgroup_read_value(group, "memory", "memory.stat");
         const char *inactive = stat ? strstr(stat, "\ninactive_file ") : NULL;
         uint64_t used = current ? strtoull(current, NULL, 10) : 0;
         uint64_t cached = inactive ? strtoull(strchr(inactive, ' '), NULL, 10) : 0;
@@ -120,7 +119,7 @@ static int check_memory(const char *group, const char *what, const CgroupValue *
 }
 
 static int write_one(const char *group, const char *what, const CgroupValue *value, Error *reterr) {
-        cleanup_free char *present = read_value(group, value->controller, value->file);
+        cleanup_free char *present = cgroup_read_value(group, value->controller, value->file);
         cleanup_error Error error = ERROR_NULL;
         int r;
 

@@ -91,6 +91,7 @@ int run_describe(const Options *options);
 int run_cp(const Options *options);
 int run_delete(const Options *options);
 int run_exec(const Options *options);
+int run_images(const Options *options);
 int run_logs(const Options *options);
 int run_rollout(const Options *options);
 int run_top(const Options *options);

@@ -47,6 +47,7 @@ static int config_set_defaults(Config *config) {
                 { &config->container_log_max_size, LOG_MAX_SIZE_DEFAULT },
                 { &config->crash_loop_back_off.max_container_restart_period,
                   RESTART_PERIOD_DEFAULT },
+                { &config->image_minimum_gc_age, "2m" },
                 { &config->cluster_domain, "cluster.local" },
                 { &config->resolv_conf, "/etc/resolv.conf" },
                 { &config->mainstay.runtime, "runc" },
@@ -58,6 +59,8 @@ static int config_set_defaults(Config *config) {
                 if (default_string(strings[i].string, strings[i].value) < 0)
                         return -ENOMEM;
         default_int(&config->container_log_max_files, LOG_MAX_FILES_DEFAULT);
+        default_int(&config->image_gc_high_threshold_percent, 85);
+        default_int(&config->image_gc_low_threshold_percent, 80);
         default_int(&config->pod_pids_limit, -1);
         return 0;
 }
@@ -170,6 +173,20 @@ static void work_out_shutdown(Config *config) {
         config->n_shutdown_stages = n;
 }
 
+static int work_out_image_gc(Config *config, Error *reterr) {
+        int64_t high = config->image_gc_high_threshold_percent.value;
+        int64_t low = config->image_gc_low_threshold_percent.value;
+
+        if (low >= high)
+                return error_setf(reterr, EINVAL,
+                                  "imageGCLowThresholdPercent must be less than "
+                                  "imageGCHighThresholdPercent, %lld is not less than %lld",
+                                  (long long) low, (long long) high);
+        config->image_gc_high_percent = (unsigned) high;
+        config->image_gc_low_percent = (unsigned) low;
+        return duration_parse(config->image_minimum_gc_age, &config->image_gc_min_age_usec);
+}
+
 /* The texts are checked already, by the table or by being our defaults. */
 static int config_work_out(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
@@ -185,7 +202,7 @@ static int config_work_out(Config *config, Error *reterr) {
         work_out_shutdown(config);
         config->back_off_initial_usec =
                 MIN(config->back_off_max_usec, BACK_OFF_INITIAL_SEC * USEC_PER_SEC);
-        return r;
+        return r < 0 ? r : work_out_image_gc(config, reterr);
 }
 
 static int check_shutdown(const Decoder *d, const Node *root, const Config *config) {

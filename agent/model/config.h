@@ -11,6 +11,15 @@ typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
 } CrashLoopBackOffConfig;
 
+/* Where else a registry's images can be had. */
+typedef struct RegistryMirrors {
+        char *registry; /* "docker.io", "example.com:5000" */
+        char **mirrors; /* "https://mirror.example.com/prefix", in the order in which they are asked
+                         */
+} RegistryMirrors;
+
+#define MAX_PARALLEL_PULLS_DEFAULT 3
+
 typedef enum SwapBehavior {
         SWAP_UNSET, /* NoSwap */
         SWAP_NONE,
@@ -41,8 +50,15 @@ enum {
 
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
-        char *cni_conf_dir;    /* "/etc/cni/net.d" */
-        char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
+        char *cni_conf_dir; /* "/etc/cni/net.d" */
+        char *cni_bin_dir;  /* "/opt/cni/bin:/usr/lib/cni" */
+        char *http_proxy;   /* NULL: none, whatever the environment says */
+        char *https_proxy;
+        char *no_proxy;             /* hosts, with ',' in between */
+        char **insecure_registries; /* "host[:port]": http will do, and any certificate */
+        OptionalInt max_parallel_pulls;
+        char *registry_auth_file; /* the format of ~/.docker/config.json */
+        LIST_OF(RegistryMirrors) registry_mirrors;
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* others, by the handlers that RuntimeClasses name */
         StringMap node_labels; /* beside the well-known ones, and before them */
@@ -67,9 +83,15 @@ typedef struct Config {
         char *shutdown_grace_period;               /* Go duration: "30s" */
         char *shutdown_grace_period_critical_pods; /* "10s", or all where that is less */
         LIST_OF(ShutdownGracePeriodByPodPriority) shutdown_by_priority;
+        OptionalInt image_gc_high_threshold_percent; /* 85 */
+        OptionalInt image_gc_low_threshold_percent;  /* 80 */
+        char *image_minimum_gc_age;                  /* Go duration: "2m" */
         MainstayConfig mainstay;
 
         /* Worked out of the above by config_load(). */
+        unsigned image_gc_high_percent; /* 100: never */
+        unsigned image_gc_low_percent;
+        uint64_t image_gc_min_age_usec;
         uint64_t log_max_size_bytes;
         uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
         uint64_t back_off_max_usec;     /* 300 s */

@@ -16,8 +16,7 @@
 static const BackOff resize_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
 bool pod_life_is_editable(const PodLife *life) {
-        return life->is_wanted && life->phase != PHASE_SYNCING &&
-               !(life->phase == PHASE_NONE && life->must_clean);
+        return life->is_wanted && life->phase != PHASE_SYNCING && !life->must_clean;
 }
 
 bool pod_life_has_ended(PodLife *life) {
@@ -51,7 +50,7 @@ static bool has_begun(const PodContainer *c) {
         return container_has_run(c->life, container_attempt(c->life));
 }
 
-static bool is_outdated(const PodContainer *c) {
+bool pod_container_is_outdated(const PodContainer *c) {
         return c->is_outdated && container_has_run(c->life, c->outdated_attempt);
 }
 
@@ -67,7 +66,7 @@ char *pod_life_print_outdated(const PodLife *life, const EditPlan *plan) {
                 bool restarts = plan && has_begun(c) &&
                                 edit_plan_of_container(plan, c->spec->name) == EDIT_RESTART;
 
-                if (restarts || is_outdated(c))
+                if (restarts || pod_container_is_outdated(c))
                         (void) fprintf(out, "%s%s %u", n++ > 0 ? " " : "", c->spec->name,
                                        container_attempt(c->life));
         }
@@ -92,7 +91,7 @@ void pod_life_read_outdated(PodLife *life, const char *text) {
 
 void pod_life_restart_outdated(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                if (is_outdated(&life->containers[i]))
+                if (pod_container_is_outdated(&life->containers[i]))
                         container_edit(life->containers[i].life);
 }
 

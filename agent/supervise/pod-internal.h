@@ -44,13 +44,19 @@ struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;        /* of the attempt that is next */
-        char *image_id;      /* of the attempt that runs or ran last */
-        int stop_signal;     /* likewise */
-        unsigned generation; /* likewise; of the pod's, when it was run */
+        Image *image;       /* of the attempt that is next */
+        char *image_id;     /* of the attempt that runs or ran last */
+        int stop_signal;    /* likewise */
+        ContainerUser user; /* likewise, once it was asked for: */
+        unsigned user_attempt;
+        unsigned generation; /* of the attempt that runs or ran last; of the pod's, when it was run
+                              */
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
-        Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
+        unsigned image_failures; /* in a row */
+        bool is_pulling;         /* the request went to a registry */
+        uint64_t image_asked_at; /* boot time */
+        Image **volume_images;   /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volume_images;
         size_t volume_at;       /* which of them is asked for */
         const Pod *volumes_pod; /* whose volumes they are; compared only */
@@ -150,7 +156,8 @@ void pod_life_update_volumes(PodLife *life);
 /* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
 void pod_life_resize(PodLife *life);
 void pod_life_restart_outdated(PodLife *life);
-void pod_life_forget_former(PodLife *life); /* no hook looks at them any more */
+bool pod_container_is_outdated(const PodContainer *c); /* what runs began by an older spec */
+void pod_life_forget_former(PodLife *life);            /* no hook looks at them any more */
 
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
@@ -220,7 +227,6 @@ void pod_container_forget_volume_images(PodContainer *c);
 
 /* The pod was edited since, so that nobody knows which image is whose. */
 bool pod_container_has_stale_images(const PodContainer *c);
-void pod_container_get_own_image(PodContainer *c);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
@@ -279,3 +285,11 @@ void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerE
 
 /* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);
+
+/* ---- images.c: a container's own image ---- */
+
+void pod_container_get_own_image(PodContainer *c);
+void pod_container_drop_image(void *userdata);
+
+/* A sentence of how the pull goes, which the caller frees; NULL where there is none. */
+char *pod_container_pull_progress(const PodContainer *c);

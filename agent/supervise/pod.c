@@ -179,6 +179,7 @@ static void free_container(PodContainer *c) {
         image_unref(c->image);
         pod_container_forget_volume_images(c);
         free(c->image_id);
+        container_user_done(&c->user);
         sd_event_source_disable_unref(c->retry_timer);
         sd_event_source_disable_unref(c->turn_timer);
         pod_container_forget_replay(c);

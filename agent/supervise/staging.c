@@ -3,12 +3,14 @@
 
 #include "agent/bundle/check.h"
 #include "agent/model/containers.h"
+#include "agent/supervise/pull-secrets.h"
 #include "common/cleanup.h"
 
 /* The image of one container. */
 typedef struct StagedImage {
         Staging *staging;
         const char *reference;
+        PullPolicy policy;
         ImageRequest *request;
         int result; /* of the last request, < 0 */
         char *sentence;
@@ -44,6 +46,7 @@ int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userd
                 staging->staged[i] = (StagedImage){
                         .staging = staging,
                         .reference = pod_nth_container(&pod->spec, i)->image,
+                        .policy = pod_nth_container(&pod->spec, i)->image_pull_policy,
                 };
         *ret = TAKE_PTR(staging);
         return 0;
@@ -83,13 +86,21 @@ static void on_image(int r, Image *found, const Error *error, void *userdata) {
 
 static void ask(Staging *staging, size_t i) {
         StagedImage *image = &staging->staged[i];
+        cleanup_pull_secrets char **auths = NULL;
+        cleanup_free char *missing = NULL;
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (staging->images[i] || image->request || image->result < 0)
                 return;
-        r = image_store_request(staging->context->images, image->reference, on_image, image,
-                                &staging->images[i], &image->request, &error);
+        r = pull_secrets_find(&staging->context->bundle->objects, staging->pod, &auths, &missing);
+        if (r >= 0)
+                r = image_store_request(staging->context->images,
+                                        &(ImageWish){ .reference = image->reference,
+                                                      .policy = image->policy,
+                                                      .auths = auths },
+                                        on_image, image, &staging->images[i], &image->request,
+                                        &error);
         if (r < 0)
                 set_failure(image, r, &error);
 }

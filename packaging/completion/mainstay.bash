@@ -75,10 +75,11 @@ _mainstay() {
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec cp top delete rollout wait validate match diff version help' ;;
-        *:get:0) choices='pods daemonsets nodes events configmaps secrets' ;;
+        *::0) choices='get describe logs exec cp top delete rollout wait images validate match diff version help' ;;
+        *:get:0) choices='pods daemonsets nodes events images configmaps secrets' ;;
         *:describe:0 | *:delete:0) choices='pods daemonsets' ;;
         *:top:0) choices='pods' ;;
+        *:images:0) choices='ls pull import export rm prune verify' ;;
         *:rollout:0) choices='history status undo restart' ;;
         *:rollout:1) choices=$(_mainstay_daemonsets) ;;
         *:get:1 | *:describe:1 | *:delete:1)
@@ -89,7 +90,7 @@ _mainstay() {
             ;;
         *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec cp top delete rollout wait validate match diff version' ;;
+        *:help:0) choices='get describe logs exec cp top delete rollout wait images validate match diff version' ;;
         *:cp:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")

@@ -316,7 +316,7 @@ def test_a_revision_that_cannot_be_read_stops_nobody(node):
     node.kill9()
     path, = (f"{node.state}/daemonsets/{name}" for name in os.listdir(f"{node.state}/daemonsets"))
     with open(path, encoding="utf-8") as file:
-        text = file.read().rsplit("\n", 2)[0].replace('"name":"main"', '"nane":"main"') + "\n"
+        text = file.read().rsplit("\n", 2)[0].replace('"name":"main"', '"title":"main"') + "\n"
     with open(path, "w", encoding="utf-8") as file:
         file.write(text + hashlib.sha256(text.encode()).hexdigest() + "\n")
     node.start()
@@ -326,3 +326,18 @@ def test_a_revision_that_cannot_be_read_stops_nobody(node):
     assert world.is_alive(pid)
     node.remove("later")
     node.wait_gone("later")
+
+
+def test_diff_says_whether_a_file_is_another_revision(node, tmp_path):
+    def differs(daemonset):
+        path = tmp_path / "file.yaml"
+        path.write_text(specs.text(daemonset))
+        answer = node.cli("diff", str(path))
+        return answer.returncode, answer.stdout
+    node.drop(logs("1"))
+    wait_version(node, "1")
+    assert differs(logs("1")) == (0, "daemonset default/logs: unchanged\n")
+    assert differs(logs("2")) == (1, "daemonset default/logs: is another revision; its pod is replaced, the old one "
+                                     "ends first\n")
+    assert differs(logs("2", **surge()))[1].endswith("the new one begins first\n")
+    assert differs(specs.daemonset("other")) == (1, "daemonset default/other: has no pod on node1\n")
