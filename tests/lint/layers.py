@@ -31,7 +31,7 @@ LIBRARIES = {
     "systemd/": ["agent/config-watch.h", "common/child.h", "common/http.h", "agent/image/image.h", "agent/manifest/manifest.h", "agent/publish/publish.c",
                  "agent/sandbox/sandbox.h", "agent/serve/serve.h"],
     "yaml.h": ["agent/manifest/tree.c", "agent/cli/yaml.c"],
-    "jansson.h": ["agent/model/json.c", "agent/model/json-daemonset.c", "agent/model/object-json.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
+    "jansson.h": ["agent/model/json.c", "agent/model/json-daemonset.c", "agent/model/object-json.c", "agent/bundle/enacted.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/users.h", "agent/bundle/seccomp.h",
                   "agent/bundle/security.h", "agent/image/archive.c", "agent/image/kept.c",
                   "agent/image/record.c", "agent/network/config.h", "agent/network/request.h",
