@@ -2,6 +2,7 @@
 #include "common/log.h"
 
 #include "common/cleanup.h"
+#include "common/utf8.h"
 
 #include <stdarg.h>
 #include <syslog.h>
@@ -19,6 +20,9 @@ printf_like(3, 0) static void log_line(int priority, int error, const char *form
         if (error > 0)
                 n += snprintf(line + n, sizeof(line) - (size_t) n - 1, ": %s", strerror(error));
         n = MIN(n, (int) sizeof(line) - 2);
+        line[n] = '\0';
+        /* Programs in containers have a say in some: a line break is no end of ours. */
+        utf8_disarm(line);
         line[n] = '\n';
         /* One write a line, so that lines of several processes do not mix. Nobody to tell if it
          * fails. */

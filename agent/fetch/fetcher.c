@@ -98,8 +98,8 @@ static void serve_request(Registry *registry, int queue, const FetchRequest *req
 }
 
 static void refuse_all(int queue, int r, const Error *error) {
+        Target target = { -EBADF, -EBADF };
         FetchRequest request;
-        Target target;
 
         while (receive(queue, &request, &target) >= 0) {
                 FetchReply reply = { .id = request.id, .r = r };
@@ -115,8 +115,8 @@ static void refuse_all(int queue, int r, const Error *error) {
 static void serve(const Endpoints *endpoints, int queue) {
         cleanup_with(registry_freep) Registry *registry = NULL;
         cleanup_error Error error = ERROR_NULL;
+        Target target = { -EBADF, -EBADF };
         FetchRequest request;
-        Target target;
         int r;
 
         r = confine_fetcher(&error);

@@ -229,7 +229,7 @@ static int resolve(Pull *pull, Descriptor *ret, char media_type[static 128], Err
         const char *name = reference->digest[0] ? reference->digest : reference->tag;
         char said[128] = "";
         char *text = NULL;
-        size_t length;
+        size_t length = 0;
         int r;
 
         r = fetch(pull, name, false, MANIFEST_SIZE_MAX, &text, &length, said, reterr);

@@ -151,12 +151,13 @@ void store_answer_requests_of(ImageStore *store, const Job *job, int r, const Er
 /* What is here already and will do; -ENOENT where a registry has to be asked. An archive is the
  * person's own word, and a digest cannot mean another image: neither is asked for again. */
 static int find_here(ImageStore *store, const ImageRequest *request, Image **ret, Error *reterr) {
-        const char *digest = reference_digest(request->reference);
+        const char *named = reference_digest(request->reference), *digest = named;
 
-        if (!digest && request->policy != PULL_POLICY_ALWAYS)
+        /* Of an index over several platforms the digest is not the image's. */
+        if (named || request->policy != PULL_POLICY_ALWAYS)
                 digest = kept_find(&store->kept, request->reference);
-        else if (digest && kept_find(&store->kept, request->reference))
-                digest = kept_find(&store->kept, request->reference);
+        if (!digest)
+                digest = named;
         return digest ? store_load_image(store, request->reference, digest, ret, reterr) : -ENOENT;
 }
 

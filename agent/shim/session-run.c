@@ -76,7 +76,7 @@ struct Session {
 static void watch_socket(Session *s) {
         uint32_t events = EPOLLRDHUP;
 
-        if (s->n_pending == 0)
+        if (s->n_pending == 0 && channels_wants_read(s->channels))
                 events |= EPOLLIN;
         if (channels_wants_write(s->channels))
                 events |= EPOLLOUT;

@@ -482,6 +482,10 @@ static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
 
         if (by_runtime)
                 record_end(c, &end, "StartError", message);
+        if (c->runs_again) { /* what failed is not what is wanted now */
+                handle(c, EVENT_DONE);
+                return;
+        }
         decision = restart_decide(by_runtime ? &c->terms : &always, end.exit_code, 0,
                                   c->next_delay_usec, c->back_off);
         c->next_delay_usec = decision.next_delay_usec;
@@ -494,7 +498,7 @@ static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
         c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
         c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
         set_waiting(c, reason, message);
-        handle(c, c->state == LIFE_STOPPING && !c->is_retired ? EVENT_WAIT : EVENT_START_FAILED);
+        handle(c, EVENT_START_FAILED);
 }
 
 void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,

@@ -136,3 +136,19 @@ void pod_container_drop_image(void *userdata) {
 
         c->image_request = image_request_cancel(c->image_request);
 }
+
+/* How it goes, for who asks; nobody is woken for it. */
+char *pod_container_pull_progress(const PodContainer *c) {
+        uint64_t done, total;
+        char *text;
+        int n;
+
+        if (!image_request_progress(c->image_request, &done, &total))
+                return NULL;
+        if (total > 0)
+                n = asprintf(&text, "Pulling image: %.1f of %.1f MiB", (double) done / (double) MIB,
+                             (double) total / (double) MIB);
+        else
+                n = asprintf(&text, "Pulling image");
+        return n < 0 ? NULL : text;
+}

@@ -15,8 +15,7 @@
 static const BackOff resize_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
 bool pod_life_is_editable(const PodLife *life) {
-        return life->is_wanted && life->phase != PHASE_SYNCING &&
-               !(life->phase == PHASE_NONE && life->must_clean);
+        return life->is_wanted && life->phase != PHASE_SYNCING && !life->must_clean;
 }
 
 bool pod_life_has_ended(PodLife *life) {

@@ -285,3 +285,6 @@ void pod_container_remove(PodContainer *c, unsigned attempt);
 
 void pod_container_get_own_image(PodContainer *c);
 void pod_container_drop_image(void *userdata);
+
+/* A sentence of how the pull goes, which the caller frees; NULL where there is none. */
+char *pod_container_pull_progress(const PodContainer *c);

@@ -87,6 +87,8 @@ static int fill_container(const PodLife *life, PodContainer *c, ContainerStatus 
         if (role == ROLE_INIT)
                 one->ready = container_has_succeeded(c->life);
         explain_waiting(life, c, one);
+        if (one->state.kind == STATE_WAITING && !one->state.message)
+                one->state.message = pod_container_pull_progress(c);
         return one->container_id ? fill_begun(life, c, one) : 0;
 }
 

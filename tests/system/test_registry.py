@@ -173,6 +173,18 @@ def test_a_registry_that_hangs_holds_up_no_other_pod(pulling_node, archive):
         registry.stop()
 
 
+def test_a_pull_that_is_under_way_is_seen(pulling_node):
+    registry = BadRegistry(Blobs([{}]), lambda handler: time.sleep(60))
+    try:
+        node = pulling_node(registry)
+        node.drop(pod("web", f"{registry.host}/team/app:latest"))
+        wait(lambda: "Pulling image" in json.dumps(node.status("web")), "it says that it pulls")
+        assert "Pulling image" in node.cli("describe", "pod", "web").stdout
+        assert json.loads(node.get("/images")[1])["pulls"][0]["reference"] == f"{registry.host}/team/app:latest"
+    finally:
+        registry.stop()
+
+
 def test_an_agent_that_is_killed_while_it_pulls_pulls_again(registry, pulling_node):
     node = pulling_node(registry)
     node.drop(pod("web", f"{registry.host}/team/busybox:1"))

@@ -316,7 +316,7 @@ def test_a_revision_that_cannot_be_read_stops_nobody(node):
     node.kill9()
     path, = (f"{node.state}/daemonsets/{name}" for name in os.listdir(f"{node.state}/daemonsets"))
     with open(path, encoding="utf-8") as file:
-        text = file.read().rsplit("\n", 2)[0].replace('"name":"main"', '"nane":"main"') + "\n"
+        text = file.read().rsplit("\n", 2)[0].replace('"name":"main"', '"title":"main"') + "\n"
     with open(path, "w", encoding="utf-8") as file:
         file.write(text + hashlib.sha256(text.encode()).hexdigest() + "\n")
     node.start()
