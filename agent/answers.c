@@ -191,7 +191,7 @@ static char *serve_metrics(void *userdata) {
 static char *serve_resource_metrics(void *userdata) {
         Agent *agent = userdata;
 
-        return figures_usage(agent->supervisor, agent->config.cgroup_root);
+        return figures_usage(agent->supervisor, &agent->bundle_config);
 }
 
 const ServeHandlers agent_answers = {

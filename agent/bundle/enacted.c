@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/enacted.h"
 
+#include "agent/bundle/groups.h"
 #include "agent/bundle/paths.h"
 #include "agent/model/quantity.h"
 #include "common/cgroup.h"
@@ -130,7 +131,7 @@ static bool is_as_written(const CgroupValue *value, const char *present) {
 int bundle_read_resources(const BundleConfig *config, const Pod *pod,
                           const RunningContainer *running, ResourceRequirements *resources) {
         cleanup_free char *parent =
-                pod_cgroup_path(config->cgroup_root, pod_qos_class(&pod->spec), pod->metadata.uid);
+                group_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         CgroupValue values[CGROUP_VALUES_MAX];
         cleanup_free char *group = NULL;
         char id[65];
@@ -138,11 +139,13 @@ int bundle_read_resources(const BundleConfig *config, const Pod *pod,
         int r = 0;
 
         container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
-        group = parent ? path_join(parent, id) : NULL;
+        group = parent ? group_of_container(parent, id) : NULL;
         if (!group)
                 return -ENOMEM;
         n = container_cgroup_values(config, &pod->spec, running->spec, cgroup_version(), values);
         n = cgroup_values_complete(values, n, cgroup_version());
+        if (group_is_unit(group))
+                group_round_values(values, n);
         for (size_t i = 0; i < n && r >= 0; i++) {
                 cleanup_free char *present =
                         cgroup_read_value(group, values[i].controller, values[i].file);

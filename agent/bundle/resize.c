@@ -7,6 +7,7 @@
 
 #include "agent/bundle/resize.h"
 
+#include "agent/bundle/groups.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/swap.h"
 #include "common/cgroup.h"
@@ -141,6 +142,8 @@ static int write_values(const char *group, const char *what, CgroupValue values[
         int result = 0;
 
         n = cgroup_values_complete(values, n, cgroup_version());
+        if (group_is_unit(group))
+                group_round_values(values, n);
         for (size_t i = 0; i < n; i++)
                 if (streq(values[i].file, with_swap))
                         (void) write_one(group, what, &values[i], NULL);
@@ -159,7 +162,7 @@ static int resize_container(const BundleConfig *config, const Pod *pod, const ch
         char id[65];
 
         container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
-        group = path_join(pod_group, id);
+        group = group_of_container(pod_group, id);
         if (!group || asprintf(&what, "container '%s'", running->spec->name) < 0)
                 return -ENOMEM;
         return write_values(group, what, values,
@@ -179,7 +182,7 @@ static int resize_pod(const BundleConfig *config, const Pod *pod, const char *gr
 int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
                   size_t n_running, Error *reterr) {
         cleanup_free char *group =
-                pod_cgroup_path(config->cgroup_root, pod_qos_class(&pod->spec), pod->metadata.uid);
+                group_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         int result = 0, r;
 
         if (!group)

@@ -9,6 +9,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -40,6 +41,7 @@ static void on_indexed(const ChildResult *result, void *userdata) {
                 same = streq_ptr(archive->trouble, error_message(&error, r));
                 archive_break(archive, error_message(&error, r));
                 archive->may_pass = result->code != CLD_EXITED || result->status == EX_TEMPFAIL;
+                log_mark(MESSAGE_ARCHIVE_BROKEN);
                 log_warning("Image archive '%s': %s", archive->file, error_message(&error, r));
         } else {
                 r = archive_set_save(&store->archives, store->images_fd);
@@ -86,6 +88,7 @@ void preload_index(ImageStore *store) {
                 r = start_indexer(store, archive, &error);
                 if (r < 0) {
                         archive_break(archive, error_message(&error, r));
+                        log_mark(MESSAGE_ARCHIVE_BROKEN);
                         log_warning("Image archive '%s': %s", archive->file, archive->trouble);
                 } else {
                         running++;

@@ -17,19 +17,17 @@
 enum {
         PIDS_MAX = 4 * 1024 * 1024, /* the kernel's PID_MAX_LIMIT */
         LOG_FILES_MAX = 1000,
+        SHUTDOWN_SECONDS_MAX = 24 * 3600,
         PULLS_MAX = 64,
 };
 
 static int check_cgroup_driver(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
-        if (streq(value, "cgroupfs"))
+        if (streq(value, "cgroupfs") || streq(value, "systemd"))
                 return 0;
-        if (streq(value, "systemd"))
-                return error_setf(reterr, EINVAL,
-                                  "is known to the kubelet but not supported here yet; "
-                                  "only cgroupfs is");
-        return error_setf(reterr, EINVAL, "must be cgroupfs, not '%s'", excerpt(text, value));
+        return error_setf(reterr, EINVAL, "must be cgroupfs or systemd, not '%s'",
+                          excerpt(text, value));
 }
 
 static int check_log_size(const char *value, Error *reterr) {
@@ -51,6 +49,19 @@ static int check_restart_period(const char *value, Error *reterr) {
                                   excerpt(text, value));
         if (usec < USEC_PER_SEC || usec > 300 * USEC_PER_SEC)
                 return error_setf(reterr, EINVAL, "must be between 1s and 300s, not '%s'",
+                                  excerpt(text, value));
+        return 0;
+}
+
+static int check_shutdown_period(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        uint64_t usec;
+
+        if (duration_parse(value, &usec) < 0)
+                return error_setf(reterr, EINVAL, "must be a duration such as 30s or 1m, not '%s'",
+                                  excerpt(text, value));
+        if ((usec > 0 && usec < USEC_PER_SEC) || usec > SHUTDOWN_SECONDS_MAX * USEC_PER_SEC)
+                return error_setf(reterr, EINVAL, "must be either zero or 1s to 24h, not '%s'",
                                   excerpt(text, value));
         return 0;
 }
@@ -138,6 +149,14 @@ static const Field crash_loop_back_off_fields[] = {
 static const Schema crash_loop_back_off_schema =
         SCHEMA(CrashLoopBackOffConfig, crash_loop_back_off_fields);
 
+static const Field shutdown_by_priority_fields[] = {
+        FIELD("priority", INT, ShutdownGracePeriodByPodPriority, priority, .is_required = true,
+              .min = INT32_MIN, .max = INT32_MAX),
+        FIELD("shutdownGracePeriodSeconds", INT, ShutdownGracePeriodByPodPriority,
+              shutdown_grace_period_seconds, .is_required = true, .min = 0, .max = SHUTDOWN_SECONDS_MAX),
+};
+static const Schema shutdown_by_priority_schema =
+        SCHEMA(ShutdownGracePeriodByPodPriority, shutdown_by_priority_fields);
 static const Field registry_mirrors_fields[] = {
         FIELD("registry", STRING, RegistryMirrors, registry, .check = check_registry, .is_required = true),
         FIELD("mirrors", STRINGS, RegistryMirrors, mirrors, .check = check_mirror, .is_required = true),
@@ -284,9 +303,12 @@ static const Field config_fields[] = {
         REFUSED("logging"),
         REFUSED("enableSystemLogHandler"),
         REFUSED("enableSystemLogQuery"),
-        REFUSED("shutdownGracePeriod"),
-        REFUSED("shutdownGracePeriodCriticalPods"),
-        REFUSED("shutdownGracePeriodByPodPriority"),
+        FIELD("shutdownGracePeriod", STRING, Config, shutdown_grace_period,
+              .check = check_shutdown_period),
+        FIELD("shutdownGracePeriodCriticalPods", STRING, Config,
+              shutdown_grace_period_critical_pods, .check = check_shutdown_period),
+        FIELD("shutdownGracePeriodByPodPriority", LIST, Config, shutdown_by_priority,
+              .schema = &shutdown_by_priority_schema),
         FIELD("crashLoopBackOff", OBJECT, Config, crash_loop_back_off,
               .schema = &crash_loop_back_off_schema),
         REFUSED("reservedMemory"),

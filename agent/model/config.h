@@ -31,6 +31,23 @@ typedef struct MemorySwapConfig {
         SwapBehavior swap_behavior;
 } MemorySwapConfig;
 
+/* As it is written: pods of this priority and above, until the next one's. */
+typedef struct ShutdownGracePeriodByPodPriority {
+        OptionalInt priority;
+        OptionalInt shutdown_grace_period_seconds;
+} ShutdownGracePeriodByPodPriority;
+
+/* Worked out: pods of this priority and above get this long to end, after those of the stages
+ * before it. */
+typedef struct ShutdownStage {
+        int64_t priority;
+        uint64_t period_usec;
+} ShutdownStage;
+
+enum {
+        SHUTDOWN_STAGES_MAX = 16
+};
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
         char *cni_conf_dir; /* "/etc/cni/net.d" */
@@ -50,10 +67,10 @@ typedef struct MainstayConfig {
 } MainstayConfig;
 
 typedef struct Config {
-        char *static_pod_path;               /* NULL: as the command line says */
-        char *cgroup_root;                   /* "/" */
-        char *cgroup_driver;                 /* "cgroupfs" */
-        char *container_log_max_size;        /* quantity, "10Mi" */
+        char *static_pod_path;        /* NULL: as the command line says */
+        char *cgroup_root;            /* "/" */
+        char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
+        char *container_log_max_size; /* quantity, "10Mi" */
         OptionalInt container_log_max_files; /* 5 */
         char **cluster_dns;                  /* none */
         char *cluster_domain;                /* "cluster.local" */
@@ -63,6 +80,9 @@ typedef struct Config {
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
+        char *shutdown_grace_period;               /* Go duration: "30s" */
+        char *shutdown_grace_period_critical_pods; /* "10s", or all where that is less */
+        LIST_OF(ShutdownGracePeriodByPodPriority) shutdown_by_priority;
         OptionalInt image_gc_high_threshold_percent; /* 85 */
         OptionalInt image_gc_low_threshold_percent;  /* 80 */
         char *image_minimum_gc_age;                  /* Go duration: "2m" */
@@ -75,6 +95,8 @@ typedef struct Config {
         uint64_t log_max_size_bytes;
         uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
         uint64_t back_off_max_usec;     /* 300 s */
+        ShutdownStage shutdown_stages[SHUTDOWN_STAGES_MAX]; /* by priority, lowest first */
+        size_t n_shutdown_stages; /* 0: pods are not waited for when the machine goes down */
 } Config;
 
 /* kind and apiVersion are read before it. */

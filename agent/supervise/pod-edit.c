@@ -5,6 +5,7 @@
 #include "agent/bundle/resize.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/slices.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -141,6 +142,7 @@ void pod_life_resize(PodLife *life) {
                         running[n++] = (RunningContainer){ c->spec, container_attempt(c->life) };
         }
         r = bundle_resize(life->context->bundle, life->pod, running, n, &error);
+        slices_resize(life->context, life->pod, running, n);
         set_resize_trouble(life, r < 0 ? error_message(&error, r) : NULL);
 }
 

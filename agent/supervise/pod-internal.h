@@ -12,6 +12,7 @@
 #include "agent/supervise/order.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/prober.h"
+#include "common/log.h"
 
 typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
@@ -78,6 +79,7 @@ typedef struct PodFailure {
         char *reason; /* NULL: it has not */
         char *message;
         uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
+        bool is_passing;     /* until the next boot */
 } PodFailure;
 
 /* All containers are ended, and the pod begins again in the sandbox that it has. */
@@ -137,6 +139,9 @@ struct PodLife {
 
 extern const ContainerDriver pod_container_driver;
 extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
+
+/* What is logged of it; 'container' may be NULL. */
+LogSubject pod_life_subject(const PodLife *life, const char *container);
 
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);

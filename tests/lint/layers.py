@@ -29,7 +29,8 @@ PROGRAMS = {
 # The event loop is seen through the headers of the rooms that live in it.
 LIBRARIES = {
     "systemd/": ["agent/config-watch.h", "agent/image/image.h", "agent/manifest/manifest.h",
-                 "agent/publish/publish.c", "agent/sandbox/sandbox.h", "agent/serve/serve.h", "common/child.h",
+                 "agent/publish/journal.c", "agent/publish/publish.c", "agent/sandbox/sandbox.h",
+                 "agent/sandbox/units.[ch]", "agent/serve/serve.h", "common/child.h",
                  "common/http.h", "common/relay.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/tree.c"],
     "jansson.h": ["agent/bundle/enacted.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
