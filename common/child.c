@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 
 enum {
-        ERROR_TAIL_SIZE = 4096
+        ERROR_TAIL_SIZE = 4096,
+        CHUNKS_PER_TURN = 64, /* more than a pipe holds */
 };
 
 struct Child {
@@ -84,9 +85,10 @@ static void append_error(Child *child, const char *data, size_t length) {
         child->error[child->error_length] = '\0';
 }
 
-/* Reads what is there. False at the end of the stream. */
+/* Reads what is there, up to a limit that lets others have their turn. False at the end of the
+ * stream. */
 static bool drain(Child *child, int fd) {
-        for (;;) {
+        for (unsigned i = 0; i < CHUNKS_PER_TURN; i++) {
                 char buffer[16 * 1024];
                 ssize_t n = read(fd, buffer, sizeof(buffer));
 
@@ -101,6 +103,7 @@ static bool drain(Child *child, int fd) {
                 } else
                         append_error(child, buffer, (size_t) n);
         }
+        return true;
 }
 
 static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {

@@ -110,8 +110,9 @@ static int take(const char *file, const char *text, ResourceRequirements *resour
         if (streq(file, "cpu.cfs_quota_us") || streq(file, "cpu.max"))
                 return replace(cpu, is_none ? 0 : value * 1000 / CPU_PERIOD_USEC, "m");
         if (streq(file, "memory.limit_in_bytes") || streq(file, "memory.max"))
-                return is_none || value % KIB != 0 ? replace(memory, is_none ? 0 : value, "")
-                                                   : replace(memory, value / KIB, "Ki");
+                return is_none || value % (int64_t) KIB != 0
+                               ? replace(memory, is_none ? 0 : value, "")
+                               : replace(memory, value / (int64_t) KIB, "Ki");
         if (streq(file, "cpu.shares"))
                 return replace(&resources->requests.cpu, milli_cpu_of(value), "m");
         if (streq(file, "cpu.weight"))

@@ -146,7 +146,7 @@ int env_file_value(const BundleConfig *config, const Pod *pod, const FileKeySele
                 return refuse(selector, reterr, "is no file");
         if (r == -EILSEQ)
                 return refuse(selector, reterr, "is no UTF-8 text");
-        if (r < 0)
+        if (r < 0 || !text)
                 return refuse(selector, reterr, strerror(-r));
         r = env_file_find(text, selector->key, ret, &error);
         if (r == -EBADMSG)

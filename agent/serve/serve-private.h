@@ -17,6 +17,7 @@ enum {
 
 typedef struct Stream Stream;
 typedef struct Connection Connection;
+typedef struct Upgrade Upgrade;
 
 struct Serve {
         sd_event *event;
@@ -49,6 +50,7 @@ struct Connection {
         Serve *serve;
         int fd; /* microhttpd's */
         sd_event_source *deadline;
+        Upgrade *upgrade; /* that was promised; a client may go before it comes to that */
 };
 
 void connection_set_deadline(Connection *connection);
@@ -90,6 +92,7 @@ enum MHD_Result serve_revisions(Serve *serve, struct MHD_Connection *http, const
 enum MHD_Result serve_node(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_order(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_exec(Serve *serve, struct MHD_Connection *http, const char *rest);
+Upgrade *upgrade_free(Upgrade *upgrade);
 enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char *rest);
 
 /* A parameter of the query, or NULL. A flag is true as Go's ParseBool has it, and when it is there

@@ -157,6 +157,23 @@ TEST(a_connection_for_a_command_is_given_away_and_lives_on)
         stop();
 }
 
+TEST(a_client_that_is_gone_before_the_upgrade_leaves_nothing)
+{
+        start();
+        for (unsigned i = 0; i < 20; i++) {
+                Client client = ask_exec("/exec/default/web-n1/app?command=echo&output=1", UPGRADE);
+
+                /* It has spoken, and hears nothing any more. */
+                REQUIRE(shutdown(client.fd, SHUT_RD) == 0);
+                for (unsigned n = 0; n < 10; n++)
+                        turn();
+                client_close(&client);
+                EXPECT_EQ(agent.executed_fd, 0);
+        }
+        expect_idle();
+        stop();
+}
+
 TEST(what_cannot_be_executed_is_refused_before_the_upgrade)
 {
         static const struct {

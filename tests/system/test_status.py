@@ -144,3 +144,11 @@ def test_a_host_name_that_overrides_is_taken_as_it_is(net):
     assert world.environ(pid)["HOSTNAME"] == "db.example.com"
     own = [line.split() for line in world.read(f"/proc/{pid}/root/etc/hosts").splitlines()]
     assert [net.pod("web")["status"]["podIP"], "db.example.com"] in own
+
+
+def test_of_a_pod_that_the_node_does_not_take_no_container_is_known(node):
+    node.drop(specs.pod("web", nodeSelector={"disk": "ssd"}))
+    pod = node.wait_pod("web", lambda pod: pod["status"]["phase"] == "Failed", "is not taken")
+    assert pod["status"]["reason"] == "NodeAffinity" and "containerStatuses" not in pod["status"]
+    for kind in ("Ready", "ContainersReady"):
+        assert harness.condition(pod, kind)["reason"] == "UnknownContainerStatuses"
