@@ -51,8 +51,7 @@ struct PodContainer {
         ImageRequest *image_request;
         Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volume_images;
-        size_t volume_at;       /* which of them is asked for */
-        const Pod *volumes_pod; /* whose volumes they are; compared only */
+        size_t volume_at; /* which of them is asked for */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
@@ -152,7 +151,8 @@ bool pod_life_is_ready(const PodLife *life);
 
 /* pod-failure.c: nothing of the pod starts any more; what runs is stopped. For good: the next agent
  * knows it, too. */
-void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec);
+void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
+                   uint64_t grace_usec);
 void pod_life_load_failure(PodLife *life);
 bool pod_life_has_failed(const PodLife *life);
 void pod_failure_done(PodFailure *failure);
@@ -213,8 +213,6 @@ void pod_life_watch_deadline(PodLife *life);
 void pod_container_get_images(void *userdata);
 void pod_container_forget_volume_images(PodContainer *c);
 
-/* The pod was edited since, so that nobody knows which image is whose. */
-bool pod_container_has_stale_images(const PodContainer *c);
 void pod_container_get_own_image(PodContainer *c);
 
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier

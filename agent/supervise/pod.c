@@ -315,6 +315,9 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
                 pod_life_retry_later(life, PHASE_LOST);
         } else {
                 life->must_clean = false;
+                /* An edit may be looked at now, and asks who has ended. */
+                for (size_t i = 0; i < life->n_containers; i++)
+                        pod_container_recover(&life->containers[i]);
                 after_cleanup(life);
         }
         pod_life_mark(life);
