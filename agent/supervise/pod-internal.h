@@ -105,11 +105,9 @@ struct PodLife {
         bool told_of_labels;
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
-        char *stale;      /* why a volume is not what it should be, as it was logged */
-        bool is_rejected; /* the node is none that it asks for; it is not begun */
-        char *trouble;    /* why the sandbox is not ready, for a person */
-        Pod **former;     /* as it was before edits, while a hook of then may be under way */
-        size_t n_former;
+        char *stale;          /* why a volume is not what it should be, as it was logged */
+        bool is_rejected;     /* the node is none that it asks for; it is not begun */
+        char *trouble;        /* why the sandbox is not ready, for a person */
         char *edit_trouble;   /* why its successor cannot begin */
         char *resize_trouble; /* why its groups are not as its spec says */
         sd_event_source *resize_timer;
@@ -138,13 +136,15 @@ void pod_life_set_trouble(PodLife *life, const char *message);
  * nodeSelector and its required affinity want? Taints are not asked. */
 bool pod_life_is_admitted(PodLife *life);
 
+/* objects.c: its groups and volumes were made when it began; a shim of it runs, or is about to. */
+bool pod_life_is_prepared(const PodLife *life);
+
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);
 
 /* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
 void pod_life_resize(PodLife *life);
 void pod_life_restart_outdated(PodLife *life);
-void pod_life_forget_former(PodLife *life); /* no hook looks at them any more */
 
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
@@ -154,7 +154,6 @@ bool pod_life_is_ready(const PodLife *life);
 void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
                    uint64_t grace_usec);
 void pod_life_load_failure(PodLife *life);
-bool pod_life_has_failed(const PodLife *life);
 void pod_failure_done(PodFailure *failure);
 
 /* The pod's end was asked for; its shim is not waited for without end. */
@@ -250,6 +249,7 @@ typedef struct AttemptNote {
         bool has_post_started;
         bool has_started;
         bool is_ready;
+        bool is_killed;
 } AttemptNote;
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret);

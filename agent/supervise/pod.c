@@ -201,7 +201,6 @@ PodLife *pod_life_free(PodLife *life) {
         sd_event_source_disable_unref(life->end_timer);
         sd_event_source_disable_unref(life->resize_timer);
         sd_event_source_disable_unref(life->check_timer);
-        pod_life_forget_former(life);
         free(life->edit_trouble);
         free(life->resize_trouble);
         sd_event_source_disable_unref(life->order_timer);
