@@ -76,7 +76,8 @@ void pod_life_load_failure(PodLife *life) {
         (void) set_failure(life, text, message);
 }
 
-void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec) {
+void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
+                   uint64_t grace_usec) {
         int r;
 
         if (pod_life_has_failed(life) || !life->is_wanted)
@@ -84,10 +85,9 @@ void pod_life_fail(PodLife *life, const char *reason, const char *message, uint6
         r = set_failure(life, reason, message);
         if (r < 0)
                 return; /* whoever looked looks again */
-        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
         log_mark(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", life->description, reason, message);
-        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
+        event_tell(life, NULL, kind, reason, "%s", message);
         life->failure.grace_usec = grace_usec;
         r = store(life);
         if (r < 0)
