@@ -8,6 +8,10 @@
 #include <sys/socket.h>
 #include <wslay/wslay.h>
 
+enum {
+        MESSAGES_MAX = 1024, /* that wait to be sent: a ping's answer has no bytes to count */
+};
+
 struct Channels {
         int fd;
         wslay_event_context_ptr context;
@@ -23,7 +27,7 @@ static ssize_t on_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t 
         Channels *channels = userdata;
         ssize_t n;
 
-        if (channels->is_held) {
+        if (channels->is_held || !channels_wants_read(channels)) {
                 wslay_event_set_error(context, WSLAY_ERR_WOULDBLOCK);
                 return -1;
         }
@@ -155,6 +159,10 @@ size_t channels_queued(const Channels *channels) {
 
 bool channels_wants_write(const Channels *channels) {
         return channels->is_closing || wslay_event_want_write(channels->context);
+}
+
+bool channels_wants_read(const Channels *channels) {
+        return wslay_event_get_queued_msg_count(channels->context) < MESSAGES_MAX;
 }
 
 bool channels_is_over(const Channels *channels) {

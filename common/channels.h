@@ -54,5 +54,8 @@ void channels_close(Channels *channels);
 size_t channels_queued(const Channels *channels); /* bytes of messages */
 bool channels_wants_write(const Channels *channels);
 
+/* False while the other side has not taken what we have to say to it: nothing is read then. */
+bool channels_wants_read(const Channels *channels);
+
 /* Both sides have said their last. */
 bool channels_is_over(const Channels *channels);

@@ -10,12 +10,14 @@
 #include <sys/wait.h>
 
 enum {
-        ERROR_TAIL_SIZE = 4096
+        ERROR_TAIL_SIZE = 4096,
+        CHUNKS_PER_TURN = 64, /* more than a pipe holds */
 };
 
 struct Child {
         pid_t pid;
         child_done_t done;
+        child_line_t on_line;
         void *userdata;
         sd_event_source *exit_source;
         sd_event_source *timeout_source;
@@ -45,6 +47,26 @@ static void append_output(Child *child, const char *data, size_t length) {
         larger[child->output_length] = '\0';
 }
 
+/* Hands on the lines that are whole. One that is longer than what is kept is lost. */
+static void hand_on_lines(Child *child) {
+        char *start = child->output, *newline;
+        size_t rest;
+
+        while (start && (newline = strchr(start, '\n'))) {
+                *newline = '\0';
+                child->on_line(start, child->userdata);
+                start = newline + 1;
+        }
+        if (!start)
+                return;
+        rest = child->output_length - (size_t) (start - child->output);
+        if (rest == child->output_max)
+                rest = 0;
+        memmove(child->output, start, rest);
+        child->output[rest] = '\0';
+        child->output_length = rest;
+}
+
 /* Keeps the end: the last line is the one that says why. */
 static void append_error(Child *child, const char *data, size_t length) {
         size_t excess;
@@ -63,9 +85,10 @@ static void append_error(Child *child, const char *data, size_t length) {
         child->error[child->error_length] = '\0';
 }
 
-/* Reads what is there. False at the end of the stream. */
+/* Reads what is there, up to a limit that lets others have their turn. False at the end of the
+ * stream. */
 static bool drain(Child *child, int fd) {
-        for (;;) {
+        for (unsigned i = 0; i < CHUNKS_PER_TURN; i++) {
                 char buffer[16 * 1024];
                 ssize_t n = read(fd, buffer, sizeof(buffer));
 
@@ -73,11 +96,14 @@ static bool drain(Child *child, int fd) {
                         return errno == EAGAIN || errno == EINTR;
                 if (n == 0)
                         return false;
-                if (fd == child->output_fd)
+                if (fd == child->output_fd) {
                         append_output(child, buffer, (size_t) n);
-                else
+                        if (child->on_line)
+                                hand_on_lines(child);
+                } else
                         append_error(child, buffer, (size_t) n);
         }
+        return true;
 }
 
 static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
@@ -123,7 +149,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int spawn_with_pipes(Child *child, char *const *argv, Error *reterr) {
+static int spawn_with_pipes(Child *child, char *const *argv, int input_fd, Error *reterr) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
         sigset_t none, defaults;
@@ -154,7 +180,9 @@ static int spawn_with_pipes(Child *child, char *const *argv, Error *reterr) {
                                         POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         (void) posix_spawnattr_setsigmask(&attributes, &none);
         (void) posix_spawnattr_setsigdefault(&attributes, &defaults);
-        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        r = input_fd > 0 ? posix_spawn_file_actions_adddup2(&actions, input_fd, STDIN_FILENO)
+                         : posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                                            O_RDONLY, 0);
         if (r == 0)
                 r = posix_spawn_file_actions_adddup2(&actions, output_write, STDOUT_FILENO);
         if (r == 0)
@@ -205,10 +233,11 @@ int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void 
         child->output_fd = child->error_fd = -EBADF;
         child->output_max = spec->output_max;
         child->done = done;
+        child->on_line = spec->on_line;
         child->userdata = userdata;
         child->reaped = true;
 
-        r = spawn_with_pipes(child, spec->argv, reterr);
+        r = spawn_with_pipes(child, spec->argv, spec->input_fd, reterr);
         if (r >= 0) {
                 child->reaped = false;
                 r = watch(event, child, spec->timeout_usec);

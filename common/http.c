@@ -4,15 +4,19 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/curl-library.h"
+#include "common/relay.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 enum {
-        IDLE_HANDLES_MAX = 4, /* kept for the next requests */
+        RELAYED_MAX = 64 * 1024, /* of a whole HTTP/2 connection */
+        IDLE_HANDLES_MAX = 4,    /* kept for the next requests */
         TRAILER_MAX = 1024,
+        HEADERS_MAX = 256 * 1024, /* with the trailers, which libcurl keeps without a limit */
         CONNECT_TIMEOUT_SEC = 24 * 3600, /* whoever asks has a deadline of his own */
 };
 
@@ -29,12 +33,14 @@ struct Http {
 struct HttpRequest {
         Http *http;
         CURL *easy;
+        Relay *relay; /* between libcurl and a server that it asks by HTTP/2 */
         struct curl_slist *headers;
         char error[CURL_ERROR_SIZE];
         char *request_body;
         char *body;
         size_t body_length;
         size_t body_max;
+        size_t headers_length;
         bool is_connection;
         bool is_cut; /* there was more than we wanted */
         char *grpc_status;
@@ -46,6 +52,12 @@ struct HttpRequest {
 /* ---- the loop ---- */
 
 static HttpRequest *request_free(HttpRequest *request);
+
+static const char *explain(const HttpRequest *request, CURLcode code) {
+        if (request->relay && relay_error(request->relay) < 0)
+                return strerror(-relay_error(request->relay));
+        return request->error[0] ? request->error : request->http->curl->easy_strerror(code);
+}
 
 static void finish(Http *http, CURL *easy, CURLcode code) {
         const CurlLibrary *curl = http->curl;
@@ -65,9 +77,7 @@ static void finish(Http *http, CURL *easy, CURLcode code) {
         is_answered = request->is_connection
                               ? code == CURLE_OK
                               : response.status > 0 && (code == CURLE_OK || request->is_cut);
-        request->done(is_answered ? &response : NULL,
-                      request->error[0] ? request->error : curl->easy_strerror(code),
-                      request->userdata);
+        request->done(is_answered ? &response : NULL, explain(request, code), request->userdata);
         request_free(request);
 }
 
@@ -229,6 +239,9 @@ static void keep_value(const char *line, size_t length, const char *name, char *
 static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         HttpRequest *request = userdata;
 
+        request->headers_length += size * n;
+        if (request->headers_length > HEADERS_MAX)
+                return 0;
         keep_value(data, size * n, "grpc-status", &request->grpc_status);
         keep_value(data, size * n, "grpc-message", &request->grpc_message);
         return size * n;
@@ -250,6 +263,7 @@ static HttpRequest *request_free(HttpRequest *request) {
                 (void) http->curl->multi_remove_handle(http->multi, request->easy);
                 give_back(http, request->easy);
         }
+        relay_free(request->relay);
         http->curl->slist_free_all(request->headers);
         free(request->request_body);
         free(request->body);
@@ -291,6 +305,28 @@ static int set_body(HttpRequest *request, const HttpSpec *spec) {
         return 0;
 }
 
+/* libcurl does not come back to us while an HTTP/2 server has something to say, be it nothing but
+ * empty frames. So it hears it from a relay. */
+static curl_socket_t open_relay(void *userdata, curlsocktype purpose,
+                                struct curl_sockaddr *address) {
+        HttpRequest *request = userdata;
+        int fd = -EBADF;
+
+        request->relay = relay_free(request->relay);
+        if (relay_new(request->http->event, &address->addr, address->addrlen, RELAYED_MAX,
+                      &request->relay) >= 0 &&
+            relay_address(request->relay, &address->addr, &address->addrlen) >= 0)
+                fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        return fd >= 0 ? fd : CURL_SOCKET_BAD;
+}
+
+static void set_relay(HttpRequest *request) {
+        const CurlLibrary *curl = request->http->curl;
+
+        curl->easy_setopt(request->easy, CURLOPT_OPENSOCKETFUNCTION, open_relay);
+        curl->easy_setopt(request->easy, CURLOPT_OPENSOCKETDATA, request);
+}
+
 /* Only the first can fail but for the want of memory, which is found out when it is performed. */
 static int set_options(HttpRequest *request, const HttpSpec *spec) {
         const CurlLibrary *curl = request->http->curl;
@@ -301,6 +337,8 @@ static int set_options(HttpRequest *request, const HttpSpec *spec) {
         curl->easy_setopt(easy, CURLOPT_PRIVATE, request);
         curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
         curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        /* Names are looked up by a thread. Whoever cancels does not wait for its end. */
+        curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
         curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
         curl->easy_setopt(easy, CURLOPT_PROXY, "");
         curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
@@ -319,6 +357,8 @@ static int set_options(HttpRequest *request, const HttpSpec *spec) {
         curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
         curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
+        if (spec->is_http2)
+                set_relay(request);
         return set_body(request, spec);
 }
 

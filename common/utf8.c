@@ -34,3 +34,13 @@ bool utf8_is_text(const char *text, size_t length) {
         }
         return true;
 }
+
+void utf8_disarm(char *text) {
+        for (uint8_t *p = (uint8_t *) text; *p; p++)
+                if (*p == '\n' || *p == '\r' || *p == '\t')
+                        *p = ' ';
+                else if (*p < ' ' || *p == 0x7f)
+                        *p = '?';
+                else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+009B is as good as ESC [ */
+                        p[0] = p[1] = '?';
+}

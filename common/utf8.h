@@ -12,3 +12,7 @@ size_t utf8_character_length(const void *text, size_t left);
 
 /* All of it is characters, and none is a NUL. */
 bool utf8_is_text(const char *text, size_t length);
+
+/* Makes a text that somebody else wrote fit to be shown: what a terminal or a log would take for an
+ * order, new lines too, becomes a blank or '?', in place. */
+void utf8_disarm(char *text);

@@ -66,6 +66,10 @@ static void write_text(const char *text, size_t length, FILE *out) {
 
                 if (c < ' ' || c == 0x7f)
                         fprintf(out, "^%c", c ^ 0x40);
+                else if (c == 0xc2 && i + 1 < length && (unsigned char) text[i + 1] < 0xa0)
+                        fputc('?', out); /* and again for the second half: such are orders too */
+                else if (i > 0 && (unsigned char) text[i - 1] == 0xc2 && c < 0xa0)
+                        fputc('?', out);
                 else
                         fputc(c, out);
         }

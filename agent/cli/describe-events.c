@@ -27,8 +27,10 @@ static void write_event(const json_t *event, FILE *out) {
         fprintf(out, "  %s\t%s\t", strna(json_text(event, "type")),
                 strna(json_text(event, "reason")));
         write_age(event, out);
-        fprintf(out, "\t%s\t%s%s%s\n", strna(json_text(event, "source", "component")), strna(field),
-                field ? ": " : "", strna(json_text(event, "message")));
+        fprintf(out, "\t%s\t%s%s", strna(json_text(event, "source", "component")), strna(field),
+                field ? ": " : "");
+        write_quoted(strna(json_text(event, "message")), out);
+        fputc('\n', out);
 }
 
 void describe_events(const json_t *pod, const json_t *events, FILE *out) {

@@ -33,11 +33,12 @@ static void write_row(const json_t *event, FILE *out, void *userdata) {
 
         if (get->request->options->all_namespaces)
                 fprintf(out, "%s\t", strna(json_text(event, "metadata", "namespace")));
-        fprintf(out, "%s\t%s\t%s\tpod/%s\t%s\n",
+        fprintf(out, "%s\t%s\t%s\tpod/%s\t",
                 format_age(age, json_text(event, "lastTimestamp"), now_realtime_usec()),
                 strna(json_text(event, "type")), strna(json_text(event, "reason")),
-                strna(json_text(event, "involvedObject", "name")),
-                strna(json_text(event, "message")));
+                strna(json_text(event, "involvedObject", "name")));
+        write_quoted(strna(json_text(event, "message")), out);
+        fputc('\n', out);
 }
 
 static int print_table(GetEvents *get, const json_t *events) {

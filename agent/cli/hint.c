@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/cli.h"
 
+#include "common/cleanup.h"
+#include "common/utf8.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,8 +60,13 @@ const char *find_hint(const char *word, const char *const *candidates, size_t n)
 }
 
 int fail(int r, const Error *error) {
+        cleanup_free char *sentence = strdup(error_message(error, r));
+
+        /* What a container says may be in it. */
+        if (sentence)
+                utf8_disarm(sentence);
         fflush(stdout);
-        fprintf(stderr, "error: %s\n", error_message(error, r));
+        fprintf(stderr, "error: %s\n", strna(sentence));
         return STATUS_FAILED;
 }
 

@@ -137,7 +137,7 @@ static bool wants_input(const Session *s) {
 /* 0, or -errno when the session cannot go on. */
 static int turn(Session *s) {
         struct pollfd fds[] = {
-                { .fd = s->socket_fd, .events = POLLIN },
+                { .fd = s->socket_fd, .events = channels_wants_read(s->channels) ? POLLIN : 0 },
                 { .fd = wants_input(s) ? s->streams->input_fd : -1, .events = POLLIN },
                 { .fd = s->signal_fd, .events = POLLIN },
         };

@@ -2,6 +2,7 @@
 #include "agent/cli/tar.h"
 
 #include "common/cleanup.h"
+#include "common/utf8.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -155,6 +156,7 @@ static int unpack_entry(Archive *tar, Archive *disk, struct archive_entry *entry
                                   "not asked for",
                                   strna(path));
         if (!is_ordinary(entry)) {
+                utf8_disarm(renamed);
                 fprintf(stderr, "warning: skipping '%s', which is no file\n", renamed);
                 return 0;
         }

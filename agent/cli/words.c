@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/words.h"
 
+#include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/utf8.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -144,4 +146,13 @@ const char *format_long_time(char buffer[LONG_TIME_SIZE], const char *time) {
                 return time;
         (void) strftime(buffer, LONG_TIME_SIZE, "%a, %d %b %Y %H:%M:%S %z", &tm);
         return buffer;
+}
+
+void write_quoted(const char *text, FILE *out) {
+        cleanup_free char *copy = strdup(text);
+
+        if (!copy)
+                return;
+        utf8_disarm(copy);
+        fputs(copy, out);
 }

@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 #include <stdint.h>
+#include <stdio.h>
 
 enum {
         DURATION_SIZE = 48
@@ -34,3 +35,6 @@ json_t *json_walk(const json_t *object, const char *const *keys);
 
 /* The string there, or NULL. */
 #define json_text(object, ...) json_string_value(json_at(object, __VA_ARGS__))
+
+/* Writes a text that a container has a say in, on one line and without orders to the terminal. */
+void write_quoted(const char *text, FILE *out);

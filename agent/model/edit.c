@@ -57,6 +57,7 @@ static const Rule rules[] = {
         { "PodSpec",     "schedulerName",                 RULE_WHOLE,   EDIT_LIVE },
         { "PodSpec",     "tolerations",                   RULE_WHOLE,   EDIT_LIVE },
         { "PodSpec",     "topologySpreadConstraints",     RULE_WHOLE,   EDIT_LIVE },
+        { "PodSpec",     "readinessGates",                RULE_WHOLE,   EDIT_LIVE },
         /* For the next pull. */
         { "PodSpec",     "imagePullSecrets",              RULE_WHOLE,   EDIT_LIVE },
 
@@ -297,6 +298,24 @@ static bool field_differs(const Field *field, const void *a, const void *b) {
         return !schema_equal(&one, a, b);
 }
 
+/* What its container says of another amount of CPU or memory. */
+static EditEffect effect_of_resource(const Walk *walk, const Schema *schema, const Field *field,
+                                     EditEffect effect) {
+        const Container *container =
+                walk->container ? pod_find_container(walk->wanted, walk->container) : NULL;
+
+        if (!container || !streq(schema->name, "ResourceList"))
+                return effect;
+        for (size_t i = 0; i < container->resize_policy.n; i++) {
+                const ResizePolicy *policy = &container->resize_policy.items[i];
+
+                if (streq(resize_resource_names[policy->resource_name], field->key) &&
+                    policy->restart_policy == RESIZE_RESTART_CONTAINER)
+                        return MAX(effect, EDIT_RESTART);
+        }
+        return effect;
+}
+
 static int compare_field(const Walk *walk, const Place *place, const Schema *schema,
                          const Field *field, const void *a, const void *b) {
         const Rule *rule = find_rule(schema, field->key);
@@ -324,7 +343,8 @@ static int compare_field(const Walk *walk, const Place *place, const Schema *sch
         case RULE_WHOLE:
                 break;
         }
-        return add_field(walk, field, rule->effect, path, a, b);
+        return add_field(walk, field, effect_of_resource(walk, schema, field, rule->effect), path,
+                         a, b);
 }
 
 static int compare(const Walk *walk, const Place *place, const Schema *schema, const void *a,

@@ -15,21 +15,22 @@ enum {
 };
 
 /* What was asked for, kept until the connection is ours to give away. */
-typedef struct Upgrade {
+struct Upgrade {
         Serve *serve;
         Connection *connection;
         char *path;           /* what the names point into */
         const char *names[3]; /* namespace, pod, container */
         char **command;
         ServeExec exec;
-} Upgrade;
+};
 
-static void upgrade_free(Upgrade *upgrade) {
+Upgrade *upgrade_free(Upgrade *upgrade) {
         if (!upgrade)
-                return;
+                return NULL;
         strv_free(upgrade->command);
         free(upgrade->path);
         free(upgrade);
+        return NULL;
 }
 
 static void upgrade_freep(Upgrade **upgrade) {
@@ -88,30 +89,30 @@ static const char *find_key(struct MHD_Connection *http) {
 static void on_upgrade(void *userdata, struct MHD_Connection *http, void *request,
                        const char *extra, size_t extra_size, MHD_socket fd,
                        struct MHD_UpgradeResponseHandle *handle) {
-        Upgrade *upgrade = userdata;
+        Connection *connection = userdata;
+        cleanup_with(upgrade_freep) Upgrade *upgrade = TAKE_PTR(connection->upgrade);
         Serve *serve = upgrade->serve;
 
-        connection_clear_deadline(upgrade->connection);
+        connection_clear_deadline(connection);
         /* A client that speaks before it has heard us is none that we can go on with. */
         if (extra_size == 0)
                 (void) serve->handlers->exec(serve->userdata, upgrade->names[0], upgrade->names[1],
                                              upgrade->names[2], &upgrade->exec, fd, NULL);
-        upgrade_free(upgrade);
         (void) MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
         serve_schedule(serve);
 }
 
 static enum MHD_Result answer(struct MHD_Connection *http, const char *key,
                               Upgrade *upgrade_consume) {
-        struct MHD_Response *response =
-                MHD_create_response_for_upgrade(on_upgrade, upgrade_consume);
+        Connection *connection = upgrade_consume->connection;
+        struct MHD_Response *response = MHD_create_response_for_upgrade(on_upgrade, connection);
         char accept[HANDSHAKE_SIZE];
         enum MHD_Result result;
 
-        if (!response) {
-                upgrade_free(upgrade_consume);
+        upgrade_free(connection->upgrade);
+        connection->upgrade = upgrade_consume;
+        if (!response)
                 return MHD_NO;
-        }
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_UPGRADE, "websocket");
         (void) MHD_add_response_header(response, "Sec-WebSocket-Accept",
                                        handshake_accept(key, accept));

@@ -17,6 +17,7 @@ enum {
 
 typedef struct Stream Stream;
 typedef struct Connection Connection;
+typedef struct Upgrade Upgrade;
 
 struct Serve {
         sd_event *event;
@@ -49,6 +50,7 @@ struct Connection {
         Serve *serve;
         int fd; /* microhttpd's */
         sd_event_source *deadline;
+        Upgrade *upgrade; /* that was promised; a client may go before it comes to that */
 };
 
 void connection_set_deadline(Connection *connection);
@@ -80,12 +82,17 @@ enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const ch
 enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_images(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_pull(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_remove_image(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_prune(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_daemonsets(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_revisions(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_node(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_order(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_exec(Serve *serve, struct MHD_Connection *http, const char *rest);
+Upgrade *upgrade_free(Upgrade *upgrade);
 enum MHD_Result serve_logs(Serve *serve, struct MHD_Connection *http, const char *rest);
 
 /* A parameter of the query, or NULL. A flag is true as Go's ParseBool has it, and when it is there

@@ -89,6 +89,7 @@ static void connection_free(Connection *connection) {
         if (!connection)
                 return;
         sd_event_source_disable_unref(connection->deadline);
+        upgrade_free(connection->upgrade);
         free(connection);
 }
 

@@ -285,11 +285,26 @@ void programs_expire(ProgramList *list, uint64_t now_boottime) {
                         kill_in_container(program);
 }
 
+/* /dev/null is the node's, and root in the container could change its mode through a descriptor. */
+static int set_no_input(void) {
+        int pipes[2], r;
+
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        r = dup2(pipes[0], STDIN_FILENO) < 0 ? -errno : 0;
+        close_fd(pipes[0]);
+        close_fd(pipes[1]);
+        return r;
+}
+
 /* In a task: becomes the runtime. Both streams are one. */
 static int exec_in_main(void *userdata, Error *reterr) {
         const Program *program = userdata;
         const Runtime runtime = shim_runtime(program->shim);
+        int r = set_no_input();
 
+        if (r < 0)
+                return r;
         if (dup2(program->output.write_fd, STDOUT_FILENO) < 0 ||
             dup2(program->output.write_fd, STDERR_FILENO) < 0)
                 return -errno;

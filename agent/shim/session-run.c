@@ -43,6 +43,7 @@ typedef struct Outlet {
         Session *session;
         unsigned char channel;
         bool is_watched;
+        bool is_muted; /* nobody wants to hear it */
 } Outlet;
 
 struct Session {
@@ -76,7 +77,7 @@ struct Session {
 static void watch_socket(Session *s) {
         uint32_t events = EPOLLRDHUP;
 
-        if (s->n_pending == 0)
+        if (s->n_pending == 0 && channels_wants_read(s->channels))
                 events |= EPOLLIN;
         if (channels_wants_write(s->channels))
                 events |= EPOLLOUT;
@@ -296,7 +297,8 @@ static void on_outlet(Source *source, uint32_t events) {
                 close_outlet(outlet);
                 return;
         }
-        say(s, outlet->channel, chunk, (size_t) n);
+        if (!outlet->is_muted)
+                say(s, outlet->channel, chunk, (size_t) n);
         extend_deadline(s);
         if (channels_queued(s->channels) >= CHANNELS_QUEUE_MAX) {
                 watch_outlet(&s->output, false);
@@ -381,7 +383,9 @@ static void on_master(int master_fd, void *userdata) {
                 abandon(s);
 }
 
-/* The session's ends of the command's streams, and in 'ret_fds' the command's own. */
+/* The session's ends of the command's streams, and in 'ret_fds' the command's own. Streams that
+ * nobody wishes for are pipes as well: /dev/null is the node's, and root in the container could
+ * change its mode through a descriptor. */
 static int open_pipes(Session *s, int ret_fds[3]) {
         Outlet *outlets[] = { NULL, &s->output, &s->error };
         const bool wanted[] = { s->spec->has_input, s->spec->has_output, s->spec->has_error };
@@ -390,16 +394,17 @@ static int open_pipes(Session *s, int ret_fds[3]) {
         for (int i = 0; i < 3 && r >= 0; i++) {
                 int pipes[2];
 
-                if (!wanted[i])
-                        continue;
                 if (pipe2(pipes, O_CLOEXEC) < 0)
                         return -errno;
                 ret_fds[i] = pipes[i == 0 ? 0 : 1];
                 (void) fcntl(pipes[i == 0 ? 1 : 0], F_SETFL, O_NONBLOCK);
-                if (i == 0)
+                if (i > 0) {
+                        outlets[i]->is_muted = !wanted[i];
+                        open_outlet(outlets[i], pipes[0]);
+                } else if (wanted[i])
                         r = open_input(s, pipes[1]);
                 else
-                        open_outlet(outlets[i], pipes[0]);
+                        close_fd(pipes[1]);
         }
         return r;
 }

@@ -11,6 +11,7 @@
 #include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 
 #include <assert.h>
 
@@ -564,6 +565,7 @@ void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit
 
         if (attempt != c->attempt || !life_facts[c->state].may_end)
                 return;
+        log_mark(MESSAGE_CONTAINER_ENDED);
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
         container_record_end(c, end, reason, end->message);

@@ -5,6 +5,7 @@
 #include "agent/bundle/resize.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/slices.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -20,7 +21,7 @@ bool pod_life_is_editable(const PodLife *life) {
 
 bool pod_life_has_ended(PodLife *life) {
         /* One that has failed as a whole never begins again, and its successor may. */
-        return pod_life_has_failed(life) || !pod_life_goes_on(life);
+        return !pod_life_goes_on(life);
 }
 
 bool pod_life_has_processes(const PodLife *life) {
@@ -49,7 +50,7 @@ static bool has_begun(const PodContainer *c) {
         return container_has_run(c->life, container_attempt(c->life));
 }
 
-static bool is_outdated(const PodContainer *c) {
+bool pod_container_is_outdated(const PodContainer *c) {
         return c->is_outdated && container_has_run(c->life, c->outdated_attempt);
 }
 
@@ -65,7 +66,7 @@ char *pod_life_print_outdated(const PodLife *life, const EditPlan *plan) {
                 bool restarts = plan && has_begun(c) &&
                                 edit_plan_of_container(plan, c->spec->name) == EDIT_RESTART;
 
-                if (restarts || is_outdated(c))
+                if (restarts || pod_container_is_outdated(c))
                         (void) fprintf(out, "%s%s %u", n++ > 0 ? " " : "", c->spec->name,
                                        container_attempt(c->life));
         }
@@ -90,7 +91,7 @@ void pod_life_read_outdated(PodLife *life, const char *text) {
 
 void pod_life_restart_outdated(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                if (is_outdated(&life->containers[i]))
+                if (pod_container_is_outdated(&life->containers[i]))
                         container_edit(life->containers[i].life);
 }
 
@@ -135,6 +136,7 @@ void pod_life_resize(PodLife *life) {
                         running[n++] = (RunningContainer){ c->spec, container_attempt(c->life) };
         }
         r = bundle_resize(life->context->bundle, life->pod, running, n, &error);
+        slices_resize(life->context, life->pod, running, n);
         set_resize_trouble(life, r < 0 ? error_message(&error, r) : NULL);
 }
 

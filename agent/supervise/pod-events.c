@@ -235,6 +235,8 @@ static void on_action_done(PodLife *life, const SandboxEvent *event) {
 void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
         PodLife *life = userdata;
         PodContainer *c = pod_life_find_container(life, event->name);
+        LogSubject subject = pod_life_subject(life, c ? c->spec->name : NULL);
+        LOG_ABOUT(&subject);
 
         switch (event->type) {
         case SANDBOX_SYNCED:

@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 #include "common/sealed.h"
 
 #include <fcntl.h>
@@ -84,6 +85,7 @@ void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const c
         r = set_failure(life, reason, message);
         if (r < 0)
                 return; /* whoever looked looks again */
+        log_mark(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", life->description, reason, message);
         event_tell(life, NULL, kind, reason, "%s", message);
         life->failure.grace_usec = grace_usec;
@@ -93,6 +95,24 @@ void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const c
                                        life->description);
         pod_life_limit_end(life, grace_usec);
         pod_life_mark(life);
+}
+
+void pod_life_shut_down(PodLife *life, uint64_t grace_usec) {
+        if (pod_life_has_failed(life) || !life->is_wanted ||
+            set_failure(life, "Terminated",
+                        "Pod was terminated in response to imminent node shutdown.") < 0)
+                return;
+        life->failure.grace_usec = MAX(grace_usec, (uint64_t) 1);
+        life->failure.is_passing = true;
+        pod_life_limit_end(life, grace_usec);
+        pod_life_mark(life);
+}
+
+bool pod_life_has_process(const PodLife *life) {
+        for (size_t i = 0; i < life->n_containers; i++)
+                if (container_has_process(life->containers[i].life))
+                        return true;
+        return false;
 }
 
 bool pod_life_has_failed(const PodLife *life) {

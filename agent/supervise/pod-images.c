@@ -3,6 +3,7 @@
  * held for as long as the attempt may run. */
 
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/pull-secrets.h"
 #include "common/cleanup.h"
 
 static void get_next(PodContainer *c, size_t from);
@@ -57,15 +58,23 @@ static void get_next(PodContainer *c, size_t from) {
         const PodSpec *spec = &c->pod->pod->spec;
 
         for (size_t i = from; i < spec->volumes.n; i++) {
+                cleanup_pull_secrets char **auths = NULL;
+                cleanup_free char *missing = NULL;
                 cleanup_error Error error = ERROR_NULL;
                 int r;
 
                 if (!needs(c, &spec->volumes.items[i]))
                         continue;
                 c->volume_at = i;
-                r = image_store_request(c->pod->context->images,
-                                        spec->volumes.items[i].image->reference, on_image, c,
-                                        &c->volume_images[i], &c->image_request, &error);
+                r = pull_secrets_find(&c->pod->context->bundle->objects, c->pod->pod, &auths,
+                                      &missing);
+                if (r >= 0)
+                        r = image_store_request(
+                                c->pod->context->images,
+                                &(ImageWish){ .reference = spec->volumes.items[i].image->reference,
+                                              .policy = spec->volumes.items[i].image->pull_policy,
+                                              .auths = auths },
+                                on_image, c, &c->volume_images[i], &c->image_request, &error);
                 if (r < 0)
                         failed(c, &spec->volumes.items[i], r, &error);
                 if (r <= 0)

@@ -12,6 +12,7 @@
 #include "agent/supervise/order.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/prober.h"
+#include "common/log.h"
 
 typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
@@ -43,13 +44,19 @@ struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;        /* of the attempt that is next */
-        char *image_id;      /* of the attempt that runs or ran last */
-        int stop_signal;     /* likewise */
-        unsigned generation; /* likewise; of the pod's, when it was run */
+        Image *image;       /* of the attempt that is next */
+        char *image_id;     /* of the attempt that runs or ran last */
+        int stop_signal;    /* likewise */
+        ContainerUser user; /* likewise, once it was asked for: */
+        unsigned user_attempt;
+        unsigned generation; /* of the attempt that runs or ran last; of the pod's, when it was run
+                              */
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
-        Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
+        unsigned image_failures; /* in a row */
+        bool is_pulling;         /* the request went to a registry */
+        uint64_t image_asked_at; /* boot time */
+        Image **volume_images;   /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volume_images;
         size_t volume_at; /* which of them is asked for */
         sd_event_source *retry_timer;
@@ -71,6 +78,7 @@ typedef struct PodFailure {
         char *reason; /* NULL: it has not */
         char *message;
         uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
+        bool is_passing;     /* until the next boot */
 } PodFailure;
 
 /* All containers are ended, and the pod begins again in the sandbox that it has. */
@@ -129,6 +137,9 @@ struct PodLife {
 extern const ContainerDriver pod_container_driver;
 extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
 
+/* What is logged of it; 'container' may be NULL. */
+LogSubject pod_life_subject(const PodLife *life, const char *container);
+
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
@@ -145,6 +156,7 @@ void pod_life_update_volumes(PodLife *life);
 /* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
 void pod_life_resize(PodLife *life);
 void pod_life_restart_outdated(PodLife *life);
+bool pod_container_is_outdated(const PodContainer *c); /* what runs began by an older spec */
 
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
@@ -218,8 +230,6 @@ void pod_life_watch_deadline(PodLife *life);
 void pod_container_get_images(void *userdata);
 void pod_container_forget_volume_images(PodContainer *c);
 
-void pod_container_get_own_image(PodContainer *c);
-
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
 int pod_life_make_attachment(PodLife *life);
@@ -278,3 +288,11 @@ void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerE
 
 /* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);
+
+/* ---- images.c: a container's own image ---- */
+
+void pod_container_get_own_image(PodContainer *c);
+void pod_container_drop_image(void *userdata);
+
+/* A sentence of how the pull goes, which the caller frees; NULL where there is none. */
+char *pod_container_pull_progress(const PodContainer *c);

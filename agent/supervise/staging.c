@@ -3,12 +3,14 @@
 
 #include "agent/bundle/check.h"
 #include "agent/model/containers.h"
+#include "agent/supervise/pull-secrets.h"
 #include "common/cleanup.h"
 
 /* The image of one container, or of a volume that one mounts. */
 typedef struct StagedImage {
         Staging *staging;
         const char *reference;
+        PullPolicy policy;
         ImageRequest *request;
         int result; /* of the last request, < 0 */
         char *sentence;
@@ -35,8 +37,12 @@ static bool is_mounted(const PodSpec *spec, const Volume *volume) {
         return false;
 }
 
-static void add(Staging *staging, const char *reference) {
-        staging->staged[staging->n++] = (StagedImage){ .staging = staging, .reference = reference };
+static void add(Staging *staging, const char *reference, PullPolicy policy) {
+        staging->staged[staging->n++] = (StagedImage){
+                .staging = staging,
+                .reference = reference,
+                .policy = policy,
+        };
 }
 
 int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userdata),
@@ -56,11 +62,12 @@ int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userd
         if (!staging->staged || !staging->images)
                 return -ENOMEM;
         pod_foreach_container(container, &pod->spec)
-                add(staging, container->image);
+                add(staging, container->image, container->image_pull_policy);
         for (size_t i = 0; i < pod->spec.volumes.n; i++)
                 if (pod->spec.volumes.items[i].image &&
                     is_mounted(&pod->spec, &pod->spec.volumes.items[i]))
-                        add(staging, pod->spec.volumes.items[i].image->reference);
+                        add(staging, pod->spec.volumes.items[i].image->reference,
+                            pod->spec.volumes.items[i].image->pull_policy);
         *ret = TAKE_PTR(staging);
         return 0;
 }
@@ -99,13 +106,21 @@ static void on_image(int r, Image *found, const Error *error, void *userdata) {
 
 static void ask(Staging *staging, size_t i) {
         StagedImage *image = &staging->staged[i];
+        cleanup_pull_secrets char **auths = NULL;
+        cleanup_free char *missing = NULL;
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (staging->images[i] || image->request || image->result < 0)
                 return;
-        r = image_store_request(staging->context->images, image->reference, on_image, image,
-                                &staging->images[i], &image->request, &error);
+        r = pull_secrets_find(&staging->context->bundle->objects, staging->pod, &auths, &missing);
+        if (r >= 0)
+                r = image_store_request(staging->context->images,
+                                        &(ImageWish){ .reference = image->reference,
+                                                      .policy = image->policy,
+                                                      .auths = auths },
+                                        on_image, image, &staging->images[i], &image->request,
+                                        &error);
         if (r < 0)
                 set_failure(image, r, &error);
 }

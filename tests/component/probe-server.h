@@ -90,6 +90,15 @@ static inline void flood(int fd) {
                 ;
 }
 
+static inline void flood_with_trailers(int fd) {
+        static const char line[] =
+                "X-Y: zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz\r\n";
+
+        say(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n");
+        while (send(fd, line, sizeof(line) - 1, MSG_NOSIGNAL) > 0)
+                ;
+}
+
 static inline void answer(int fd, const char *request) {
         char path[256] = "";
 
@@ -102,6 +111,8 @@ static inline void answer(int fd, const char *request) {
                 drip(fd, "HTTP/1.1 200 OK\r\nX-Y: z\r\n");
         else if (streq(path, "/huge"))
                 flood(fd);
+        else if (streq(path, "/trailers"))
+                flood_with_trailers(fd);
         else if (streq(path, "/cut"))
                 say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this");
         else if (streq(path, "/500"))
@@ -228,6 +239,15 @@ static inline size_t put_field(unsigned char *at, const char *name, const char *
         return n + strlen(value);
 }
 
+static inline void flood_with_nothing(int fd) {
+        unsigned char frames[9 * 4096] = { 0 };
+
+        for (size_t i = 8; i < sizeof(frames); i += 9)
+                frames[i] = 1; /* an empty DATA frame of the first stream */
+        while (send(fd, frames, sizeof(frames), MSG_NOSIGNAL) > 0)
+                ;
+}
+
 static inline void grpc_answer(int fd, const char *service) {
         unsigned char headers[128] = { 0x88 }, trailers[128];
         unsigned char message[] = { 0, 0, 0, 0, 2, 0x08, 1 };
@@ -249,6 +269,8 @@ static inline void grpc_answer(int fd, const char *service) {
                    1, headers, n);
         if (!streq(status, "0"))
                 return;
+        if (streq(service, "nothing"))
+                flood_with_nothing(fd);
         send_frame(fd, FRAME_DATA, 0, 1, message, sizeof(message));
         n = put_field(trailers, "grpc-status", streq(service, "code") ? "14" : status);
         n += put_field(trailers + n, "grpc-message", "in words");

@@ -7,6 +7,36 @@
 #include "common/clock.h"
 #include "tests/component/probe-server.h"
 
+#include <dlfcn.h>
+#include <netdb.h>
+#include <semaphore.h>
+
+static struct {
+        sem_t has_begun, may_end, has_ended;
+        bool was_let_go; /* before its patience was over */
+} lookup;
+
+/* In place of the C library's: the server of one name answers when the test says so. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **ret) {
+        static const char symbol[] = "getaddrinfo";
+        struct timespec patience;
+        __typeof__(&getaddrinfo) real = NULL;
+        void *next;
+
+        if (!name || strcmp(name, "slow.test") != 0) {
+                next = dlsym(RTLD_NEXT, symbol);
+                memcpy(&real, &next, sizeof(real));
+                return real(name, service, hints, ret);
+        }
+        (void) sem_post(&lookup.has_begun);
+        (void) clock_gettime(CLOCK_REALTIME, &patience);
+        patience.tv_sec += 20;
+        lookup.was_let_go = sem_timedwait(&lookup.may_end, &patience) == 0;
+        (void) sem_post(&lookup.has_ended);
+        return EAI_NONAME;
+}
+
 typedef struct World {
         sd_event *event;
         Http *http;
@@ -121,6 +151,17 @@ TEST(a_server_that_does_not_come_to_the_point_has_failed_when_its_time_is_over)
         world_done(&world);
 }
 
+TEST(trailers_without_end_are_not_listened_to)
+{
+        World world;
+
+        world_init(&world, serve_http);
+        get(&world, "/trailers", 5 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_FAILED);
+        EXPECT(!strstr(world.message, "deadline exceeded"));
+        world_done(&world);
+}
+
 TEST(a_request_says_what_it_was_told_to_say)
 {
         HttpHeader headers[] = { { (char[]){ "X-A" }, (char[]){ "b" } },
@@ -231,6 +272,25 @@ TEST(a_service_says_of_itself_how_it_is)
         world_done(&world);
 }
 
+TEST(a_service_that_says_nothing_without_end_stops_nobody)
+{
+        GrpcAction grpc = { .service = (char[]){ "nothing" } };
+        uint64_t begun;
+        World world;
+
+        world_init(&world, serve_grpc);
+        grpc.port = (OptionalInt){ true, world.server.port };
+        begun = now_boottime_usec();
+        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_FAILED);
+        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        server_stop(&world.server);
+        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        EXPECT_STREQ(world.message, "error: health rpc probe failed: Connection refused");
+        world.server = server_start(serve_grpc);
+        world_done(&world);
+}
+
 TEST(who_does_not_speak_grpc_has_failed)
 {
         GrpcAction grpc = { 0 };
@@ -253,6 +313,24 @@ TEST(to_sleep_is_to_let_time_pass_and_no_failure)
         EXPECT_EQ(world.result, ACTION_SUCCEEDED);
         perform(&world, &(Handler){ .sleep = &much }, 50 * USEC_PER_MSEC, /* is_hook= */ true);
         EXPECT_EQ(world.result, ACTION_SUCCEEDED);
+        world_done(&world);
+}
+
+TEST(a_name_that_is_still_looked_up_keeps_nobody_waiting)
+{
+        TcpSocketAction tcp = { .port = { .number = 1 }, .host = (char[]){ "slow.test" } };
+        World world;
+
+        REQUIRE(sem_init(&lookup.has_begun, 0, 0) == 0 && sem_init(&lookup.may_end, 0, 0) == 0 &&
+                sem_init(&lookup.has_ended, 0, 0) == 0);
+        world_init(&world, serve_http);
+        begin(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        while (sem_trywait(&lookup.has_begun) < 0)
+                REQUIRE(sd_event_run(world.event, 10 * USEC_PER_MSEC) >= 0);
+        world.action = action_free(world.action);
+        REQUIRE(sem_post(&lookup.may_end) == 0);
+        REQUIRE(sem_wait(&lookup.has_ended) == 0);
+        EXPECT(lookup.was_let_go);
         world_done(&world);
 }
 

@@ -6,6 +6,7 @@ import hashlib
 import os
 import pty
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -82,6 +83,26 @@ def test_what_a_slow_reader_leaves_is_not_lost(busy):
         rest = session.stdout.read()
     assert len(first + rest) == 3000004
     assert rest.endswith(b"end\n")
+
+
+def is_the_nodes(path):
+    found, own = os.stat(path), os.stat("/dev/null")
+    return (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+
+
+@pytest.mark.parametrize("streams", ["output=1", "input=1", "error=1", "output=1&tty=1"])
+def test_no_device_of_the_nodes_comes_along(busy, streams):
+    marker = f"43{len(streams)}{ord(streams[0])}"
+    pod = busy.pod("web")["metadata"]["name"]
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(busy.socket)
+        client.sendall(f"GET /exec/default/{pod}/side?command=sleep&command={marker}&{streams} HTTP/1.1\r\nHost: x\r\n"
+                       "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                       "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+                       "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n".encode())
+        pid = wait(lambda: [p for p in sleepers(busy, marker) if world.cmdline(p)[0] == "sleep"],
+                   "a command that runs")[0]
+        assert not any(is_the_nodes(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd"))
 
 
 def test_a_program_that_is_not_there_is_one_sentence(busy):

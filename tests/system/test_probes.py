@@ -205,6 +205,12 @@ def test_a_probe_runs_as_the_container_does(node):
     assert world.read(os.path.join(node.data, "who")) == "1000 /tmp b b sh\n"
 
 
+def test_a_probe_gets_no_device_of_the_nodes(node):
+    node.launch(specs.pod("web", specs.container(script=specs.IDLE, readinessProbe={
+        "exec": {"command": ["sh", "-c", "test ! -c /proc/self/fd/0 && test $(wc -c) = 0"]}, **FAST})))
+    wait_ready(node, "web")
+
+
 def test_a_new_agent_keeps_what_the_last_one_knew(node):
     touch(node, "ok")
     node.launch(probed(node, "kept", probes={

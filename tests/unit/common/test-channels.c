@@ -149,3 +149,21 @@ TEST(a_message_that_is_too_long_ends_the_connection)
         EXPECT_EQ(ends.by_server.n, 0);
         close_ends(&ends);
 }
+
+TEST(who_asks_without_end_and_hears_no_answer_is_not_heard_any_more)
+{
+        static const unsigned char ping[] = { 0x89, 0x80, 1, 2, 3, 4 };
+        unsigned n_sent = 0;
+        Ends ends;
+
+        open_ends(&ends);
+        for (unsigned i = 0; i < 100000; i++) {
+                if (send(ends.fds[0], ping, sizeof(ping), MSG_DONTWAIT) == sizeof(ping))
+                        n_sent++;
+                EXPECT_EQ(channels_read(ends.server), 0);
+                EXPECT_EQ(channels_write(ends.server), 0);
+        }
+        EXPECT(!channels_wants_read(ends.server));
+        EXPECT(n_sent < 50000);
+        close_ends(&ends);
+}

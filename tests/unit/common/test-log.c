@@ -112,3 +112,15 @@ TEST(a_line_that_is_too_long_is_cut_and_still_one_line)
         EXPECT_EQ(text[n - 1], '\n');
         EXPECT(strchr(text, '\n') != text + n - 1);
 }
+
+TEST(what_is_quoted_makes_no_lines_of_its_own)
+{
+        cleanup_free char *text = NULL;
+        char expected[256];
+        Capture capture = capture_begin();
+
+        log_warning("Probe failed: %s", "no\n<3>All pods are gone\033[2J");
+        text = capture_end(&capture);
+        say_with_name("Probe failed: no <3>All pods are gone?[2J", expected, sizeof(expected));
+        EXPECT_STREQ(text, expected);
+}

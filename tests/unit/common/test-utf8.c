@@ -30,3 +30,27 @@ TEST(text_is_told_from_bytes)
                 if (utf8_is_text(cases[i].bytes, cases[i].length) != cases[i].is_text)
                         test_fail(__FILE__, __LINE__, "case", "%zu is taken wrongly", i);
 }
+
+TEST(what_is_shown_gives_no_orders)
+{
+        static const struct {
+                const char *text, *shown;
+        } cases[] = {
+                { "", "" },
+                { "caf\xc3\xa9 \xc2\xa0", "caf\xc3\xa9 \xc2\xa0" },
+                { "a\033[2Jb\x7f", "a?[2Jb?" },
+                { "a\n<3>b\r\tc", "a <3>b  c" },
+                { "a\xc2\x9b"
+                  "2J",
+                  "a??2J" },
+                { "\xc2", "\xc2" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                char text[32];
+
+                (void) snprintf(text, sizeof(text), "%s", cases[i].text);
+                utf8_disarm(text);
+                EXPECT_STREQ(text, cases[i].shown);
+        }
+}
