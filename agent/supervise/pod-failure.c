@@ -20,7 +20,7 @@ enum {
         FAILURE_MAX = 16 * 1024
 };
 
-static int open_state_dir(const PodLife *life) {
+int pod_life_open_state(const PodLife *life) {
         cleanup_free char *path = pod_state_dir(life->context->bundle, life->pod->metadata.uid);
         int fd;
 
@@ -32,7 +32,7 @@ static int open_state_dir(const PodLife *life) {
 
 /* Two lines: the reason, and the sentence. */
 static int store(const PodLife *life) {
-        cleanup_close int fd = open_state_dir(life);
+        cleanup_close int fd = pod_life_open_state(life);
         cleanup_free char *text = NULL;
 
         if (fd < 0)
@@ -58,7 +58,7 @@ static int set_failure(PodLife *life, const char *reason, const char *message) {
 }
 
 void pod_life_load_failure(PodLife *life) {
-        cleanup_close int fd = open_state_dir(life);
+        cleanup_close int fd = pod_life_open_state(life);
         cleanup_free char *text = NULL;
         char *message;
         int r = fd < 0 ? fd : sealed_read_at(fd, file_name, FAILURE_MAX, &text);

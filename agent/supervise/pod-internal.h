@@ -168,6 +168,12 @@ void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const c
 void pod_life_load_failure(PodLife *life);
 void pod_failure_done(PodFailure *failure);
 
+/* The pod's directory of the state, for its sealed files. A descriptor or -errno. */
+int pod_life_open_state(const PodLife *life);
+
+/* pod-delete.c: an earlier agent was told to end the pod: so it ends. */
+void pod_life_load_deletion(PodLife *life);
+
 /* The pod's end was asked for; its shim is not waited for without end. */
 void pod_life_limit_end(PodLife *life, uint64_t grace_usec);
 

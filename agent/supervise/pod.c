@@ -165,8 +165,10 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
                 pod_life_free(life);
                 return r;
         }
-        if (was_recorded)
+        if (was_recorded) {
                 pod_life_load_failure(life);
+                pod_life_load_deletion(life);
+        }
         *ret = life;
         return 0;
 }

@@ -330,6 +330,7 @@ def test_what_a_replacement_has_stopped_is_not_started_again_by_a_new_agent(node
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it was told to end")
     world.wait(lambda: not node.find_init("web"), "it has ended")
     node.restart()
+    world.wait(lambda: "containerID" in node.status("web", "deaf"), "it is known again")
     world.kill_all([node.init("web", "deaf")])
     world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has begun")
     assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
