@@ -24,6 +24,16 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
         __typeof__(&getaddrinfo) real = NULL;
         void *next;
 
+        if (name && strcmp(name, "two.test") == 0) { /* of which only the second answers */
+                struct addrinfo *second = NULL;
+                int r = getaddrinfo("127.0.0.2", service, hints, ret);
+
+                if (r == 0)
+                        r = getaddrinfo("127.0.0.1", service, hints, &second);
+                if (r == 0)
+                        (*ret)->ai_next = second;
+                return r;
+        }
         if (!name || strcmp(name, "slow.test") != 0) {
                 next = dlsym(RTLD_NEXT, symbol);
                 memcpy(&real, &next, sizeof(real));
@@ -196,6 +206,25 @@ TEST(nobody_looks_at_a_certificate)
         perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, ACTION_SUCCEEDED);
         EXPECT_STREQ(world.message, "fine");
+        http.host = (char[]){ "two.test" };
+        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_SUCCEEDED);
+        EXPECT_STREQ(world.message, "fine");
+        world_done(&world);
+}
+
+TEST(a_handshake_without_end_stops_nobody)
+{
+        HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };
+        uint64_t begun;
+        World world;
+
+        world_init(&world, flood_with_handshake);
+        http.port.number = world.server.port;
+        begun = now_boottime_usec();
+        perform(&world, &(Handler){ .http_get = &http }, USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_FAILED);
+        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
         world_done(&world);
 }
 
