@@ -28,7 +28,7 @@ PROGRAMS = {
 
 # The event loop is seen through the headers of the rooms that live in it.
 LIBRARIES = {
-    "systemd/": ["agent/config-watch.h", "common/child.h", "common/http.h", "agent/image/image.h", "agent/manifest/manifest.h", "agent/publish/publish.c",
+    "systemd/": ["agent/config-watch.h", "common/child.h", "common/http.h", "common/relay.h", "agent/image/image.h", "agent/manifest/manifest.h", "agent/publish/publish.c",
                  "agent/sandbox/sandbox.h", "agent/serve/serve.h"],
     "yaml.h": ["agent/manifest/tree.c", "agent/cli/yaml.c"],
     "jansson.h": ["agent/model/json.c", "agent/model/json-daemonset.c", "agent/model/object-json.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
