@@ -13,6 +13,7 @@
 #include "agent/node.h"
 #include "agent/publish/events.h"
 #include "agent/publish/publish.h"
+#include "agent/sandbox/units.h"
 #include "agent/serve/serve.h"
 #include "agent/supervise/supervisor.h"
 
@@ -41,6 +42,8 @@ typedef struct Agent {
         sd_event_source *publish_source;
         ImageStore *images;
         ManifestSource *manifests;
+        Units *units;    /* NULL where systemd is not PID 1 */
+        bool has_slices; /* the cgroup driver is systemd */
         Supervisor *supervisor;
         Daemons *daemons;
         ConfigWatch *config_watch;
@@ -51,6 +54,7 @@ typedef struct Agent {
         unsigned data_generation; /* of the objects that the supervisor was told of last */
         bool has_scanned;
         bool is_ready;
+        bool is_ending;
         char **told; /* sentences about manifests that stand, so that each is logged once */
 } Agent;
 

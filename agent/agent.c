@@ -11,21 +11,26 @@
 #include "agent/facts.h"
 #include "agent/figures.h"
 #include "agent/image/image.h"
+#include "agent/images.h"
 #include "agent/inputs.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
 #include "agent/places.h"
 #include "agent/publish/events.h"
+#include "agent/publish/journal.h"
 #include "agent/publish/publish.h"
 #include "agent/sandbox/sandbox.h"
+#include "agent/sandbox/units.h"
 #include "agent/serve/serve.h"
+#include "agent/supervise/shutdown.h"
 #include "agent/supervise/supervisor.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -35,6 +40,7 @@
 
 enum {
         DRAIN_LOOK_USEC = 50000, /* while draining */
+        SHUTDOWN_MARGIN_USEC = 5000000,
 };
 
 /* ---- what people like to know ---- */
@@ -42,7 +48,8 @@ enum {
 static void on_event(const PodEvent *event, void *userdata) {
         Agent *agent = userdata;
 
-        events_add(agent->events, event, now_realtime_usec());
+        if (events_add(agent->events, event, now_realtime_usec()))
+                journal_tell_event(event);
         if (agent->serve)
                 serve_event_came(agent->serve);
 }
@@ -51,6 +58,7 @@ static void on_event(const PodEvent *event, void *userdata) {
 
 static void tell(Agent *agent, char ***standing, const char *sentence, bool is_error) {
         if (!strv_contains(agent->told, sentence)) {
+                log_mark(MESSAGE_MANIFEST_BROKEN);
                 if (is_error)
                         log_error("%s", sentence);
                 else
@@ -170,13 +178,19 @@ static void on_daemons_due(void *userdata) {
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
 static void on_config_changed(void *userdata) {
         Agent *agent = userdata;
+        cleanup_with(publish_end_reloadp) Publish *publish = agent->publish;
         cleanup_error Error error = ERROR_NULL;
-        int r = facts_reload(agent->config_path, &agent->config, agent->node.hostname,
-                             agent->state_dir, &agent->facts, &error);
+        int r;
 
-        if (r < 0)
+        publish_begin_reload(publish);
+        r = facts_reload(agent->config_path, &agent->config, agent->node.hostname, agent->state_dir,
+                         &agent->facts, &error);
+
+        if (r < 0) {
+                log_mark(MESSAGE_CONFIG_BROKEN);
                 log_error("%s, going on with the configuration as it was",
                           error_message(&error, r));
+        }
         if (r <= 0)
                 return;
         log_info("The node has other labels or taints");
@@ -202,6 +216,8 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         ServeChange change = is_gone ? SERVE_DELETED : is_new ? SERVE_ADDED : SERVE_MODIFIED;
 
         schedule_publish(agent);
+        if (is_gone)
+                image_store_check_space(agent->images);
         daemons_on_pod(agent->daemons, pod, is_new, is_gone);
         if (!agent->serve || !serve_has_watchers(agent->serve))
                 return;
@@ -341,6 +357,7 @@ static void fill_shared_configs(Agent *agent) {
                 .cluster_dns = agent->config.cluster_dns,
                 .resolv_conf = agent->config.resolv_conf,
                 .cgroup_root = agent->config.cgroup_root,
+                .has_slices = agent->has_slices,
                 .memory_capacity = agent->node.memory_capacity,
                 .swap_capacity = agent->node.swap_capacity,
                 .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
@@ -367,6 +384,7 @@ static void fill_shared_configs(Agent *agent) {
                 .runtime_path = agent->config.mainstay.runtime,
                 .run_dir = agent->run_dir,
                 .shim_cgroup = agent->shim_cgroup,
+                .units = agent->units,
         };
         agent->network_places = (NetworkPlaces){
                 .config_dir = agent->config.mainstay.cni_conf_dir,
@@ -421,10 +439,8 @@ static int build_rooms(Agent *agent, Error *reterr) {
         agent->events = events_new(agent->node.name);
         if (!agent->events)
                 return -ENOMEM;
-        r = image_store_new(&(ImageStoreConfig){ .event = agent->event,
-                                                 .helper_path = agent->image_helper_path,
-                                                 .state_dir = agent->state_dir },
-                            on_images_changed, agent, &agent->images, reterr);
+        r = images_open(agent, agent->event, agent->image_helper_path, agent->state_dir,
+                        &agent->config, on_images_changed, &agent->images, reterr);
         if (r >= 0)
                 r = build_supervisor(agent);
         if (r >= 0)
@@ -446,12 +462,47 @@ static int build_rooms(Agent *agent, Error *reterr) {
         return agent->publish ? 0 : -ENOMEM;
 }
 
+static void leave(Agent *agent) {
+        log_info("Ending; pods go on");
+        (void) sd_event_exit(agent->event, 0);
+}
+
+static void on_shut_down(void *userdata) {
+        Agent *agent = userdata;
+
+        log_info("Ending; the machine goes down");
+        (void) sd_event_exit(agent->event, 0);
+}
+
+/* We are stopped before the shims are, and systemd waits for us: that is how pods are stopped in
+ * their order, whoever it was that said that the machine goes down. */
+static void on_stop_explained(bool is_stopping, void *userdata) {
+        Agent *agent = userdata;
+        uint64_t usec =
+                shutdown_total_usec(agent->config.shutdown_stages, agent->config.n_shutdown_stages);
+
+        if (!is_stopping || agent->config.n_shutdown_stages == 0) {
+                leave(agent);
+                return;
+        }
+        publish_stop_takes(agent->publish, usec + SHUTDOWN_MARGIN_USEC);
+        log_mark(MESSAGE_NODE_SHUTDOWN);
+        log_info("The machine goes down, stopping all pods within %us",
+                 (unsigned) (usec / USEC_PER_SEC));
+        supervisor_shut_down(agent->supervisor, agent->config.shutdown_stages,
+                             agent->config.n_shutdown_stages, on_shut_down, agent);
+}
+
 static int on_end(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Agent *agent = userdata;
 
-        log_info("Ending; pods go on");
+        if (agent->is_ending)
+                return 0;
+        agent->is_ending = true;
         publish_stopping(agent->publish);
-        return sd_event_exit(agent->event, 0);
+        if (!agent->units || units_ask_shutdown(agent->units, on_stop_explained, agent, NULL) < 0)
+                leave(agent);
+        return 0;
 }
 
 static int build_loop(Agent *agent) {
@@ -473,6 +524,19 @@ static int build_loop(Agent *agent) {
         return r;
 }
 
+/* Where systemd is PID 1 it starts the shims, and, on cgroup v2, keeps the groups. */
+static int meet_service_manager(Agent *agent, Error *reterr) {
+        bool is_there = units_are_possible(), can_keep = is_there && cgroup_version() == 2;
+        const char *driver = agent->config.cgroup_driver;
+
+        if (driver && streq(driver, "systemd") && !can_keep)
+                return error_setf(reterr, EOPNOTSUPP,
+                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroups of "
+                                  "version 2");
+        agent->has_slices = driver ? streq(driver, "systemd") : can_keep;
+        return is_there ? units_new(agent->event, &agent->units) : 0;
+}
+
 static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r = read_config(agent, options, reterr);
 
@@ -481,7 +545,7 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         if (r >= 0)
                 r = take_lock(agent, reterr);
         if (r >= 0)
-                r = node_discover(options->node_name, &agent->node, reterr);
+                r = node_discover(options->node_name, units_are_possible(), &agent->node, reterr);
         if (r >= 0)
                 r = facts_load(&agent->config, agent->node.name, agent->node.hostname,
                                agent->state_dir, &agent->facts, reterr);
@@ -493,17 +557,22 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
                 r = build_loop(agent);
         if (r >= 0)
                 r = load_seccomp(agent, reterr);
+        if (r >= 0)
+                r = meet_service_manager(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
-        r = sandbox_prepare(&agent->sandbox_config, reterr);
+        /* A service sees mounts of its own; there a unit before ours has done it for all to see. */
+        if (!agent->units || !getenv("INVOCATION_ID"))
+                r = sandbox_prepare(&agent->sandbox_config, reterr);
         return r < 0 ? r : build_rooms(agent, reterr);
 }
 
 static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *agent = userdata;
 
-        if (supervisor_is_empty(agent->supervisor))
+        if (supervisor_is_empty(agent->supervisor) &&
+            (!agent->units || units_are_idle(agent->units)))
                 return sd_event_exit(agent->event, 0);
         (void) sd_event_source_set_time_relative(source, DRAIN_LOOK_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
@@ -532,6 +601,7 @@ static int start(Agent *agent, bool drain, Error *reterr) {
         if (r < 0)
                 return r;
         schedule_publish(agent);
+        log_mark(MESSAGE_AGENT_STARTED);
         log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
                  agent->manifest_dir);
         return 0;
@@ -543,6 +613,7 @@ static void agent_done(Agent *agent) {
         config_watch_free(agent->config_watch);
         daemons_free(agent->daemons);
         supervisor_free(agent->supervisor);
+        units_free(agent->units);
         image_store_free(agent->images);
         publish_free(agent->publish);
         events_free(agent->events);

@@ -4,6 +4,7 @@
 
 #include "agent/agent-private.h"
 #include "agent/figures.h"
+#include "agent/images.h"
 #include "agent/inputs.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
@@ -190,7 +191,7 @@ static char *serve_metrics(void *userdata) {
 static char *serve_resource_metrics(void *userdata) {
         Agent *agent = userdata;
 
-        return figures_usage(agent->supervisor, agent->config.cgroup_root);
+        return figures_usage(agent->supervisor, &agent->bundle_config);
 }
 
 const ServeHandlers agent_answers = {
@@ -205,6 +206,10 @@ const ServeHandlers agent_answers = {
         .node = serve_node,
         .order_daemonset = serve_order_daemonset,
         .exec = serve_exec,
+        .images = images_serve_list,
+        .pull_image = images_serve_pull,
+        .remove_image = images_serve_remove,
+        .prune_images = images_serve_prune,
         .is_ready = serve_is_ready,
         .metrics = serve_metrics,
         .resource_metrics = serve_resource_metrics,

@@ -21,6 +21,7 @@ typedef struct Daemon {
         Staging *staging;    /* of 'pod', while an old one has to end first; or NULL */
         char *trouble;       /* why that could not begin, as it was logged */
         Pod *pod;            /* of the wanted revision, as it was made last; or NULL */
+        bool is_foreign;     /* its pods were made by another selector; they go on as they are */
         bool is_deleted;     /* its pods were left; the file is on its way out */
         unsigned generation; /* of the wishes that named it last */
         struct Daemon *next;
@@ -69,6 +70,10 @@ int daemons_look(Daemons *daemons);
 /* daemons-store.c: <state>/daemonsets/<uid>. */
 int daemon_store(const Daemons *daemons, const Daemon *daemon, Error *reterr);
 void daemon_forget(const Daemons *daemons, const Daemon *daemon);
+
+/* daemons-store.c: whether the set has the selector that its history has; one that has none gets
+ * it. 1: it has; 0: it has another; -ENOMEM. */
+int daemon_check_selector(const Daemons *daemons, Daemon *daemon, bool has_pods);
 
 /* daemons-store.c: notes the template of the file as a revision and gives the one that is wanted,
  * in a pod that schema_done(&pod_template_schema) ends. */

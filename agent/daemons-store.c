@@ -105,6 +105,25 @@ int daemon_read_template(const Daemon *daemon, const char *hash, Pod *ret) {
         return manifest_parse_template(revision->template, strlen(revision->template), ret, NULL);
 }
 
+int daemon_check_selector(const Daemons *daemons, Daemon *daemon, bool has_pods) {
+        cleanup_error Error error = ERROR_NULL;
+        char *json = object_to_json(&label_selector_schema, daemon->set->spec.selector);
+        bool is_same;
+
+        if (!json)
+                return -ENOMEM;
+        is_same = !daemon->history.selector || streq(daemon->history.selector, json);
+        if (!is_same && has_pods) {
+                free(json);
+                return 0;
+        }
+        free(daemon->history.selector);
+        daemon->history.selector = json;
+        if (!is_same && daemon_store(daemons, daemon, &error) < 0)
+                log_error("%s", error_message(&error, -EIO));
+        return 1;
+}
+
 int daemon_note_template(Daemons *daemons, Daemon *daemon) {
         const DaemonSet *set = daemon->set;
         cleanup_free char *json = object_to_json(&pod_template_schema, &set->spec.template);

@@ -326,6 +326,10 @@ static int make_current(Daemons *daemons, Daemon *daemon) {
         if (is_made(daemon, revision))
                 return 0;
         forget_pod(daemon);
+        if (streq(hash, daemon->history.file_hash))
+                return daemonset_make_pod(daemon->set, &daemon->set->spec.template, hash,
+                                          revision->number, daemons->config.facts->name,
+                                          &daemon->pod);
         r = daemon_read_template(daemon, hash, &template);
         if (r >= 0)
                 r = daemonset_make_pod(daemon->set, &template, hash, revision->number,
@@ -556,6 +560,41 @@ static int take_set(Daemon *daemon, const char *file, const DaemonSet *set) {
         return 0;
 }
 
+static bool has_pods(const Daemons *daemons, const Daemon *daemon) {
+        for (size_t i = 0; i < daemons->n_seen; i++) {
+                const OwnerReference *owner = object_controller(&daemons->seen[i].pod->metadata);
+
+                if (owner && streq(owner->uid, daemon->uid))
+                        return true;
+        }
+        return false;
+}
+
+/* What cannot be decided on changes nothing. */
+static int keep_pods(Daemons *daemons, const Daemon *daemon) {
+        int r = 0;
+
+        for (size_t i = 0; i < daemons->n_seen && r >= 0; i++) {
+                SeenPod *seen = &daemons->seen[i];
+
+                if (!seen->is_ending && object_controller(&seen->pod->metadata) &&
+                    is_of(daemon, seen))
+                        r = want_seen(daemons, daemon, seen);
+        }
+        return r;
+}
+
+/* While no agent looked the selector became another. The pods that there are stay as they are. */
+static int keep_foreign(Daemons *daemons, Daemon *daemon) {
+        if (!daemon->is_foreign)
+                log_error("%s: daemonset %s/%s: spec.selector: field is immutable; its pods go on "
+                          "as they are",
+                          daemon->file, daemon->set->metadata.namespace,
+                          daemon->set->metadata.name);
+        daemon->is_foreign = true;
+        return keep_pods(daemons, daemon);
+}
+
 static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
         Daemon *daemon = daemons_find_uid(daemons, set->metadata.uid);
         int r;
@@ -568,6 +607,10 @@ static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
         daemon->generation = daemons->generation;
         if (daemon->is_deleted)
                 return 0;
+        r = daemon_check_selector(daemons, daemon, has_pods(daemons, daemon));
+        if (r <= 0)
+                return r < 0 ? r : keep_foreign(daemons, daemon);
+        daemon->is_foreign = false;
         r = decide(daemons, daemon);
         if (r >= 0 && daemon->has_changed) {
                 daemons->has_changed = true;
@@ -580,25 +623,17 @@ static int consider(Daemons *daemons, const char *file, const DaemonSet *set) {
 int daemons_want(Daemons *daemons, const char *file, const DaemonSet *set) {
         int r = daemons->has_failed ? -ENOMEM : consider(daemons, file, set);
 
-        if (r < 0 && r != -ENOMEM)
-                (void) log_error_errno(r, "Cannot decide on daemonset '%s/%s'",
+        if (r < 0 && r != -ENOMEM) {
+                (void) log_error_errno(r, "Cannot decide on daemonset '%s/%s', its pods go on",
                                        set->metadata.namespace, set->metadata.name);
+                r = keep_pods(daemons, daemons_find_uid(daemons, set->metadata.uid));
+        }
         /* Who could not be decided on must not be taken for one who is not wanted. */
         daemons->has_failed = daemons->has_failed || r < 0;
         return daemons->has_failed ? -ENOMEM : 0;
 }
 
 /* ---- all sets ---- */
-
-static bool has_pods(const Daemons *daemons, const Daemon *daemon) {
-        for (size_t i = 0; i < daemons->n_seen; i++) {
-                const OwnerReference *owner = object_controller(&daemons->seen[i].pod->metadata);
-
-                if (owner && streq(owner->uid, daemon->uid))
-                        return true;
-        }
-        return false;
-}
 
 /* A set whose pods are there still may only be behind a file that is broken. */
 static void forget_unnamed(Daemons *daemons) {

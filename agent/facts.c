@@ -210,9 +210,9 @@ static int store_taints(const char *state_dir, const NodeFacts *facts, Error *re
 
         if (r < 0)
                 return r;
-        if (!text[0] && faccessat(fd, "taints", F_OK, 0) < 0)
+        if (text && !text[0] && faccessat(fd, "taints", F_OK, 0) < 0)
                 return 0;
-        r = sealed_write_at(fd, "taints", text, 0600);
+        r = sealed_write_at(fd, "taints", strna(text), 0600);
         return r < 0 ? error_setf(reterr, -r, "cannot write %s/taints: %s", state_dir, strerror(-r))
                      : 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/figures.h"
 
-#include "agent/bundle/resources.h"
+#include "agent/bundle/groups.h"
 #include "agent/publish/usage.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -98,7 +98,7 @@ static void add_container_usage(Usage *usage, const Pod *pod, const char *pod_gr
         if (status->state.kind != STATE_RUNNING || !status->container_id ||
             strncmp(status->container_id, scheme, strlen(scheme)) != 0)
                 return;
-        group = path_join(pod_group, status->container_id + strlen(scheme));
+        group = group_of_container(pod_group, status->container_id + strlen(scheme));
         if (group && cgroup_usage(group, &used) >= 0)
                 usage_add(usage, pod->metadata.namespace, pod->metadata.name, status->name,
                           status->state.started_at, &used);
@@ -106,10 +106,10 @@ static void add_container_usage(Usage *usage, const Pod *pod, const char *pod_gr
                 usage_add_failure(usage);
 }
 
-static void add_pod_usage(const char *cgroup_root, Usage *usage, const Pod *pod,
+static void add_pod_usage(const BundleConfig *config, Usage *usage, const Pod *pod,
                           const PodStatus *status) {
         cleanup_free char *group =
-                pod_cgroup_path(cgroup_root, pod_qos_class(&pod->spec), pod->metadata.uid);
+                group_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         CgroupUsage used;
 
         if (!group || cgroup_usage(group, &used) < 0)
@@ -121,7 +121,7 @@ static void add_pod_usage(const char *cgroup_root, Usage *usage, const Pod *pod,
                 add_container_usage(usage, pod, group, &status->init_containers.items[i]);
 }
 
-char *figures_usage(Supervisor *supervisor, const char *cgroup_root) {
+char *figures_usage(Supervisor *supervisor, const BundleConfig *config) {
         cleanup_with(usage_freep) Usage *usage = usage_new();
         cleanup_free char *after = NULL;
         CgroupUsage used;
@@ -136,7 +136,7 @@ char *figures_usage(Supervisor *supervisor, const char *cgroup_root) {
 
                 if (supervisor_next(supervisor, after, &pod, &status) <= 0)
                         return usage_print(usage);
-                add_pod_usage(cgroup_root, usage, pod, &status);
+                add_pod_usage(config, usage, pod, &status);
                 free(after);
                 after = figures_pod_key(pod);
                 if (!after)

@@ -14,7 +14,7 @@ PublishCounts figures_count(const char *node_name, Supervisor *supervisor,
 
 /* What the node, the pods and the containers that run have used, as Prometheus text
  * (usage_print()), in memory that the caller frees, or NULL. */
-char *figures_usage(Supervisor *supervisor, const char *cgroup_root);
+char *figures_usage(Supervisor *supervisor, const BundleConfig *config);
 
 /* "<namespace>/<name>/<uid>", by which supervisor_next() goes; the caller frees it. NULL where
  * memory ends. */

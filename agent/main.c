@@ -2,6 +2,7 @@
 /* mainstayd: the command line, the signals, the exit status. */
 
 #include "agent/agent.h"
+#include "agent/publish/journal.h"
 #include "common/log.h"
 
 #include <getopt.h>
@@ -134,6 +135,7 @@ int main(int argc, char **argv) {
         int r;
 
         set_up_signals();
+        journal_take_log();
         raise_descriptor_limit();
         r = parse_arguments(argc, argv, &options);
         if (r >= 0)

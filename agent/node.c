@@ -42,6 +42,20 @@ static char *first_address(void) {
         return result;
 }
 
+/* Where systemd starts the shims, containers have what PID 1 may give. We may be confined so that
+ * we do not even see it; then it is the system's own and lacks nothing. */
+static uint64_t missing_capabilities_of_manager(void) {
+        static const char key[] = "\nCapBnd:";
+        cleanup_free char *text = NULL;
+        const char *line;
+
+        if (read_file_at(AT_FDCWD, "/proc/1/status", 64 * KIB, &text, NULL) < 0)
+                return 0;
+        line = strstr(text, key);
+        return line ? ~strtoull(line + strlen(key), NULL, 16) & (CAPABILITY_BIT(N_CAPABILITIES) - 1)
+                    : 0;
+}
+
 /* What a child of ours could have: permitted and in the bounding set. */
 static uint64_t missing_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -112,7 +126,7 @@ static int check_name(char *name, Error *reterr) {
         return 0;
 }
 
-int node_discover(const char *name, Node *ret, Error *reterr) {
+int node_discover(const char *name, bool has_manager, Node *ret, Error *reterr) {
         cleanup_with(node_done) Node node = { 0 };
         struct utsname uts;
         struct sysinfo info;
@@ -130,7 +144,8 @@ int node_discover(const char *name, Node *ret, Error *reterr) {
         node.address = first_address();
         node.memory_capacity = (int64_t) info.totalram * info.mem_unit;
         node.swap_capacity = (int64_t) info.totalswap * info.mem_unit;
-        node.missing_capabilities = missing_capabilities();
+        node.missing_capabilities =
+                has_manager ? missing_capabilities_of_manager() : missing_capabilities();
         node.has_x32 = has_x32();
         node.has_app_armor = has_app_armor();
         node.has_se_linux = access("/sys/fs/selinux/enforce", F_OK) >= 0;

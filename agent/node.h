@@ -21,8 +21,9 @@ typedef struct Node {
         unsigned n_cpus;
 } Node;
 
-/* 'name' is NULL for the host name. -EINVAL with the sentence for a name that is none. */
-int node_discover(const char *name, Node *ret, Error *reterr);
+/* 'name' is NULL for the host name. 'has_manager': it is systemd as PID 1 that starts shims, not
+ * we. -EINVAL with the sentence for a name that is none. */
+int node_discover(const char *name, bool has_manager, Node *ret, Error *reterr);
 /* Bytes of the file system that a directory is in; 0 where nobody knows. */
 int64_t node_storage_capacity(const char *directory);
 void node_done(Node *node);

@@ -17,6 +17,7 @@ enum {
 struct Child {
         pid_t pid;
         child_done_t done;
+        child_line_t on_line;
         void *userdata;
         sd_event_source *exit_source;
         sd_event_source *timeout_source;
@@ -44,6 +45,26 @@ static void append_output(Child *child, const char *data, size_t length) {
         memcpy(larger + child->output_length, data, length);
         child->output_length += length;
         larger[child->output_length] = '\0';
+}
+
+/* Hands on the lines that are whole. One that is longer than what is kept is lost. */
+static void hand_on_lines(Child *child) {
+        char *start = child->output, *newline;
+        size_t rest;
+
+        while (start && (newline = strchr(start, '\n'))) {
+                *newline = '\0';
+                child->on_line(start, child->userdata);
+                start = newline + 1;
+        }
+        if (!start)
+                return;
+        rest = child->output_length - (size_t) (start - child->output);
+        if (rest == child->output_max)
+                rest = 0;
+        memmove(child->output, start, rest);
+        child->output[rest] = '\0';
+        child->output_length = rest;
 }
 
 /* Keeps the end: the last line is the one that says why. */
@@ -75,9 +96,11 @@ static bool drain(Child *child, int fd) {
                         return errno == EAGAIN || errno == EINTR;
                 if (n == 0)
                         return false;
-                if (fd == child->output_fd)
+                if (fd == child->output_fd) {
                         append_output(child, buffer, (size_t) n);
-                else
+                        if (child->on_line)
+                                hand_on_lines(child);
+                } else
                         append_error(child, buffer, (size_t) n);
         }
         return true;
@@ -126,7 +149,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int spawn_with_pipes(Child *child, char *const *argv, Error *reterr) {
+static int spawn_with_pipes(Child *child, char *const *argv, int input_fd, Error *reterr) {
         posix_spawn_file_actions_t actions;
         posix_spawnattr_t attributes;
         sigset_t none, defaults;
@@ -157,7 +180,9 @@ static int spawn_with_pipes(Child *child, char *const *argv, Error *reterr) {
                                         POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
         (void) posix_spawnattr_setsigmask(&attributes, &none);
         (void) posix_spawnattr_setsigdefault(&attributes, &defaults);
-        r = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        r = input_fd > 0 ? posix_spawn_file_actions_adddup2(&actions, input_fd, STDIN_FILENO)
+                         : posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+                                                            O_RDONLY, 0);
         if (r == 0)
                 r = posix_spawn_file_actions_adddup2(&actions, output_write, STDOUT_FILENO);
         if (r == 0)
@@ -208,10 +233,11 @@ int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void 
         child->output_fd = child->error_fd = -EBADF;
         child->output_max = spec->output_max;
         child->done = done;
+        child->on_line = spec->on_line;
         child->userdata = userdata;
         child->reaped = true;
 
-        r = spawn_with_pipes(child, spec->argv, reterr);
+        r = spawn_with_pipes(child, spec->argv, spec->input_fd, reterr);
         if (r >= 0) {
                 child->reaped = false;
                 r = watch(event, child, spec->timeout_usec);

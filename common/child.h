@@ -21,10 +21,16 @@ typedef struct ChildResult {
         const char *error; /* the last non-empty line of standard error, for a person */
 } ChildResult;
 
+/* A line of standard output, as it comes, without its newline. */
+typedef void (*child_line_t)(const char *line, void *userdata);
+
 typedef struct ChildSpec {
         char *const *argv; /* argv[0] is a path, or a name that is looked for in PATH */
         size_t output_max; /* bytes of standard output to keep; what comes after is thrown away */
         uint64_t timeout_usec; /* 0: none */
+        int input_fd;          /* becomes standard input; 0: /dev/null. Borrowed. */
+        child_line_t
+                on_line; /* takes standard output line by line, and none of it is kept; or NULL */
 } ChildSpec;
 
 /* Called once, from the loop, when the process has ended and its pipes are read. The Child is freed

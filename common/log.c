@@ -7,26 +7,60 @@
 #include <stdarg.h>
 #include <syslog.h>
 
-printf_like(3, 0) static void log_line(int priority, int error, const char *format, va_list ap) {
-        char line[4096];
+enum {
+        LINE_SIZE = 4000, /* of a sentence; a line is a page at most */
+};
+
+static log_sink_t log_sink;
+static const LogSubject *log_subject;
+static const char *log_message_id;
+
+const LogSubject *log_set_subject(const LogSubject *subject) {
+        const LogSubject *before = log_subject;
+
+        log_subject = subject;
+        return before;
+}
+
+void log_mark(const char *message_id) {
+        log_message_id = message_id;
+}
+
+void log_set_sink(log_sink_t sink) {
+        log_sink = sink;
+}
+
+/* One write a line, so that lines of several processes do not mix. Nobody to tell if it fails. */
+static void write_line(int priority, const char *sentence) {
+        char line[LINE_SIZE + 96];
         int n;
 
         if (getenv("JOURNAL_STREAM"))
-                n = snprintf(line, sizeof(line), "<%d>", priority);
+                n = snprintf(line, sizeof(line), "<%d>%s\n", priority, sentence);
         else
-                n = snprintf(line, sizeof(line), "%s: ", program_invocation_short_name);
-        n += vsnprintf(line + n, sizeof(line) - (size_t) n - 1, format, ap);
-        n = MIN(n, (int) sizeof(line) - 2);
+                n = snprintf(line, sizeof(line), "%s: %s\n", program_invocation_short_name,
+                             sentence);
+        n = MIN(n, (int) sizeof(line) - 1);
+        line[n - 1] = '\n';
+        (void) !write(STDERR_FILENO, line, (size_t) n);
+}
+
+printf_like(3, 0) static void log_line(int priority, int error, const char *format, va_list ap) {
+        const char *message_id = log_message_id;
+        char sentence[LINE_SIZE];
+        int n = vsnprintf(sentence, sizeof(sentence), format, ap);
+
+        n = MIN(n, (int) sizeof(sentence) - 1);
         if (error > 0)
-                n += snprintf(line + n, sizeof(line) - (size_t) n - 1, ": %s", strerror(error));
-        n = MIN(n, (int) sizeof(line) - 2);
-        line[n] = '\0';
+                (void) snprintf(sentence + n, sizeof(sentence) - (size_t) n, ": %s",
+                                strerror(error));
+        log_message_id = NULL;
         /* Programs in containers have a say in some: a line break is no end of ours. */
-        utf8_disarm(line);
-        line[n] = '\n';
-        /* One write a line, so that lines of several processes do not mix. Nobody to tell if it
-         * fails. */
-        (void) !write(STDERR_FILENO, line, (size_t) n + 1);
+        utf8_disarm(sentence);
+        if (log_sink)
+                log_sink(priority, sentence, message_id, log_subject);
+        else
+                write_line(priority, sentence);
 }
 
 #define LOG_AT(priority)                           \

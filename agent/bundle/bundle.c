@@ -4,6 +4,7 @@
 #include "agent/bundle/bundle.h"
 
 #include "agent/bundle/fstab.h"
+#include "agent/bundle/groups.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/identity.h"
 #include "agent/bundle/image-volumes.h"
@@ -61,9 +62,9 @@ static int make_file(const char *directory, const char *name, Error *reterr) {
 
 static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
                           Error *reterr) {
-        CgroupValue values[CGROUP_VALUES_MAX + N_RESOURCE_TYPES];
+        CgroupValue values[GROUP_VALUES_MAX];
         QosClass qos = pod_qos_class(&pod->spec);
-        cleanup_free char *path = pod_cgroup_path(config->cgroup_root, qos, pod->metadata.uid);
+        cleanup_free char *path = group_of_new_pod(config, qos, pod->metadata.uid);
         size_t n;
         int r;
 
@@ -75,8 +76,7 @@ static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char
                 r = cgroup_create(path, reterr);
         if (r < 0)
                 return r;
-        n = pod_cgroup_values(&pod->spec, cgroup_version(), config->pids_limit, values);
-        n += huge_pages_cgroup_values(&pod->spec, cgroup_version(), config->huge_pages, &values[n]);
+        n = group_values(config, pod, path, values);
         for (size_t i = 0; i < n; i++) {
                 r = cgroup_write(path, values[i].controller, values[i].file, values[i].value,
                                  reterr);
@@ -266,7 +266,7 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
 }
 
 static char *memory_events_file(const char *cgroup, const char *id) {
-        cleanup_free char *path = path_join(cgroup, id);
+        cleanup_free char *path = group_of_container(cgroup, id);
 
         if (!path)
                 return NULL;
@@ -279,8 +279,7 @@ int bundle_of_attempt(const BundleConfig *config, const Pod *pod, const char *co
         const char *uid = pod->metadata.uid;
         cleanup_free char *log_dir = pod_log_dir(config, pod);
         cleanup_free char *state_dir = container_state_dir(config, uid, container, attempt);
-        cleanup_free char *cgroup =
-                pod_cgroup_path(config->cgroup_root, pod_qos_class(&pod->spec), uid);
+        cleanup_free char *cgroup = group_of_pod(config, pod_qos_class(&pod->spec), uid);
         Bundle bundle = { 0 };
         int r = -ENOMEM;
 
@@ -397,7 +396,7 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
                                    .attempt = attempt,
                                    .sandbox_pid = sandbox_pid,
                                    .cgroup_version = cgroup_version() };
-        cleanup_free char *json = NULL, *fstab = NULL;
+        cleanup_free char *json = NULL, *fstab = NULL, *group = NULL;
         cleanup_free char *users = user_namespace_path(config, pod->metadata.uid);
         int r;
 
@@ -405,6 +404,8 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
         if (r < 0)
                 return r;
         input.id = bundle.id;
+        input.pod_group = group =
+                group_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         r = user_ids_load(config, pod, &input.first_id);
         if (r < 0)
                 return error_setf(reterr, -r, "the pod's own users are not known any more: %s",
@@ -437,7 +438,7 @@ int bundle_update_qos(const BundleConfig *config, int64_t burstable_milli_cpu, E
         bool v2 = cgroup_version() == 2;
 
         for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
-                cleanup_free char *path = qos_cgroup_path(config->cgroup_root, classes[i]);
+                cleanup_free char *path = group_of_qos(config, classes[i]);
                 uint64_t shares = cpu_shares(classes[i] == QOS_BURSTABLE ? burstable_milli_cpu : 0);
                 char value[24];
                 int r;

@@ -28,6 +28,7 @@ typedef struct BundleConfig {
         char *const *cluster_dns;   /* the cluster's nameservers; NULL: none */
         const char *resolv_conf;    /* the node's file; NULL: /etc/resolv.conf; "": none */
         const char *cgroup_root;    /* "/" or an absolute path: kubepods lies below it */
+        bool has_slices;            /* groups are systemd's slices; see groups.h */
         int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
         int64_t swap_capacity;      /* bytes of the node */
         bool has_limited_swap;      /* pods may have a share of it */
@@ -38,6 +39,7 @@ typedef struct BundleConfig {
         int oom_score_adj_min;      /* the least that we may set */
         const char *host_ip;        /* NULL: unknown */
         const char *pod_ips[2];     /* in a copy for one pod: its own addresses, NULL: none (yet) */
+        pid_t sandbox_pid;          /* likewise: who has its volumes mounted; 0: nobody yet */
         Image *const *volume_images; /* in a copy for one container: by the pod's volumes, NULL for
                                       * what is none that it mounts */
         ObjectLookup objects;

@@ -17,20 +17,24 @@ enum {
 
 /* The pod's own name, without the domain. */
 static char *short_hostname(const Pod *pod) {
+        const char *override = strna(pod->spec.hostname_override);
         const char *name = strna(pod->spec.hostname)[0] ? pod->spec.hostname : pod->metadata.name;
         size_t n = MIN(strlen(name), (size_t) DNS_LABEL_MAX);
 
+        if (override[0])
+                return strdup(override);
         while (n > 0 && strlen(name) > n && (name[n - 1] == '-' || name[n - 1] == '.'))
                 n--;
         return strndup(name, n);
 }
 
-/* "<subdomain>.<namespace>.svc.<cluster domain>", or "" where the pod has no subdomain. */
+/* "<subdomain>.<namespace>.svc.<cluster domain>", or "" where the pod has no subdomain, or a name
+ * that goes before all. */
 static char *domain_of(const BundleConfig *config, const Pod *pod) {
         const char *subdomain = strna(pod->spec.subdomain);
         char *domain = NULL;
 
-        if (!subdomain[0])
+        if (!subdomain[0] || strna(pod->spec.hostname_override)[0])
                 return strdup("");
         if (asprintf(&domain, "%s.%s.svc.%s", subdomain, pod->metadata.namespace,
                      strna(config->cluster_domain)) < 0)

@@ -13,8 +13,9 @@ enum {
 };
 
 /* What the pod's processes are told as their host name: the node's in its network; else
- * spec.hostname or the pod's name, cut to a DNS label, with the domain where setHostnameAsFQDN asks
- * for it. -EINVAL with the sentence where that is longer than the kernel takes. */
+ * hostnameOverride as it is, or spec.hostname or the pod's name, cut to a DNS label, with the
+ * domain where setHostnameAsFQDN asks for it. -EINVAL with the sentence where that is longer than
+ * the kernel takes. */
 int pod_hostname(const BundleConfig *config, const Pod *pod, char **ret, Error *reterr);
 
 /* /etc/hosts of a pod with addresses of its own, or (none) with the node's, whose text is

@@ -7,6 +7,7 @@
 
 #include "agent/bundle/resize.h"
 
+#include "agent/bundle/groups.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/swap.h"
 #include "common/cgroup.h"
@@ -81,8 +82,7 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
         return n;
 }
 
-/* A file of the group as one line, or NULL. */
-static char *read_value(const char *group, const char *controller, const char *file) {
+char *cgroup_read_value(const char *group, const char *controller, const char *file) {
         cleanup_free char *path = cgroup_file(group, controller, file);
         cleanup_close int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -EBADF;
         char *text = NULL;
@@ -94,8 +94,8 @@ static char *read_value(const char *group, const char *controller, const char *f
 
 /* What a group of version 2 holds and cannot easily give back. */
 static uint64_t memory_in_use(const char *group) {
-        cleanup_free char *current = read_value(group, "memory", "memory.current");
-        cleanup_free char *stat = read_value(group, "memory", "memory.stat");
+        cleanup_free char *current = cgroup_read_value(group, "memory", "memory.current");
+        cleanup_free char *stat = cgroup_read_value(group, "memory", "memory.stat");
         const char *inactive = stat ? strstr(stat, "\ninactive_file ") : NULL;
         uint64_t used = current ? strtoull(current, NULL, 10) : 0;
         uint64_t cached = inactive ? strtoull(strchr(inactive, ' '), NULL, 10) : 0;
@@ -119,7 +119,7 @@ static int check_memory(const char *group, const char *what, const CgroupValue *
 }
 
 static int write_one(const char *group, const char *what, const CgroupValue *value, Error *reterr) {
-        cleanup_free char *present = read_value(group, value->controller, value->file);
+        cleanup_free char *present = cgroup_read_value(group, value->controller, value->file);
         cleanup_error Error error = ERROR_NULL;
         int r;
 
@@ -142,6 +142,8 @@ static int write_values(const char *group, const char *what, CgroupValue values[
         int result = 0;
 
         n = cgroup_values_complete(values, n, cgroup_version());
+        if (group_is_unit(group))
+                group_round_values(values, n);
         for (size_t i = 0; i < n; i++)
                 if (streq(values[i].file, with_swap))
                         (void) write_one(group, what, &values[i], NULL);
@@ -160,7 +162,7 @@ static int resize_container(const BundleConfig *config, const Pod *pod, const ch
         char id[65];
 
         container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
-        group = path_join(pod_group, id);
+        group = group_of_container(pod_group, id);
         if (!group || asprintf(&what, "container '%s'", running->spec->name) < 0)
                 return -ENOMEM;
         return write_values(group, what, values,
@@ -180,7 +182,7 @@ static int resize_pod(const BundleConfig *config, const Pod *pod, const char *gr
 int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
                   size_t n_running, Error *reterr) {
         cleanup_free char *group =
-                pod_cgroup_path(config->cgroup_root, pod_qos_class(&pod->spec), pod->metadata.uid);
+                group_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         int result = 0, r;
 
         if (!group)

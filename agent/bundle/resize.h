@@ -19,6 +19,9 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
 /* Adds what takes a limit away to each that 'values' do not have. Gives how many there are then. */
 size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, int cgroup_version);
 
+/* The text of a file of a group, with the end of its line; NULL where it cannot be read. */
+char *cgroup_read_value(const char *group, const char *controller, const char *file);
+
 /* Writes what is another; may be done again at any time. 0, or the first failure: -EBUSY where more
  * memory is in use than there may be, which leaves that limit as it was. */
 int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningContainer *running,

@@ -6,6 +6,7 @@
 
 #include "agent/bundle/runtime-spec.h"
 
+#include "agent/bundle/groups.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
@@ -247,6 +248,7 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
         const PodSpec *spec = &input->pod->spec;
         uint64_t shares = cpu_shares(container_milli_cpu_request(spec, input->container));
         int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, input->container));
+        bool is_slice = input->pod_group && group_is_slice(input->pod_group);
         json_t *cpu = json_object();
         json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", security->is_privileged,
                                    "access", "rwm");
@@ -263,10 +265,14 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
         } else
                 json_object_set_new(cpu, "shares", json_integer((json_int_t) shares));
         if (quota > 0) {
-                json_object_set_new(cpu, "quota", json_integer(quota));
+                json_object_set_new(cpu, "quota",
+                                    json_integer(is_slice ? group_round_quota(quota) : quota));
                 json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_USEC));
         }
         json_object_set_new(result, "cpu", cpu);
+        /* systemd has a limit of its own for a unit that says none; here the pod's counts. */
+        if (is_slice)
+                json_object_set_new(result, "pids", json_pack("{s:i}", "limit", -1));
         add_memory(result, input);
         if (input->config->huge_pages)
                 json_object_set_new(result, "hugepageLimits",
@@ -275,10 +281,11 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
 }
 
 static json_t *linux_section(const RuntimeSpecInput *input, const Security *security) {
-        cleanup_free char *parent =
-                pod_cgroup_path(input->config->cgroup_root, pod_qos_class(&input->pod->spec),
-                                input->pod->metadata.uid);
-        cleanup_free char *cgroup = parent ? path_join(parent, input->id) : NULL;
+        cleanup_free char *group =
+                input->pod_group ? strdup(input->pod_group)
+                                 : group_of_new_pod(input->config, pod_qos_class(&input->pod->spec),
+                                                    input->pod->metadata.uid);
+        cleanup_free char *cgroup = group ? group_for_runtime(group, input->id) : NULL;
         json_t *section = json_pack("{s:s, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
                                     namespaces(input), "resources", resources(input, security));
 
@@ -305,12 +312,22 @@ static json_t *linux_section(const RuntimeSpecInput *input, const Security *secu
 static json_t *annotations(const RuntimeSpecInput *input) {
         const ObjectMeta *metadata = &input->pod->metadata;
         char attempt[16];
+        json_t *result;
 
         (void) snprintf(attempt, sizeof(attempt), "%u", input->attempt);
-        return json_pack("{s:s, s:s, s:s, s:s, s:s}", "io.kubernetes.pod.name", metadata->name,
-                         "io.kubernetes.pod.namespace", metadata->namespace,
-                         "io.kubernetes.pod.uid", metadata->uid, "io.kubernetes.container.name",
-                         input->container->name, "io.kubernetes.container.restartCount", attempt);
+        result = json_pack("{s:s, s:s, s:s, s:s, s:s}", "io.kubernetes.pod.name", metadata->name,
+                           "io.kubernetes.pod.namespace", metadata->namespace,
+                           "io.kubernetes.pod.uid", metadata->uid, "io.kubernetes.container.name",
+                           input->container->name, "io.kubernetes.container.restartCount", attempt);
+        /* What systemd makes memory.oom.group of when it writes the group's files again; and a
+         * scope whose container was killed is to be forgotten as well. */
+        if (input->pod_group && group_is_slice(input->pod_group)) {
+                json_object_set_new(result, "org.systemd.property.OOMPolicy",
+                                    json_string("'kill'"));
+                json_object_set_new(result, "org.systemd.property.CollectMode",
+                                    json_string("'inactive-or-failed'"));
+        }
+        return result;
 }
 
 int runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {

@@ -16,6 +16,7 @@ typedef struct RuntimeSpecInput {
         unsigned first_id; /* of the pod's own users; 0: it has the node's */
         const char *users; /* the file of their namespace, or NULL */
         int cgroup_version;
+        const char *pod_group; /* see groups.h; NULL: where a new pod would be */
 } RuntimeSpecInput;
 
 /* The text of config.json, freed by the caller; or -errno and the sentence that belongs to

@@ -2,6 +2,7 @@
 /* The variables that the pod gives a container, in the kubelet's order: envFrom, then env. Their
  * values may be secrets: no sentence here shows one. */
 
+#include "agent/bundle/env-file.h"
 #include "agent/bundle/fields.h"
 #include "agent/bundle/runtime-spec.h"
 #include "common/cleanup.h"
@@ -89,6 +90,11 @@ static int find_value(Variables *v, const EnvVarSource *source, char **ret) {
                 return find_key(v, OBJECT_CONFIG_MAP, source->config_map_key_ref, ret);
         if (source->secret_key_ref)
                 return find_key(v, OBJECT_SECRET, source->secret_key_ref, ret);
+        if (source->file_key_ref) /* nothing has been written where nothing runs */
+                return v->config->sandbox_pid > 0
+                               ? env_file_value(v->config, v->pod, source->file_key_ref, ret,
+                                                v->reterr)
+                               : 0;
         *ret = source->field_ref ? field_value(v->config, v->pod, source->field_ref->field_path)
                                  : resource_value(v->config, v->pod, v->container,
                                                   source->resource_field_ref);

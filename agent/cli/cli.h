@@ -55,6 +55,8 @@ typedef struct Options {
         bool wait;
         const char *grace_period;
 
+        bool bootstrap;
+
         char *const *words; /* what is no option; NULL-terminated */
         size_t n_words;
 } Options;
@@ -89,10 +91,12 @@ int run_describe(const Options *options);
 int run_cp(const Options *options);
 int run_delete(const Options *options);
 int run_exec(const Options *options);
+int run_images(const Options *options);
 int run_logs(const Options *options);
 int run_rollout(const Options *options);
 int run_top(const Options *options);
 int run_match(const Options *options);
+int run_wait(const Options *options);
 int run_validate(const Options *options);
 int run_diff(const Options *options);
 int run_version(const Options *options);

@@ -84,6 +84,15 @@ static const Option exec_options[] = {
         OPTION("tty",       't', NULL,        "in a terminal", tty),
 };
 
+static const Option wait_options[] = {
+        OPTION("bootstrap", 0, NULL, "for all with the annotation mainstay.dev/bootstrap", bootstrap),
+};
+
+static const Option images_options[] = {
+        OPTION("output",     'o', "FORMAT", "json or yaml", output),
+        OPTION("no-headers", 0,   NULL,     "print no headings", no_headers),
+};
+
 const Command commands[] = {
         { "get", "RESOURCE [NAME...]", "show pods, daemonsets, nodes, events, configmaps or secrets",
           get_options, N_ELEMENTS(get_options), run_get },
@@ -103,6 +112,11 @@ const Command commands[] = {
           match_options, N_ELEMENTS(match_options), run_match },
         { "delete", "pod|daemonset NAME...", "end pods, which begin anew; remove daemonsets with their files",
           delete_options, N_ELEMENTS(delete_options), run_delete },
+        { "wait", "--bootstrap", "go on when the pods that others need are ready",
+          wait_options, N_ELEMENTS(wait_options), run_wait },
+        { "images", "[ls | pull IMAGE... | import FILE... | export IMAGE FILE | rm IMAGE... | prune | verify]",
+          "show, fetch and remove images",
+          images_options, N_ELEMENTS(images_options), run_images },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",
           NULL, 0, run_validate },
         { "diff", "FILE...", "show what an edit would do to the pods that run; '-' is standard input",

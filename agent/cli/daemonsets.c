@@ -149,27 +149,24 @@ int daemonset_order(const Options *options, const char *namespace, const char *n
         return r < 0 ? r : is_unchanged;
 }
 
-/* What --cascade says, in the words of today and of before 1.20. */
-static int choose_verb(const Options *options, const char **ret) {
+/* What --cascade says, in the words of today and of before 1.20; NULL: nothing that is known. */
+static const char *choose_verb(const Options *options) {
         const char *cascade = options->cascade ? options->cascade : "background";
 
         if (streq(cascade, "orphan") || streq(cascade, "false"))
-                *ret = "orphan";
-        else if (streq(cascade, "background") || streq(cascade, "foreground") ||
-                 streq(cascade, "true"))
-                *ret = "delete";
-        else
-                return fail_usage("--cascade must be background, foreground or orphan, not '%s'",
-                                  cascade);
-        return STATUS_OK;
+                return "orphan";
+        if (streq(cascade, "background") || streq(cascade, "foreground") || streq(cascade, "true"))
+                return "delete";
+        return NULL;
 }
 
 int delete_daemonsets(const Options *options, char *const *names, size_t n_names) {
-        const char *namespace = options->namespace ? options->namespace : "default", *verb;
-        int status = choose_verb(options, &verb);
+        const char *namespace = options->namespace ? options->namespace : "default";
+        const char *verb = choose_verb(options);
 
-        if (status != STATUS_OK)
-                return status;
+        if (!verb)
+                return fail_usage("--cascade must be background, foreground or orphan, not '%s'",
+                                  options->cascade);
         if (n_names == 0)
                 return fail_usage("say which: 'mainstay delete daemonset NAME'");
         for (size_t i = 0; i < n_names; i++) {

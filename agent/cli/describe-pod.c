@@ -25,10 +25,10 @@ static void write_optional(FILE *out, const char *label, const json_t *text) {
                 fprintf(out, "%s\t%s\n", label, json_string_value(text));
 }
 
-static void write_labels(FILE *out, json_t *labels) {
+static void write_labels(FILE *out, const char *heading, json_t *labels) {
         cleanup_free const char **keys = yaml_sorted_keys(labels);
 
-        fputs("Labels:\t", out);
+        fprintf(out, "%s\t", heading);
         if (!keys || !keys[0]) {
                 fputs("<none>\n", out);
                 return;
@@ -116,11 +116,22 @@ static void write_ips(FILE *out, const json_t *pod) {
                 fprintf(out, "  IP:\t%s\n", strna(json_text(ip, "ip")));
 }
 
+static void write_controller(FILE *out, const json_t *owners) {
+        size_t i;
+        json_t *owner;
+
+        json_array_foreach(owners, i, owner)
+                if (json_is_true(json_object_get(owner, "controller")))
+                        fprintf(out, "Controlled By:\t%s/%s\n", strna(json_text(owner, "kind")),
+                                strna(json_text(owner, "name")));
+}
+
 static void write_head(FILE *out, const json_t *pod) {
         const char *node = json_text(pod, "spec", "nodeName");
         const char *account = json_text(pod, "spec", "serviceAccountName");
         const json_t *priority = json_at(pod, "spec", "priority");
         const char *class_name = json_string_value(json_at(pod, "spec", "priorityClassName"));
+        const char *runtime_class = json_text(pod, "spec", "runtimeClassName");
         const json_t *start = json_at(pod, "status", "startTime");
 
         fprintf(out, "Name:\t%s\n", strna(json_text(pod, "metadata", "name")));
@@ -129,6 +140,8 @@ static void write_head(FILE *out, const json_t *pod) {
                 fprintf(out, "Priority:\t%lld\n", (long long) json_integer_value(priority));
         if (class_name)
                 fprintf(out, "Priority Class Name:\t%s\n", class_name);
+        if (runtime_class)
+                fprintf(out, "Runtime Class Name:\t%s\n", runtime_class);
         if (account)
                 fprintf(out, "Service Account:\t%s\n", account);
         if (node)
@@ -137,10 +150,11 @@ static void write_head(FILE *out, const json_t *pod) {
                 fputs("Node:\t<none>\n", out);
         if (start)
                 write_time(out, "Start Time:", start);
-        write_labels(out, json_at(pod, "metadata", "labels"));
+        write_labels(out, "Labels:", json_at(pod, "metadata", "labels"));
         write_annotations(out, json_at(pod, "metadata", "annotations"));
         write_status(out, pod);
         write_ips(out, pod);
+        write_controller(out, json_at(pod, "metadata", "ownerReferences"));
 }
 
 /* "80/TCP, 443/TCP" of one member of the ports. */
@@ -334,6 +348,23 @@ static void write_containers(FILE *out, const char *heading, const json_t *conta
                 write_container(out, statuses, container);
 }
 
+static void write_gates(FILE *out, const json_t *gates, const json_t *conditions) {
+        size_t i, j;
+        json_t *gate, *condition;
+
+        if (json_array_size(gates) == 0)
+                return;
+        fputs("Readiness Gates:\n  Type\tStatus\n", out);
+        json_array_foreach(gates, i, gate) {
+                const char *type = strna(json_text(gate, "conditionType")), *state = "<none>";
+
+                json_array_foreach(conditions, j, condition)
+                        if (streq_ptr(json_text(condition, "type"), type))
+                                state = strna(json_text(condition, "status"));
+                fprintf(out, "  %s \t%s \n", type, state);
+        }
+}
+
 static void write_conditions(FILE *out, const json_t *conditions) {
         size_t i;
         json_t *condition;
@@ -383,6 +414,43 @@ static void write_volumes(FILE *out, const json_t *volumes) {
                 write_volume(out, volume);
 }
 
+static int compare_tolerations(const void *a, const void *b) {
+        return strcmp(strna(json_text(*(json_t *const *) a, "key")),
+                      strna(json_text(*(json_t *const *) b, "key")));
+}
+
+/* "key=value:Effect op=Exists for 300s" */
+static void write_toleration(FILE *out, const json_t *toleration) {
+        const char *key = strna(json_text(toleration, "key"));
+        const char *value = strna(json_text(toleration, "value"));
+        const char *effect = strna(json_text(toleration, "effect"));
+        const json_t *seconds = json_object_get(toleration, "tolerationSeconds");
+
+        fprintf(out, "%s%s%s%s%s", key, value[0] ? "=" : "", value, effect[0] ? ":" : "", effect);
+        if (streq_ptr(json_text(toleration, "operator"), "Exists") && !value[0])
+                fprintf(out, "%sop=Exists", key[0] || effect[0] ? " " : "");
+        if (seconds)
+                fprintf(out, " for %llds", (long long) json_integer_value(seconds));
+        fputc('\n', out);
+}
+
+static void write_tolerations(FILE *out, const json_t *tolerations) {
+        size_t n = json_array_size(tolerations);
+        cleanup_free json_t **sorted = calloc(n + 1, sizeof(json_t *));
+
+        fprintf(out, "Tolerations:\t%s", n == 0 ? "<none>\n" : "");
+        if (!sorted)
+                return;
+        for (size_t i = 0; i < n; i++)
+                sorted[i] = json_array_get(tolerations, i);
+        if (n > 1)
+                qsort(sorted, n, sizeof(*sorted), compare_tolerations);
+        for (size_t i = 0; i < n; i++) {
+                fputs(i > 0 ? "\t" : "", out);
+                write_toleration(out, sorted[i]);
+        }
+}
+
 /* Ours: which file the pod is from, and what is wrong with the bytes that are in it now. */
 static void write_manifest(FILE *out, const json_t *manifest) {
         const char *error = json_text(manifest, "error");
@@ -405,9 +473,13 @@ void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
                          json_at(pod, "status", "initContainerStatuses"));
         write_containers(out, "Containers", json_at(pod, "spec", "containers"),
                          json_at(pod, "status", "containerStatuses"));
+        write_gates(out, json_at(pod, "spec", "readinessGates"),
+                    json_at(pod, "status", "conditions"));
         write_conditions(out, json_at(pod, "status", "conditions"));
         write_volumes(out, json_at(pod, "spec", "volumes"));
         if (qos)
                 fprintf(out, "QoS Class:\t%s\n", qos);
+        write_labels(out, "Node-Selectors:", json_at(pod, "spec", "nodeSelector"));
+        write_tolerations(out, json_at(pod, "spec", "tolerations"));
         write_manifest(out, manifest);
 }

@@ -32,6 +32,7 @@ void describe_env_from(FILE *out, const json_t *sources) {
 void describe_value_from(FILE *out, const char *name, const json_t *source) {
         const json_t *map = json_object_get(source, "configMapKeyRef");
         const json_t *secret = json_object_get(source, "secretKeyRef");
+        const json_t *file = json_object_get(source, "fileKeyRef");
         const json_t *field = json_object_get(source, "fieldRef");
         const char *version = json_text(field, "apiVersion");
 
@@ -44,6 +45,10 @@ void describe_value_from(FILE *out, const char *name, const json_t *source) {
                 fprintf(out, "<set to the key '%s' in secret '%s'>\tOptional: %s\n",
                         strna(json_text(secret, "key")), strna(json_text(secret, "name")),
                         optional_word(secret));
+        else if (file)
+                fprintf(out, "<set to the key '%s' of file '%s' in volume '%s'>\tOptional: %s\n",
+                        strna(json_text(file, "key")), strna(json_text(file, "path")),
+                        strna(json_text(file, "volumeName")), optional_word(file));
         else if (field)
                 fprintf(out, " (%s:%s)\n", version ? version : "v1",
                         strna(json_text(field, "fieldPath")));

@@ -2,6 +2,7 @@
 #include "agent/cli/cli.h"
 
 #include "agent/cli/client.h"
+#include "agent/cli/diff-daemonset.h"
 #include "agent/cli/input.h"
 #include "agent/cli/words.h"
 #include "agent/model/edit.h"
@@ -135,6 +136,11 @@ static void diff_file(Diff *diff, const char *file) {
 
         for (size_t i = 0; i < objects.pods.n && r >= 0; i++)
                 r = diff_pod(diff, objects.pods.items[i], &error);
+        for (size_t i = 0; i < objects.daemonsets.n && r >= 0; i++) {
+                r = diff_daemonset(diff->node, diff->pods, objects.daemonsets.items[i]);
+                if (r > 0)
+                        note_change(diff);
+        }
         if (r < 0)
                 fail_diff(diff, r, &error);
 }

@@ -52,7 +52,8 @@ static int print_table(const GetRequest *request, const json_t *sets) {
         if (!request->options->no_headers)
                 (void) snprintf(headings, sizeof(headings),
                                 "%sNAME\tDESIRED\tCURRENT\tREADY\tUP-TO-DATE\tAVAILABLE\tNODE "
-                                "SELECTOR\tAGE%s\n",
+                                "SELECTOR\t"
+                                "AGE%s\n",
                                 request->options->all_namespaces ? "NAMESPACE\t" : "",
                                 request->format == FORMAT_WIDE ? "\tCONTAINERS\tIMAGES\tSELECTOR"
                                                                : "");

@@ -4,11 +4,9 @@
 /* get: reads what is asked for and hands it to the file that knows the resource. */
 
 static int (*const getters[N_RESOURCES])(const GetRequest *request) = {
-        [RESOURCE_PODS] = get_pods,
-        [RESOURCE_EVENTS] = get_events,
-        [RESOURCE_DAEMONSETS] = get_daemonsets,
-        [RESOURCE_NODES] = get_nodes,
-        [RESOURCE_CONFIG_MAPS] = get_objects,
+        [RESOURCE_PODS] = get_pods,       [RESOURCE_EVENTS] = get_events,
+        [RESOURCE_IMAGES] = get_images,   [RESOURCE_DAEMONSETS] = get_daemonsets,
+        [RESOURCE_NODES] = get_nodes,     [RESOURCE_CONFIG_MAPS] = get_objects,
         [RESOURCE_SECRETS] = get_objects,
 };
 

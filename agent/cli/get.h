@@ -20,6 +20,7 @@ typedef struct GetRequest {
 /* Each gives an exit status and has said what is wrong. */
 int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);
+int get_images(const GetRequest *request);
 int get_daemonsets(const GetRequest *request);
 int get_nodes(const GetRequest *request);
 int get_objects(const GetRequest *request);

@@ -198,7 +198,9 @@ static int write_table(const Options *options, const Inputs *inputs, const NodeF
         int r = 0;
 
         if (!options->no_headers)
-                fputs("FILE\tKIND\tNAMESPACE\tNAME\tRUNS\tWHY\n", out);
+                fputs("FILE\tKIND\tNAMESPACE\tNAME\t"
+                      "RUNS\tWHY\n",
+                      out);
         for (size_t i = 0; i < inputs->n && r >= 0; i++) {
                 if (!inputs->good[i])
                         continue;

@@ -16,6 +16,8 @@ static const ResourceWord resource_words[] = {
         { "events", RESOURCE_EVENTS },
         { "event", RESOURCE_EVENTS },
         { "ev", RESOURCE_EVENTS },
+        { "images", RESOURCE_IMAGES },
+        { "image", RESOURCE_IMAGES },
         { "configmaps", RESOURCE_CONFIG_MAPS },
         { "configmap", RESOURCE_CONFIG_MAPS },
         { "cm", RESOURCE_CONFIG_MAPS },

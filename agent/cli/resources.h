@@ -8,6 +8,7 @@
 typedef enum Resource {
         RESOURCE_PODS,
         RESOURCE_EVENTS,
+        RESOURCE_IMAGES,
         RESOURCE_CONFIG_MAPS,
         RESOURCE_SECRETS,
         RESOURCE_DAEMONSETS,

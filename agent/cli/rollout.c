@@ -131,7 +131,7 @@ static int tell_progress(const Rollout *rollout, const json_t *set, char last[25
 }
 
 static int show_status(const Rollout *rollout, Error *reterr) {
-        static const struct timespec pause = { .tv_nsec = 200 * 1000 * 1000 };
+        static const struct timespec pause = { .tv_nsec = 200000000L };
         char *const names[] = { strdupa(rollout->name) };
         char last[256] = "";
         int r;

@@ -27,6 +27,7 @@ void daemon_history_done(DaemonHistory *history) {
         free(history->revisions.items);
         free(history->namespace);
         free(history->name);
+        free(history->selector);
         free(history->pin_reason);
         *history = (DaemonHistory){ 0 };
 }
@@ -212,6 +213,7 @@ char *history_format(const DaemonHistory *history) {
         fprintf(out, "%s\n", version_line);
         print_word(out, "namespace", history->namespace);
         print_word(out, "name", history->name);
+        print_word(out, "selector", history->selector);
         print_word(out, "file", history->file_hash);
         print_word(out, "pinned", history->pinned);
         print_word(out, "reason", history->pin_reason);
@@ -262,6 +264,8 @@ static int read_line(const char *word, char *value, DaemonHistory *history) {
                 return read_text(&history->namespace, value);
         if (streq(word, "name"))
                 return read_text(&history->name, value);
+        if (streq(word, "selector"))
+                return read_text(&history->selector, value);
         if (streq(word, "file"))
                 return read_hash(history->file_hash, value);
         if (streq(word, "pinned"))

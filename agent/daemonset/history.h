@@ -19,6 +19,8 @@ typedef struct Revision {
 typedef struct DaemonHistory {
         char *namespace;
         char *name;
+        char *selector; /* JSON: by which its pods are told; it cannot change while they are there
+                         */
         LIST_OF(Revision) revisions;        /* by number */
         char file_hash[REVISION_HASH_SIZE]; /* of the template that the file has */
         char pinned[REVISION_HASH_SIZE];    /* wanted in its place until the file changes; or "" */

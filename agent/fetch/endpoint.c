@@ -229,6 +229,7 @@ static int equip(Endpoints *endpoints, const PullSettings *settings, Error *rete
 int endpoints_find(const PullReference *reference, const PullSettings *settings, Endpoints *ret,
                    Error *reterr) {
         cleanup_with(endpoints_done) Endpoints endpoints = {
+                .stall_seconds = settings->stall_seconds,
                 .proxy_http = settings->proxy_http,
                 .proxy_https = settings->proxy_https,
                 .proxy_none_for = settings->proxy_none_for,

@@ -38,6 +38,7 @@ typedef struct Endpoints {
         Endpoint *items; /* in the order in which they are asked */
         size_t n;
         const char *proxy_http, *proxy_https, *proxy_none_for; /* borrowed of the settings */
+        unsigned stall_seconds;
 } Endpoints;
 
 int endpoints_find(const PullReference *reference, const PullSettings *settings, Endpoints *ret,

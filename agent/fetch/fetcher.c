@@ -7,6 +7,7 @@
 #include "agent/fetch/fetcher.h"
 
 #include "agent/fetch/confine.h"
+#include "agent/fetch/orphan.h"
 #include "agent/fetch/registry.h"
 #include "agent/fetch/sentence.h"
 #include "common/cleanup.h"
@@ -97,8 +98,8 @@ static void serve_request(Registry *registry, int queue, const FetchRequest *req
 }
 
 static void refuse_all(int queue, int r, const Error *error) {
+        Target target = { -EBADF, -EBADF };
         FetchRequest request;
-        Target target;
 
         while (receive(queue, &request, &target) >= 0) {
                 FetchReply reply = { .id = request.id, .r = r };
@@ -114,8 +115,8 @@ static void refuse_all(int queue, int r, const Error *error) {
 static void serve(const Endpoints *endpoints, int queue) {
         cleanup_with(registry_freep) Registry *registry = NULL;
         cleanup_error Error error = ERROR_NULL;
+        Target target = { -EBADF, -EBADF };
         FetchRequest request;
-        Target target;
         int r;
 
         r = confine_fetcher(&error);
@@ -146,6 +147,7 @@ static int start_one(const Endpoints *endpoints, Fetchers *fetchers, int queue) 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent) {
                 close_fd(fetchers->fd);
+                orphan_set_parent(parent);
                 serve(endpoints, queue);
         }
         _exit(0);

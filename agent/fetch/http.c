@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/fetch/http.h"
 
-#include "agent/fetch/document.h"
+#include "agent/fetch/orphan.h"
 #include "common/cleanup.h"
 
 #include <arpa/inet.h>
@@ -20,6 +20,7 @@ enum {
 struct Http {
         CURL *curl;
         const char *proxy_http, *proxy_https, *proxy_none_for;
+        unsigned stall_seconds;
         char sentence[CURL_ERROR_SIZE];
 };
 
@@ -189,6 +190,13 @@ static int on_connected(void *userdata, char *remote, char *local, int remote_po
         return CURL_PREREQFUNC_ABORT;
 }
 
+/* Called about once a second at least. */
+static int on_progress(void *userdata, curl_off_t download_total, curl_off_t downloaded,
+                       curl_off_t upload_total, curl_off_t uploaded) {
+        orphan_check();
+        return 0;
+}
+
 static void set_file(CURL *curl, CURLoption option, int fd, char path[static 32]) {
         if (fd < 0)
                 return;
@@ -219,14 +227,16 @@ static void set_proxy(const Http *http, const char *url) {
         (void) curl_easy_setopt(http->curl, CURLOPT_NOPROXY, strna(http->proxy_none_for));
 }
 
-static void set_limits(CURL *curl) {
+static void set_limits(const Http *http) {
+        CURL *curl = http->curl;
+
         (void) curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
         (void) curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
         (void) curl_easy_setopt(curl, CURLOPT_HTTP09_ALLOWED, 0L);
         (void) curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
         (void) curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, (long) CONNECT_TIMEOUT_SEC);
         (void) curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, (long) STALL_BYTES_PER_SEC);
-        (void) curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long) STALL_SEC);
+        (void) curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long) http->stall_seconds);
         (void) curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, 256L * 1024);
         (void) curl_easy_setopt(curl, CURLOPT_USERAGENT, "mainstay/" MAINSTAY_VERSION);
 }
@@ -266,7 +276,7 @@ static int set_request(Exchange *exchange, struct curl_slist **ret_headers) {
         char range[32];
 
         curl_easy_reset(curl);
-        set_limits(curl);
+        set_limits(exchange->http);
         set_tls(curl, request);
         set_proxy(exchange->http, request->url);
         set_identity(curl, request);
@@ -278,6 +288,8 @@ static int set_request(Exchange *exchange, struct curl_slist **ret_headers) {
         (void) curl_easy_setopt(curl, CURLOPT_HEADERDATA, exchange);
         (void) curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
         (void) curl_easy_setopt(curl, CURLOPT_WRITEDATA, exchange);
+        (void) curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+        (void) curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
         (void) curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, on_connected);
         (void) curl_easy_setopt(curl, CURLOPT_PREREQDATA, exchange);
         if (request->form)
@@ -397,6 +409,7 @@ int http_new(const Endpoints *proxies, Http **ret) {
         http->curl = curl_easy_init();
         if (!http->curl)
                 return -ENOMEM;
+        http->stall_seconds = proxies->stall_seconds > 0 ? proxies->stall_seconds : STALL_SEC;
         http->proxy_http = proxies->proxy_http;
         http->proxy_https = proxies->proxy_https;
         http->proxy_none_for = proxies->proxy_none_for;

@@ -131,6 +131,13 @@ static int write_contents(Layer *layer, int fd, uint64_t size, Error *reterr) {
         return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
+static int create_file(const Layer *layer, const char *base) {
+        int fd = openat(tree_fd(layer->tree), base,
+                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        return fd < 0 ? -errno : fd;
+}
+
 static int unpack_file(Layer *layer, struct archive_entry *entry, const char *base, Error *reterr) {
         int64_t size = archive_entry_size(entry);
         cleanup_close int fd = -EBADF;
@@ -139,14 +146,15 @@ static int unpack_file(Layer *layer, struct archive_entry *entry, const char *ba
         if (size < 0)
                 return error_setf(reterr, EBADMSG, "has a negative size");
         r = spend(layer, (uint64_t) size, reterr);
-        if (r >= 0)
-                r = tree_clear(layer->tree, base, reterr);
         if (r < 0)
                 return r;
-        fd = openat(tree_fd(layer->tree), base,
-                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        fd = create_file(layer, base);
+        if (fd == -EEXIST) {
+                r = tree_clear(layer->tree, base, reterr);
+                fd = r < 0 ? r : create_file(layer, base);
+        }
         if (fd < 0)
-                return -errno;
+                return fd;
         r = write_contents(layer, fd, (uint64_t) size, reterr);
         return r < 0 ? r : finish(fd, entry, reterr);
 }

@@ -5,7 +5,9 @@
  * and ends with 1, or with EX_TEMPFAIL where that is no fault of the image's. */
 
 #include "agent/fetch/confine.h"
+#include "agent/fetch/export.h"
 #include "agent/fetch/pull.h"
+#include "agent/fetch/remove.h"
 #include "agent/fetch/sentence.h"
 #include "agent/fetch/unpack.h"
 #include "common/cleanup.h"
@@ -24,6 +26,10 @@ static const char usage[] =
         "  unpack --store DIR --digest sha256:… [--name REFERENCE]… ARCHIVE\n"
         "                                bring one of them into the store\n"
         "  pull --store DIR REFERENCE    bring one from its registry; standard input has settings\n"
+        "  remove --store DIR [--name DIGEST]…\n"
+        "                                remove images, and what no image needs\n"
+        "  export --store DIR NAME       write one to standard output, as an OCI archive\n"
+        "  verify --store DIR            say what is damaged\n"
         "  sweep --store DIR             remove what was left unfinished\n"
         "\n"
         "  --help  --version\n";
@@ -92,6 +98,28 @@ static int verb_pull(Store *store, Error *reterr) {
         return r < 0 ? r : pull_image(arg_archive, &settings, store, reterr);
 }
 
+/* By digests, each with --name. */
+static int verb_remove(Store *store, Error *reterr) {
+        strv_foreach(digest, arg_names)
+                if (!digest_is_valid(*digest))
+                        return error_setf(reterr, EINVAL, "'%s' is no digest", *digest);
+        return store_remove_images(store, arg_names, reterr);
+}
+
+static int verb_export(Store *store, Error *reterr) {
+        int r = confine_reader(false, store_fd(store), reterr);
+
+        return r < 0 ? r : store_export(store, arg_archive, STDOUT_FILENO, reterr);
+}
+
+static int verb_verify(Store *store, Error *reterr) {
+        int r = confine_reader(false, store_fd(store), reterr);
+
+        if (r >= 0)
+                r = store_verify(store, reterr);
+        return r > 0 ? error_setf(reterr, EBADMSG, "%d faults", r) : r;
+}
+
 static int verb_sweep(Store *store, Error *reterr) {
         store_sweep(store);
         return 0;
@@ -102,9 +130,9 @@ static const struct {
         int (*run)(Store *store, Error *reterr);
         bool needs_archive, needs_digest;
 } verbs[] = {
-        { "index", verb_index, true, false },
-        { "unpack", verb_unpack, true, true },
-        { "pull", verb_pull, true, false },
+        { "index", verb_index, true, false },   { "unpack", verb_unpack, true, true },
+        { "pull", verb_pull, true, false },     { "remove", verb_remove, false, false },
+        { "export", verb_export, true, false }, { "verify", verb_verify, false, false },
         { "sweep", verb_sweep, false, false },
 };
 
@@ -169,7 +197,7 @@ static int run_verb(int argc, char **argv) {
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))
-                return usage_error("the first word must be index, unpack, pull or sweep");
+                return usage_error("the first word must be one of those that --help names");
         if (!arg_store || argc - optind != verbs[i].needs_archive)
                 return usage_error("--store and what to read are needed, and no more");
         if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))

@@ -39,6 +39,8 @@ int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
                 .proxy_https = document_string(document, "httpsProxy"),
                 .proxy_none_for = document_string(document, "noProxy"),
                 .certificate_directories = list(document, "certificateDirectories"),
+                .stall_seconds =
+                        (unsigned) json_integer_value(json_object_get(document, "stallSeconds")),
                 .progress = json_is_true(json_object_get(document, "progress")),
         };
         return 0;

@@ -19,7 +19,9 @@ typedef struct PullSettings {
         const char *proxy_https;
         const char *proxy_none_for;
         const json_t *certificate_directories; /* list of paths; NULL: the usual two */
-        bool progress;                         /* lines of it on standard output */
+        unsigned stall_seconds; /* without a byte, after which a connection is given up; 0: as usual
+                                 */
+        bool progress;          /* lines of it on standard output */
 } PullSettings;
 
 int pull_settings_read(int fd, PullSettings *ret, Error *reterr);

@@ -25,7 +25,7 @@ enum {
         PATIENCE_MSEC = 1000
 };
 
-#define PROGRESS_USEC (500 * USEC_PER_MSEC)
+#define TICK_USEC (500 * USEC_PER_MSEC)
 
 /* A manifest or a configuration that was fetched. */
 typedef struct Document {
@@ -54,7 +54,7 @@ typedef struct Pull {
         size_t n_blobs;
         size_t n_asked; /* and not answered */
         bool progress;
-        uint64_t next_progress;
+        uint64_t next_tick;
 } Pull;
 
 /* ---- fetchers ---- */
@@ -229,7 +229,7 @@ static int resolve(Pull *pull, Descriptor *ret, char media_type[static 128], Err
         const char *name = reference->digest[0] ? reference->digest : reference->tag;
         char said[128] = "";
         char *text = NULL;
-        size_t length;
+        size_t length = 0;
         int r;
 
         r = fetch(pull, name, false, MANIFEST_SIZE_MAX, &text, &length, said, reterr);
@@ -328,12 +328,11 @@ static int on_reply(void *userdata, Error *reterr) {
         return ask_for_blobs(pull, reterr);
 }
 
-static void print_progress(Pull *pull) {
-        uint64_t done = 0, total = 0, now = now_boottime_usec();
+static void print_progress(const Pull *pull) {
+        uint64_t done = 0, total = 0;
 
-        if (!pull->progress || now < pull->next_progress)
+        if (!pull->progress)
                 return;
-        pull->next_progress = now + PROGRESS_USEC;
         for (size_t i = 0; i < pull->n_blobs; i++) {
                 if (!pull->blobs[i].is_wanted)
                         continue;
@@ -345,9 +344,16 @@ static void print_progress(Pull *pull) {
         (void) fflush(stdout);
 }
 
+/* Layers that end in a row bring us here more often than there is something to say. */
 static int on_tick(void *userdata, Error *reterr) {
-        print_progress(userdata);
-        return check_fetchers(userdata, reterr);
+        Pull *pull = userdata;
+        uint64_t now = now_boottime_usec();
+
+        if (now < pull->next_tick)
+                return 0;
+        pull->next_tick = now + TICK_USEC;
+        print_progress(pull);
+        return check_fetchers(pull, reterr);
 }
 
 /* What was read whole and is not what it should be will not get better by waiting. */

@@ -31,17 +31,26 @@ static json_t *layers(char (*chain_ids)[DIGEST_SIZE], size_t n) {
         return array;
 }
 
+static json_int_t packed_size(const CatalogImage *image) {
+        uint64_t size = 0;
+
+        for (size_t i = 0; i < image->settings->n_diff_ids; i++)
+                size += image->layers[i].size;
+        return (json_int_t) size;
+}
+
 int record_format(const CatalogImage *image, char (*chain_ids)[DIGEST_SIZE], const Account *account,
                   const char *user_error, char **ret) {
         const ImageConfig *settings = image->settings;
         cleanup_json json_t *record = json_pack(
-                "{s:i, s:s, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:o}", "version",
-                1, "digest", image->digest, "layers", layers(chain_ids, settings->n_diff_ids),
-                "entrypoint", strings(settings->entrypoint), "command", strings(settings->command),
-                "env", strings(settings->env), "workingDir", settings->working_dir, "stopSignal",
+                "{s:i, s:s, s:o, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*, s:I, s:I, s:I, s:o}",
+                "version", 1, "digest", image->digest, "layers",
+                layers(chain_ids, settings->n_diff_ids), "entrypoint",
+                strings(settings->entrypoint), "command", strings(settings->command), "env",
+                strings(settings->env), "workingDir", settings->working_dir, "stopSignal",
                 settings->stop_signal, "user", settings->user, "userError", user_error, "uid",
-                (json_int_t) account->uid, "gid", (json_int_t) account->gid, "groups",
-                numbers(account->groups, account->n_groups));
+                (json_int_t) account->uid, "gid", (json_int_t) account->gid, "size",
+                packed_size(image), "groups", numbers(account->groups, account->n_groups));
 
         *ret = record ? json_dumps(record, JSON_COMPACT) : NULL;
         return *ret ? 0 : -ENOMEM;

@@ -8,6 +8,7 @@
 #include "agent/fetch/registry.h"
 
 #include "agent/fetch/document.h"
+#include "agent/fetch/orphan.h"
 #include "agent/fetch/token.h"
 #include "common/clock.h"
 
@@ -17,7 +18,8 @@
 enum {
         REDIRECTS_MAX = 5,
         TOKENS_MAX = 2,    /* in one attempt, for one credential */
-        FRUITLESS_MAX = 4, /* attempts in a row that brought no byte */
+        FRUITLESS_MAX = 4, /* attempts in a row that brought next to nothing */
+        FRUIT_BYTES = 4096,
         ATTEMPTS_MAX = 64,
         PATIENCE_SEC = 30, /* no longer than this for one wait; the pod has its own back-off */
         WORDS_LENGTH_MAX = 200
@@ -285,16 +287,20 @@ static int attempt(Transfer *transfer, Error *reterr) {
 static uint64_t jitter(uint64_t usec) {
         uint32_t chance = 0;
 
-        (void) getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
+        (void) !getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
         return usec / 2 + usec / 2 * (chance % 1024) / 1024;
 }
 
 static void wait_for(uint64_t usec) {
-        struct timespec time = { .tv_sec = (time_t) (usec / USEC_PER_SEC),
-                                 .tv_nsec = (long) (usec % USEC_PER_SEC) * 1000 };
+        const uint64_t slice = USEC_PER_SEC / 2;
 
-        while (nanosleep(&time, &time) < 0 && errno == EINTR)
-                ;
+        for (; usec > 0; usec -= MIN(usec, slice)) {
+                struct timespec time = { .tv_nsec = (long) MIN(usec, slice) * 1000 };
+
+                while (nanosleep(&time, &time) < 0 && errno == EINTR)
+                        ;
+                orphan_check();
+        }
 }
 
 static bool may_go_better(const Transfer *transfer, int r) {
@@ -314,7 +320,7 @@ static int get_from(Transfer *transfer, Error *reterr) {
 
                 if (r > 0)
                         return 0;
-                fruitless = transfer->have > had ? 0 : fruitless + 1;
+                fruitless = transfer->have >= had + FRUIT_BYTES ? 0 : fruitless + 1;
                 if (!may_go_better(transfer, r) || fruitless >= FRUITLESS_MAX ||
                     attempts >= ATTEMPTS_MAX) {
                         error_move(reterr, &error);

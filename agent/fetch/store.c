@@ -243,21 +243,58 @@ static int rename_in_index(json_t *index, const StoreEntry *entry) {
         return 0;
 }
 
-int store_name_image(Store *store, const StoreEntry *entry, Error *reterr) {
+/* A descriptor whose end unlocks. */
+static int lock_index(const Store *store, Error *reterr) {
         cleanup_close int lock =
                 openat(store->fd, "index.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        cleanup_json json_t *index = NULL;
-        cleanup_free char *text = NULL;
-        int r;
 
         if (lock < 0 || flock(lock, LOCK_EX) < 0)
                 return error_setf(reterr, errno, "image store: index.lock: %s", strerror(errno));
+        return TAKE_FD(lock);
+}
+
+static int write_index(Store *store, const json_t *index, Error *reterr) {
+        cleanup_free char *text = json_dumps(index, JSON_COMPACT);
+
+        return text ? write_synced(store, "index.json", text, strlen(text), reterr) : -ENOMEM;
+}
+
+int store_name_image(Store *store, const StoreEntry *entry, Error *reterr) {
+        cleanup_close int lock = lock_index(store, reterr);
+        cleanup_json json_t *index = NULL;
+        int r;
+
+        if (lock < 0)
+                return lock;
         index = load_index(store);
         r = index ? rename_in_index(index, entry) : -ENOMEM;
-        if (r < 0)
-                return r;
-        text = json_dumps(index, JSON_COMPACT);
-        return text ? write_synced(store, "index.json", text, strlen(text), reterr) : -ENOMEM;
+        return r < 0 ? r : write_index(store, index, reterr);
+}
+
+int store_forget_names(Store *store, char *const *digests, json_t **ret_index, Error *reterr) {
+        cleanup_close int lock = lock_index(store, reterr);
+        cleanup_json json_t *index = NULL;
+        json_t *manifests;
+        int r;
+
+        if (lock < 0)
+                return lock;
+        index = load_index(store);
+        manifests = json_object_get(index, "manifests");
+        if (!index)
+                return -ENOMEM;
+        for (size_t i = json_array_size(manifests); i-- > 0;) {
+                const json_t *annotations =
+                        json_object_get(json_array_get(manifests, i), "annotations");
+                const char *digest = document_string(annotations, ANNOTATION_IMAGE);
+
+                if (digest && strv_contains(digests, digest))
+                        (void) json_array_remove(manifests, i);
+        }
+        r = write_index(store, index, reterr);
+        if (r >= 0)
+                *ret_index = TAKE_PTR(index);
+        return r;
 }
 
 Store *store_free(Store *store) {

@@ -15,6 +15,7 @@
 #include "agent/fetch/digest.h"
 #include "common/error.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 typedef struct Store Store;
@@ -79,6 +80,9 @@ typedef struct StoreEntry {
 
 /* Gives the image its names in index.json, and takes them from whom had them. */
 int store_name_image(Store *store, const StoreEntry *entry, Error *reterr);
+
+/* Takes all names from the images of those digests; gives index.json as it is then. */
+int store_forget_names(Store *store, char *const *digests, json_t **ret_index, Error *reterr);
 
 /* Removes the work directory. */
 Store *store_free(Store *store);

@@ -64,6 +64,16 @@ void kept_load(KeptNames *kept, int images_fd) {
         }
 }
 
+void kept_forget(KeptNames *kept, const char *digest) {
+        for (size_t i = kept->n_names; i-- > 0;) {
+                if (!streq(kept->names[i].digest, digest))
+                        continue;
+                free(kept->names[i].name);
+                free(kept->names[i].digest);
+                kept->names[i] = kept->names[--kept->n_names];
+        }
+}
+
 void kept_done(KeptNames *kept) {
         for (size_t i = 0; i < kept->n_names; i++) {
                 free(kept->names[i].name);

@@ -25,4 +25,7 @@ const char *kept_find(const KeptNames *kept, const char *name);
 /* Gives a name to an image, and takes it from another that has it. 0 or -ENOMEM. */
 int kept_set(KeptNames *kept, const char *name, const char *digest);
 
+/* Takes all names from an image. */
+void kept_forget(KeptNames *kept, const char *digest);
+
 void kept_done(KeptNames *kept);

@@ -184,3 +184,24 @@ int image_record_load(int images_fd, const char *images_path, const char *refere
         *ret = TAKE_PTR(image);
         return 0;
 }
+
+int image_record_path(const char *digest, char ret[static RECORD_PATH_SIZE]) {
+        if (!image_digest_is_valid(digest))
+                return -EINVAL;
+        (void) snprintf(ret, RECORD_PATH_SIZE, "records/%s.json", digest + strlen(DIGEST_PREFIX));
+        return 0;
+}
+
+uint64_t image_record_size(int images_fd, const char *digest) {
+        cleanup_free char *text = NULL;
+        cleanup_json json_t *record = NULL;
+        char path[RECORD_PATH_SIZE];
+        json_int_t size;
+
+        if (image_record_path(digest, path) < 0 ||
+            sealed_read_at(images_fd, path, RECORD_BYTES_MAX, &text) < 0)
+                return 0;
+        record = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        size = json_integer_value(json_object_get(record, "size"));
+        return size > 0 ? (uint64_t) size : 0;
+}

@@ -17,7 +17,11 @@
 #define LOG_MAX_SIZE_DEFAULT   "10Mi"
 #define LOG_MAX_FILES_DEFAULT  5
 #define CONFIG_KIND            "KubeletConfiguration"
-#define CONFIG_VERSION         "kubelet.config.k8s.io/v1beta1"
+/* Of all pods when the machine goes down, and of the critical ones, which come last. */
+#define SHUTDOWN_TOTAL_SEC       UINT64_C(30)
+#define SHUTDOWN_CRITICAL_SEC    UINT64_C(10)
+#define SYSTEM_CRITICAL_PRIORITY 2000000000
+#define CONFIG_VERSION           "kubelet.config.k8s.io/v1beta1"
 
 void config_done(Config *config) {
         schema_done(&config_schema, config);
@@ -40,10 +44,10 @@ static int config_set_defaults(Config *config) {
                 const char *value;
         } strings[] = {
                 { &config->cgroup_root, "/" },
-                { &config->cgroup_driver, "cgroupfs" },
                 { &config->container_log_max_size, LOG_MAX_SIZE_DEFAULT },
                 { &config->crash_loop_back_off.max_container_restart_period,
                   RESTART_PERIOD_DEFAULT },
+                { &config->image_minimum_gc_age, "2m" },
                 { &config->cluster_domain, "cluster.local" },
                 { &config->resolv_conf, "/etc/resolv.conf" },
                 { &config->mainstay.runtime, "runc" },
@@ -55,6 +59,8 @@ static int config_set_defaults(Config *config) {
                 if (default_string(strings[i].string, strings[i].value) < 0)
                         return -ENOMEM;
         default_int(&config->container_log_max_files, LOG_MAX_FILES_DEFAULT);
+        default_int(&config->image_gc_high_threshold_percent, 85);
+        default_int(&config->image_gc_low_threshold_percent, 80);
         default_int(&config->pod_pids_limit, -1);
         return 0;
 }
@@ -123,6 +129,64 @@ static int check_taints(const Decoder *d, const Node *root, const Config *config
         return 0;
 }
 
+/* Critical pods get the end of the time, as with the kubelet. */
+static void stages_of_period(Config *config) {
+        const char *total_text = config->shutdown_grace_period;
+        const char *critical_text = config->shutdown_grace_period_critical_pods;
+        uint64_t total = SHUTDOWN_TOTAL_SEC * USEC_PER_SEC, critical;
+
+        if (total_text)
+                (void) duration_parse(total_text, &total);
+        critical = MIN(total, SHUTDOWN_CRITICAL_SEC * USEC_PER_SEC);
+        if (critical_text)
+                (void) duration_parse(critical_text, &critical);
+        else if (total_text) /* who says one without the other means none */
+                critical = 0;
+        if (total == 0)
+                return;
+        config->shutdown_stages[0] = (ShutdownStage){ 0, total - critical };
+        config->shutdown_stages[1] = (ShutdownStage){ SYSTEM_CRITICAL_PRIORITY, critical };
+        config->n_shutdown_stages = 2;
+}
+
+static int compare_stages(const void *a, const void *b) {
+        const ShutdownStage *x = a, *y = b;
+
+        return x->priority < y->priority ? -1 : x->priority > y->priority;
+}
+
+static void work_out_shutdown(Config *config) {
+        size_t n = config->shutdown_by_priority.n;
+
+        if (n == 0) {
+                stages_of_period(config);
+                return;
+        }
+        for (size_t i = 0; i < n; i++)
+                config->shutdown_stages[i] = (ShutdownStage){
+                        .priority = config->shutdown_by_priority.items[i].priority.value,
+                        .period_usec = (uint64_t) config->shutdown_by_priority.items[i]
+                                               .shutdown_grace_period_seconds.value *
+                                       USEC_PER_SEC,
+                };
+        qsort(config->shutdown_stages, n, sizeof(ShutdownStage), compare_stages);
+        config->n_shutdown_stages = n;
+}
+
+static int work_out_image_gc(Config *config, Error *reterr) {
+        int64_t high = config->image_gc_high_threshold_percent.value;
+        int64_t low = config->image_gc_low_threshold_percent.value;
+
+        if (low >= high)
+                return error_setf(reterr, EINVAL,
+                                  "imageGCLowThresholdPercent must be less than "
+                                  "imageGCHighThresholdPercent, %lld is not less than %lld",
+                                  (long long) low, (long long) high);
+        config->image_gc_high_percent = (unsigned) high;
+        config->image_gc_low_percent = (unsigned) low;
+        return duration_parse(config->image_minimum_gc_age, &config->image_gc_min_age_usec);
+}
+
 /* The texts are checked already, by the table or by being our defaults. */
 static int config_work_out(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
@@ -135,9 +199,39 @@ static int config_work_out(Config *config, Error *reterr) {
         config->log_max_size_bytes = (uint64_t) size.value;
         quantity_done(&size);
         r = duration_parse(period, &config->back_off_max_usec);
+        work_out_shutdown(config);
         config->back_off_initial_usec =
                 MIN(config->back_off_max_usec, BACK_OFF_INITIAL_SEC * USEC_PER_SEC);
-        return r;
+        return r < 0 ? r : work_out_image_gc(config, reterr);
+}
+
+static int check_shutdown(const Decoder *d, const Node *root, const Config *config) {
+        const char *const keys[] = { "shutdownGracePeriodByPodPriority",
+                                     "shutdownGracePeriodCriticalPods" };
+        DecodePath path = { .key = keys[0] };
+        uint64_t total = 0, critical = 0;
+        int r = 0;
+
+        if (config->shutdown_by_priority.n > SHUTDOWN_STAGES_MAX)
+                r = error_setf(d->reterr, EINVAL, "must have at most %d items",
+                               SHUTDOWN_STAGES_MAX);
+        else if (config->shutdown_by_priority.n > 0 &&
+                 (config->shutdown_grace_period || config->shutdown_grace_period_critical_pods))
+                r = error_setf(d->reterr, EINVAL,
+                               "Cannot specify both shutdownGracePeriodByPodPriority and "
+                               "shutdownGracePeriod at the same time");
+        if (r < 0)
+                return decode_error_at(d, node_get(root, keys[0]), &path, r);
+        if (!config->shutdown_grace_period_critical_pods)
+                return 0;
+        (void) duration_parse(config->shutdown_grace_period_critical_pods, &critical);
+        if (config->shutdown_grace_period)
+                (void) duration_parse(config->shutdown_grace_period, &total);
+        if (critical <= total)
+                return 0;
+        path.key = keys[1];
+        r = error_setf(d->reterr, EINVAL, "must be <= shutdownGracePeriod");
+        return decode_error_at(d, node_get(root, keys[1]), &path, r);
 }
 
 static int expect_word(const Decoder *d, const Node *root, const char *key, const char *expected) {
@@ -175,6 +269,8 @@ static int decode_config(Decoder *d, const Tree *tree, Config *config) {
                 r = check_node_labels(d, root, config);
         if (r >= 0)
                 r = check_taints(d, root, config);
+        if (r >= 0)
+                r = check_shutdown(d, root, config);
         return r;
 }
 

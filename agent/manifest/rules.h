@@ -50,6 +50,9 @@ int daemonset_parse(Decoder *decoder, const Node *node, const DecodePath *path,
 /* dnsPolicy and dnsConfig. What is wrong, and in '*ret_field' below spec it is. */
 int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr);
 
+/* hostnameOverride, likewise. */
+int pod_validate_hostname(const PodSpec *spec, const char **ret_field, Error *reterr);
+
 /* A ConfigMap or Secret: decoded, defaulted, checked; what it holds is in 'values', sorted. 0,
  * -EINVAL with the place, -ENOMEM. */
 int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,

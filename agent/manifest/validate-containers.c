@@ -56,8 +56,39 @@ static int check_restart_rules(const Rules *rules, const ContainerAt *at) {
         return 0;
 }
 
+static int resize_broken(const Rules *rules, const ContainerAt *at, size_t i, const char *field,
+                         const char *sentence) {
+        return rules_at(rules, error_setf(rules->reterr, EINVAL, "%s", sentence),
+                        "%s.resizePolicy[%zu]%s", at->path, i, field);
+}
+
+static int check_resize_policy(const Rules *rules, const ContainerAt *at) {
+        const Container *container = at->container;
+
+        for (size_t i = 0; i < container->resize_policy.n; i++) {
+                const ResizePolicy *policy = &container->resize_policy.items[i];
+
+                if (at->role == ROLE_INIT)
+                        return resize_broken(rules, at, i, "",
+                                             "must not be set for init containers");
+                for (size_t j = 0; j < i; j++)
+                        if (container->resize_policy.items[j].resource_name ==
+                            policy->resource_name)
+                                return resize_broken(rules, at, i, ".resourceName",
+                                                     "must be unique");
+                if (rules->pod->spec.restart_policy == RESTART_POLICY_NEVER &&
+                    policy->restart_policy != RESIZE_RESTART_NOT_REQUIRED)
+                        return resize_broken(
+                                rules, at, i, ".restartPolicy",
+                                "must be 'NotRequired' when `restartPolicy` is 'Never'");
+        }
+        return 0;
+}
+
 int check_container_kind(const Rules *rules, const ContainerAt *at) {
         int r = check_name(rules, at);
 
-        return r < 0 ? r : check_restart_rules(rules, at);
+        if (r >= 0)
+                r = check_restart_rules(rules, at);
+        return r < 0 ? r : check_resize_policy(rules, at);
 }

@@ -47,3 +47,15 @@ int pod_validate_dns(const PodSpec *spec, const char **ret_field, Error *reterr)
                                   SEARCH_CHARACTERS_MAX);
         return 0;
 }
+
+int pod_validate_hostname(const PodSpec *spec, const char **ret_field, Error *reterr) {
+        if (!strna(spec->hostname_override)[0])
+                return 0;
+        *ret_field = "setHostnameAsFQDN";
+        if (spec->set_hostname_as_fqdn)
+                return error_setf(reterr, EINVAL, "may not be true when `hostnameOverride` is set");
+        *ret_field = "hostNetwork";
+        if (spec->host_network)
+                return error_setf(reterr, EINVAL, "may not be true when `hostnameOverride` is set");
+        return 0;
+}

@@ -13,6 +13,11 @@
 #include <stdio.h>
 
 /* Says what is wrong and where. */
+/* Kubernetes' limit. */
+enum {
+        FILE_KEY_MAX = 128
+};
+
 static int broken(const Rules *rules, const char *path, const char *format, ...) printf_like(3, 4);
 
 static int broken(const Rules *rules, const char *path, const char *format, ...) {
@@ -159,10 +164,30 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
                                 : check_resource_reference(rules, reference, path);
 }
 
+/* The kubelet reads no other kind of volume. */
+static int check_file_key(const Rules *rules, const FileKeySelector *selector, const char *path) {
+        const Volume *volume = pod_find_volume(&rules->pod->spec, selector->volume_name);
+        char where[DECODE_PATH_SIZE];
+
+        (void) snprintf(where, sizeof(where), "%.480s.fileKeyRef.key", path);
+        if (strlen(selector->key) > FILE_KEY_MAX)
+                return broken(rules, where, "must be at most %d characters, not %zu", FILE_KEY_MAX,
+                              strlen(selector->key));
+        (void) snprintf(where, sizeof(where), "%.480s.fileKeyRef.volumeName", path);
+        if (!volume)
+                return broken(rules, where, "names no volume of this pod: '%s'",
+                              selector->volume_name);
+        if (!volume->empty_dir)
+                return broken(rules, where, "must name an emptyDir, which '%s' is not",
+                              selector->volume_name);
+        return 0;
+}
+
 static int check_source(const Rules *rules, const EnvVar *variable, const char *path) {
         const EnvVarSource *source = variable->value_from;
         int n = (source->field_ref != NULL) + (source->resource_field_ref != NULL) +
-                (source->config_map_key_ref != NULL) + (source->secret_key_ref != NULL);
+                (source->config_map_key_ref != NULL) + (source->secret_key_ref != NULL) +
+                (source->file_key_ref != NULL);
         const FieldReference reference = { source->field_ref, source->resource_field_ref, false };
 
         if (variable->value)
@@ -170,9 +195,11 @@ static int check_source(const Rules *rules, const EnvVar *variable, const char *
         if (n == 0)
                 return broken(rules, path,
                               "must specify one of: `fieldRef`, `resourceFieldRef`, "
-                              "`configMapKeyRef` or `secretKeyRef`");
+                              "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
         if (n > 1)
                 return broken(rules, path, "may not have more than one field specified at a time");
+        if (source->file_key_ref)
+                return check_file_key(rules, source->file_key_ref, path);
         if (!source->field_ref && !source->resource_field_ref)
                 return 0;
         return check_field_reference(rules, &reference, path);

@@ -297,6 +297,8 @@ static int check_dns(const Rules *rules) {
         const char *field = "";
         int r = pod_validate_dns(&rules->pod->spec, &field, rules->reterr);
 
+        if (r >= 0)
+                r = pod_validate_hostname(&rules->pod->spec, &field, rules->reterr);
         return r < 0 ? rules_at(rules, r, "spec.%s", field) : 0;
 }
 

@@ -17,18 +17,17 @@
 enum {
         PIDS_MAX = 4 * 1024 * 1024, /* the kernel's PID_MAX_LIMIT */
         LOG_FILES_MAX = 1000,
+        SHUTDOWN_SECONDS_MAX = 24 * 3600,
+        PULLS_MAX = 64,
 };
 
 static int check_cgroup_driver(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
-        if (streq(value, "cgroupfs"))
+        if (streq(value, "cgroupfs") || streq(value, "systemd"))
                 return 0;
-        if (streq(value, "systemd"))
-                return error_setf(reterr, EINVAL,
-                                  "is known to the kubelet but not supported here yet; "
-                                  "only cgroupfs is");
-        return error_setf(reterr, EINVAL, "must be cgroupfs, not '%s'", excerpt(text, value));
+        return error_setf(reterr, EINVAL, "must be cgroupfs or systemd, not '%s'",
+                          excerpt(text, value));
 }
 
 static int check_log_size(const char *value, Error *reterr) {
@@ -52,6 +51,29 @@ static int check_restart_period(const char *value, Error *reterr) {
                 return error_setf(reterr, EINVAL, "must be between 1s and 300s, not '%s'",
                                   excerpt(text, value));
         return 0;
+}
+
+static int check_shutdown_period(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        uint64_t usec;
+
+        if (duration_parse(value, &usec) < 0)
+                return error_setf(reterr, EINVAL, "must be a duration such as 30s or 1m, not '%s'",
+                                  excerpt(text, value));
+        if ((usec > 0 && usec < USEC_PER_SEC) || usec > SHUTDOWN_SECONDS_MAX * USEC_PER_SEC)
+                return error_setf(reterr, EINVAL, "must be either zero or 1s to 24h, not '%s'",
+                                  excerpt(text, value));
+        return 0;
+}
+
+static int check_duration(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+        uint64_t usec;
+
+        if (duration_parse(value, &usec) >= 0)
+                return 0;
+        return error_setf(reterr, EINVAL, "must be a duration such as 90s or 2m, not '%s'",
+                          excerpt(text, value));
 }
 
 /* Absolute paths with ':' in between. */
@@ -79,6 +101,41 @@ static int check_seccomp_profile(const char *value, Error *reterr) {
         return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
 }
 
+/* "host" or "host:port"; what the registry itself says decides the rest. */
+static int check_registry(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        if (value[0] && strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789-.:[]") == strlen(value))
+                return 0;
+        return error_setf(reterr, EINVAL, "must be a host or host:port, not '%s'",
+                          excerpt(text, value));
+}
+
+static int check_mirror(const char *value, Error *reterr) {
+        const char *rest = strstr(value, "://");
+        char text[EXCERPT_SIZE];
+
+        if (rest && strncmp(value, "https://", 8) != 0 && strncmp(value, "http://", 7) != 0)
+                rest = "";
+        else
+                rest = rest ? rest + 3 : value;
+        if (rest[0] && rest[0] != '/' && !strpbrk(rest, " \t?#@\\"))
+                return 0;
+        return error_setf(reterr, EINVAL,
+                          "must be an address such as https://mirror.example.com/prefix, not '%s'",
+                          excerpt(text, value));
+}
+
+static int check_proxy(const char *value, Error *reterr) {
+        char text[EXCERPT_SIZE];
+
+        if (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0)
+                return 0;
+        return error_setf(reterr, EINVAL, "must begin with http:// or https://, not '%s'",
+                          excerpt(text, value));
+}
+
 static const char *const swap_behavior_names[N_SWAP_BEHAVIORS] = {
         [SWAP_NONE] = "NoSwap",
         [SWAP_LIMITED] = "LimitedSwap",
@@ -92,6 +149,20 @@ static const Field crash_loop_back_off_fields[] = {
 static const Schema crash_loop_back_off_schema =
         SCHEMA(CrashLoopBackOffConfig, crash_loop_back_off_fields);
 
+static const Field shutdown_by_priority_fields[] = {
+        FIELD("priority", INT, ShutdownGracePeriodByPodPriority, priority, .is_required = true,
+              .min = INT32_MIN, .max = INT32_MAX),
+        FIELD("shutdownGracePeriodSeconds", INT, ShutdownGracePeriodByPodPriority,
+              shutdown_grace_period_seconds, .is_required = true, .min = 0, .max = SHUTDOWN_SECONDS_MAX),
+};
+static const Schema shutdown_by_priority_schema =
+        SCHEMA(ShutdownGracePeriodByPodPriority, shutdown_by_priority_fields);
+static const Field registry_mirrors_fields[] = {
+        FIELD("registry", STRING, RegistryMirrors, registry, .check = check_registry, .is_required = true),
+        FIELD("mirrors", STRINGS, RegistryMirrors, mirrors, .check = check_mirror, .is_required = true),
+};
+static const Schema registry_mirrors_schema = SCHEMA(RegistryMirrors, registry_mirrors_fields);
+
 static const Field memory_swap_fields[] = {
         FIELD("swapBehavior", ENUM, MemorySwapConfig, swap_behavior,
               ENUM_NAMES(swap_behavior_names)),
@@ -101,6 +172,13 @@ static const Schema memory_swap_schema = SCHEMA(MemorySwapConfig, memory_swap_fi
 static const Field mainstay_fields[] = {
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
+        FIELD("httpProxy", STRING, MainstayConfig, http_proxy, .check = check_proxy),
+        FIELD("httpsProxy", STRING, MainstayConfig, https_proxy, .check = check_proxy),
+        FIELD("insecureRegistries", STRINGS, MainstayConfig, insecure_registries, .check = check_registry),
+        FIELD("maxParallelPulls", INT, MainstayConfig, max_parallel_pulls, .min = 1, .max = PULLS_MAX),
+        FIELD("noProxy", STRING, MainstayConfig, no_proxy),
+        FIELD("registryAuthFile", STRING, MainstayConfig, registry_auth_file, .check = check_host_path),
+        FIELD("registryMirrors", LIST, MainstayConfig, registry_mirrors, .schema = &registry_mirrors_schema),
         FIELD("nodeLabels", STRING_MAP, MainstayConfig, node_labels),
         FIELD("runtime", STRING, MainstayConfig, runtime),
         FIELD("runtimes", STRING_MAP, MainstayConfig, runtimes),
@@ -149,10 +227,12 @@ static const Field config_fields[] = {
         REFUSED("nodeStatusUpdateFrequency"),
         REFUSED("nodeStatusReportFrequency"),
         REFUSED("nodeLeaseDurationSeconds"),
-        REFUSED("imageMinimumGCAge"),
+        FIELD("imageMinimumGCAge", STRING, Config, image_minimum_gc_age, .check = check_duration),
         REFUSED("imageMaximumGCAge"),
-        REFUSED("imageGCHighThresholdPercent"),
-        REFUSED("imageGCLowThresholdPercent"),
+        FIELD("imageGCHighThresholdPercent", INT, Config, image_gc_high_threshold_percent,
+              .min = 0, .max = 100),
+        FIELD("imageGCLowThresholdPercent", INT, Config, image_gc_low_threshold_percent,
+              .min = 0, .max = 100),
         REFUSED("volumeStatsAggPeriod"),
         REFUSED("kubeletCgroups"),
         REFUSED("systemCgroups"),
@@ -223,9 +303,12 @@ static const Field config_fields[] = {
         REFUSED("logging"),
         REFUSED("enableSystemLogHandler"),
         REFUSED("enableSystemLogQuery"),
-        REFUSED("shutdownGracePeriod"),
-        REFUSED("shutdownGracePeriodCriticalPods"),
-        REFUSED("shutdownGracePeriodByPodPriority"),
+        FIELD("shutdownGracePeriod", STRING, Config, shutdown_grace_period,
+              .check = check_shutdown_period),
+        FIELD("shutdownGracePeriodCriticalPods", STRING, Config,
+              shutdown_grace_period_critical_pods, .check = check_shutdown_period),
+        FIELD("shutdownGracePeriodByPodPriority", LIST, Config, shutdown_by_priority,
+              .schema = &shutdown_by_priority_schema),
         FIELD("crashLoopBackOff", OBJECT, Config, crash_loop_back_off,
               .schema = &crash_loop_back_off_schema),
         REFUSED("reservedMemory"),

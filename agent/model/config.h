@@ -11,6 +11,15 @@ typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
 } CrashLoopBackOffConfig;
 
+/* Where else a registry's images can be had. */
+typedef struct RegistryMirrors {
+        char *registry; /* "docker.io", "example.com:5000" */
+        char **mirrors; /* "https://mirror.example.com/prefix", in the order in which they are asked
+                         */
+} RegistryMirrors;
+
+#define MAX_PARALLEL_PULLS_DEFAULT 3
+
 typedef enum SwapBehavior {
         SWAP_UNSET, /* NoSwap */
         SWAP_NONE,
@@ -22,10 +31,34 @@ typedef struct MemorySwapConfig {
         SwapBehavior swap_behavior;
 } MemorySwapConfig;
 
+/* As it is written: pods of this priority and above, until the next one's. */
+typedef struct ShutdownGracePeriodByPodPriority {
+        OptionalInt priority;
+        OptionalInt shutdown_grace_period_seconds;
+} ShutdownGracePeriodByPodPriority;
+
+/* Worked out: pods of this priority and above get this long to end, after those of the stages
+ * before it. */
+typedef struct ShutdownStage {
+        int64_t priority;
+        uint64_t period_usec;
+} ShutdownStage;
+
+enum {
+        SHUTDOWN_STAGES_MAX = 16
+};
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
-        char *cni_conf_dir;    /* "/etc/cni/net.d" */
-        char *cni_bin_dir;     /* "/opt/cni/bin:/usr/lib/cni" */
+        char *cni_conf_dir; /* "/etc/cni/net.d" */
+        char *cni_bin_dir;  /* "/opt/cni/bin:/usr/lib/cni" */
+        char *http_proxy;   /* NULL: none, whatever the environment says */
+        char *https_proxy;
+        char *no_proxy;             /* hosts, with ',' in between */
+        char **insecure_registries; /* "host[:port]": http will do, and any certificate */
+        OptionalInt max_parallel_pulls;
+        char *registry_auth_file; /* the format of ~/.docker/config.json */
+        LIST_OF(RegistryMirrors) registry_mirrors;
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* others, by the handlers that RuntimeClasses name */
         StringMap node_labels; /* beside the well-known ones, and before them */
@@ -34,10 +67,10 @@ typedef struct MainstayConfig {
 } MainstayConfig;
 
 typedef struct Config {
-        char *static_pod_path;               /* NULL: as the command line says */
-        char *cgroup_root;                   /* "/" */
-        char *cgroup_driver;                 /* "cgroupfs" */
-        char *container_log_max_size;        /* quantity, "10Mi" */
+        char *static_pod_path;        /* NULL: as the command line says */
+        char *cgroup_root;            /* "/" */
+        char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
+        char *container_log_max_size; /* quantity, "10Mi" */
         OptionalInt container_log_max_files; /* 5 */
         char **cluster_dns;                  /* none */
         char *cluster_domain;                /* "cluster.local" */
@@ -47,12 +80,23 @@ typedef struct Config {
         char **allowed_unsafe_sysctls;       /* names, and prefixes with '*' */
         MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
+        char *shutdown_grace_period;               /* Go duration: "30s" */
+        char *shutdown_grace_period_critical_pods; /* "10s", or all where that is less */
+        LIST_OF(ShutdownGracePeriodByPodPriority) shutdown_by_priority;
+        OptionalInt image_gc_high_threshold_percent; /* 85 */
+        OptionalInt image_gc_low_threshold_percent;  /* 80 */
+        char *image_minimum_gc_age;                  /* Go duration: "2m" */
         MainstayConfig mainstay;
 
         /* Worked out of the above by config_load(). */
+        unsigned image_gc_high_percent; /* 100: never */
+        unsigned image_gc_low_percent;
+        uint64_t image_gc_min_age_usec;
         uint64_t log_max_size_bytes;
         uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
         uint64_t back_off_max_usec;     /* 300 s */
+        ShutdownStage shutdown_stages[SHUTDOWN_STAGES_MAX]; /* by priority, lowest first */
+        size_t n_shutdown_stages; /* 0: pods are not waited for when the machine goes down */
 } Config;
 
 /* kind and apiVersion are read before it. */

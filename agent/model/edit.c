@@ -57,6 +57,7 @@ static const Rule rules[] = {
         { "PodSpec",     "schedulerName",                 RULE_WHOLE,   EDIT_LIVE },
         { "PodSpec",     "tolerations",                   RULE_WHOLE,   EDIT_LIVE },
         { "PodSpec",     "topologySpreadConstraints",     RULE_WHOLE,   EDIT_LIVE },
+        { "PodSpec",     "readinessGates",                RULE_WHOLE,   EDIT_LIVE },
         /* For the next pull. */
         { "PodSpec",     "imagePullSecrets",              RULE_WHOLE,   EDIT_LIVE },
 
@@ -297,6 +298,24 @@ static bool field_differs(const Field *field, const void *a, const void *b) {
         return !schema_equal(&one, a, b);
 }
 
+/* What its container says of another amount of CPU or memory. */
+static EditEffect effect_of_resource(const Walk *walk, const Schema *schema, const Field *field,
+                                     EditEffect effect) {
+        const Container *container =
+                walk->container ? pod_find_container(walk->wanted, walk->container) : NULL;
+
+        if (!container || !streq(schema->name, "ResourceList"))
+                return effect;
+        for (size_t i = 0; i < container->resize_policy.n; i++) {
+                const ResizePolicy *policy = &container->resize_policy.items[i];
+
+                if (streq(resize_resource_names[policy->resource_name], field->key) &&
+                    policy->restart_policy == RESIZE_RESTART_CONTAINER)
+                        return MAX(effect, EDIT_RESTART);
+        }
+        return effect;
+}
+
 static int compare_field(const Walk *walk, const Place *place, const Schema *schema,
                          const Field *field, const void *a, const void *b) {
         const Rule *rule = find_rule(schema, field->key);
@@ -324,7 +343,8 @@ static int compare_field(const Walk *walk, const Place *place, const Schema *sch
         case RULE_WHOLE:
                 break;
         }
-        return add_field(walk, field, rule->effect, path, a, b);
+        return add_field(walk, field, effect_of_resource(walk, schema, field, rule->effect), path,
+                         a, b);
 }
 
 static int compare(const Walk *walk, const Place *place, const Schema *schema, const void *a,
@@ -422,6 +442,18 @@ static void keep_order(const PodSpec *from, PodSpec *to) {
                         }
 }
 
+/* Likewise: what was got for a volume is found by its place. */
+static void keep_order_of_volumes(const PodSpec *from, PodSpec *to) {
+        for (size_t i = 0; i < from->volumes.n; i++)
+                for (size_t j = i; j < to->volumes.n; j++)
+                        if (streq(from->volumes.items[i].name, to->volumes.items[j].name)) {
+                                Volume moved = to->volumes.items[i];
+
+                                to->volumes.items[i] = to->volumes.items[j];
+                                to->volumes.items[j] = moved;
+                        }
+}
+
 int edit_keep_identity(const Pod *running, Pod *wanted) {
         const StringMap *from = &running->metadata.annotations;
         int r = keep_string(&wanted->metadata.uid, running->metadata.uid);
@@ -435,5 +467,6 @@ int edit_keep_identity(const Pod *running, Pod *wanted) {
                         r = keep_string(&item->value, value);
         }
         keep_order(&running->spec, &wanted->spec);
+        keep_order_of_volumes(&running->spec, &wanted->spec);
         return r;
 }

@@ -12,6 +12,7 @@
 
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
+#include "agent/model/signals.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -279,7 +280,66 @@ static json_t *write_state(Writer *writer, const ContainerState *state) {
         return json;
 }
 
-static json_t *write_container_status(Writer *writer, const ContainerStatus *status) {
+/* As the kubelet has it: nothing is said of a mount that can be written; and "if possible" it is
+ * on every kernel that we run on. */
+static json_t *write_mount_status(Writer *writer, const VolumeMount *mount) {
+        bool is_recursive = mount->recursive_read_only > RECURSIVE_READ_ONLY_DISABLED;
+        json_t *json = json_object();
+
+        put_text(writer, json, "name", mount->name);
+        put_text(writer, json, "mountPath", mount->mount_path);
+        if (!mount->read_only)
+                return json;
+        put(writer, json, "readOnly", json_true());
+        put_text(writer, json, "recursiveReadOnly", is_recursive ? "Enabled" : "Disabled");
+        return json;
+}
+
+static void put_mount_statuses(Writer *writer, json_t *json, const Container *container) {
+        json_t *array;
+
+        if (container->volume_mounts.n == 0)
+                return;
+        array = json_array();
+        for (size_t i = 0; i < container->volume_mounts.n; i++)
+                append(writer, array,
+                       write_mount_status(writer, &container->volume_mounts.items[i]));
+        put(writer, json, "volumeMounts", array);
+}
+
+static void put_user(Writer *writer, json_t *json, const ContainerUser *user) {
+        json_t *outer = json_object(), *inner = json_object();
+
+        put(writer, inner, "uid", json_integer(user->uid));
+        put(writer, inner, "gid", json_integer(user->gid));
+        put_ints(writer, inner, "supplementalGroups", &user->groups);
+        put(writer, outer, "linux", inner);
+        put(writer, json, "user", outer);
+}
+
+/* What there is only of a container that began. */
+static void put_begun(Writer *writer, json_t *json, const Container *container,
+                      const ContainerStatus *status) {
+        char signal[SIGNAL_NAME_SIZE];
+        json_t *allocated =
+                write_object(writer, &resource_list_schema, &container->resources.requests);
+
+        if (json_object_size(allocated) > 0)
+                put(writer, json, "allocatedResources", allocated);
+        else
+                json_decref(allocated);
+        put(writer, json, "resources",
+            write_object(writer, &resource_requirements_schema, &status->resources));
+        put_mount_statuses(writer, json, container);
+        if (status->user.is_known)
+                put_user(writer, json, &status->user);
+        if (status->stop_signal > 0)
+                put_text(writer, json, "stopSignal", signal_name(status->stop_signal, signal));
+}
+
+static json_t *write_container_status(Writer *writer, const Pod *pod,
+                                      const ContainerStatus *status) {
+        const Container *container = pod_find_container(pod, strna(status->name));
         json_t *json = json_object();
 
         put(writer, json, "name", text(strna(status->name)));
@@ -291,6 +351,8 @@ static json_t *write_container_status(Writer *writer, const ContainerStatus *sta
         put(writer, json, "imageID", text(strna(status->image_id)));
         put_text(writer, json, "containerID", status->container_id);
         put(writer, json, "started", json_boolean(status->started));
+        if (container && status->container_id)
+                put_begun(writer, json, container, status);
         return json;
 }
 
@@ -318,7 +380,7 @@ static json_t *write_conditions(Writer *writer, const PodStatus *status) {
         return array;
 }
 
-static void put_container_statuses(Writer *writer, json_t *json, const char *key,
+static void put_container_statuses(Writer *writer, json_t *json, const char *key, const Pod *pod,
                                    const ContainerStatusList *list) {
         json_t *array;
 
@@ -326,7 +388,7 @@ static void put_container_statuses(Writer *writer, json_t *json, const char *key
                 return;
         array = json_array();
         for (size_t i = 0; i < list->n; i++)
-                append(writer, array, write_container_status(writer, &list->items[i]));
+                append(writer, array, write_container_status(writer, pod, &list->items[i]));
         put(writer, json, key, array);
 }
 
@@ -352,7 +414,7 @@ static void put_address(Writer *writer, json_t *json, const char *key, const cha
         put(writer, json, list_key, list);
 }
 
-static json_t *write_status(Writer *writer, const PodStatus *status) {
+static json_t *write_status(Writer *writer, const Pod *pod, const PodStatus *status) {
         json_t *json = json_object();
 
         put(writer, json, "phase", json_string(pod_phase_names[status->phase]));
@@ -363,8 +425,9 @@ static json_t *write_status(Writer *writer, const PodStatus *status) {
         put_address(writer, json, "podIP", "podIPs", status->pod_ip, status->other_pod_ip);
         if (status->start_time > 0)
                 put(writer, json, "startTime", timestamp(status->start_time));
-        put_container_statuses(writer, json, "initContainerStatuses", &status->init_containers);
-        put_container_statuses(writer, json, "containerStatuses", &status->containers);
+        put_container_statuses(writer, json, "initContainerStatuses", pod,
+                               &status->init_containers);
+        put_container_statuses(writer, json, "containerStatuses", pod, &status->containers);
         put(writer, json, "qosClass", json_string(qos_class_names[status->qos_class]));
         return json;
 }
@@ -402,7 +465,7 @@ static json_t *write_pod(Writer *writer, const Pod *pod, const PodStatus *status
         put(writer, json, "metadata", write_metadata(writer, &object_meta_schema, pod, status));
         put(writer, json, "spec", write_object(writer, &pod_spec_schema, &pod->spec));
         if (status)
-                put(writer, json, "status", write_status(writer, status));
+                put(writer, json, "status", write_status(writer, pod, status));
         return json;
 }
 

@@ -45,29 +45,11 @@ int string_map_set(StringMap *map, const char *key, const char *value) {
         return 0;
 }
 
-void string_map_remove(StringMap *map, const char *key) {
-        for (size_t i = 0; i < map->n; i++) {
-                if (!streq(map->items[i].key, key))
-                        continue;
-                free(map->items[i].key);
-                free(map->items[i].value);
-                map->n--;
-                memmove(&map->items[i], &map->items[i + 1], (map->n - i) * sizeof(*map->items));
-                return;
-        }
-}
-
 const OwnerReference *object_controller(const ObjectMeta *metadata) {
         for (size_t i = 0; i < metadata->owner_references.n; i++)
                 if (metadata->owner_references.items[i].controller)
                         return &metadata->owner_references.items[i];
         return NULL;
-}
-
-bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner) {
-        const OwnerReference *own = object_controller(metadata);
-
-        return own && owner ? streq(own->uid, owner->uid) : own == owner;
 }
 
 int pod_set_uid(Pod *pod) {

@@ -101,6 +101,12 @@ int check_dns_subdomain(const char *value, Error *reterr) {
         return is_dns_subdomain(value) ? 0 : refuse(value, "be a DNS subdomain", reterr);
 }
 
+int check_host_name(const char *value, Error *reterr) {
+        if (strlen(value) > KERNEL_HOST_NAME_MAX)
+                return refuse_length(value, KERNEL_HOST_NAME_MAX, reterr);
+        return check_dns_subdomain(value, reterr);
+}
+
 int check_uid(const char *value, Error *reterr) {
         size_t n = strlen(value), digits = strspn(value, "0123456789abcdef-");
 

@@ -10,6 +10,7 @@
 enum {
         DNS_LABEL_MAX = 63,
         DNS_SUBDOMAIN_MAX = 253,
+        KERNEL_HOST_NAME_MAX = 64,
         EXCERPT_SIZE = 96,
 };
 
@@ -48,6 +49,9 @@ int check_ip_address(const char *value, Error *reterr);
 
 /* As check_dns_label(); "" is the same as absent. */
 int check_optional_dns_label(const char *value, Error *reterr);
+
+/* A DNS subdomain that the kernel takes for a host name, which may have 64 characters. */
+int check_host_name(const char *value, Error *reterr);
 
 /* A line of resolv.conf is words: a search domain (a dot may follow it, or be all of it), and a
  * word of its options. */

@@ -13,6 +13,7 @@
 /* Why a field is refused for good. */
 #define NEEDS_CLUSTER  "needs a cluster: "
 #define REMOVED_VOLUME "is a kind of volume that Kubernetes has removed"
+#define ALPHA          "is alpha in Kubernetes, where no cluster has it unless it asks for it"
 #define NOT_OURS                                                                             \
         "is no kind of volume that this agent mounts; mount it on the node, and name it by " \
         "hostPath"
@@ -39,7 +40,7 @@ static const Field resource_requirements_fields[] = {
               .schema = &resource_list_schema),
         REFUSED_FOR("claims", NEEDS_CLUSTER "only there are devices claimed"),
 };
-static const Schema resource_requirements_schema =
+const Schema resource_requirements_schema =
         SCHEMA(ResourceRequirements, resource_requirements_fields);
 
 static const Field container_port_fields[] = {
@@ -75,6 +76,16 @@ static const Field key_selector_fields[] = {
 };
 static const Schema key_selector_schema = SCHEMA(KeySelector, key_selector_fields);
 
+static const Field file_key_selector_fields[] = {
+        FIELD("volumeName",             STRING,     FileKeySelector, volume_name, REQUIRED,
+              CHECK(check_dns_label)),
+        FIELD("path",                   STRING,     FileKeySelector, path, REQUIRED,
+              CHECK(check_file_path)),
+        FIELD("key",                    STRING,     FileKeySelector, key, REQUIRED, CHECK(check_env_name)),
+        FIELD("optional",               BOOL,       FileKeySelector, optional),
+};
+static const Schema file_key_selector_schema = SCHEMA(FileKeySelector, file_key_selector_fields);
+
 static const Field env_var_source_fields[] = {
         FIELD("fieldRef",               OPTIONAL,   EnvVarSource, field_ref,
               .schema = &object_field_selector_schema),
@@ -84,7 +95,8 @@ static const Field env_var_source_fields[] = {
               .schema = &key_selector_schema),
         FIELD("secretKeyRef",           OPTIONAL,   EnvVarSource, secret_key_ref,
               .schema = &key_selector_schema),
-        REFUSED("fileKeyRef"),
+        FIELD("fileKeyRef",             OPTIONAL,   EnvVarSource, file_key_ref,
+              .schema = &file_key_selector_schema),
 };
 static const Schema env_var_source_schema = SCHEMA(EnvVarSource, env_var_source_fields);
 
@@ -125,7 +137,7 @@ static const Field volume_mount_fields[] = {
               ENUM_NAMES(mount_propagation_names)),
         FIELD("subPathExpr",            STRING,     VolumeMount, sub_path_expr,
               CHECK(check_descending_path)),
-        REFUSED("bindMountOptions"),
+        REFUSED_FOR("bindMountOptions", ALPHA),
 };
 static const Schema volume_mount_schema = SCHEMA(VolumeMount, volume_mount_fields);
 
@@ -151,6 +163,17 @@ static const Schema restart_rule_schema = {
         .fields = restart_rule_fields, .n_fields = N_ELEMENTS(restart_rule_fields),
 };
 
+static const Field resize_policy_fields[] = {
+        FIELD("resourceName",           ENUM,       ResizePolicy, resource_name, REQUIRED,
+              ENUM_NAMES(resize_resource_names)),
+        FIELD("restartPolicy",          ENUM,       ResizePolicy, restart_policy, REQUIRED,
+              ENUM_NAMES(resize_restart_names)),
+};
+static const Schema resize_policy_schema = {
+        .name = "ContainerResizePolicy", .size = sizeof(ResizePolicy),
+        .fields = resize_policy_fields, .n_fields = N_ELEMENTS(resize_policy_fields),
+};
+
 static const Field container_fields[] = {
         FIELD("name",                   STRING,     Container, name, REQUIRED, CHECK(check_dns_label)),
         FIELD("image",                  STRING,     Container, image, REQUIRED, CHECK(check_image)),
@@ -162,7 +185,8 @@ static const Field container_fields[] = {
         FIELD("env",                    LIST,       Container, env, .schema = &env_var_schema),
         FIELD("resources",              OBJECT,     Container, resources,
               .schema = &resource_requirements_schema),
-        REFUSED("resizePolicy"),
+        FIELD("resizePolicy",           LIST,       Container, resize_policy,
+              .schema = &resize_policy_schema),
         FIELD("restartPolicy",          ENUM,       Container, restart_policy,
               ENUM_NAMES(restart_policy_names)),
         FIELD("restartPolicyRules",     LIST,       Container, restart_policy_rules,
@@ -200,7 +224,7 @@ static const Field empty_dir_fields[] = {
         FIELD("medium",                 ENUM,       EmptyDirVolumeSource, medium,
               ENUM_NAMES(medium_names)),
         FIELD("sizeLimit",              QUANTITY,   EmptyDirVolumeSource, size_limit),
-        REFUSED("mode"),
+        REFUSED_FOR("mode", ALPHA),
 };
 static const Schema empty_dir_schema = SCHEMA(EmptyDirVolumeSource, empty_dir_fields);
 
@@ -378,12 +402,27 @@ static const Schema pod_dns_config_schema = {
         .fields = pod_dns_config_fields, .n_fields = N_ELEMENTS(pod_dns_config_fields),
 };
 
+static const Field local_object_reference_fields[] = {
+        FIELD("name", STRING, LocalObjectReference, name),
+};
+static const Schema local_object_reference_schema =
+        SCHEMA(LocalObjectReference, local_object_reference_fields);
+
 static const Field pod_os_fields[] = {
         FIELD("name",                   ENUM,       PodOs, name, REQUIRED, ENUM_NAMES(os_names)),
 };
 static const Schema pod_os_schema = {
         .name = "PodOS", .size = sizeof(PodOs),
         .fields = pod_os_fields, .n_fields = N_ELEMENTS(pod_os_fields),
+};
+
+static const Field readiness_gate_fields[] = {
+        FIELD("conditionType",          STRING,     ReadinessGate, condition_type, REQUIRED,
+              CHECK(check_label_key)),
+};
+static const Schema readiness_gate_schema = {
+        .name = "PodReadinessGate", .size = sizeof(ReadinessGate),
+        .fields = readiness_gate_fields, .n_fields = N_ELEMENTS(readiness_gate_fields),
 };
 
 static const Field pod_spec_fields[] = {
@@ -412,7 +451,8 @@ static const Field pod_spec_fields[] = {
         FIELD("shareProcessNamespace",  BOOL,       PodSpec, share_process_namespace),
         FIELD("securityContext",        OBJECT,     PodSpec, security_context,
               .schema = &pod_security_context_schema),
-        REFUSED("imagePullSecrets"),
+        FIELD("imagePullSecrets",       LIST,       PodSpec, image_pull_secrets,
+              .schema = &local_object_reference_schema),
         FIELD("hostname",               STRING,     PodSpec, hostname, CHECK(check_optional_dns_label)),
         FIELD("subdomain",              STRING,     PodSpec, subdomain, CHECK(check_optional_dns_label)),
         FIELD("affinity",               OPTIONAL,   PodSpec, affinity, .schema = &affinity_schema),
@@ -424,7 +464,8 @@ static const Field pod_spec_fields[] = {
         FIELD("priority",               INT,        PodSpec, priority,
               .min = INT32_MIN, .max = INT32_MAX),
         FIELD("dnsConfig",              OPTIONAL,   PodSpec, dns_config, .schema = &pod_dns_config_schema),
-        REFUSED_FOR("readinessGates", NEEDS_CLUSTER "only there is somebody who opens them"),
+        FIELD("readinessGates",         LIST,       PodSpec, readiness_gates,
+              .schema = &readiness_gate_schema),
         FIELD("runtimeClassName",       STRING,     PodSpec, runtime_class_name,
               CHECK(check_dns_subdomain)),
         /* There are no services here whose names could be linked. */
@@ -440,10 +481,11 @@ static const Field pod_spec_fields[] = {
         REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
-        REFUSED("hostnameOverride"),
+        FIELD("hostnameOverride",       STRING,     PodSpec, hostname_override,
+              CHECK(check_host_name)),
         REFUSED_FOR("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED_FOR("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
-        REFUSED("evictionResponders"),
+        REFUSED_FOR("evictionResponders", NEEDS_CLUSTER "only there are evictions asked for"),
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 

@@ -81,6 +81,16 @@ const char *const exit_code_operator_names[N_EXIT_CODE_OPERATORS] = {
         [EXIT_CODE_NOT_IN] = "NotIn",
 };
 
+const char *const resize_resource_names[N_RESIZE_RESOURCES] = {
+        [RESIZE_CPU] = "cpu",
+        [RESIZE_MEMORY] = "memory",
+};
+
+const char *const resize_restart_names[N_RESIZE_RESTARTS] = {
+        [RESIZE_RESTART_NOT_REQUIRED] = "NotRequired",
+        [RESIZE_RESTART_CONTAINER] = "RestartContainer",
+};
+
 const char *const qos_class_names[N_QOS_CLASSES] = {
         [QOS_GUARANTEED] = "Guaranteed",
         [QOS_BURSTABLE] = "Burstable",

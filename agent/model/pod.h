@@ -26,9 +26,6 @@ const char *string_map_get(const StringMap *map, const char *key);
 /* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
 int string_map_set(StringMap *map, const char *key, const char *value);
 
-/* The key is none of the map's afterwards. */
-void string_map_remove(StringMap *map, const char *key);
-
 typedef enum RestartPolicy {
         RESTART_POLICY_UNSET,
         RESTART_POLICY_ALWAYS,
@@ -127,6 +124,20 @@ typedef enum ExitCodeOperator {
         N_EXIT_CODE_OPERATORS,
 } ExitCodeOperator;
 
+typedef enum ResizeResource {
+        RESIZE_RESOURCE_UNSET,
+        RESIZE_CPU,
+        RESIZE_MEMORY,
+        N_RESIZE_RESOURCES,
+} ResizeResource;
+
+typedef enum ResizeRestart {
+        RESIZE_RESTART_UNSET,
+        RESIZE_RESTART_NOT_REQUIRED,
+        RESIZE_RESTART_CONTAINER,
+        N_RESIZE_RESTARTS,
+} ResizeRestart;
+
 /* What each value is called in the API; index 0 is NULL. */
 extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
@@ -140,6 +151,8 @@ extern const char *const recursive_read_only_names[N_RECURSIVE_READ_ONLY];
 extern const char *const termination_message_policy_names[N_TERMINATION_MESSAGE_POLICIES];
 extern const char *const restart_action_names[N_RESTART_ACTIONS];
 extern const char *const exit_code_operator_names[N_EXIT_CODE_OPERATORS];
+extern const char *const resize_resource_names[N_RESIZE_RESOURCES];
+extern const char *const resize_restart_names[N_RESIZE_RESTARTS];
 
 /* A field of the pod: "metadata.name", "metadata.labels['app']", "status.hostIP". */
 typedef struct ObjectFieldSelector {
@@ -161,12 +174,21 @@ typedef struct KeySelector {
         bool optional;
 } KeySelector;
 
+/* One variable of a file that a container of the pod wrote into an emptyDir. */
+typedef struct FileKeySelector {
+        char *volume_name;
+        char *path; /* in the volume */
+        char *key;
+        bool optional;
+} FileKeySelector;
+
 /* Exactly one is not NULL. */
 typedef struct EnvVarSource {
         ObjectFieldSelector *field_ref;
         ResourceFieldSelector *resource_field_ref;
         KeySelector *config_map_key_ref;
         KeySelector *secret_key_ref;
+        FileKeySelector *file_key_ref;
 } EnvVarSource;
 
 typedef struct EnvVar {
@@ -229,6 +251,12 @@ typedef struct RestartRule {
         RestartRuleExitCodes *exit_codes; /* never NULL once it is validated */
 } RestartRule;
 
+/* Whether another amount of a resource is given to the container while it runs. */
+typedef struct ResizePolicy {
+        ResizeResource resource_name;
+        ResizeRestart restart_policy;
+} ResizePolicy;
+
 typedef struct Container {
         char *name;
         char *image;
@@ -240,6 +268,7 @@ typedef struct Container {
         LIST_OF(EnvFromSource) env_from;
         LIST_OF(EnvVar) env;
         ResourceRequirements resources;
+        LIST_OF(ResizePolicy) resize_policy; /* none for a resource: it needs no restart */
         RestartPolicy restart_policy; /* unset: the pod's; Always makes of one of init a sidecar */
         LIST_OF(RestartRule) restart_policy_rules; /* the first that matches goes before it */
         LIST_OF(VolumeMount) volume_mounts;
@@ -340,10 +369,20 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
+/* Another object of the pod's namespace. */
+typedef struct LocalObjectReference {
+        char *name;
+} LocalObjectReference;
+
 /* For what the pod was written; anything but Linux is refused. */
 typedef struct PodOs {
         OsName name;
 } PodOs;
+
+/* A condition of the pod that must be true before it is ready. */
+typedef struct ReadinessGate {
+        char *condition_type;
+} ReadinessGate;
 
 typedef struct PodSpec {
         LIST_OF(Container) init_containers; /* in the order in which they run */
@@ -362,6 +401,7 @@ typedef struct PodSpec {
         char *scheduler_name; /* whose it would be; a node asks no scheduler */
         TolerationList tolerations;
         LIST_OF(HostAlias) host_aliases;
+        LIST_OF(LocalObjectReference) image_pull_secrets;
         PodDnsConfig *dns_config;
         bool set_hostname_as_fqdn;
         PodOs *os;
@@ -375,6 +415,8 @@ typedef struct PodSpec {
         ResourceRequirements resources; /* of all containers together */
         char *runtime_class_name;
         ResourceList overhead; /* of the sandbox, as its runtime class has it */
+        LIST_OF(ReadinessGate) readiness_gates;
+        char *hostname_override; /* NULL or "": none */
 } PodSpec;
 
 /* Whose pod it is. No file says it: what a DaemonSet makes has one. */
@@ -423,9 +465,6 @@ bool pod_has_own_users(const PodSpec *spec);
 
 /* The reference to what controls the object, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
-
-/* Whether that is what controls the object; NULL: nothing does. */
-bool object_has_owner(const ObjectMeta *metadata, const OwnerReference *owner);
 
 /* Sets the UID: computed from the node's name, namespace, name and spec. Labels and annotations are
  * left out, for they can change without a restart. 0 or -ENOMEM. */

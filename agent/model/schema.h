@@ -80,6 +80,7 @@ extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
 extern const Schema resource_list_schema;
+extern const Schema resource_requirements_schema;
 extern const Schema probe_schema;
 extern const Schema lifecycle_schema;
 extern const Schema any_handler_schema; /* of a Handler, whosoever it is */

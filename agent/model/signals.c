@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -64,6 +65,24 @@ int signal_from_name(const char *text) {
                         return signal;
         }
         return realtime_from_name(name);
+}
+
+const char *signal_name(int signal, char buffer[SIGNAL_NAME_SIZE]) {
+        const char *known = sigabbrev_np(signal);
+
+        if (signal == SIGRTMIN || signal == SIGRTMAX)
+                (void) snprintf(buffer, SIGNAL_NAME_SIZE, "SIGRT%s",
+                                signal == SIGRTMIN ? "MIN" : "MAX");
+        else if (signal > SIGRTMIN && signal < SIGRTMAX) {
+                bool is_low = signal - SIGRTMIN <= REALTIME_OFFSET_MAX;
+
+                (void) snprintf(buffer, SIGNAL_NAME_SIZE, "SIGRT%s%d", is_low ? "MIN+" : "MAX-",
+                                is_low ? signal - SIGRTMIN : SIGRTMAX - signal);
+        } else if (known)
+                (void) snprintf(buffer, SIGNAL_NAME_SIZE, "SIG%s", known);
+        else
+                (void) snprintf(buffer, SIGNAL_NAME_SIZE, "SIG%d", signal);
+        return buffer;
 }
 
 /* Kubernetes writes them in full and in capitals, and knows half of the realtime ones by each of

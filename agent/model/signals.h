@@ -9,5 +9,11 @@
  * it is none. */
 int signal_from_name(const char *text);
 
+/* "SIGTERM", "SIGRTMIN+3"; "SIG<number>" where it has no name. Returns the buffer. */
+enum {
+        SIGNAL_NAME_SIZE = 24
+};
+const char *signal_name(int signal, char buffer[SIGNAL_NAME_SIZE]);
+
 /* One of those that Kubernetes knows on Linux; a check of a Schema. */
 int check_stop_signal(const char *value, Error *reterr);

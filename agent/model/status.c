@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/status.h"
 
+#include "agent/model/schema.h"
+
+#include <errno.h>
 #include <stdlib.h>
 
 const char *const pod_phase_names[N_POD_PHASES] = {
@@ -30,6 +33,24 @@ void container_state_done(ContainerState *state) {
         *state = (ContainerState){ 0 };
 }
 
+void container_user_done(ContainerUser *user) {
+        free(user->groups.items);
+        *user = (ContainerUser){ 0 };
+}
+
+int container_user_copy(const ContainerUser *user, ContainerUser *ret) {
+        ContainerUser copy = *user;
+
+        copy.groups.items = calloc(user->groups.n + 1, sizeof(*copy.groups.items));
+        if (!copy.groups.items)
+                return -ENOMEM;
+        if (user->groups.n > 0)
+                memcpy(copy.groups.items, user->groups.items,
+                       user->groups.n * sizeof(*copy.groups.items));
+        *ret = copy;
+        return 0;
+}
+
 static void container_status_done(ContainerStatus *status) {
         free(status->name);
         container_state_done(&status->state);
@@ -37,6 +58,8 @@ static void container_status_done(ContainerStatus *status) {
         free(status->image);
         free(status->image_id);
         free(status->container_id);
+        schema_done(&resource_requirements_schema, &status->resources);
+        container_user_done(&status->user);
 }
 
 static void container_statuses_done(ContainerStatusList *list) {

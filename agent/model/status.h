@@ -35,6 +35,14 @@ typedef struct ContainerState {
         uint64_t finished_at;
 } ContainerState;
 
+/* What its first process was given; it may be another since. */
+typedef struct ContainerUser {
+        bool is_known;
+        int64_t uid; /* as the container has them */
+        int64_t gid;
+        IntList groups; /* supplementary */
+} ContainerUser;
+
 typedef struct ContainerStatus {
         char *name;
         ContainerState state;
@@ -44,7 +52,10 @@ typedef struct ContainerStatus {
         unsigned restart_count;
         char *image;
         char *image_id;     /* "" until it is known */
-        char *container_id; /* "mainstay://…", NULL before the first start */
+        char *container_id; /* "mainstay://…", NULL before the first start; then also: */
+        ResourceRequirements resources; /* that its control group has */
+        ContainerUser user;
+        int stop_signal; /* 0: not known */
 } ContainerStatus;
 
 /* In the order in which they are reported. */
@@ -90,5 +101,7 @@ typedef struct PodStatus {
         QosClass qos_class;
 } PodStatus;
 
+void container_user_done(ContainerUser *user);
+int container_user_copy(const ContainerUser *user, ContainerUser *ret); /* 0 or -ENOMEM */
 void container_state_done(ContainerState *state);
 void pod_status_done(PodStatus *status);

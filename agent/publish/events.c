@@ -196,11 +196,11 @@ static void make_room(Events *events, const char *uid) {
                 drop(events, events->oldest);
 }
 
-void events_add(Events *events, const PodEvent *event, uint64_t now) {
+bool events_add(Events *events, const PodEvent *event, uint64_t now) {
         Kept *kept = kept_new(event, now), *same;
 
         if (!kept)
-                return;
+                return false;
         same = find_same(events, kept);
         if (same) {
                 kept_free(kept);
@@ -213,6 +213,7 @@ void events_add(Events *events, const PodEvent *event, uint64_t now) {
         kept->count++;
         kept->last = now;
         append(events, kept);
+        return !same;
 }
 
 static json_t *time_of(uint64_t realtime) {

@@ -24,7 +24,7 @@ DEFINE_CLEANUP(Events *, events_free)
 
 /* Copies, and cuts off what is longer than EVENT_MESSAGE_MAX. Where memory ends, the event is not
  * kept. 'now' is realtime. */
-void events_add(Events *events, const PodEvent *event, uint64_t now);
+bool events_add(Events *events, const PodEvent *event, uint64_t now);
 
 /* The first event that was added or counted after the one with this number; 0 asks for the oldest.
  * 1 with its own number and the v1.Event as compact JSON, which the caller frees; 0 when there is

@@ -2,6 +2,10 @@
 #include "agent/publish/publish.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <inttypes.h>
+#include <time.h>
 
 #include <systemd/sd-daemon.h>
 
@@ -33,11 +37,29 @@ void publish_ready(Publish *publish) {
         (void) sd_notify(false, "READY=1");
 }
 
+void publish_begin_reload(Publish *publish) {
+        struct timespec now;
+
+        if (!publish->is_ready || clock_gettime(CLOCK_MONOTONIC, &now) < 0)
+                return;
+        (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+                          (uint64_t) now.tv_sec * USEC_PER_SEC + (uint64_t) now.tv_nsec / 1000);
+}
+
+void publish_end_reload(Publish *publish) {
+        if (publish->is_ready)
+                (void) sd_notify(false, "READY=1");
+}
+
 void publish_stopping(Publish *publish) {
         if (publish->is_stopping)
                 return;
         publish->is_stopping = true;
         (void) sd_notify(false, "STOPPING=1");
+}
+
+void publish_stop_takes(Publish *publish, uint64_t usec) {
+        (void) sd_notifyf(false, "EXTEND_TIMEOUT_USEC=%" PRIu64, usec);
 }
 
 void publish_status(Publish *publish, const PublishCounts *counts) {

@@ -51,8 +51,19 @@ void publish_ready(Publish *publish);
  * ones that were sent last. Cheap to call every turn. */
 void publish_status(Publish *publish, const PublishCounts *counts);
 
+/* RELOADING=1 and, when what was read has been acted on, READY=1; neither before the first
+ * READY=1. */
+void publish_begin_reload(Publish *publish);
+void publish_end_reload(Publish *publish);
+static inline void publish_end_reloadp(Publish **publish) {
+        publish_end_reload(*publish);
+}
+
 /* STOPPING=1, once. */
 void publish_stopping(Publish *publish);
+
+/* The stop takes as long as this, from now on, and systemd waits for it. */
+void publish_stop_takes(Publish *publish, uint64_t usec);
 
 Publish *publish_free(Publish *publish);
 DEFINE_CLEANUP(Publish *, publish_free)

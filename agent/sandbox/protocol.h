@@ -14,7 +14,8 @@
 #include <sys/types.h>
 
 enum {
-        PROTOCOL_VERSION = 2, /* 1 had neither exec-in nor note, and no delay of a stop */
+        PROTOCOL_VERSION = 3, /* 1 had neither exec-in nor note, and no delay of a stop; before 3
+                               * the greeting brought no network namespace */
         PROTOCOL_PACKET_MAX = 64 * 1024,
         PROTOCOL_NOTE_MAX = 1024,
         PROTOCOL_MESSAGE_MAX = 4096,

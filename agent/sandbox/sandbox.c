@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sandbox/sandbox.h"
 
+#include "agent/sandbox/launch.h"
 #include "agent/sandbox/protocol.h"
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/packet.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -24,6 +25,7 @@ enum {
         PACKETS_PER_TURN = 32,
         BACKLOG = 16,
         CLEANUP_TIMEOUT_SEC = 120,
+        NETWORK_VERSION = 3, /* that of the protocol since which a shim hands over its network */
 };
 
 struct Sandbox {
@@ -34,6 +36,7 @@ struct Sandbox {
         pid_t pid;
         bool has_greeted; /* the shim, on this connection */
         unsigned version; /* that it speaks */
+        int network_fd;   /* its network namespace, or -EBADF */
         PacketQueue queue;
         sandbox_event_t on_event;
         void *userdata;
@@ -123,7 +126,7 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
         if (!sandbox)
                 return -ENOMEM;
         sandbox->config = *config;
-        sandbox->fd = -EBADF;
+        sandbox->fd = sandbox->network_fd = -EBADF;
         sandbox->on_event = on_event;
         sandbox->userdata = userdata;
         sandbox->uid = strdup(uid);
@@ -140,6 +143,7 @@ static void disconnect(Sandbox *sandbox) {
         sandbox->fd = close_fd(sandbox->fd);
         sandbox->pid = 0;
         sandbox->has_greeted = false;
+        sandbox->network_fd = close_fd(sandbox->network_fd);
         packet_queue_clear(&sandbox->queue);
 }
 
@@ -215,6 +219,7 @@ static void handle_packet(Sandbox *sandbox, const char *data, size_t length) {
 /* One packet. 1; 0 when there is none now; -errno when the shim is gone. */
 static int receive(Sandbox *sandbox) {
         cleanup_free char *data = NULL;
+        cleanup_close int passed_fd = -EBADF;
         ssize_t length, n;
 
         length = recv(sandbox->fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
@@ -223,9 +228,13 @@ static int receive(Sandbox *sandbox) {
         if (length == 0)
                 return -ECONNRESET;
         data = length <= PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
-        n = recv(sandbox->fd, data, data ? (size_t) length : 0, MSG_DONTWAIT);
+        n = packet_receive(sandbox->fd, data, data ? (size_t) length : 0, &passed_fd);
         if (n < 0)
-                return -errno;
+                return (int) n;
+        if (passed_fd >= 0) {
+                close_fd(sandbox->network_fd);
+                sandbox->network_fd = TAKE_FD(passed_fd);
+        }
         if (data)
                 handle_packet(sandbox, data, (size_t) n);
         else
@@ -409,29 +418,6 @@ int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {
                                                  .timeout_usec = exec->timeout_usec });
 }
 
-/* With a descriptor, at once or not at all. */
-static int send_with_descriptor(const Sandbox *sandbox, const char *data, size_t length, int fd) {
-        union {
-                struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int))];
-        } control = { 0 };
-        struct iovec bytes = { (char *) (uintptr_t) data, length };
-        struct msghdr message = {
-                .msg_iov = &bytes,
-                .msg_iovlen = 1,
-                .msg_control = &control,
-                .msg_controllen = sizeof(control),
-        };
-
-        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
-                                           .cmsg_type = SCM_RIGHTS,
-                                           .cmsg_len = CMSG_LEN(sizeof(fd)) };
-        memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
-        if (sendmsg(sandbox->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-                return 0;
-        return errno == EAGAIN ? -EBUSY : -errno;
-}
-
 int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
         cleanup_free char *data = NULL;
         size_t length;
@@ -449,7 +435,9 @@ int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_
                                        .has_error = session->has_error,
                                        .has_terminal = session->has_terminal },
                            &data, &length);
-        return r < 0 ? r : send_with_descriptor(sandbox, data, length, socket_fd);
+        if (r >= 0)
+                r = packet_send(sandbox->fd, data, length, socket_fd); /* at once or not at all */
+        return r == -EAGAIN ? -EBUSY : r;
 }
 
 int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
@@ -470,6 +458,29 @@ pid_t sandbox_pid(const Sandbox *sandbox) {
         return sandbox->pid;
 }
 
+/* Of a shim that does not tell, as far as we may look at it. */
+static int open_network(const Sandbox *sandbox) {
+        struct stat mine, its;
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) sandbox->pid);
+        if (stat("/proc/self/ns/net", &mine) < 0 || stat(path, &its) < 0)
+                return -errno;
+        return mine.st_ino == its.st_ino && mine.st_dev == its.st_dev
+                       ? -ENOENT
+                       : open(path, O_RDONLY | O_CLOEXEC);
+}
+
+int sandbox_open_network(const Sandbox *sandbox) {
+        int fd;
+
+        if (sandbox->version >= NETWORK_VERSION && sandbox->network_fd < 0)
+                return -ENOENT;
+        fd = sandbox->version < NETWORK_VERSION ? open_network(sandbox)
+                                                : fcntl(sandbox->network_fd, F_DUPFD_CLOEXEC, 3);
+        return fd == -1 ? -errno : fd;
+}
+
 bool sandbox_is_connected(const Sandbox *sandbox) {
         return sandbox->fd >= 0;
 }
@@ -487,88 +498,13 @@ Sandbox *sandbox_free(Sandbox *sandbox) {
 
 /* --- processes ---------------------------------------------------------------------------- */
 
-/* The one place that knows how a shim becomes a process: with the listening socket as its standard
- * input, in a session of its own, so that what ends us does not end it. */
-static int spawn_detached(char *const *argv, int listen_fd, pid_t *ret_pid, Error *reterr) {
-        posix_spawn_file_actions_t actions;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
-
-        if (posix_spawn_file_actions_init(&actions) != 0)
-                return -ENOMEM;
-        if (posix_spawnattr_init(&attributes) != 0) {
-                posix_spawn_file_actions_destroy(&actions);
-                return -ENOMEM;
-        }
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                                             POSIX_SPAWN_SETSIGDEF);
-        (void) posix_spawnattr_setsigmask(&attributes, &none);
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        r = posix_spawn_file_actions_adddup2(&actions, listen_fd, STDIN_FILENO);
-        if (r == 0)
-                r = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
-        posix_spawn_file_actions_destroy(&actions);
-        posix_spawnattr_destroy(&attributes);
-        if (r != 0)
-                return error_setf(reterr, r, "cannot start '%s': %s", argv[0], strerror(r));
-        return 0;
-}
-
-/* The loop owns the source, for the shim may outlive its Sandbox. What its end means comes from the
- * socket; here it is only reaped. */
-static int on_reaped(sd_event_source *source, const siginfo_t *si, void *userdata) {
-        (void) sd_event_source_set_floating(source, false);
-        return 0;
-}
-
-static void reap_later(sd_event *event, pid_t pid) {
-        sd_event_source *source = NULL;
-        int r = sd_event_add_child(event, &source, pid, WEXITED, on_reaped, NULL);
-
-        if (r >= 0) {
-                (void) child_watch_for_good(source);
-                (void) sd_event_source_set_description(source, "shim");
-                (void) sd_event_source_set_floating(source, true);
-                sd_event_source_unref(source);
-        } else
-                (void) log_warning_errno(r, "Cannot watch the shim with pid %d", pid);
-}
-
-static int shim_arguments(const Sandbox *sandbox, bool host_network, bool host_ipc, char ***ret) {
-        const SandboxConfig *config = &sandbox->config;
-        const char *const words[] = {
-                config->shim_path, "sandbox",       "--pod",     sandbox->uid,
-                "--run-dir",       config->run_dir, "--runtime", config->runtime_path,
-        };
-        cleanup_strv char **argv = NULL;
-        int r = 0;
-
-        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(words); i++)
-                r = strv_append(&argv, words[i]);
-        if (r >= 0 && config->shim_cgroup)
-                r = strv_appendf(&argv, "--cgroup=%s/%s", config->shim_cgroup, sandbox->uid);
-        if (r >= 0 && config->runtime_timeout_sec > 0)
-                r = strv_appendf(&argv, "--runtime-timeout=%u", config->runtime_timeout_sec);
-        if (r >= 0 && host_network)
-                r = strv_append(&argv, "--host-network");
-        if (r >= 0 && host_ipc)
-                r = strv_append(&argv, "--host-ipc");
-        if (r >= 0)
-                *ret = TAKE_PTR(argv);
-        return r;
-}
-
 void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path) {
         sandbox->config.runtime_path = runtime_path;
 }
 
-int sandbox_start(Sandbox *sandbox, bool host_network, bool host_ipc, Error *reterr) {
+int sandbox_start(Sandbox *sandbox, const SandboxStart *start, Error *reterr) {
         cleanup_with(place_done) Place place = { .dir_fd = -EBADF };
         cleanup_close int listen_fd = -EBADF, fd = -EBADF;
-        cleanup_strv char **argv = NULL;
         pid_t pid = 0;
         int r;
 
@@ -581,14 +517,12 @@ int sandbox_start(Sandbox *sandbox, bool host_network, bool host_ipc, Error *ret
         if (listen_fd < 0)
                 return error_prefixf(reterr, listen_fd, "cannot make the shim's socket");
         fd = connect_to(&place);
-        r = fd < 0 ? fd : shim_arguments(sandbox, host_network, host_ipc, &argv);
-        if (r >= 0)
-                r = spawn_detached(argv, listen_fd, &pid, reterr);
+        r = fd < 0 ? fd
+                   : launch_shim(&sandbox->config, sandbox->uid, start, listen_fd, &pid, reterr);
         if (r < 0) {
                 (void) unlinkat(place.dir_fd, socket_name, 0);
                 return r;
         }
-        reap_later(sandbox->config.event, pid);
         r = adopt(sandbox, TAKE_FD(fd));
         if (r >= 0)
                 sandbox->pid = pid;
@@ -625,8 +559,8 @@ int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, 
 
         if (r >= 0)
                 r = strv_append(&argv, "cleanup");
-        if (r >= 0 && config->shim_cgroup && cleanup->uid)
-                r = strv_appendf(&argv, "--cgroup=%s/%s", config->shim_cgroup, cleanup->uid);
+        if (r >= 0 && cleanup->uid)
+                r = launch_list_groups(config, cleanup->uid, &argv);
         if (r >= 0 && cleanup->cgroup)
                 r = strv_appendf(&argv, "--cgroup=%s", cleanup->cgroup);
         for (size_t i = 0; r >= 0 && i < cleanup->n_directories; i++)

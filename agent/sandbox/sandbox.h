@@ -21,6 +21,7 @@ typedef struct SandboxConfig {
         const char *runtime_path; /* runc or crun: a path, or a name to look for in PATH */
         const char *run_dir;      /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
         const char *shim_cgroup; /* below it shims live, each in a group of its own, named by UID */
+        struct Units *units;     /* where systemd starts the shims; NULL: we do */
         unsigned runtime_timeout_sec; /* of one call of the runtime; 0: two minutes */
 } SandboxConfig;
 
@@ -105,13 +106,19 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
  * SANDBOX_SYNCED; 0: there is none; -errno. */
 int sandbox_connect(Sandbox *sandbox, Error *reterr);
 
+typedef struct SandboxStart {
+        const char *description;     /* for people: whose it is; NULL: only the UID is known */
+        bool host_network, host_ipc; /* it stays in the host's namespaces of that kind (and UTS with
+                                      * the network, as the kubelet has it) */
+        bool has_systemd_cgroup;     /* the containers' groups are systemd's to make */
+} SandboxStart;
 /* Before sandbox_start(): the OCI runtime in the place of the configuration's. Borrowed. */
 void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path);
 
 /* Starts a shim and connects to it; SANDBOX_SYNCED follows. <run-dir>/pods/<uid> exists. A shim
- * that lives already is -EEXIST, so that no pod can have two. 'host_network', 'host_ipc': the shim
- * stays in the host's namespaces of that kind (and UTS with the network, as the kubelet has it). */
-int sandbox_start(Sandbox *sandbox, bool host_network, bool host_ipc, Error *reterr);
+ * that lives already is -EEXIST, so that no pod can have two. Where systemd is asked to start it
+ * and does not, SANDBOX_LOST follows. */
+int sandbox_start(Sandbox *sandbox, const SandboxStart *start, Error *reterr);
 
 /* Asks for the pod's mounts. SANDBOX_READY or SANDBOX_SETUP_FAILED follows. */
 int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup);
@@ -184,6 +191,10 @@ int sandbox_teardown(Sandbox *sandbox);
 /* The shim's pid while connected and known, else 0. */
 pid_t sandbox_pid(const Sandbox *sandbox);
 bool sandbox_is_connected(const Sandbox *sandbox);
+
+/* A descriptor of the network namespace of a shim that is connected, or -ENOENT where it is the
+ * node's; another -errno where nobody knows. */
+int sandbox_open_network(const Sandbox *sandbox);
 
 Sandbox *sandbox_free(Sandbox *sandbox);
 DEFINE_CLEANUP(Sandbox *, sandbox_free)

@@ -82,6 +82,10 @@ enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const ch
 enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_images(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_pull(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_remove_image(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_prune(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_delete(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_daemonsets(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_revisions(Serve *serve, struct MHD_Connection *http, const char *rest);

@@ -87,6 +87,15 @@ typedef struct ServeHandlers {
         int (*exec)(void *userdata, const char *namespace, const char *pod, const char *container,
                     const ServeExec *exec, int socket_fd, Error *reterr);
 
+        /* The images that are here, as JSON that serve frees, or NULL. */
+        char *(*images)(void *userdata);
+
+        /* Each with a reference, or a digest: -EINVAL (400), -ENOENT (404), -EBUSY (409). Pruning
+         * is given none, and says how many go. */
+        int (*pull_image)(void *userdata, const char *image, Error *reterr);
+        int (*remove_image)(void *userdata, const char *image, Error *reterr);
+        int (*prune_images)(void *userdata, const char *image, Error *reterr);
+
         /* 0, or -errno with a sentence while the first scan has not been acted on. */
         int (*is_ready)(void *userdata, Error *reterr);
 

@@ -40,6 +40,7 @@ struct Attempt {
         /* Gone once it is deleted: */
         char *bundle;
         char *events_file;
+        uint64_t oom_kills_before; /* in its pod, when it was started */
         Output *output;
 };
 

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/packet.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -63,6 +64,15 @@ void connection_send(Connection *connection, const Event *event) {
         send_queued(connection);
 }
 
+void connection_greet(Connection *connection, const Event *event, int fd) {
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+
+        if (connection->queue.first || event_encode(event, &data, &length) < 0 ||
+            packet_send(connection->peer.fd, data, length, fd) < 0)
+                connection_send(connection, event);
+}
+
 static void handle_packet(Connection *connection, const char *data, size_t length) {
         cleanup_request Request request = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -78,32 +88,6 @@ static void handle_packet(Connection *connection, const char *data, size_t lengt
                         &(Event){ .type = EVENT_ERROR, .message = error_message(&error, r) });
 }
 
-/* The length of the packet, or -errno. */
-static ssize_t receive_with_descriptor(Connection *connection, char *data, size_t length) {
-        union {
-                struct cmsghdr header;
-                char space[CMSG_SPACE(sizeof(int))];
-        } control = { 0 };
-        struct iovec bytes = { data, length };
-        struct msghdr message = {
-                .msg_iov = &bytes,
-                .msg_iovlen = 1,
-                .msg_control = &control,
-                .msg_controllen = sizeof(control),
-        };
-        const struct cmsghdr *header;
-        ssize_t n =
-                recvmsg(connection->peer.fd, &message, MSG_TRUNC | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-
-        if (n < 0)
-                return -errno;
-        header = CMSG_FIRSTHDR(&message);
-        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-            header->cmsg_len == CMSG_LEN(sizeof(int)))
-                memcpy(&connection->received_fd, CMSG_DATA(header), sizeof(int));
-        return n;
-}
-
 /* One packet. 1; 0 when there is none; -errno when the peer is gone. */
 static int receive(Connection *connection) {
         int fd = connection->peer.fd;
@@ -116,7 +100,7 @@ static int receive(Connection *connection) {
         if (length == 0)
                 return -ECONNRESET;
         data = length <= PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
-        n = receive_with_descriptor(connection, data, data ? (size_t) length : 0);
+        n = packet_receive(fd, data, data ? (size_t) length : 0, &connection->received_fd);
         if (n < 0)
                 return (int) n;
         if (data)

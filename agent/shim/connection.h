@@ -32,4 +32,7 @@ int connection_init(Connection *connection, int epoll_fd, int listen_fd);
 /* Tells the agent, if there is one. */
 void connection_send(Connection *connection, const Event *event);
 
+/* The first that a new agent hears, with a descriptor (< 0: none). */
+void connection_greet(Connection *connection, const Event *event, int fd);
+
 void connection_done(Connection *connection);

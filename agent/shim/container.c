@@ -3,6 +3,7 @@
 
 #include "agent/shim/mountinfo.h"
 #include "agent/shim/mounts.h"
+#include "agent/shim/oom.h"
 #include "agent/shim/runtime.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -328,6 +329,7 @@ void container_run(Shim *shim, const Request *request) {
                 refuse_run(shim, request, r);
                 return;
         }
+        attempt->oom_kills_before = oom_kills_of_pod(attempt->events_file);
         if (!shim->ready) {
                 fail_start(shim, attempt, false, "the sandbox is not set up");
                 return;
@@ -446,27 +448,12 @@ uint64_t containers_next_deadline(const Shim *shim) {
 
 /* --- exit --------------------------------------------------------------------------------- */
 
-/* "oom_kill <n>" is a line of memory.events and of version 1's memory.oom_control. */
-static bool was_oom_killed(const char *events_file) {
-        static const char key[] = "oom_kill ";
-        cleanup_close int fd = open(events_file, O_RDONLY | O_CLOEXEC);
-        cleanup_free char *text = NULL;
-        char *rest, *line;
-
-        if (fd < 0 || read_stream(fd, 4 * KIB, &text, NULL) < 0)
-                return false;
-        rest = text;
-        while ((line = strsep(&rest, "\n")))
-                if (strncmp(line, key, strlen(key)) == 0)
-                        return strtoull(line + strlen(key), NULL, 10) > 0;
-        return false;
-}
-
 void container_exited(Shim *shim, Attempt *attempt, int status) {
         attempt->finished_at = MAX(now_realtime_usec(), attempt->started_at);
         attempt->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
         attempt->exit_code = attempt->signal ? 128 + attempt->signal : WEXITSTATUS(status);
-        attempt->oom_killed = was_oom_killed(attempt->events_file);
+        attempt->oom_killed =
+                oom_killed(attempt->events_file, attempt->signal, attempt->oom_kills_before);
         attempt->signal_at = attempt->kill_at = USEC_INFINITY;
         output_drain(attempt->output);
         attempt->state = ATTEMPT_EXITED;

@@ -27,6 +27,7 @@ enum {
         OPTION_HOST_NETWORK,
         OPTION_HOST_IPC,
         OPTION_RUNTIME_TIMEOUT,
+        OPTION_SYSTEMD_CGROUP,
 };
 
 static const char help[] =
@@ -51,6 +52,7 @@ static const char help[] =
         "  --cgroup PATH              the cgroup to live in\n"
         "  --host-network             stay in the host's network and UTS namespaces\n"
         "  --host-ipc                 stay in the host's IPC namespace\n"
+        "  --systemd-cgroup           have the runtime ask systemd for the containers' cgroups\n"
         "\n"
         "  --help, --version\n";
 
@@ -135,6 +137,9 @@ static int take_option(ShimOptions *options, int option) {
         case OPTION_HOST_IPC:
                 options->host_ipc = true;
                 return 0;
+        case OPTION_SYSTEMD_CGROUP:
+                options->has_systemd_cgroup = true;
+                return 0;
         case OPTION_RUNTIME_TIMEOUT:
                 return parse_seconds(optarg, &options->runtime_timeout_usec);
         default:
@@ -151,6 +156,7 @@ static int verb_sandbox(int argc, char **argv) {
                 { "cgroup", required_argument, NULL, OPTION_CGROUP },
                 { "host-network", no_argument, NULL, OPTION_HOST_NETWORK },
                 { "host-ipc", no_argument, NULL, OPTION_HOST_IPC },
+                { "systemd-cgroup", no_argument, NULL, OPTION_SYSTEMD_CGROUP },
                 { 0 },
         };
         ShimOptions options = {

@@ -26,8 +26,9 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                      const RuntimeStreams *streams, Error *reterr) {
         cleanup_free char *log = path_join(bundle, "runtime.log");
         cleanup_free char *pid_file = path_join(bundle, "pid");
-        char *argv[] = {
+        char *words[] = {
                 WORD(runtime->program),
+                WORD("--systemd-cgroup"), /* or the program, and it all begins here */
                 WORD("--root"),
                 WORD(runtime->root),
                 WORD("--log"),
@@ -45,9 +46,12 @@ int runtime_exec_run(const Runtime *runtime, const char *bundle, const char *id,
                 WORD(id),
                 NULL,
         };
+        char **argv = words;
 
         if (!log || !pid_file)
                 return -ENOMEM;
+        if (!runtime->has_systemd_cgroup)
+                *++argv = words[0];
         /* Of an attempt that failed under this name. */
         (void) unlink(log);
         (void) unlink(pid_file);

@@ -13,6 +13,7 @@ typedef struct Runtime {
         const char *program; /* a path, or a name to look for in PATH */
         const char *root;    /* the directory of its state */
         uint64_t timeout_usec;
+        bool has_systemd_cgroup; /* new containers' groups are systemd's to make */
 } Runtime;
 
 /* What runtime_exec_run() gives when there is no such program; no other failure looks so. */

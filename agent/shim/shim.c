@@ -166,10 +166,15 @@ static void on_request(Connection *connection, const Request *request) {
 
 static void on_connected(Connection *connection) {
         Shim *shim = container_of(connection, Shim, connection);
+        /* The agent may not look at us: it has less privileges. */
+        cleanup_close int network_fd = shim->options->host_network
+                                               ? -EBADF
+                                               : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
-        connection_send(
+        connection_greet(
                 connection,
-                &(Event){ .type = EVENT_HELLO, .version = PROTOCOL_VERSION, .pid = getpid() });
+                &(Event){ .type = EVENT_HELLO, .version = PROTOCOL_VERSION, .pid = getpid() },
+                network_fd);
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
                 Event event = attempt_replay(attempt);
 
@@ -182,6 +187,7 @@ Runtime shim_runtime(const Shim *shim) {
         return (Runtime){
                 .program = shim->options->runtime,
                 .root = shim->runtime_root,
+                .has_systemd_cgroup = shim->options->has_systemd_cgroup,
                 .timeout_usec = shim->options->runtime_timeout_usec,
         };
 }

@@ -20,6 +20,7 @@ typedef struct ShimOptions {
         const char *cgroup;  /* where this process lives; NULL: where it is */
         bool host_network;
         bool host_ipc;
+        bool has_systemd_cgroup;       /* systemd makes the containers' groups */
         uint64_t runtime_timeout_usec; /* of one runtime call */
 } ShimOptions;
 

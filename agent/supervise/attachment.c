@@ -156,22 +156,16 @@ int attachment_load(Attachment *attachment) {
 /* ---- plugins ---- */
 
 bool sandbox_has_network(const Sandbox *sandbox) {
-        struct stat mine, its;
-        char path[64];
+        cleanup_close int fd = sandbox_open_network(sandbox);
 
-        (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) sandbox_pid(sandbox));
-        return stat("/proc/self/ns/net", &mine) >= 0 && stat(path, &its) >= 0 &&
-               (mine.st_ino != its.st_ino || mine.st_dev != its.st_dev);
+        return fd != -ENOENT;
 }
 
 void attachment_hold(Attachment *attachment, const Sandbox *sandbox) {
-        char path[64];
-
-        if (attachment->netns_fd >= 0 || !sandbox_has_network(sandbox))
+        if (attachment->netns_fd >= 0)
                 return;
+        attachment->netns_fd = sandbox_open_network(sandbox);
         attachment->netns_pid = sandbox_pid(sandbox);
-        (void) snprintf(path, sizeof(path), "/proc/%d/ns/net", (int) attachment->netns_pid);
-        attachment->netns_fd = open(path, O_RDONLY | O_CLOEXEC);
 }
 
 /* The namespace that the attachment was made in: the shim's, or of a shim that is gone what we

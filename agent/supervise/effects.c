@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What containers ask of the world, done for them: images, bundles, the shim, timers. */
+/* What containers ask of the world, done for them: bundles, the shim, timers. Images are in
+ * images.c. */
 
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
@@ -12,90 +13,6 @@
 
 /* Whoever is created for longer lets the next one begin. */
 #define TURN_USEC (5 * USEC_PER_SEC)
-
-/* What went wrong, and what the container's state says of it. */
-static void tell_image_failed(const PodContainer *c, const char *reason, const char *message) {
-        static const struct {
-                const char *state, *reason;
-                PodEventKind kind;
-        } rows[] = {
-                { "InvalidImageName", "InspectFailed", POD_EVENT_WARNING },
-                { "ErrImageNeverPull", "ErrImageNeverPull", POD_EVENT_WARNING },
-                { "ImagePullBackOff", "BackOff", POD_EVENT_NORMAL },
-        };
-
-        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
-                if (streq(rows[i].state, reason))
-                        event_tell(c->pod, c->spec->name, rows[i].kind, rows[i].reason, "%s",
-                                   message);
-        event_tell(c->pod, c->spec->name, POD_EVENT_WARNING, "Failed", "Error: %s", reason);
-}
-
-static void image_failed(PodContainer *c, int r, const Error *error) {
-        const char *image = c->spec->image;
-        cleanup_free char *message = NULL;
-        const char *reason = "ImagePullBackOff";
-        int n;
-
-        if (r == -EINVAL) {
-                reason = "InvalidImageName";
-                n = asprintf(&message, "Failed to apply default image tag \"%s\": %s", image,
-                             error_message(error, r));
-        } else if (r == -ENOENT && c->spec->image_pull_policy == PULL_POLICY_NEVER) {
-                reason = "ErrImageNeverPull";
-                n = asprintf(&message,
-                             "Container image \"%s\" is not present with pull policy of Never",
-                             image);
-        } else
-                n = asprintf(&message, "Back-off pulling image \"%s\": %s", image,
-                             error_message(error, r));
-        if (n < 0)
-                message = NULL;
-        tell_image_failed(c, reason, strna(message));
-        container_on_image_failed(c->life, reason, strna(message));
-}
-
-static void image_is_there(PodContainer *c) {
-        event_tell(c->pod, c->spec->name, POD_EVENT_NORMAL, "Pulled",
-                   "Container image \"%s\" already present on machine and can be accessed by the "
-                   "pod",
-                   c->spec->image);
-        container_on_image_ready(c->life);
-}
-
-static void on_image(int r, Image *image, const Error *error, void *userdata) {
-        PodContainer *c = userdata;
-
-        c->image_request = NULL;
-        if (r < 0) {
-                image_failed(c, r, error);
-                return;
-        }
-        c->image = image_ref(image);
-        image_is_there(c);
-}
-
-void pod_container_get_own_image(PodContainer *c) {
-        cleanup_error Error error = ERROR_NULL;
-        Image *image = NULL;
-        int r;
-
-        c->image = image_unref(c->image);
-        r = image_store_request(c->pod->context->images, c->spec->image, on_image, c, &image,
-                                &c->image_request, &error);
-        if (r < 0)
-                image_failed(c, r, &error);
-        else if (r > 0) {
-                c->image = image;
-                image_is_there(c);
-        }
-}
-
-static void drop_image(void *userdata) {
-        PodContainer *c = userdata;
-
-        c->image_request = image_request_cancel(c->image_request);
-}
 
 static void ask_turn(void *userdata) {
         PodContainer *c = userdata;
@@ -163,9 +80,8 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
 
         for (size_t i = 0; pod->attachment && i < N_ELEMENTS(config.pod_ips); i++)
                 config.pod_ips[i] = attachment_address(pod->attachment, i);
-        if (pod_container_has_stale_images(c))
-                return error_setf(reterr, EAGAIN, "the pod was edited while its images were got");
         config.volume_images = c->volume_images;
+        config.sandbox_pid = sandbox_pid(pod->sandbox);
         r = check_run_dir(pod, reterr);
         if (r >= 0)
                 r = bundle_prepare_container(&config, pod->pod, c->spec, attempt, c->image,
@@ -275,7 +191,7 @@ static void changed(void *userdata) {
 
 const ContainerDriver pod_container_driver = {
         .get_image = pod_container_get_images,
-        .drop_image = drop_image,
+        .drop_image = pod_container_drop_image,
         .ask_turn = ask_turn,
         .leave_turn = leave_turn,
         .run = run,

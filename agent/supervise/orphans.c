@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/supervise/orphans.h"
 
+#include "agent/bundle/groups.h"
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
-#include "agent/bundle/resources.h"
 #include "agent/supervise/attachment.h"
+#include "agent/supervise/slices.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
@@ -62,18 +63,6 @@ static void forget(Orphan *orphan) {
         orphan_free(orphan);
 }
 
-/* The group that bundle_prepare_pod() noted; else one that is most likely not there. */
-static char *orphan_cgroup(const BundleConfig *config, const char *run_dir, const char *uid) {
-        cleanup_free char *file = path_join(run_dir, "cgroup");
-        char *text = NULL;
-
-        if (file && read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && text[0] == '/' &&
-            text[1])
-                return text;
-        free(text);
-        return pod_cgroup_path(config->cgroup_root, QOS_BEST_EFFORT, uid);
-}
-
 static void on_cleaned(const ChildResult *result, void *userdata) {
         Orphan *orphan = userdata;
         cleanup_error Error error = ERROR_NULL;
@@ -90,16 +79,18 @@ static int clean_up(Orphan *orphan) {
         const PodContext *context = orphan->orphans->context;
         cleanup_free char *run_dir = pod_run_dir(context->bundle, orphan->uid);
         cleanup_free char *state_dir = pod_state_dir(context->bundle, orphan->uid);
-        cleanup_free char *cgroup =
-                run_dir ? orphan_cgroup(context->bundle, run_dir, orphan->uid) : NULL;
+        /* Where none is noted, one that is most likely not there. */
+        cleanup_free char *cgroup = group_of_pod(context->bundle, QOS_BEST_EFFORT, orphan->uid);
         cleanup_free char *log_dir = bundle_find_log_dir(context->bundle, orphan->uid);
         /* What could not be deleted of its network is on disk for the next agent. */
         bool is_whole = !attachment_is_known(orphan->attachment);
         const char *directories[] = { run_dir, state_dir, log_dir };
         size_t n = log_dir ? 3 : 2;
 
-        if (!state_dir || !cgroup)
+        if (!run_dir || !state_dir || !cgroup)
                 return -ENOMEM;
+        if (is_whole)
+                slices_end(context, cgroup);
         if (log_dir)
                 bundle_remove_log_links(context->bundle, log_dir);
         return sandbox_cleanup(context->sandbox,
@@ -156,8 +147,8 @@ static int begin_end(Orphan *orphan) {
         orphan->has_undertaker = true;
         r = run_dir ? mkdir_parents_at(AT_FDCWD, run_dir, 0700) : -ENOMEM;
         if (r >= 0)
-                r = sandbox_start(orphan->sandbox, /* host_network= */ true, /* host_ipc= */ true,
-                                  NULL);
+                r = sandbox_start(orphan->sandbox,
+                                  &(SandboxStart){ .host_network = true, .host_ipc = true }, NULL);
         return r < 0 ? clean_up(orphan) : 0;
 }
 

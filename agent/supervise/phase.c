@@ -167,3 +167,40 @@ char *incomplete_containers(const PodSpec *spec, const PodStatus *status) {
 char *unready_containers(const PodSpec *spec, const PodStatus *status) {
         return list_containers(spec, status, "unready", is_unready);
 }
+
+/* NULL: nobody tells it. */
+static const PodCondition *find_condition(const PodStatus *status, const char *name) {
+        for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++)
+                if (streq(pod_condition_names[type], name))
+                        return status->conditions[type].is_true || !pod_condition_is_passing(type)
+                                       ? &status->conditions[type]
+                                       : NULL;
+        return NULL;
+}
+
+char *closed_gates(const PodSpec *spec, const PodStatus *status) {
+        char *text = NULL;
+        size_t length, n = 0;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (size_t i = 0; i < spec->readiness_gates.n; i++) {
+                const char *type = spec->readiness_gates.items[i].condition_type;
+                const PodCondition *condition = find_condition(status, type);
+
+                if (condition && condition->is_true)
+                        continue;
+                (void) fprintf(out,
+                               condition ? "%sthe status of pod readiness gate \"%s\" is not "
+                                           "\"True\", but False"
+                                         : "%scorresponding condition of pod readiness gate "
+                                           "\"%s\" does not exist.",
+                               n++ > 0 ? ", " : "", type);
+        }
+        if (fclose(out) != 0 || n == 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -19,3 +19,7 @@ char *incomplete_containers(const PodSpec *spec, const PodStatus *status);
 
 /* "containers with unready status: [a b]": sidecars and main containers. */
 char *unready_containers(const PodSpec *spec, const PodStatus *status);
+
+/* What the pod's readiness gates wait for, in the kubelet's words: conditions of the status that
+ * are not true, or that nobody has set. NULL where all are open, or where memory is short. */
+char *closed_gates(const PodSpec *spec, const PodStatus *status);

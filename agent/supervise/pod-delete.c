@@ -7,7 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* Those that have been told to end get no more than the new grace. */
+/* Those that have been told to end, for whatever reason, get no more than the new grace. */
 static void hurry(PodLife *life) {
         uint64_t end = now_realtime_usec() + pod_life_grace_usec(life);
 
@@ -22,16 +22,14 @@ static void hurry(PodLife *life) {
 }
 
 void pod_life_delete(PodLife *life, int64_t grace_seconds) {
-        bool is_ending = !life->is_wanted;
-
         if (grace_seconds >= 0) {
                 life->grace_seconds =
                         life->has_grace ? MIN(life->grace_seconds, grace_seconds) : grace_seconds;
                 life->has_grace = true;
         }
-        if (is_ending && grace_seconds >= 0 && pod_life_is_ready(life))
-                hurry(life);
         pod_life_unwant(life);
+        if (grace_seconds >= 0 && pod_life_is_ready(life))
+                hurry(life);
 }
 
 int pod_begin_anew(Pod *pod) {

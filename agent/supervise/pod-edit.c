@@ -5,6 +5,7 @@
 #include "agent/bundle/resize.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/slices.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -15,13 +16,12 @@
 static const BackOff resize_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
 
 bool pod_life_is_editable(const PodLife *life) {
-        return life->is_wanted && life->phase != PHASE_SYNCING &&
-               !(life->phase == PHASE_NONE && life->must_clean);
+        return life->is_wanted && life->phase != PHASE_SYNCING && !life->must_clean;
 }
 
 bool pod_life_has_ended(PodLife *life) {
         /* One that has failed as a whole never begins again, and its successor may. */
-        return pod_life_has_failed(life) || (life->phase == PHASE_READY && !pod_life_goes_on(life));
+        return !pod_life_goes_on(life);
 }
 
 bool pod_life_has_processes(const PodLife *life) {
@@ -50,7 +50,7 @@ static bool has_begun(const PodContainer *c) {
         return container_has_run(c->life, container_attempt(c->life));
 }
 
-static bool is_outdated(const PodContainer *c) {
+bool pod_container_is_outdated(const PodContainer *c) {
         return c->is_outdated && container_has_run(c->life, c->outdated_attempt);
 }
 
@@ -66,7 +66,7 @@ char *pod_life_print_outdated(const PodLife *life, const EditPlan *plan) {
                 bool restarts = plan && has_begun(c) &&
                                 edit_plan_of_container(plan, c->spec->name) == EDIT_RESTART;
 
-                if (restarts || is_outdated(c))
+                if (restarts || pod_container_is_outdated(c))
                         (void) fprintf(out, "%s%s %u", n++ > 0 ? " " : "", c->spec->name,
                                        container_attempt(c->life));
         }
@@ -91,7 +91,7 @@ void pod_life_read_outdated(PodLife *life, const char *text) {
 
 void pod_life_restart_outdated(PodLife *life) {
         for (size_t i = 0; i < life->n_containers; i++)
-                if (is_outdated(&life->containers[i]))
+                if (pod_container_is_outdated(&life->containers[i]))
                         container_edit(life->containers[i].life);
 }
 
@@ -121,19 +121,13 @@ static void set_resize_trouble(PodLife *life, const char *message) {
                                                   on_resize_timer, life);
 }
 
-/* Its group was made when it began, by the spec of then. */
-static bool has_group(const PodLife *life) {
-        return life->phase == PHASE_SETTING_UP || life->phase == PHASE_ATTACHING ||
-               life->phase == PHASE_READY || life->phase == PHASE_SYNCING;
-}
-
 void pod_life_resize(PodLife *life) {
         cleanup_free RunningContainer *running = calloc(life->n_containers + 1, sizeof(*running));
         cleanup_error Error error = ERROR_NULL;
         size_t n = 0;
         int r;
 
-        if (!running || !life->is_wanted || !has_group(life))
+        if (!running || !life->is_wanted || !pod_life_is_prepared(life))
                 return;
         for (size_t i = 0; i < life->n_containers; i++) {
                 const PodContainer *c = &life->containers[i];
@@ -142,6 +136,7 @@ void pod_life_resize(PodLife *life) {
                         running[n++] = (RunningContainer){ c->spec, container_attempt(c->life) };
         }
         r = bundle_resize(life->context->bundle, life->pod, running, n, &error);
+        slices_resize(life->context, life->pod, running, n);
         set_resize_trouble(life, r < 0 ? error_message(&error, r) : NULL);
 }
 
@@ -156,45 +151,6 @@ static bool changes_resources(const EditPlan *plan, const char *container) {
                     (!container || streq_ptr(plan->changes.items[i].container, container)))
                         return true;
         return false;
-}
-
-/* ---- what hooks look at ---- */
-
-void pod_life_forget_former(PodLife *life) {
-        for (size_t i = 0; i < life->n_former; i++)
-                pod_free(life->former[i]);
-        free(life->former);
-        life->former = NULL;
-        life->n_former = 0;
-}
-
-static bool has_hook(const PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (life->containers[i].hook)
-                        return true;
-        return false;
-}
-
-/* A hook that is under way ends as it began; as long as there is one, nothing of before is freed.
- */
-static void keep_former_take(PodLife *life, Pod *pod) {
-        Pod **longer;
-
-        if (!has_hook(life)) {
-                pod_life_forget_former(life);
-                pod_free(pod);
-                return;
-        }
-        longer = reallocarray(life->former, life->n_former + 1, sizeof(*longer));
-        if (longer) {
-                life->former = longer;
-                life->former[life->n_former++] = pod;
-                return;
-        }
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (life->containers[i].hook)
-                        pod_container_drop_hook(&life->containers[i]);
-        pod_free(pod);
 }
 
 /* ---- the edit ---- */
@@ -247,7 +203,7 @@ void pod_life_edit_take(PodLife *life, Pod *pod, const EditPlan *plan) {
         }
         /* By another time, if it has one; the next step looks. */
         life->deadline_timer = sd_event_source_disable_unref(life->deadline_timer);
-        keep_former_take(life, pod);
+        pod_free(pod); /* what is under way has copied what it needs */
         tell(life, plan, EDIT_LIVE, NULL);
         for (size_t i = 0; i < life->n_containers; i++)
                 edit_container(&life->containers[i], plan);

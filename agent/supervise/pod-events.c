@@ -93,6 +93,8 @@ static void adopt(PodContainer *c) {
         container_adopt(c->life, c->latest.attempt, note.next_delay_usec);
         if (note.has_post_started)
                 container_adopt_post_started(c->life);
+        if (note.is_killed)
+                container_adopt_killed(c->life);
         probers_adopt(c, note.has_started, note.is_ready);
         if (c->previous.type == SANDBOX_EXITED && c->previous.is_known)
                 container_adopt_last(c->life, c->previous.attempt, &c->previous.exit);
@@ -233,6 +235,8 @@ static void on_action_done(PodLife *life, const SandboxEvent *event) {
 void pod_life_on_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
         PodLife *life = userdata;
         PodContainer *c = pod_life_find_container(life, event->name);
+        LogSubject subject = pod_life_subject(life, c ? c->spec->name : NULL);
+        LOG_ABOUT(&subject);
 
         switch (event->type) {
         case SANDBOX_SYNCED:

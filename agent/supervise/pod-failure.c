@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 #include "common/sealed.h"
 
 #include <fcntl.h>
@@ -75,7 +76,8 @@ void pod_life_load_failure(PodLife *life) {
         (void) set_failure(life, text, message);
 }
 
-void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec) {
+void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
+                   uint64_t grace_usec) {
         int r;
 
         if (pod_life_has_failed(life) || !life->is_wanted)
@@ -83,9 +85,9 @@ void pod_life_fail(PodLife *life, const char *reason, const char *message, uint6
         r = set_failure(life, reason, message);
         if (r < 0)
                 return; /* whoever looked looks again */
-        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
+        log_mark(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", life->description, reason, message);
-        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
+        event_tell(life, NULL, kind, reason, "%s", message);
         life->failure.grace_usec = grace_usec;
         r = store(life);
         if (r < 0)
@@ -93,6 +95,24 @@ void pod_life_fail(PodLife *life, const char *reason, const char *message, uint6
                                        life->description);
         pod_life_limit_end(life, grace_usec);
         pod_life_mark(life);
+}
+
+void pod_life_shut_down(PodLife *life, uint64_t grace_usec) {
+        if (pod_life_has_failed(life) || !life->is_wanted ||
+            set_failure(life, "Terminated",
+                        "Pod was terminated in response to imminent node shutdown.") < 0)
+                return;
+        life->failure.grace_usec = MAX(grace_usec, (uint64_t) 1);
+        life->failure.is_passing = true;
+        pod_life_limit_end(life, grace_usec);
+        pod_life_mark(life);
+}
+
+bool pod_life_has_process(const PodLife *life) {
+        for (size_t i = 0; i < life->n_containers; i++)
+                if (container_has_process(life->containers[i].life))
+                        return true;
+        return false;
 }
 
 bool pod_life_has_failed(const PodLife *life) {

@@ -3,6 +3,7 @@
  * held for as long as the attempt may run. */
 
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/pull-secrets.h"
 #include "common/cleanup.h"
 
 static void get_next(PodContainer *c, size_t from);
@@ -35,13 +36,8 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
         size_t i = c->volume_at;
 
         c->image_request = NULL;
-        if (r < 0 && c->volumes_pod == c->pod->pod) {
+        if (r < 0) {
                 failed(c, &c->pod->pod->spec.volumes.items[i], r, error);
-                return;
-        }
-        /* An edit may have put the volumes in another order. */
-        if (c->volumes_pod != c->pod->pod) {
-                pod_container_get_images(c);
                 return;
         }
         c->volume_images[i] = image_ref(image);
@@ -62,15 +58,23 @@ static void get_next(PodContainer *c, size_t from) {
         const PodSpec *spec = &c->pod->pod->spec;
 
         for (size_t i = from; i < spec->volumes.n; i++) {
+                cleanup_pull_secrets char **auths = NULL;
+                cleanup_free char *missing = NULL;
                 cleanup_error Error error = ERROR_NULL;
                 int r;
 
                 if (!needs(c, &spec->volumes.items[i]))
                         continue;
                 c->volume_at = i;
-                r = image_store_request(c->pod->context->images,
-                                        spec->volumes.items[i].image->reference, on_image, c,
-                                        &c->volume_images[i], &c->image_request, &error);
+                r = pull_secrets_find(&c->pod->context->bundle->objects, c->pod->pod, &auths,
+                                      &missing);
+                if (r >= 0)
+                        r = image_store_request(
+                                c->pod->context->images,
+                                &(ImageWish){ .reference = spec->volumes.items[i].image->reference,
+                                              .policy = spec->volumes.items[i].image->pull_policy,
+                                              .auths = auths },
+                                on_image, c, &c->volume_images[i], &c->image_request, &error);
                 if (r < 0)
                         failed(c, &spec->volumes.items[i], r, &error);
                 if (r <= 0)
@@ -87,18 +91,10 @@ void pod_container_get_images(void *userdata) {
         c->volume_images = calloc(n + 1, sizeof(Image *));
         if (c->volume_images) {
                 c->n_volume_images = n;
-                c->volumes_pod = c->pod->pod;
                 get_next(c, 0);
                 return;
         }
         container_on_image_failed(c->life, "ErrImagePull", strerror(ENOMEM));
-}
-
-bool pod_container_has_stale_images(const PodContainer *c) {
-        for (size_t i = 0; i < c->n_volume_images && c->volumes_pod != c->pod->pod; i++)
-                if (c->volume_images[i])
-                        return true;
-        return false;
 }
 
 void pod_container_forget_volume_images(PodContainer *c) {

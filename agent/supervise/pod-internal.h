@@ -12,6 +12,7 @@
 #include "agent/supervise/order.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/prober.h"
+#include "common/log.h"
 
 typedef enum PodLifePhase {
         PHASE_NONE,       /* no shim that we know of */
@@ -43,16 +44,21 @@ struct PodContainer {
         PodLife *pod;
         const Container *spec;
         ContainerLife *life;
-        Image *image;        /* of the attempt that is next */
-        char *image_id;      /* of the attempt that runs or ran last */
-        int stop_signal;     /* likewise */
-        unsigned generation; /* likewise; of the pod's, when it was run */
+        Image *image;       /* of the attempt that is next */
+        char *image_id;     /* of the attempt that runs or ran last */
+        int stop_signal;    /* likewise */
+        ContainerUser user; /* likewise, once it was asked for: */
+        unsigned user_attempt;
+        unsigned generation; /* of the attempt that runs or ran last; of the pod's, when it was run
+                              */
         bool has_run;        /* in this sandbox, and since all were restarted */
         ImageRequest *image_request;
-        Image **volume_images; /* by the pod's volumes; NULL for those that it does not mount */
+        unsigned image_failures; /* in a row */
+        bool is_pulling;         /* the request went to a registry */
+        uint64_t image_asked_at; /* boot time */
+        Image **volume_images;   /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volume_images;
-        size_t volume_at;       /* which of them is asked for */
-        const Pod *volumes_pod; /* whose volumes they are; compared only */
+        size_t volume_at; /* which of them is asked for */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
@@ -72,6 +78,7 @@ typedef struct PodFailure {
         char *reason; /* NULL: it has not */
         char *message;
         uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
+        bool is_passing;     /* until the next boot */
 } PodFailure;
 
 /* All containers are ended, and the pod begins again in the sandbox that it has. */
@@ -106,11 +113,9 @@ struct PodLife {
         bool told_of_labels;
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
-        char *stale;      /* why a volume is not what it should be, as it was logged */
-        bool is_rejected; /* the node is none that it asks for; it is not begun */
-        char *trouble;    /* why the sandbox is not ready, for a person */
-        Pod **former;     /* as it was before edits, while a hook of then may be under way */
-        size_t n_former;
+        char *stale;          /* why a volume is not what it should be, as it was logged */
+        bool is_rejected;     /* the node is none that it asks for; it is not begun */
+        char *trouble;        /* why the sandbox is not ready, for a person */
         char *edit_trouble;   /* why its successor cannot begin */
         char *resize_trouble; /* why its groups are not as its spec says */
         sd_event_source *resize_timer;
@@ -132,6 +137,9 @@ struct PodLife {
 extern const ContainerDriver pod_container_driver;
 extern const char pod_seen_annotation[]; /* when the pod began, as the kubelet says it */
 
+/* What is logged of it; 'container' may be NULL. */
+LogSubject pod_life_subject(const PodLife *life, const char *container);
+
 void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
@@ -139,22 +147,25 @@ void pod_life_set_trouble(PodLife *life, const char *message);
  * nodeSelector and its required affinity want? Taints are not asked. */
 bool pod_life_is_admitted(PodLife *life);
 
+/* objects.c: its groups and volumes were made when it began; a shim of it runs, or is about to. */
+bool pod_life_is_prepared(const PodLife *life);
+
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);
 
 /* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
 void pod_life_resize(PodLife *life);
 void pod_life_restart_outdated(PodLife *life);
-void pod_life_forget_former(PodLife *life); /* no hook looks at them any more */
+bool pod_container_is_outdated(const PodContainer *c); /* what runs began by an older spec */
 
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
 
 /* pod-failure.c: nothing of the pod starts any more; what runs is stopped. For good: the next agent
  * knows it, too. */
-void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec);
+void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
+                   uint64_t grace_usec);
 void pod_life_load_failure(PodLife *life);
-bool pod_life_has_failed(const PodLife *life);
 void pod_failure_done(PodFailure *failure);
 
 /* The pod's end was asked for; its shim is not waited for without end. */
@@ -213,10 +224,6 @@ void pod_life_watch_deadline(PodLife *life);
 void pod_container_get_images(void *userdata);
 void pod_container_forget_volume_images(PodContainer *c);
 
-/* The pod was edited since, so that nobody knows which image is whose. */
-bool pod_container_has_stale_images(const PodContainer *c);
-void pod_container_get_own_image(PodContainer *c);
-
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
 int pod_life_make_attachment(PodLife *life);
@@ -252,6 +259,7 @@ typedef struct AttemptNote {
         bool has_post_started;
         bool has_started;
         bool is_ready;
+        bool is_killed;
 } AttemptNote;
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret);
@@ -274,3 +282,11 @@ void pod_container_on_exited(PodContainer *c, unsigned attempt, const ContainerE
 
 /* Removes an attempt's remains through the shim, and the logs of those before it. */
 void pod_container_remove(PodContainer *c, unsigned attempt);
+
+/* ---- images.c: a container's own image ---- */
+
+void pod_container_get_own_image(PodContainer *c);
+void pod_container_drop_image(void *userdata);
+
+/* A sentence of how the pull goes, which the caller frees; NULL where there is none. */
+char *pod_container_pull_progress(const PodContainer *c);

@@ -170,5 +170,9 @@ int pod_life_start_undertaker(PodLife *life, Error *reterr) {
 
         if (r < 0)
                 return r;
-        return sandbox_start(life->sandbox, /* host_network= */ true, /* host_ipc= */ true, reterr);
+        return sandbox_start(life->sandbox,
+                             &(SandboxStart){ .description = life->description,
+                                              .host_network = true,
+                                              .host_ipc = true },
+                             reterr);
 }

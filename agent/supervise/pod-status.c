@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod's life in the words of core/v1: statuses of containers, phase, conditions. */
 
+#include "agent/bundle/enacted.h"
+#include "agent/model/schema.h"
 #include "agent/supervise/phase.h"
 #include "agent/supervise/pod-internal.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+
+#include <signal.h>
 
 static int compare_by_name(const void *a, const void *b) {
         const ContainerStatus *x = a, *y = b;
@@ -30,7 +34,44 @@ static void explain_waiting(const PodLife *life, const PodContainer *c, Containe
         }
 }
 
-static int fill_container(const PodLife *life, const PodContainer *c, ContainerStatus *one) {
+/* Asked once an attempt: what a bundle says of it stays. */
+static int fill_user(const PodLife *life, PodContainer *c, unsigned attempt, ContainerUser *ret) {
+        if (c->user.is_known && c->user_attempt != attempt)
+                container_user_done(&c->user);
+        if (!c->user.is_known && bundle_load_user(life->context->bundle, life->pod, c->spec->name,
+                                                  attempt, &c->user) < 0)
+                return 0;
+        c->user_attempt = attempt;
+        return container_user_copy(&c->user, ret);
+}
+
+/* Groups are as the spec says, but where that could not be done, or not yet. */
+static int fill_resources(const PodLife *life, const PodContainer *c, unsigned attempt,
+                          ResourceRequirements *ret) {
+        const RunningContainer running = { c->spec, attempt };
+        int r = schema_copy(&resource_requirements_schema, ret, &c->spec->resources);
+
+        if (r < 0 || !container_is_running(c->life) ||
+            !(life->resize_trouble || pod_container_is_outdated(c)))
+                return r;
+        return bundle_read_resources(life->context->bundle, life->pod, &running, ret);
+}
+
+/* What there is of an attempt that began. */
+static int fill_begun(const PodLife *life, PodContainer *c, ContainerStatus *one) {
+        unsigned attempt = container_attempt(c->life);
+        int r;
+
+        if (!container_has_run(c->life, attempt) && attempt > 0)
+                attempt--;
+        r = fill_user(life, c, attempt, &one->user);
+        if (r >= 0)
+                r = fill_resources(life, c, attempt, &one->resources);
+        one->stop_signal = c->stop_signal > 0 ? c->stop_signal : SIGTERM;
+        return r;
+}
+
+static int fill_container(const PodLife *life, PodContainer *c, ContainerStatus *one) {
         ContainerRole role = container_role(&life->pod->spec, c->spec);
         int r = container_status(c->life, life->pod->metadata.uid, one);
 
@@ -46,7 +87,9 @@ static int fill_container(const PodLife *life, const PodContainer *c, ContainerS
         if (role == ROLE_INIT)
                 one->ready = container_has_succeeded(c->life);
         explain_waiting(life, c, one);
-        return 0;
+        if (one->state.kind == STATE_WAITING && !one->state.message)
+                one->state.message = pod_container_pull_progress(c);
+        return one->container_id ? fill_begun(life, c, one) : 0;
 }
 
 static int fill_containers(const PodLife *life, PodStatus *status) {
@@ -129,6 +172,18 @@ static void fill_initialized(PodLife *life, PodStatus *status) {
                 set_text(&status->conditions[CONDITION_INITIALIZED].reason, "PodCompleted");
 }
 
+/* Ready is what its containers are, but where a gate of its own is closed. */
+static void fill_ready(PodLife *life, PodStatus *status, const char *reason, const char *message) {
+        bool is_ready = status->conditions[CONDITION_CONTAINERS_READY].is_true;
+        cleanup_free char *gates = is_ready ? closed_gates(&life->pod->spec, status) : NULL;
+
+        if (gates)
+                set_condition(life, status, CONDITION_READY, false, "ReadinessGatesNotReady",
+                              gates);
+        else
+                set_condition(life, status, CONDITION_READY, is_ready, reason, message);
+}
+
 static void fill_conditions(PodLife *life, PodStatus *status) {
         cleanup_free char *unready = unready_containers(&life->pod->spec, status);
         /* A shim that was found has been set up before. */
@@ -142,10 +197,11 @@ static void fill_conditions(PodLife *life, PodStatus *status) {
                 reason = ended = status->phase == POD_SUCCEEDED ? "PodCompleted" : "PodFailed";
                 message = NULL;
         }
+        if (life->is_rejected) /* and of its containers nothing is told */
+                reason = "UnknownContainerStatuses";
         set_condition(life, status, CONDITION_READY_TO_START_CONTAINERS, has_sandbox, NULL,
                       life->trouble);
         fill_initialized(life, status);
-        set_condition(life, status, CONDITION_READY, ready, reason, message);
         set_condition(life, status, CONDITION_CONTAINERS_READY, ready, reason, message);
         set_condition(life, status, CONDITION_SCHEDULED, true, NULL, NULL);
         set_passing(life, status, CONDITION_RESIZE_IN_PROGRESS, "Error", life->resize_trouble);
@@ -154,6 +210,7 @@ static void fill_conditions(PodLife *life, PodStatus *status) {
         if (all_restart)
                 set_text(&status->conditions[CONDITION_ALL_CONTAINERS_RESTARTING].reason,
                          "RestartAllContainersStarted");
+        fill_ready(life, status, reason, message); /* gates ask for any of them */
 }
 
 static void fill_addresses(const PodLife *life, PodStatus *status) {

@@ -6,16 +6,18 @@
 
 #include "agent/supervise/pod.h"
 
+#include "agent/bundle/groups.h"
 #include "agent/bundle/logs.h"
 #include "agent/bundle/paths.h"
-#include "agent/bundle/resources.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/slices.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 
 /* A sandbox that cannot be made is tried again after a second, then two, to a minute. */
 static const BackOff sandbox_back_off = { 1 * USEC_PER_SEC, 60 * USEC_PER_SEC };
@@ -50,8 +52,10 @@ void pod_life_set_trouble(PodLife *life, const char *message) {
                 return;
         free(life->trouble);
         life->trouble = message ? strdup(message) : NULL;
-        if (message)
+        if (message) {
+                log_mark(MESSAGE_POD_TROUBLE);
                 log_warning("Pod '%s': %s", life->description, message);
+        }
         pod_life_mark(life);
 }
 
@@ -175,6 +179,7 @@ static void free_container(PodContainer *c) {
         image_unref(c->image);
         pod_container_forget_volume_images(c);
         free(c->image_id);
+        container_user_done(&c->user);
         sd_event_source_disable_unref(c->retry_timer);
         sd_event_source_disable_unref(c->turn_timer);
         pod_container_forget_replay(c);
@@ -201,7 +206,6 @@ PodLife *pod_life_free(PodLife *life) {
         sd_event_source_disable_unref(life->end_timer);
         sd_event_source_disable_unref(life->resize_timer);
         sd_event_source_disable_unref(life->check_timer);
-        pod_life_forget_former(life);
         free(life->edit_trouble);
         free(life->resize_trouble);
         sd_event_source_disable_unref(life->order_timer);
@@ -285,6 +289,7 @@ static void step_lost(PodLife *life) {
         else if (life->phase != PHASE_ENDING) {
                 event_tell(life, NULL, POD_EVENT_NORMAL, "SandboxChanged",
                            "Pod sandbox changed, it will be killed and re-created.");
+                log_mark(MESSAGE_SHIM_ENDED);
                 log_warning("The shim of pod '%s' ended, ending its containers", life->description);
         }
         pod_life_set_phase(life, PHASE_LOST);
@@ -315,6 +320,9 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
                 pod_life_retry_later(life, PHASE_LOST);
         } else {
                 life->must_clean = false;
+                /* An edit may be looked at now, and asks who has ended. */
+                for (size_t i = 0; i < life->n_containers; i++)
+                        pod_container_recover(&life->containers[i]);
                 after_cleanup(life);
         }
         pod_life_mark(life);
@@ -330,27 +338,29 @@ static int start_cleanup(PodLife *life, Error *reterr) {
                           *state_dir = pod_state_dir(config, uid);
         cleanup_free char *containers = state_dir ? path_join(state_dir, "containers") : NULL;
         cleanup_free char *log_dir = pod_log_dir(config, life->pod);
-        cleanup_free char *cgroup =
-                pod_cgroup_path(config->cgroup_root, pod_qos_class(&life->pod->spec), uid);
+        cleanup_free char *cgroup = group_of_pod(config, pod_qos_class(&life->pod->spec), uid);
         cleanup_free char *volumes = state_dir ? path_join(state_dir, "volumes") : NULL;
         const char *directories[] = { run_dir, containers, volumes, log_dir, state_dir };
 
         if (!run_dir || !containers || !volumes || !log_dir || !cgroup)
                 return -ENOMEM;
         life->cleanup_is_whole = !life->is_wanted && !pod_life_has_network(life);
-        if (life->cleanup_is_whole)
+        if (life->cleanup_is_whole) {
                 bundle_remove_log_links(config, log_dir);
-        return sandbox_cleanup(life->context->sandbox,
-                               &(SandboxCleanup){
-                                       .uid = uid,
-                                       .cgroup = cgroup,
-                                       .directories = directories,
-                                       .n_directories = life->cleanup_is_whole
-                                                                ? N_ELEMENTS(directories)
-                                                        : pod_life_has_failed(life) ? 3
-                                                                                    : 2,
-                               },
-                               on_cleaned, life, &life->cleanup, reterr);
+                slices_end(life->context, cgroup);
+        }
+        return sandbox_cleanup(
+                life->context->sandbox,
+                &(SandboxCleanup){
+                        .uid = uid,
+                        .cgroup = cgroup,
+                        .directories = directories,
+                        .n_directories = life->cleanup_is_whole ? N_ELEMENTS(directories)
+                                         : pod_life_has_failed(life) && !life->failure.is_passing
+                                                 ? 3
+                                                 : 2,
+                },
+                on_cleaned, life, &life->cleanup, reterr);
 }
 
 static void step_cleanup(PodLife *life) {
@@ -401,12 +411,18 @@ static int start_sandbox(PodLife *life, Error *reterr) {
                 r = bundle_prepare_pod(context->bundle, life->pod, reterr);
         if (r < 0)
                 return r;
+        slices_set_pod(context, life->pod);
         sandbox_set_runtime(life->sandbox, runtime);
         tell_of_labels(life);
         if (life->attachment) /* an earlier shim's, of which we know by its record */
                 attachment_lose(life->attachment);
-        return sandbox_start(life->sandbox, life->pod->spec.host_network, life->pod->spec.host_ipc,
-                             reterr);
+        return sandbox_start(
+                life->sandbox,
+                &(SandboxStart){ .description = life->description,
+                                 .host_network = life->pod->spec.host_network,
+                                 .host_ipc = life->pod->spec.host_ipc,
+                                 .has_systemd_cgroup = life->context->bundle->has_slices },
+                reterr);
 }
 
 static int find_or_start_sandbox(PodLife *life, Error *reterr) {
@@ -521,7 +537,16 @@ static void step_phase(PodLife *life) {
         pod_life_watch_storage(life);
 }
 
+LogSubject pod_life_subject(const PodLife *life, const char *container) {
+        const ObjectMeta *metadata = &life->pod->metadata;
+
+        return (LogSubject){ metadata->namespace, metadata->name, metadata->uid, container };
+}
+
 void pod_step(PodLife *life) {
+        LogSubject subject = pod_life_subject(life, NULL);
+        LOG_ABOUT(&subject);
+
         step_phase(life);
         for (size_t i = 0; i < life->n_containers; i++)
                 probers_step(&life->containers[i]);

@@ -66,6 +66,9 @@ bool pod_life_is_editable(const PodLife *life);
 /* It has succeeded or failed, for good. */
 bool pod_life_has_ended(PodLife *life);
 
+/* It has failed as a whole: it was evicted, or its time was over. */
+bool pod_life_has_failed(const PodLife *life);
+
 /* Somebody would be stopped, were it replaced. */
 bool pod_life_has_processes(const PodLife *life);
 
@@ -84,6 +87,13 @@ void pod_life_set_edit_trouble(PodLife *life, const char *message);
 /* As pod_life_unwant(), with another grace period (-1: the pod's own). Said again, a shorter one
  * counts. Another life may follow at once; see pod_begin_anew(). */
 void pod_life_delete(PodLife *life, int64_t grace_seconds);
+
+/* The machine goes down: its containers are stopped, with at most this long to end, and nothing of
+ * it starts again before the next boot. */
+void pod_life_shut_down(PodLife *life, uint64_t grace_usec);
+
+/* Whether any of its containers runs. */
+bool pod_life_has_process(const PodLife *life);
 
 /* A pod that is to begin now, not when its manifest was read. 0 or -ENOMEM. */
 int pod_begin_anew(Pod *pod);

@@ -15,6 +15,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 
 #include <sys/random.h>
 
@@ -164,14 +165,19 @@ static void act_on(Prober *p, ProbeVerdict verdict, const char *message) {
 /* An event each time, which costs nobody anything; in the log each turn of the weather, not each
  * drop. */
 static void say_result(const Prober *p, bool success, const char *message) {
+        LogSubject subject = pod_life_subject(p->container->pod, p->container->spec->name);
+        LOG_ABOUT(&subject);
+
         if (!success)
                 event_tell(p->container->pod, p->container->spec->name, POD_EVENT_WARNING,
                            "Unhealthy", "%s probe failed: %.*s", probe_kind_titles[kind_of(p)],
                            EXCERPT_MAX, message);
-        if (!success && (!p->run.has_result || p->run.last))
+        if (!success && (!p->run.has_result || p->run.last)) {
+                log_mark(MESSAGE_PROBE_FAILED);
                 log_info("Pod '%s': container %s: %s probe failed: %.*s",
                          p->container->pod->description, p->container->spec->name,
                          probe_kind_titles[kind_of(p)], EXCERPT_MAX, message);
+        }
 }
 
 static void say_broken(Prober *p, const char *message) {
@@ -228,7 +234,7 @@ static void begin(Prober *p) {
 static uint64_t random_below(uint64_t limit) {
         uint64_t n = 0;
 
-        (void) getrandom(&n, sizeof(n), GRND_NONBLOCK);
+        (void) !getrandom(&n, sizeof(n), GRND_NONBLOCK);
         return n % limit;
 }
 

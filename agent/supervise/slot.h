@@ -23,7 +23,6 @@ typedef struct Slot {
         unsigned generation; /* of the wishes in which it was named last */
         bool is_dirty;
         bool was_told;
-        bool was_deleted; /* by a person: 'next' begins anew */
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec; /* of the staging */
         char *trouble;             /* why 'next' cannot begin, as it was logged */
@@ -40,7 +39,13 @@ struct Supervisor {
         uint64_t n_pods_started;
         Orphans *orphans;
         bool has_swept_orphans;
-        bool qos_is_due; /* pods came, went or were edited: once a turn, however many */
+        const ShutdownStage *stages; /* NULL: the machine is not going down */
+        size_t n_stages, stage;      /* the one that is being stopped */
+        sd_event_source *stage_timer;
+        void (*on_shut_down)(void *userdata);
+        void *shutdown_userdata;
+        bool has_qos_groups; /* they have been made, with their weights */
+        bool qos_is_due;     /* pods came, went or were edited: once a turn, however many */
 };
 
 /* The slot is stepped soon. */

@@ -3,12 +3,14 @@
 
 #include "agent/bundle/check.h"
 #include "agent/model/containers.h"
+#include "agent/supervise/pull-secrets.h"
 #include "common/cleanup.h"
 
-/* The image of one container. */
+/* The image of one container, or of a volume that one mounts. */
 typedef struct StagedImage {
         Staging *staging;
         const char *reference;
+        PullPolicy policy;
         ImageRequest *request;
         int result; /* of the last request, < 0 */
         char *sentence;
@@ -20,14 +22,34 @@ struct Staging {
         void (*on_news)(void *userdata);
         void *userdata;
         StagedImage *staged;
-        Image **images; /* NULL: not here yet */
+        Image **images; /* NULL: not here yet; those of containers first, as bundle_check() has them
+                         */
         size_t n;
 };
+
+static bool is_mounted(const PodSpec *spec, const Volume *volume) {
+        const Container *container;
+
+        pod_foreach_container(container, spec)
+                for (size_t i = 0; i < container->volume_mounts.n; i++)
+                        if (streq(container->volume_mounts.items[i].name, volume->name))
+                                return true;
+        return false;
+}
+
+static void add(Staging *staging, const char *reference, PullPolicy policy) {
+        staging->staged[staging->n++] = (StagedImage){
+                .staging = staging,
+                .reference = reference,
+                .policy = policy,
+        };
+}
 
 int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userdata),
                 void *userdata, Staging **ret) {
         cleanup_with(staging_freep) Staging *staging = calloc(1, sizeof(*staging));
-        size_t n = pod_count_containers(&pod->spec);
+        size_t n = pod_count_containers(&pod->spec) + pod->spec.volumes.n;
+        const Container *container;
 
         if (!staging)
                 return -ENOMEM;
@@ -39,12 +61,13 @@ int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userd
         staging->images = calloc(n, sizeof(Image *));
         if (!staging->staged || !staging->images)
                 return -ENOMEM;
-        staging->n = n;
-        for (size_t i = 0; i < staging->n; i++)
-                staging->staged[i] = (StagedImage){
-                        .staging = staging,
-                        .reference = pod_nth_container(&pod->spec, i)->image,
-                };
+        pod_foreach_container(container, &pod->spec)
+                add(staging, container->image, container->image_pull_policy);
+        for (size_t i = 0; i < pod->spec.volumes.n; i++)
+                if (pod->spec.volumes.items[i].image &&
+                    is_mounted(&pod->spec, &pod->spec.volumes.items[i]))
+                        add(staging, pod->spec.volumes.items[i].image->reference,
+                            pod->spec.volumes.items[i].image->pull_policy);
         *ret = TAKE_PTR(staging);
         return 0;
 }
@@ -83,13 +106,21 @@ static void on_image(int r, Image *found, const Error *error, void *userdata) {
 
 static void ask(Staging *staging, size_t i) {
         StagedImage *image = &staging->staged[i];
+        cleanup_pull_secrets char **auths = NULL;
+        cleanup_free char *missing = NULL;
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (staging->images[i] || image->request || image->result < 0)
                 return;
-        r = image_store_request(staging->context->images, image->reference, on_image, image,
-                                &staging->images[i], &image->request, &error);
+        r = pull_secrets_find(&staging->context->bundle->objects, staging->pod, &auths, &missing);
+        if (r >= 0)
+                r = image_store_request(staging->context->images,
+                                        &(ImageWish){ .reference = image->reference,
+                                                      .policy = image->policy,
+                                                      .auths = auths },
+                                        on_image, image, &staging->images[i], &image->request,
+                                        &error);
         if (r < 0)
                 set_failure(image, r, &error);
 }

@@ -8,6 +8,8 @@
 #include "agent/model/schema.h"
 #include "agent/supervise/orphans.h"
 #include "agent/supervise/record.h"
+#include "agent/supervise/shutdown.h"
+#include "agent/supervise/slices.h"
 #include "agent/supervise/slot.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -15,6 +17,7 @@
 #include "common/file.h"
 #include "common/http.h"
 #include "common/log.h"
+#include "common/message-ids.h"
 
 /* A pod that cannot be begun (its record cannot be written) is tried again after this. */
 #define BEGIN_RETRY_USEC (5 * USEC_PER_SEC)
@@ -123,6 +126,7 @@ Supervisor *supervisor_free(Supervisor *s) {
         }
         http_free(s->context.http);
         orphans_free(s->orphans);
+        sd_event_source_disable_unref(s->stage_timer);
         sd_event_source_disable_unref(s->step_source);
         free(s);
         return NULL;
@@ -175,6 +179,7 @@ static int load_one(Supervisor *s, const char *uid,
 
         r = record_load(s->context.bundle->state_dir, uid, &record, &error);
         if (r == -EBADMSG) {
+                log_mark(MESSAGE_RECORD_DAMAGED);
                 log_error("%s, setting it aside", error_message(&error, r));
                 return record_set_aside(s->context.bundle->state_dir, uid, NULL);
         }
@@ -317,6 +322,8 @@ static void update_qos(Supervisor *s) {
                 if (slot->life && pod_qos_class(&pod_life_pod(slot->life)->spec) == QOS_BURSTABLE)
                         sum += MIN(pod_milli_cpu_request(&pod_life_pod(slot->life)->spec),
                                    INT32_MAX);
+        s->has_qos_groups = true;
+        slices_set_qos(&s->context, sum);
         r = bundle_update_qos(s->context.bundle, sum, &error);
         if (r < 0)
                 log_warning("Cannot set the weight of the QoS groups: %s",
@@ -367,20 +374,68 @@ void supervisor_images_changed(Supervisor *s) {
         }
 }
 
-/* ---- the step ---- */
+/* ---- the machine goes down ---- */
 
-static void remove_empty_groups(Supervisor *s) {
-        static const QosClass classes[] = { QOS_BURSTABLE, QOS_BEST_EFFORT, QOS_GUARANTEED };
-
-        for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
-                cleanup_free char *path =
-                        qos_cgroup_path(s->context.bundle->cgroup_root, classes[i]);
-
-                if (path)
-                        (void) cgroup_remove_if_empty(path);
-        }
-        (void) cgroup_remove_if_empty(s->context.sandbox->shim_cgroup);
+static bool is_of_stage(const Supervisor *s, const Slot *slot) {
+        return slot->life &&
+               shutdown_stage_of(s->stages, s->n_stages,
+                                 pod_life_pod(slot->life)->spec.priority.value) == s->stage;
 }
+
+static bool stage_runs(const Supervisor *s) {
+        for (const Slot *slot = s->slots; slot; slot = slot->following)
+                if (is_of_stage(s, slot) && pod_life_has_process(slot->life))
+                        return true;
+        return false;
+}
+
+static int on_stage_over(sd_event_source *source, uint64_t usec, void *userdata) {
+        Supervisor *s = userdata;
+
+        s->stage_timer = sd_event_source_disable_unref(s->stage_timer);
+        schedule(s);
+        return 0;
+}
+
+static void stop_stage(Supervisor *s) {
+        uint64_t period = s->stages[s->stage].period_usec;
+        int r = sd_event_add_time_relative(s->context.event, &s->stage_timer, CLOCK_BOOTTIME,
+                                           period, 0, on_stage_over, s);
+
+        if (r < 0)
+                (void) log_warning_errno(r, "Cannot arm the timer of the shutdown");
+        for (Slot *slot = s->slots; slot; slot = slot->following)
+                if (is_of_stage(s, slot))
+                        pod_life_shut_down(slot->life, period);
+}
+
+/* Goes on to the next stage when this one is empty, or its time is over. */
+static void follow_shutdown(Supervisor *s) {
+        while (s->stage < s->n_stages && (!s->stage_timer || !stage_runs(s))) {
+                s->stage_timer = sd_event_source_disable_unref(s->stage_timer);
+                if (++s->stage < s->n_stages)
+                        stop_stage(s);
+        }
+        if (s->stage == s->n_stages && s->on_shut_down) {
+                s->on_shut_down(s->shutdown_userdata);
+                s->on_shut_down = NULL;
+        }
+}
+
+void supervisor_shut_down(Supervisor *s, const ShutdownStage *stages, size_t n_stages,
+                          void (*done)(void *userdata), void *userdata) {
+        if (s->stages)
+                return;
+        s->stages = stages;
+        s->n_stages = n_stages;
+        s->on_shut_down = done;
+        s->shutdown_userdata = userdata;
+        if (n_stages > 0)
+                stop_stage(s);
+        schedule(s);
+}
+
+/* ---- the step ---- */
 
 static void finish_life(Supervisor *s, Slot *slot) {
         s->callbacks->on_pod(pod_life_pod(slot->life), false, /* is_gone= */ true, s->userdata);
@@ -397,7 +452,7 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
 
         if (orphans_have(s->orphans, slot->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
-        r = slot->was_deleted ? pod_begin_anew(slot->next) : 0;
+        r = pod_begin_anew(slot->next);
         if (r >= 0)
                 r = slot_store(s, slot, slot->next, slot->next_file, NULL, reterr);
         if (r >= 0)
@@ -406,7 +461,6 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
         if (r < 0)
                 return r;
         slot->next = NULL;
-        slot->was_deleted = false;
         slot->file = TAKE_PTR(slot->next_file);
         log_info("Pod '%s' of %s begins", slot->description, slot->file);
         slot_forget_next(slot);
@@ -428,9 +482,11 @@ static void set_trouble(Slot *slot, const char *trouble) {
                 return;
         free(slot->trouble);
         slot->trouble = trouble ? strdup(trouble) : NULL;
-        if (trouble)
+        if (trouble) {
+                log_mark(MESSAGE_POD_NOT_BEGUN);
                 log_error("Cannot begin pod '%s', trying again every %us: %s", slot->description,
                           (unsigned) (BEGIN_RETRY_USEC / USEC_PER_SEC), trouble);
+        }
 }
 
 static void begin_or_retry(Supervisor *s, Slot *slot) {
@@ -449,14 +505,15 @@ static void step_slot(Supervisor *s, Slot *slot) {
         bool is_new = !slot->was_told;
 
         slot->is_dirty = false;
+        /* First, so that nothing is started that an edit stops. */
+        if (slot->life && slot->next && !s->stages)
+                slot_consider_edit(s, slot);
         if (slot->life) {
                 pod_step(slot->life);
                 if (pod_life_is_gone(slot->life))
                         finish_life(s, slot);
         }
-        if (slot->life && slot->next)
-                slot_consider_edit(s, slot);
-        if (!slot->life && slot->next) {
+        if (!slot->life && slot->next && !s->stages) {
                 begin_or_retry(s, slot);
                 is_new = true;
                 if (slot->life)
@@ -489,6 +546,8 @@ static int on_step(sd_event_source *source, void *userdata) {
         Supervisor *s = userdata;
         uint64_t end = now_boottime_usec() + STEP_USEC;
 
+        if (s->slots && !s->has_qos_groups) /* before there is anything in them */
+                update_qos(s);
         for (Slot *slot = s->slots; slot; slot = slot->following) {
                 if (!slot->is_dirty)
                         continue;
@@ -498,11 +557,16 @@ static int on_step(sd_event_source *source, void *userdata) {
                 }
                 step_slot(s, slot);
         }
-        if (!sweep_slots(s))
-                remove_empty_groups(s);
-        else if (s->qos_is_due)
+        if (!sweep_slots(s)) {
+                slices_remove_empty(&s->context, /* all= */ true);
+                s->has_qos_groups = false;
+        } else if (s->qos_is_due) {
                 update_qos(s);
+                slices_remove_empty(&s->context, /* all= */ false);
+        }
         s->qos_is_due = false;
+        if (s->stages)
+                follow_shutdown(s);
         return 0;
 }
 
@@ -596,7 +660,6 @@ int supervisor_delete(Supervisor *s, const char *namespace, const char *pod, int
 
         if (!slot)
                 return -ENOENT;
-        slot->was_deleted = true;
         pod_life_delete(slot->life, grace_seconds);
         return 0;
 }

@@ -9,6 +9,7 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/image/image.h"
+#include "agent/model/config.h"
 #include "agent/model/event.h"
 #include "agent/model/node.h"
 #include "agent/model/probe-sample.h"
@@ -121,6 +122,12 @@ typedef struct SupervisorCounts {
         uint64_t containers_restarted;
         uint64_t containers_start_errors;
 } SupervisorCounts;
+
+/* The machine goes down: pods are stopped stage by stage, and none begins any more. 'done' is
+ * called from the loop when no container runs or the time is over. 'stages' are sorted, and
+ * borrowed. */
+void supervisor_shut_down(Supervisor *supervisor, const ShutdownStage *stages, size_t n_stages,
+                          void (*done)(void *userdata), void *userdata);
 
 /* True once no pod is left, nor anything that is still being removed. */
 bool supervisor_is_empty(const Supervisor *supervisor);

@@ -50,6 +50,7 @@ _mainstay() {
     cp) options='--namespace --container' ;;
     top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
     exec) options='--namespace --container --stdin --tty' ;;
+    wait) options='--bootstrap' ;;
     delete) options='--namespace --selector --all --grace-period --now --wait --cascade' ;;
     rollout) options='--namespace --revision --to-revision' ;;
     match) options='--labels --taints --node --no-headers' ;;
@@ -74,10 +75,11 @@ _mainstay() {
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec cp top delete rollout validate match diff version help' ;;
-        *:get:0) choices='pods daemonsets nodes events configmaps secrets' ;;
+        *::0) choices='get describe logs exec cp top delete rollout wait images validate match diff version help' ;;
+        *:get:0) choices='pods daemonsets nodes events images configmaps secrets' ;;
         *:describe:0 | *:delete:0) choices='pods daemonsets' ;;
         *:top:0) choices='pods' ;;
+        *:images:0) choices='ls pull import export rm prune verify' ;;
         *:rollout:0) choices='history status undo restart' ;;
         *:rollout:1) choices=$(_mainstay_daemonsets) ;;
         *:get:1 | *:describe:1 | *:delete:1)
@@ -88,7 +90,7 @@ _mainstay() {
             ;;
         *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec cp top delete rollout validate match diff version' ;;
+        *:help:0) choices='get describe logs exec cp top delete rollout wait images validate match diff version' ;;
         *:cp:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")

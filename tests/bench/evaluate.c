@@ -106,7 +106,7 @@ int main(void) {
         ManifestObjects sets[N_SETS / N_A_FILE], pods = parse(print_pod, 0, N_PODS);
         DaemonPeers peers = { (const Pod *const *) pods.pods.items, pods.pods.n };
         cleanup_with(node_facts_done) NodeFacts node = make_node();
-        uint64_t times[N_TIMES];
+        uint64_t times[N_TIMES], median;
         unsigned n_run = 0;
 
         for (unsigned i = 0; i < N_ELEMENTS(sets); i++)
@@ -125,7 +125,8 @@ int main(void) {
                 times[time] = now_boottime_usec() - begun;
         }
         qsort(times, N_TIMES, sizeof(times[0]), compare);
-        printf("%.3f %u\n", (double) times[N_TIMES / 2] / USEC_PER_MSEC, n_run / N_TIMES);
+        median = times[N_TIMES / 2];
+        printf("%.3f %u\n", (double) median / (double) USEC_PER_MSEC, n_run / N_TIMES);
         for (size_t i = 0; i < N_ELEMENTS(sets); i++)
                 manifest_objects_done(&sets[i]);
         manifest_objects_done(&pods);

@@ -38,6 +38,7 @@ typedef struct Agent {
         char executed[128]; /* "namespace/pod/container word word <streams>" */
         int executed_fd;
         char deleted[64]; /* "namespace/pod/grace" */
+        char ordered[64];
         bool is_ready;
         bool is_live; /* of the one log */
 } Agent;
@@ -137,11 +138,32 @@ static char *metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
 
+static char *daemonsets(void *userdata) {
+        return strdup("{\"items\":[]}\n");
+}
+
+static char *no_memory(void *userdata) {
+        return NULL;
+}
+
+static int order_daemonset(void *userdata, const char *namespace, const char *name,
+                           const char *verb, int64_t revision, Error *reterr) {
+        if (streq(name, "gone"))
+                return error_setf(reterr, ENOENT, "daemonsets.apps \"%s\" not found", name);
+        (void) snprintf(agent.ordered, sizeof(agent.ordered), "%s %s/%s %d", verb, namespace, name,
+                        (int) revision);
+        return revision == 9; /* it is so already */
+}
+
 static const ServeHandlers handlers = { .next_pod = next_pod,
                                         .next_event = next_event,
                                         .report = report,
                                         .find_log = find_log,
                                         .delete_pod = delete_pod,
+                                        .daemonsets = daemonsets,
+                                        .revisions = no_memory,
+                                        .node = daemonsets,
+                                        .order_daemonset = order_daemonset,
                                         .exec = exec_in,
                                         .is_ready = is_ready,
                                         .metrics = metrics,

@@ -267,8 +267,7 @@ static inline const SandboxEvent *pod_find(const TestPod *pod, SandboxEventType 
 
 static inline void pod_start(TestPod *pod) {
         cleanup_error Error error = ERROR_NULL;
-        int r = sandbox_start(pod->sandbox, /* host_network= */ true, /* host_ipc= */ false,
-                              &error);
+        int r = sandbox_start(pod->sandbox, &(SandboxStart){ .host_network = true }, &error);
 
         EXPECT_STREQ(r < 0 ? error_message(&error, r) : NULL, NULL);
         EXPECT(!pod_expect(pod, SANDBOX_SYNCED, NULL)->ready);

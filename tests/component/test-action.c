@@ -17,8 +17,8 @@ static struct {
 } lookup;
 
 /* In place of the C library's: the server of one name answers when the test says so. */
-int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
-                struct addrinfo **ret) {
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *req,
+                struct addrinfo **pai) {
         static const char symbol[] = "getaddrinfo";
         struct timespec patience;
         __typeof__(&getaddrinfo) real = NULL;
@@ -26,18 +26,18 @@ int getaddrinfo(const char *name, const char *service, const struct addrinfo *hi
 
         if (name && strcmp(name, "two.test") == 0) { /* of which only the second answers */
                 struct addrinfo *second = NULL;
-                int r = getaddrinfo("127.0.0.2", service, hints, ret);
+                int r = getaddrinfo("127.0.0.2", service, req, pai);
 
                 if (r == 0)
-                        r = getaddrinfo("127.0.0.1", service, hints, &second);
+                        r = getaddrinfo("127.0.0.1", service, req, &second);
                 if (r == 0)
-                        (*ret)->ai_next = second;
+                        (*pai)->ai_next = second;
                 return r;
         }
         if (!name || strcmp(name, "slow.test") != 0) {
                 next = dlsym(RTLD_NEXT, symbol);
                 memcpy(&real, &next, sizeof(real));
-                return real(name, service, hints, ret);
+                return real(name, service, req, pai);
         }
         (void) sem_post(&lookup.has_begun);
         (void) clock_gettime(CLOCK_REALTIME, &patience);

@@ -98,7 +98,9 @@ static void world_done(World *world) {
 
 static int request(World *world, const char *reference, Answer *answer) {
         cleanup_error Error error = ERROR_NULL;
-        int r = image_store_request(world->store, reference, on_ready, answer, &answer->image,
+        /* Archives are all that there is here. */
+        ImageWish wish = { .reference = reference, .policy = PULL_POLICY_NEVER };
+        int r = image_store_request(world->store, &wish, on_ready, answer, &answer->image,
                                     &answer->request, &error);
 
         if (r < 0)

@@ -78,14 +78,15 @@ TEST(a_shim_that_cannot_start_is_an_error_or_lost)
         world_init(&world);
         world.config.shim_path = "/no/such/shim";
         pod_init(&pod, &world, "none");
-        EXPECT_EQ(sandbox_start(pod.sandbox, true, false, &error), -ENOENT);
+        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStart){ .host_network = true }, &error),
+                  -ENOENT);
         EXPECT_STREQ(error.message, "cannot start '/no/such/shim': No such file or directory");
         EXPECT_EQ(sandbox_connect(pod.sandbox, NULL), 0);
         pod_done(&pod);
 
         world.config.shim_path = "/bin/true";
         pod_init(&pod, &world, "true");
-        EXPECT_EQ(sandbox_start(pod.sandbox, true, false, NULL), 0);
+        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStart){ .host_network = true }, NULL), 0);
         (void) pod_expect(&pod, SANDBOX_LOST, NULL);
         EXPECT_EQ(pod.n_records, 1);
         pod_done(&pod);

@@ -29,8 +29,7 @@ static void isolated_up(TestPod *pod, World *world, const char *uid) {
         cleanup_free char *fstab = NULL;
 
         pod_init(pod, world, uid);
-        REQUIRE(sandbox_start(pod->sandbox, /* host_network= */ false, /* host_ipc= */ false,
-                              NULL) == 0);
+        REQUIRE(sandbox_start(pod->sandbox, &(SandboxStart){ 0 }, NULL) == 0);
         (void) pod_expect(pod, SANDBOX_SYNCED, NULL);
         fstab = path_join(pod->directory, "fstab");
         write_text(fstab, "");

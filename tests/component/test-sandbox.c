@@ -320,9 +320,10 @@ TEST(a_pod_has_one_shim)
 
         world_init(&world);
         pod_up(&pod, &world, "single");
-        EXPECT_EQ(sandbox_start(pod.sandbox, true, false, NULL), -EEXIST);
+        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStart){ .host_network = true }, NULL),
+                  -EEXIST);
         REQUIRE(sandbox_new(&world.config, "single", on_pod_event, &pod, &other) >= 0);
-        EXPECT_EQ(sandbox_start(other, true, false, NULL), -EEXIST);
+        EXPECT_EQ(sandbox_start(other, &(SandboxStart){ .host_network = true }, NULL), -EEXIST);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
         EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);

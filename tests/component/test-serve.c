@@ -65,6 +65,42 @@ static void expect_delete(const char *path, const char *head, const char *delete
         client_close(&client);
 }
 
+static void expect_order(const char *path, const char *head, const char *ordered) {
+        cleanup_free char *request = NULL;
+        Client client = client_open();
+
+        agent.ordered[0] = '\0';
+        REQUIRE(asprintf(&request, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+                         path) > 0);
+        client_say(&client, request);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, head, strlen(head)) == 0);
+        EXPECT_STREQ(agent.ordered, ordered);
+        client_close(&client);
+}
+
+TEST(daemonsets_are_told_of_and_told_what_to_do)
+{
+        start();
+        expect_answer("/daemonsets", "HTTP/1.1 200", "{\"items\":[]}\n");
+        expect_answer("/node", "HTTP/1.1 200", "{\"items\":[]}\n");
+        expect_order("/daemonsets/default/logs/undo?revision=3", "HTTP/1.1 200",
+                     "undo default/logs 3");
+        expect_order("/daemonsets/default/logs/undo?revision=9", "HTTP/1.1 200",
+                     "undo default/logs 9");
+        expect_order("/daemonsets/default/logs/restart", "HTTP/1.1 200", "restart default/logs 0");
+        expect_order("/daemonsets/a/b/orphan", "HTTP/1.1 200", "orphan a/b 0");
+        expect_order("/daemonsets/a/b/delete", "HTTP/1.1 200", "delete a/b 0");
+        expect_order("/daemonsets/default/gone/undo", "HTTP/1.1 404", "");
+        expect_order("/daemonsets/default/logs/undo?revision=x", "HTTP/1.1 400", "");
+        expect_order("/daemonsets/default/logs/explode", "HTTP/1.1 404", "");
+        expect_order("/daemonsets/default/logs", "HTTP/1.1 404", "");
+        expect_order("/daemonsets/default/logs/undo/more", "HTTP/1.1 404", "");
+        expect_order("/daemonsets", "HTTP/1.1 405", "");
+        expect_idle();
+        stop();
+}
+
 TEST(a_pod_is_deleted_as_at_the_api_server)
 {
         start();

@@ -83,7 +83,11 @@ TEST(a_sandbox_is_in_the_namespaces_that_were_asked_for)
                 pid_t pid;
 
                 pod_init(&pod, &world, uid);
-                EXPECT_EQ(sandbox_start(pod.sandbox, host_network, host_ipc, NULL), 0);
+                EXPECT_EQ(sandbox_start(pod.sandbox,
+                                        &(SandboxStart){ .host_network = host_network,
+                                                         .host_ipc = host_ipc },
+                                        NULL),
+                          0);
                 (void) pod_expect(&pod, SANDBOX_SYNCED, NULL);
                 pid = sandbox_pid(pod.sandbox);
                 EXPECT_EQ(same_namespace(pid, "net"), host_network);

@@ -3,6 +3,7 @@
 
 #include "tests/fuzz/fuzz.h"
 
+#include "agent/daemonset/daemonset.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
@@ -23,6 +24,23 @@ static void check_pod(const Pod *pod) {
         assert(pod_spec_equal(&pod->spec, &again->spec));
 }
 
+/* Whatever a set asks for can be decided, and its pod can be made and recorded. */
+static void check_daemonset(const DaemonSet *set) {
+        static char name[] = "node1";
+        const NodeFacts node = { .name = name };
+        cleanup_with(daemon_decision_done) DaemonDecision decision = { 0 };
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        char hash[REVISION_HASH_SIZE];
+        int r = daemonset_evaluate(set, &node, &(DaemonPeers){ 0 }, 0, &decision);
+
+        assert(r >= 0 && decision.why);
+        r = daemonset_revision_hash(&set->spec.template, hash);
+        if (r >= 0)
+                r = daemonset_make_pod(set, &set->spec.template, hash, 1, name, &pod);
+        assert(r >= 0);
+        check_pod(pod);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cleanup_error Error error = ERROR_NULL;
         ManifestObjects objects = { 0 };
@@ -35,6 +53,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         }
         for (size_t i = 0; i < objects.pods.n; i++)
                 check_pod(objects.pods.items[i]);
+        for (size_t i = 0; i < objects.daemonsets.n; i++)
+                check_daemonset(objects.daemonsets.items[i]);
         manifest_objects_done(&objects);
         return 0;
 }

@@ -297,3 +297,100 @@ def test_match_says_what_would_run_on_a_node_like_that(node, tmp_path):
         ["no", "the taint a=b:NoSchedule is not tolerated"]
     assert node.cli("match", "--taints", "nonsense", str(fast)).returncode == 2
     assert node.cli("match", str(tmp_path / "none.yaml")).returncode == 1
+
+
+# What the pages of others have
+
+def test_a_collector_of_logs_as_people_write_it(node):
+    os.makedirs(f"{node.data}/log")
+    os.makedirs(f"{node.data}/containers")
+    collector = specs.daemonset(
+        "collector",
+        specs.container("agent", env=[{"name": "COLLECTOR_ARGS", "value": "-qq"}],
+                        resources={"limits": {"memory": "200Mi"}, "requests": {"cpu": "100m", "memory": "100Mi"}},
+                        volumeMounts=[specs.mount("log", "/var/log"),
+                                      specs.mount("containers", "/var/lib/containers", readOnly=True)]),
+        metadata={"namespace": "kube-system", "labels": {"k8s-app": "logging"}},
+        tolerations=[{"key": f"node-role.kubernetes.io/{role}", "operator": "Exists", "effect": "NoSchedule"}
+                     for role in ("control-plane", "master")],
+        volumes=[specs.host_path("log", f"{node.data}/log"), specs.host_path("containers", f"{node.data}/containers")],
+        priorityClassName="system-node-critical", schedulerName="somebody", terminationGracePeriodSeconds=2)
+    node.drop(collector)
+    pod = wait_daemon(node, "collector")
+    assert pod["metadata"]["namespace"] == "kube-system"
+    name = pod["metadata"]["name"]
+    pid = wait(lambda: [pid for pid in world.pids_of_root(node.cgroup_root) if world.is_container_init(pid)],
+               f"{name} has a process")[0]
+    assert world.environ(pid)["COLLECTOR_ARGS"] == "-qq"
+    with open(f"/proc/{pid}/root/var/log/written", "w", encoding="utf-8") as file:
+        file.write("seen")
+    assert world.read(f"{node.data}/log/written") == "seen"
+    mounts = world.read(f"/proc/{pid}/mounts")
+    assert re.search(r" /var/lib/containers \S+ ro[,\s]", mounts), mounts
+    limits = [world.read(f"{world.CGROUP}/memory{line.split(':', 2)[2]}/memory.limit_in_bytes")
+              for line in world.read(f"/proc/{pid}/cgroup").splitlines() if ":memory:" in line]
+    assert not limits or int(limits[0]) == 200 * 1024 * 1024
+
+
+def test_the_affinity_of_2016_still_chooses(make_node):
+    node = make_node(config={"mainstay": {"nodeLabels": {"zone": "a"}}})
+    for zone in ("a", "b"):
+        required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]}
+        text = json.dumps({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+        daemonset = specs.daemonset(f"in-{zone}")
+        daemonset["spec"]["template"]["metadata"]["annotations"] = {"scheduler.alpha.kubernetes.io/affinity": text}
+        node.drop(daemonset)
+    wait_daemon(node, "in-a")
+    assert not pods_of(node, "in-b")
+
+
+def test_a_node_that_takes_no_new_pods_takes_daemons(make_node):
+    node = make_node(config={"registerWithTaints": [{"key": "node.kubernetes.io/unschedulable",
+                                                     "effect": "NoSchedule"}]})
+    node.drop(specs.daemonset("logs"))
+    wait_daemon(node, "logs")
+
+
+def test_the_same_files_run_on_each_node_what_belongs_there(make_node):
+    files = [specs.daemonset("everywhere"), specs.daemonset("storage", nodeSelector={"disktype": "ssd"}),
+             specs.daemonset("gpu", nodeSelector={"gpu": "yes"})]
+    for labels, expected in (({"disktype": "ssd"}, {"everywhere", "storage"}), ({"gpu": "yes"}, {"everywhere", "gpu"})):
+        node = make_node(config={"mainstay": {"nodeLabels": labels}})
+        for file in files:
+            node.drop(file)
+        for name in expected:
+            wait_daemon(node, name)
+        assert {pod["metadata"]["labels"]["app"] for pod in node.pods()} == expected
+
+
+def test_an_edit_of_a_label_is_decided_at_once_among_many(make_node):
+    node = make_node(config={"mainstay": {"nodeLabels": {"role": "none"}}})
+    node.drop(specs.text(*[specs.daemonset(f"idle{i}", nodeSelector={"role": f"r{i}"}) for i in range(300)]),
+              file="many.yaml")
+    wait(lambda: "'default/idle299' does not run here" in node.said(), "all are decided on")
+    node.write_config(mainstay={"nodeLabels": {"role": "r7"}})
+    wait_daemon(node, "idle7")
+    assert len(node.pods()) == 1
+    node.write_config(mainstay={"nodeLabels": {"role": "r8"}})
+    wait_none(node, "idle7")
+    wait_daemon(node, "idle8")
+
+
+def test_a_selector_that_changed_while_no_agent_looked_changes_no_pod(node):
+    node.drop(specs.daemonset("logs"))
+    pod = wait_daemon(node, "logs")
+    pid = init_of(node, pod)
+    node.kill9()
+    other = specs.daemonset("logs", specs.container(env=[{"name": "NEW", "value": "1"}]))
+    other["spec"]["selector"]["matchLabels"] = {"tier": "x"}
+    other["spec"]["template"]["metadata"]["labels"] = {"tier": "x"}
+    node.drop(other)
+    node.start()
+    wait(lambda: "spec.selector: field is immutable; its pods go on as they are" in node.said(), "it is refused")
+    assert world.is_alive(pid)
+    assert pods_of(node, "logs")[0]["metadata"]["uid"] == pod["metadata"]["uid"]
+    node.drop(specs.daemonset("logs"))
+    node.drop(specs.pod("later"))
+    node.wait_running("later")
+    assert world.is_alive(pid)
+    assert "Controlled By:" in node.cli("describe", "pod", pod["metadata"]["name"]).stdout

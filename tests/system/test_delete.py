@@ -62,6 +62,20 @@ def test_the_grace_period_is_what_was_asked_for(node):
     assert node.cli("delete", "pod", "deaf", "--now", "--wait").returncode == 0
 
 
+def test_the_grace_period_counts_for_a_pod_that_ends_by_its_deadline_too(node):
+    node.launch(specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600,
+                          activeDeadlineSeconds=2))
+    init = node.init("late")
+    node.wait_phase("late", "Failed")
+    assert world.is_alive(init), "it has ten minutes"
+    assert node.cli("delete", "pod", "late", "--now").returncode == 0
+    wait(lambda: not world.is_alive(init), "the shorter grace counts", 20)
+    node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "begins anew")
+    node.remove("late")
+    node.wait_pod("late", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    assert node.cli("delete", "pod", "late", "--now", "--wait").returncode == 0
+
+
 def test_a_pod_whose_manifest_goes_meanwhile_does_not_come_back(node):
     node.drop(specs.pod("deaf", specs.container(script=DEAF), terminationGracePeriodSeconds=2))
     node.wait_running("deaf")

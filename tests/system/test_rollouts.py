@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updates of DaemonSets: which pod ends when, and which begins; revisions, and the way back to one."""
 
+import hashlib
 import os
 import re
 import subprocess
@@ -304,3 +305,39 @@ def test_the_old_pod_goes_on_until_the_new_one_could_begin(node, tmp_path):
     node.preload(later)
     wait_version(node, "2")
     assert not world.is_alive(pid)
+
+
+def test_a_revision_that_cannot_be_read_stops_nobody(node):
+    for version in "12":
+        node.drop(logs(version))
+        wait_version(node, version)
+    told(node, "rollout", "undo", "ds/logs")
+    pid = init_of(node, wait_version(node, "1"))
+    node.kill9()
+    path, = (f"{node.state}/daemonsets/{name}" for name in os.listdir(f"{node.state}/daemonsets"))
+    with open(path, encoding="utf-8") as file:
+        text = file.read().rsplit("\n", 2)[0].replace('"name":"main"', '"title":"main"') + "\n"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text + hashlib.sha256(text.encode()).hexdigest() + "\n")
+    node.start()
+    node.drop(specs.pod("later"))
+    node.wait_running("later")
+    assert "Cannot decide on daemonset 'default/logs', its pods go on" in node.said(), node.said()
+    assert world.is_alive(pid)
+    node.remove("later")
+    node.wait_gone("later")
+
+
+def test_diff_says_whether_a_file_is_another_revision(node, tmp_path):
+    def differs(daemonset):
+        path = tmp_path / "file.yaml"
+        path.write_text(specs.text(daemonset))
+        answer = node.cli("diff", str(path))
+        return answer.returncode, answer.stdout
+    node.drop(logs("1"))
+    wait_version(node, "1")
+    assert differs(logs("1")) == (0, "daemonset default/logs: unchanged\n")
+    assert differs(logs("2")) == (1, "daemonset default/logs: is another revision; its pod is replaced, the old one "
+                                     "ends first\n")
+    assert differs(logs("2", **surge()))[1].endswith("the new one begins first\n")
+    assert differs(specs.daemonset("other")) == (1, "daemonset default/other: has no pod on node1\n")

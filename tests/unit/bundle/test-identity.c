@@ -41,6 +41,8 @@ TEST(a_pod_has_the_host_name_that_it_should)
                   "www.s.shop.svc.k.example" },
                 { "web", ", hostname: www, setHostnameAsFQDN: true", "www" },
                 { "web", ", hostname: www, hostNetwork: true", "node1" },
+                { "web", ", hostname: www, subdomain: s, hostnameOverride: a.b.example",
+                  "a.b.example" },
                 /* cut to 63 characters, and then no '-' or '.' may end it */
                 { X63 "abc", "", X63 },
                 { "x23456789-x23456789-x23456789-x23456789-x23456789-x23456789-xx.yyyyyy", "",

@@ -40,7 +40,7 @@ static const char *load(const char *yaml, Config *config, char ***warnings) {
 static void expect_defaults(const Config *config) {
         EXPECT(config->static_pod_path == NULL);
         EXPECT_STREQ(config->cgroup_root, "/");
-        EXPECT_STREQ(config->cgroup_driver, "cgroupfs");
+        EXPECT_STREQ(config->cgroup_driver, NULL);
         EXPECT_STREQ(config->mainstay.runtime, "runc");
         EXPECT_EQ(config->log_max_size_bytes, 10 * MIB);
         EXPECT_EQ(config->container_log_max_files.value, 5);
@@ -141,6 +141,41 @@ TEST(settings_without_effect_get_a_warning_each)
         config_done(&config);
 }
 
+TEST(the_times_of_a_shutdown_are_sorted_by_priority)
+{
+        static const struct {
+                const char *yaml;
+                size_t n;
+                ShutdownStage stages[2];
+        } cases[] = {
+                { "", 2, { { 0, 20000000 }, { 2000000000, 10000000 } } },
+                { "shutdownGracePeriod: 0s", 0, { { 0, 0 } } },
+                { "shutdownGracePeriod: 5s", 2, { { 0, 5000000 }, { 2000000000, 0 } } },
+                { "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 2s",
+                  2,
+                  { { 0, 3000000 }, { 2000000000, 2000000 } } },
+                { "shutdownGracePeriodByPodPriority:\n"
+                  "- {priority: 9, shutdownGracePeriodSeconds: 1}\n"
+                  "- {priority: 3, shutdownGracePeriodSeconds: 2}",
+                  2,
+                  { { 3, 2000000 }, { 9, 1000000 } } },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_strv char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), "");
+                EXPECT_EQ(config.n_shutdown_stages, cases[i].n);
+                for (size_t j = 0; j < cases[i].n; j++) {
+                        EXPECT_EQ(config.shutdown_stages[j].priority, cases[i].stages[j].priority);
+                        EXPECT_EQ(config.shutdown_stages[j].period_usec,
+                                  cases[i].stages[j].period_usec);
+                }
+                config_done(&config);
+        }
+}
+
 TEST(wrong_settings_are_refused_with_their_place)
 {
         static const struct {
@@ -154,10 +189,19 @@ TEST(wrong_settings_are_refused_with_their_place)
                   ":1:13: apiVersion: must be kubelet.config.k8s.io/v1beta1, not the string 'v1'" },
                 { "staticPodPath: pods",
                   ":1:16: staticPodPath: must be an absolute path, not 'pods'" },
-                { "cgroupDriver: systemd",
-                  ":1:15: cgroupDriver: is known to the kubelet but not supported here yet; only "
-                  "cgroupfs is" },
-                { "cgroupDriver: x", ":1:15: cgroupDriver: must be cgroupfs, not 'x'" },
+                { "cgroupDriver: x", ":1:15: cgroupDriver: must be cgroupfs or systemd, not 'x'" },
+                { "shutdownGracePeriod: 10ms",
+                  ":1:22: shutdownGracePeriod: must be either zero or 1s to 24h, not '10ms'" },
+                { "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 6s",
+                  ":2:34: shutdownGracePeriodCriticalPods: must be <= shutdownGracePeriod" },
+                { "shutdownGracePeriod: 5s\n"
+                  "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: "
+                  "1}]",
+                  ":2:35: shutdownGracePeriodByPodPriority: Cannot specify both "
+                  "shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time" },
+                { "shutdownGracePeriodByPodPriority: [{priority: 0}]",
+                  ":1:36: shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds: is "
+                  "required" },
                 { "containerLogMaxSize: 10",
                   ":1:22: containerLogMaxSize: must be a string, not the number 10; quote it" },
                 { "containerLogMaxSize: ten",

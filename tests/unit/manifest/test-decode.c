@@ -309,8 +309,8 @@ TEST(mounts_are_checked)
                   "" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, bindMountOptions: "
                   "[x]}]}",
-                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].bindMountOptions: is known to "
-                  "Kubernetes but not supported here yet" },
+                  "web.yaml:6:65: spec.containers[0].volumeMounts[0].bindMountOptions: is alpha "
+                  "in Kubernetes, where no cluster has it unless it asks for it" },
                 { "{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, mountPropagation: "
                   "None}]}",
                   "" },

@@ -407,9 +407,10 @@ TEST(a_record_needs_what_paths_are_made_of)
                   "record:1:21: metadata.name: must be a DNS subdomain, not '../x'" },
                 { "{\"metadata\":{\"name\":\"a\"},\"later\":1}",
                   "record:1:26: later: is not known to this version" },
-                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"hostnameOverride\":\"a\"}}",
-                  "record:1:34: spec.hostnameOverride: is known to Kubernetes but not supported "
-                  "here yet" },
+                { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"nodeName\":\"n\",\"schedulingGates\":"
+                  "[{\"name\":\"g\"}]}}",
+                  "record:1:49: spec.schedulingGates: needs a cluster: only there is a "
+                  "scheduler" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

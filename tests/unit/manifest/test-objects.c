@@ -133,7 +133,7 @@ TEST(what_a_pod_refers_to_is_checked)
         } cases[] = {
                 { CONTAINER("env: [{name: A, valueFrom: {}}]"),
                   "f:5:63: spec.containers[0].env[0].valueFrom: must specify one of: `fieldRef`, "
-                  "`resourceFieldRef`, `configMapKeyRef` or `secretKeyRef`" },
+                  "`resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`" },
                 { CONTAINER("env: [{name: A, value: x, valueFrom: {fieldRef: {fieldPath: "
                             "metadata.name}}}]"),
                   "f:5:73: spec.containers[0].env[0].valueFrom: may not be specified when `value` "

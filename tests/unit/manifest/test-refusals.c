@@ -40,7 +40,7 @@ TEST(what_only_a_cluster_has_is_refused_for_that_reason)
                 { CONTAINERS ", serviceAccount: default", "spec.serviceAccount" },
                 { CONTAINERS ", resourceClaims: [{name: gpu}]", "spec.resourceClaims" },
                 { CONTAINERS ", schedulingGates: [{name: g}]", "spec.schedulingGates" },
-                { CONTAINERS ", readinessGates: [{conditionType: g}]", "spec.readinessGates" },
+                { CONTAINERS ", evictionResponders: [{name: n}]", "spec.evictionResponders" },
                 { "containers: [{name: c, image: i, volumeDevices: [{name: v, devicePath: /d}]}]",
                   "spec.containers[0].volumeDevices" },
                 { "containers: [{name: c, image: i, resources: {claims: [{name: gpu}]}}]",
@@ -128,6 +128,45 @@ TEST(projections_of_what_only_a_cluster_has_are_refused)
                                 sources[i]);
                 EXPECT(strstr(refusal(spec), ": needs a cluster: only there are ") != NULL);
         }
+}
+
+TEST(what_kubernetes_itself_has_only_on_trial_is_refused_for_that_reason)
+{
+        static const char *const specs[] = {
+                "containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, "
+                "bindMountOptions: [noexec]}]}], volumes: [{name: v, emptyDir: {}}]",
+                CONTAINERS ", volumes: [{name: v, emptyDir: {mode: 0755}}]",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(specs); i++)
+                EXPECT(strstr(refusal(specs[i]), ": is alpha in Kubernetes") != NULL);
+}
+
+TEST(a_name_that_goes_before_all_stands_alone)
+{
+        static const char sentence[] = "may not be true when `hostnameOverride` is set";
+
+        EXPECT_STREQ(refusal(CONTAINERS ", hostnameOverride: a.example"), "");
+        EXPECT(strstr(refusal(CONTAINERS ", hostnameOverride: a.example, hostNetwork: true"),
+                      sentence));
+        EXPECT(strstr(refusal(CONTAINERS ", hostnameOverride: a, setHostnameAsFQDN: true"),
+                      sentence));
+        EXPECT(strstr(refusal(CONTAINERS ", hostnameOverride: A_b"), "must be a DNS subdomain"));
+}
+
+TEST(a_policy_of_resizing_is_said_once_and_can_be_followed)
+{
+        EXPECT(strstr(refusal("containers: [{name: c, image: i, resizePolicy: [{resourceName: cpu, "
+                              "restartPolicy: NotRequired}, {resourceName: cpu, restartPolicy: "
+                              "NotRequired}]}]"),
+                      "resizePolicy[1].resourceName: must be unique"));
+        EXPECT(strstr(refusal("restartPolicy: Never, containers: [{name: c, image: i, "
+                              "resizePolicy: [{resourceName: cpu, restartPolicy: "
+                              "RestartContainer}]}]"),
+                      "must be 'NotRequired' when `restartPolicy` is 'Never'"));
+        EXPECT(strstr(refusal(CONTAINERS ", initContainers: [{name: i, image: i, resizePolicy: "
+                                         "[{resourceName: cpu, restartPolicy: NotRequired}]}]"),
+                      "must not be set for init containers"));
 }
 
 TEST(what_changes_nothing_is_accepted)

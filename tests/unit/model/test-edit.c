@@ -137,6 +137,44 @@ TEST(each_class_of_fields_takes_what_it_must)
         manifest_objects_done(&before);
 }
 
+TEST(a_container_restarts_for_a_resource_that_it_asks_to_be_restarted_for)
+{
+        static const char with[] = "command: [run]\n    resizePolicy: [{resourceName: memory, "
+                                   "restartPolicy: RestartContainer}]";
+        static const struct {
+                const char *from;
+                const char *to;
+                const char *plan;
+        } cases[] = {
+                { "memory: 8Mi", "memory: 9Mi",
+                  "restart web: resources.limits.memory (8Mi -> 9Mi)" },
+                { "requests: {memory: 1Mi}", "requests: {memory: 1Mi, cpu: 1}",
+                  "live web: resources.requests.cpu ( -> 1)" },
+                { "RestartContainer", "NotRequired", "live web: resizePolicy" },
+        };
+        ManifestObjects before = edit("command: [run]", with);
+        cleanup_free char *yaml = NULL;
+        const char *at = strstr(manifest, "command: [run]");
+
+        REQUIRE(asprintf(&yaml, "%.*s%s%s", (int) (at - manifest), manifest, with,
+                         at + strlen("command: [run]")) > 0);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const char *place = strstr(yaml, cases[i].from);
+                cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+                cleanup_free char *text = NULL, *other = NULL;
+                ManifestObjects after;
+
+                REQUIRE(place && asprintf(&other, "%.*s%s%s", (int) (place - yaml), yaml,
+                                          cases[i].to, place + strlen(cases[i].from)) > 0);
+                after = parse(other);
+                EXPECT_EQ(edit_plan(before.pods.items[0], after.pods.items[0], &plan), 0);
+                text = print(&plan);
+                EXPECT_STREQ(text, cases[i].plan);
+                manifest_objects_done(&after);
+        }
+        manifest_objects_done(&before);
+}
+
 TEST(who_takes_the_place_of_a_pod_has_its_identity_and_its_order)
 {
         ManifestObjects before = parse(manifest);
@@ -154,6 +192,29 @@ TEST(who_takes_the_place_of_a_pod_has_its_identity_and_its_order)
                      string_map_get(&running->metadata.annotations, "kubernetes.io/config.seen"));
         EXPECT_STREQ(wanted->spec.containers.items[0].name, "web");
         EXPECT_STREQ(wanted->spec.containers.items[1].name, "db");
+        manifest_objects_done(&after);
+        manifest_objects_done(&before);
+}
+
+TEST(who_takes_the_place_of_a_pod_has_its_volumes_in_their_order)
+{
+        static const char text[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
+                                   "  containers: [{name: c, image: i}]\n"
+                                   "  volumes: [{name: %s, image: {reference: %s}}, {name: %s, "
+                                   "image: {reference: %s}}]\n";
+        cleanup_free char *left = NULL, *right = NULL;
+        ManifestObjects before, after;
+        Pod *wanted;
+
+        REQUIRE(asprintf(&left, text, "a", "one", "b", "two") > 0);
+        REQUIRE(asprintf(&right, text, "b", "two", "a", "one") > 0);
+        before = parse(left);
+        after = parse(right);
+        wanted = after.pods.items[0];
+        EXPECT_EQ(edit_keep_identity(before.pods.items[0], wanted), 0);
+        EXPECT_STREQ(wanted->spec.volumes.items[0].name, "a");
+        EXPECT_STREQ(wanted->spec.volumes.items[0].image->reference, "one");
+        EXPECT_STREQ(wanted->spec.volumes.items[1].name, "b");
         manifest_objects_done(&after);
         manifest_objects_done(&before);
 }

@@ -183,6 +183,37 @@ TEST(a_running_pods_status_is_written_as_the_api_has_it)
         free(json);
 }
 
+TEST(what_a_container_has_in_fact_stands_beside_what_it_asked_for)
+{
+        static int64_t groups[] = { 2000, 3000 };
+        ContainerStatus one = {
+                .name = (char[]){ "c" },
+                .state = { .kind = STATE_RUNNING, .started_at = SECOND_OF_2026 },
+                .container_id = (char[]){ "mainstay://2" },
+                .resources.requests.cpu = { (char[]){ "250m" }, 1, 250 },
+                .resources.limits.memory = { (char[]){ "64Mi" }, 64 << 20, 0 },
+                .user = { true, 1000, 2000, { groups, 2 } },
+                .stop_signal = 15,
+        };
+        PodStatus status = { .containers = { &one, 1 }, .qos_class = QOS_BURSTABLE };
+        char *json = json_of(&status);
+
+        EXPECT_STREQ(json ? strstr(json, "\"started\"") : NULL,
+                     "\"started\":false,\"allocatedResources\":{\"cpu\":\"500m\"},"
+                     "\"resources\":{\"limits\":{\"memory\":\"64Mi\"},"
+                     "\"requests\":{\"cpu\":\"250m\"}},"
+                     "\"volumeMounts\":[{\"name\":\"v\",\"mountPath\":\"/v\",\"readOnly\":true,"
+                     "\"recursiveReadOnly\":\"Disabled\"}],"
+                     "\"user\":{\"linux\":{\"uid\":1000,\"gid\":2000,"
+                     "\"supplementalGroups\":[2000,3000]}},\"stopSignal\":\"SIGTERM\"}],"
+                     "\"qosClass\":\"Burstable\"}");
+        free(json);
+        one.container_id = NULL;
+        json = json_of(&status);
+        EXPECT(json && strstr(json, "\"started\":false}]"));
+        free(json);
+}
+
 TEST(containers_of_init_have_statuses_of_their_own_before_the_others)
 {
         PodStatus status = {

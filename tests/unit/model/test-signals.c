@@ -37,6 +37,19 @@ TEST(signals_are_known_by_all_their_names)
         }
 }
 
+TEST(a_signal_is_named_as_pods_name_it)
+{
+        static const char *const names[] = { "SIGTERM",    "SIGUSR1",  "SIGRTMIN",   "SIGRTMIN+3",
+                                             "SIGRTMAX-2", "SIGRTMAX", "SIGRTMIN+15" };
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+                char name[SIGNAL_NAME_SIZE];
+
+                EXPECT_STREQ(signal_name(signal_from_name(names[i]), name), names[i]);
+                EXPECT_EQ(check_stop_signal(name, NULL), 0);
+        }
+}
+
 TEST(a_pod_s_stop_signal_is_one_of_kubernetes_list)
 {
         static const char *const good[] = { "SIGTERM",  "SIGKILL",     "SIGRTMIN", "SIGRTMIN+15",

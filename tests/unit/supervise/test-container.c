@@ -479,6 +479,22 @@ TEST(who_is_edited_is_stopped_and_runs_again_whatever_the_policy_says)
         }
 }
 
+TEST(who_is_edited_while_he_is_created_and_fails_runs_again_once_and_by_the_policy_from_then_on)
+{
+        begin(RESTART_POLICY_NEVER);
+        container_start(world.life);
+        container_edit(world.life);
+        world.processes--;
+        container_on_start_failed(world.life, 0, /* by_runtime= */ true, "no such program");
+        EXPECT(container_is_waiting(world.life));
+        container_start(world.life);
+        container_on_started(world.life, 1, 1);
+        exits(1, 0);
+        EXPECT(container_is_finished(world.life));
+        expect_state(STATE_TERMINATED, "Completed", 1);
+        end();
+}
+
 TEST(who_waits_is_tried_at_once_when_he_is_edited)
 {
         begin(RESTART_POLICY_ALWAYS);

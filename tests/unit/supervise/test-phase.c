@@ -128,3 +128,25 @@ TEST(conditions_name_the_containers_that_hold_them_up)
         EXPECT(unready_containers(&world.spec, &world.status) == NULL);
         EXPECT(pod_has_initialized(&world.status));
 }
+
+TEST(gates_are_opened_by_conditions_that_somebody_tells)
+{
+        ReadinessGate gates[] = { { (char[]){ "PodScheduled" } },
+                                  { (char[]){ "example.com/Warm" } },
+                                  { (char[]){ "Initialized" } } };
+        World world;
+        char *text;
+
+        make(&world, RESTART_POLICY_ALWAYS, "mR");
+        EXPECT(closed_gates(&world.spec, &world.status) == NULL);
+        world.status.conditions[CONDITION_SCHEDULED].is_true = true;
+        world.spec.readiness_gates.items = gates;
+        world.spec.readiness_gates.n = 1;
+        EXPECT(closed_gates(&world.spec, &world.status) == NULL);
+        world.spec.readiness_gates.n = 3;
+        text = closed_gates(&world.spec, &world.status);
+        EXPECT_STREQ(text, "corresponding condition of pod readiness gate \"example.com/Warm\" "
+                           "does not exist., the status of pod readiness gate \"Initialized\" is "
+                           "not \"True\", but False");
+        free(text);
+}

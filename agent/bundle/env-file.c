@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is in the file may be secret: no sentence shows it. */
+
+#include "agent/bundle/env-file.h"
+
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/utf8.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* ---- the text ---- */
+
+static const char blanks[] = " \t\r";
+
+static const char *skip(const char *text, const char *characters) {
+        return text + strspn(text, characters);
+}
+
+/* What a line that is not blank and no comment says; it may be several. */
+typedef struct Assignment {
+        const char *name, *value;
+        size_t name_length, value_length;
+} Assignment;
+
+/* The place behind the line, or NULL where it is none. */
+static const char *parse_assignment(const char *line, Assignment *ret) {
+        const char *equals, *end;
+
+        ret->name = line;
+        ret->name_length = strcspn(line, " \t\r\n='");
+        equals = skip(line + ret->name_length, blanks);
+        if (ret->name_length == 0 || *equals != '=')
+                return NULL;
+        ret->value = skip(equals + 1, blanks);
+        if (*ret->value != '\'')
+                return NULL;
+        ret->value++;
+        ret->value_length = strcspn(ret->value, "'");
+        end = ret->value + ret->value_length;
+        if (*end != '\'')
+                return NULL;
+        end = skip(end + 1, blanks);
+        return *end == '\n' || *end == '\0' ? end : NULL;
+}
+
+static unsigned line_of(const char *text, const char *at) {
+        unsigned n = 1;
+
+        for (; text < at; text++)
+                n += *text == '\n';
+        return n;
+}
+
+int env_file_find(const char *text, const char *name, char **ret, Error *reterr) {
+        const char *at = text;
+
+        *ret = NULL;
+        for (;;) {
+                Assignment assignment;
+                const char *line = skip(at, " \t\r\n");
+
+                if (*line == '\0')
+                        return 0;
+                if (*line == '#') {
+                        at = line + strcspn(line, "\n");
+                        continue;
+                }
+                at = parse_assignment(line, &assignment);
+                if (!at)
+                        return error_setf(reterr, EBADMSG,
+                                          "invalid environment variable format at line %u: must be "
+                                          "NAME='value'",
+                                          line_of(text, line));
+                if (strlen(name) != assignment.name_length ||
+                    strncmp(name, assignment.name, assignment.name_length) != 0)
+                        continue;
+                *ret = strndup(assignment.value, assignment.value_length);
+                return *ret ? 0 : -ENOMEM;
+        }
+}
+
+/* ---- the file ---- */
+
+/* A directory that containers write to, as the node has it, or, where it is a file system of its
+ * own, as the shim has it. */
+static int open_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
+        cleanup_free char *path = volume_path(config, pod->metadata.uid, volume), *through = NULL;
+        int fd;
+
+        if (!path)
+                return -ENOMEM;
+        if (volume->empty_dir->medium == MEDIUM_UNSET)
+                fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        else if (asprintf(&through, "/proc/%d/root%s", (int) config->sandbox_pid, path) < 0) {
+                through = NULL;
+                return -ENOMEM;
+        } else
+                fd = open(through, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
+}
+
+/* Nothing is opened before it is known to be a file: to open a device may do something. */
+static int read_in_volume(int volume_fd, const char *path, char **ret) {
+        cleanup_close int fd = open_beneath(volume_fd, path, O_PATH, 0);
+        char again[32];
+        struct stat st;
+        size_t length;
+        int r;
+
+        if (fd < 0)
+                return fd;
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        (void) snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+        r = read_file_at(AT_FDCWD, again, ENV_FILE_MAX, ret, &length);
+        if (r >= 0 && !utf8_is_text(*ret, length)) {
+                free(*ret);
+                *ret = NULL;
+                return -EILSEQ;
+        }
+        return r;
+}
+
+static int refuse(const FileKeySelector *selector, Error *reterr, const char *sentence) {
+        return error_setf(reterr, BUNDLE_CONFIG_ERROR, "file %s of volume %s: %s", selector->path,
+                          selector->volume_name, sentence);
+}
+
+int env_file_value(const BundleConfig *config, const Pod *pod, const FileKeySelector *selector,
+                   char **ret, Error *reterr) {
+        const Volume *volume = pod_find_volume(&pod->spec, selector->volume_name);
+        cleanup_close int fd = open_volume(config, pod, volume);
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *text = NULL;
+        int r = fd < 0 ? fd : read_in_volume(fd, selector->path, &text);
+
+        *ret = NULL;
+        if (r == -ENOMEM || ((r == -ENOENT || r == -ENOTDIR) && selector->optional))
+                return r == -ENOMEM ? r : 0;
+        if (r == -EINVAL)
+                return refuse(selector, reterr, "is no file");
+        if (r == -EILSEQ)
+                return refuse(selector, reterr, "is no UTF-8 text");
+        if (r < 0 || !text)
+                return refuse(selector, reterr, strerror(-r));
+        r = env_file_find(text, selector->key, ret, &error);
+        if (r == -EBADMSG)
+                return refuse(selector, reterr, error_message(&error, r));
+        if (r >= 0 && !*ret && !selector->optional)
+                return error_setf(reterr, BUNDLE_CONFIG_ERROR,
+                                  "couldn't find key %s in file %s of volume %s", selector->key,
+                                  selector->path, selector->volume_name);
+        return r;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* images import, export, verify: files, which we read and write ourselves, so that the agent need
+ * not open what somebody names. An archive is imported by being copied to where the agent looks for
+ * archives; the store is only read, by mainstay-image. */
+
+#include "agent/cli/images.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define COPY_BYTES (16 * MIB)
+
+static int get_paths(const Options *options, json_t **ret, Error *reterr) {
+        return client_get_json(options->socket, "/images", ret, reterr);
+}
+
+/* ---- import ---- */
+
+static int copy_file(int from, int to) {
+        for (;;) {
+                ssize_t n = sendfile(to, from, NULL, COPY_BYTES);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : 0;
+        }
+}
+
+/* Under another name until it is whole and on the disk. */
+static int copy_into(const char *file, const char *preload, Error *reterr) {
+        cleanup_close int dir = open(preload, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_close int from = open(file, O_RDONLY | O_CLOEXEC), to = -EBADF;
+        const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
+        cleanup_free char *part = NULL;
+        int r;
+
+        if (from < 0)
+                return error_setf(reterr, errno, "%s: %s", file, strerror(errno));
+        if (dir < 0)
+                return error_setf(reterr, errno, "%s: %s", preload, strerror(errno));
+        if (asprintf(&part, "%s.part", name) < 0) {
+                part = NULL;
+                return -ENOMEM;
+        }
+        to = openat(dir, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        r = to < 0 ? -errno : copy_file(from, to);
+        if (r >= 0 && (fsync(to) < 0 || renameat(dir, part, dir, name) < 0))
+                r = -errno;
+        if (r < 0) {
+                (void) unlinkat(dir, part, 0);
+                return error_prefixf(reterr, r, "%s/%s", preload, name);
+        }
+        printf("%s/%s\n", preload, name);
+        return 0;
+}
+
+int images_import(const Options *options, char *const *names, size_t n) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *paths = NULL;
+        int status = STATUS_OK, r;
+
+        r = get_paths(options, &paths, &error);
+        if (r < 0)
+                return fail(r, &error);
+        for (size_t i = 0; i < n; i++) {
+                cleanup_error Error own = ERROR_NULL;
+
+                r = copy_into(names[i], strna(json_text(paths, "preload")), &own);
+                if (r < 0)
+                        status = fail(r, &own);
+        }
+        return status;
+}
+
+/* ---- the helper ---- */
+
+/* Beside us where we were built, else where it is installed. */
+static int find_helper(char ret[static PATH_MAX]) {
+        char self[PATH_MAX];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        const char *slash;
+
+        if (n > 0) {
+                self[n] = '\0';
+                slash = strrchr(self, '/');
+                n = snprintf(ret, PATH_MAX, "%.*s/mainstay-image", (int) (slash - self), self);
+                if (n > 0 && n < PATH_MAX && access(ret, X_OK) >= 0)
+                        return 0;
+        }
+        (void) snprintf(ret, PATH_MAX, "%s/mainstay-image", MAINSTAY_LIBEXEC_DIR);
+        return 0;
+}
+
+/* Its exit status, or -errno. What it says on standard error is for the person. */
+static int run_helper(const char *verb, const char *store, const char *name, int output) {
+        cleanup_free char *option = NULL;
+        posix_spawn_file_actions_t actions;
+        char helper[PATH_MAX];
+        int status = 0, r;
+        pid_t pid;
+
+        if (asprintf(&option, "--store=%s", store) < 0) {
+                option = NULL;
+                return -ENOMEM;
+        }
+        (void) find_helper(helper);
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        if (r == 0)
+                r = posix_spawn(&pid, helper, &actions, NULL,
+                                (char *[]){ helper, (char *) (uintptr_t) verb, option,
+                                            (char *) (uintptr_t) name, NULL },
+                                environ);
+        (void) posix_spawn_file_actions_destroy(&actions);
+        if (r != 0)
+                return -r;
+        while (waitpid(pid, &status, 0) < 0)
+                if (errno != EINTR)
+                        return -errno;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_FAILED;
+}
+
+/* The image by the name that index.json has; the agent knows it by the one that was typed. */
+static const char *whole_name(const json_t *all, const char *name) {
+        const json_t *image, *one;
+        size_t i, j;
+
+        json_array_foreach(json_object_get(all, "images"), i, image)
+                json_array_foreach(json_object_get(image, "names"), j, one) {
+                        const char *text = strna(json_string_value(one));
+                        const char *end = strstr(text, name);
+
+                        if (end && (end == text || end[-1] == '/') &&
+                            (end[strlen(name)] == '\0' || streq(end + strlen(name), ":latest")))
+                                return text;
+                }
+        return name;
+}
+
+int images_export(const Options *options, char *const *names, size_t n) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *all = NULL;
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (n != 2)
+                return fail_usage(
+                        "images export needs an image and a file; '-' is standard output");
+        r = get_paths(options, &all, &error);
+        if (r < 0)
+                return fail(r, &error);
+        fd = streq(names[1], "-") ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+                                  : open(names[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        r = fd < 0 ? -errno
+                   : run_helper("export", strna(json_text(all, "store")), whole_name(all, names[0]),
+                                fd);
+        if (r < 0)
+                return fail(error_prefixf(&error, r, "%s", names[1]), &error);
+        if (r > 0 && !streq(names[1], "-"))
+                (void) unlink(names[1]);
+        return r == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+int images_verify(const Options *options, char *const *names, size_t n) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *all = NULL;
+        int r;
+
+        r = get_paths(options, &all, &error);
+        if (r >= 0)
+                r = run_helper("verify", strna(json_text(all, "store")), NULL, STDOUT_FILENO);
+        if (r < 0)
+                return fail(r, &error);
+        if (r == 0)
+                puts("all images are sound");
+        return r == 0 ? STATUS_OK : STATUS_FAILED;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The command images, by its second word. Each gives an exit status and has said what is wrong. */
+
+#include "agent/cli/cli.h"
+
+#include <stdint.h>
+
+/* get-images.c */
+int print_images(const Options *options, const char *format);
+
+/* "12.3MiB". Returns the buffer. */
+char *format_bytes(char buffer[static 32], uint64_t bytes);
+
+/* images-files.c; 'names' are what follows the second word. */
+int images_import(const Options *options, char *const *names, size_t n);
+int images_export(const Options *options, char *const *names, size_t n);
+int images_verify(const Options *options, char *const *names, size_t n);

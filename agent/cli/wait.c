@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/cli.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/pods.h"
+#include "agent/cli/watch.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+#include "common/macros.h"
+
+/* wait --bootstrap: until all pods that others are started after are Ready. It is what
+ * mainstay-ready.service runs, so that a boot is ordered by systemd and not by us. */
+
+typedef struct Wait {
+        const char *socket;
+        json_t *missing; /* UIDs of pods that are not ready yet */
+} Wait;
+
+static bool is_bootstrap(const json_t *pod) {
+        return streq_ptr(json_text(pod, "metadata", "annotations", "mainstay.dev/bootstrap"),
+                         "true");
+}
+
+/* One that has done its work will never be Ready again. */
+static bool is_ready(const json_t *pod) {
+        json_t *conditions = json_at(pod, "status", "conditions"), *condition;
+        size_t i;
+
+        json_array_foreach(conditions, i, condition)
+                if (streq_ptr(json_text(condition, "type"), "Ready") &&
+                    streq_ptr(json_text(condition, "status"), "True"))
+                        return true;
+        return streq_ptr(json_text(pod, "status", "phase"), "Succeeded");
+}
+
+/* 1 when all have been seen ready. */
+static int on_pod(const char *type, json_t *pod, void *userdata) {
+        Wait *wait = userdata;
+
+        if (streq(type, "DELETED") || (is_bootstrap(pod) && is_ready(pod)))
+                (void) json_object_del(wait->missing, strna(json_text(pod, "metadata", "uid")));
+        return json_object_size(wait->missing) == 0;
+}
+
+/* How many are not ready now, or -errno. */
+static int look(Wait *wait, Error *reterr) {
+        cleanup_json json_t *pods = NULL;
+        json_t *pod;
+        size_t i;
+        int r = pods_fetch(wait->socket, &(PodFilter){ 0 }, &pods, reterr);
+
+        if (r < 0)
+                return r;
+        (void) json_object_clear(wait->missing);
+        json_array_foreach(pods, i, pod)
+                if (is_bootstrap(pod) && !is_ready(pod))
+                        (void) json_object_set_new(wait->missing,
+                                                   strna(json_text(pod, "metadata", "uid")),
+                                                   json_true());
+        return (int) json_object_size(wait->missing);
+}
+
+int run_wait(const Options *options) {
+        cleanup_json json_t *missing = json_object();
+        Wait wait = { .socket = options->socket, .missing = missing };
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (options->n_words > 0 || !options->bootstrap)
+                return fail_usage("wait takes --bootstrap, and nothing else");
+        /* Those that were ready may not be any more when the last one is. */
+        while ((r = look(&wait, &error)) > 0) {
+                r = watch_objects(wait.socket, "/pods?watch=1", on_pod, &wait, &error);
+                if (r < 0)
+                        break;
+        }
+        return r < 0 ? fail(r, &error) : STATUS_OK;
+}

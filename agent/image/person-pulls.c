@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Pulls that a person asks for at the command line. What became of the last few is kept, for who
+ * asks how it goes asks a little later. */
+
+#include "agent/image/store-internal.h"
+
+#include "common/cleanup.h"
+
+enum {
+        PULLS_KEPT_MAX = 16
+};
+
+struct PersonPull {
+        ImageStore *store;
+        char *reference;
+        ImageRequest *request; /* NULL: it has ended */
+        char *error, *digest;
+        PersonPull *next;
+};
+
+static PersonPull *person_pull_free(PersonPull *pull) {
+        if (!pull)
+                return NULL;
+        image_request_cancel(pull->request);
+        free(pull->reference);
+        free(pull->error);
+        free(pull->digest);
+        free(pull);
+        return NULL;
+}
+
+DEFINE_CLEANUP(PersonPull *, person_pull_free)
+
+static void take_end(PersonPull *pull, int r, const Image *image, const Error *error) {
+        pull->request = NULL;
+        if (r < 0)
+                pull->error = strdup(error_message(error, r));
+        else
+                pull->digest = strdup(image->digest);
+}
+
+static void on_pulled(int r, Image *image, const Error *error, void *userdata) {
+        take_end(userdata, r, image, error);
+}
+
+/* The one of that name goes, and the oldest that has ended where there are too many. */
+static void forget_some(ImageStore *store, const char *reference) {
+        unsigned n = 0;
+
+        for (PersonPull **at = &store->person_pulls; *at;) {
+                PersonPull *pull = *at;
+
+                if (!pull->request && (streq(pull->reference, reference) || ++n > PULLS_KEPT_MAX)) {
+                        *at = pull->next;
+                        person_pull_free(pull);
+                } else {
+                        at = &pull->next;
+                }
+        }
+}
+
+int image_store_pull(ImageStore *store, const char *reference, Error *reterr) {
+        cleanup_with(person_pull_freep) PersonPull *pull = NULL;
+        cleanup_with(image_unrefp) Image *image = NULL;
+        cleanup_free char *normal = NULL;
+        int r;
+
+        r = image_reference_normalise(reference, &normal, reterr);
+        if (r < 0)
+                return r;
+        forget_some(store, normal);
+        for (const PersonPull *other = store->person_pulls; other; other = other->next)
+                if (streq(other->reference, normal))
+                        return 0;
+        pull = calloc(1, sizeof(*pull));
+        if (!pull)
+                return -ENOMEM;
+        pull->store = store;
+        pull->reference = TAKE_PTR(normal);
+        r = image_store_request(
+                store, &(ImageWish){ .reference = reference, .policy = PULL_POLICY_ALWAYS },
+                on_pulled, pull, &image, &pull->request, reterr);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                take_end(pull, 0, image, NULL);
+        pull->next = store->person_pulls;
+        store->person_pulls = TAKE_PTR(pull);
+        return 0;
+}
+
+void image_store_foreach_pull(ImageStore *store,
+                              void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
+        for (const PersonPull *pull = store->person_pulls; pull; pull = pull->next) {
+                ImagePull one = { .reference = pull->reference,
+                                  .is_ended = !pull->request,
+                                  .error = pull->error,
+                                  .digest = pull->digest };
+
+                (void) image_request_progress(pull->request, &one.done, &one.total);
+                each(&one, userdata);
+        }
+        for (const Job *job = store->jobs; job; job = job->next)
+                if (job->reference)
+                        each(&(ImagePull){ .reference = job->reference,
+                                           .done = job->done,
+                                           .total = job->total },
+                             userdata);
+}
+
+void person_pulls_free(ImageStore *store) {
+        while (store->person_pulls) {
+                PersonPull *pull = store->person_pulls;
+
+                store->person_pulls = pull->next;
+                person_pull_free(pull);
+        }
+}

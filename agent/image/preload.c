@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The archives that lie in the preload directory: children index them, once each. inotify is a
+ * doorbell: whatever rings, the directory is scanned and compared. */
+
+#include "agent/image/store-internal.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/message-ids.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sysexits.h>
+
+enum {
+        INDEXERS_MAX = 2,
+        OUTPUT_BYTES_MAX = 4 * 1024 * 1024
+};
+
+#define INDEX_TIMEOUT_USEC (30 * (60 * USEC_PER_SEC))
+
+#define PRELOAD_EVENTS                                                                           \
+        (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_DELETE_SELF | \
+         IN_MOVE_SELF | IN_ONLYDIR)
+
+static void on_indexed(const ChildResult *result, void *userdata) {
+        Archive *archive = userdata;
+        ImageStore *store = archive->store;
+        cleanup_error Error error = ERROR_NULL;
+        bool same = false;
+        int r;
+
+        archive->child = NULL;
+        r = child_explain(result, "mainstay-image", &error);
+        if (r >= 0 && archive_take_index(archive, result->output) < 0)
+                r = error_setf(&error, EBADMSG, "mainstay-image said something else than JSON");
+        if (r < 0) {
+                same = streq_ptr(archive->trouble, error_message(&error, r));
+                archive_break(archive, error_message(&error, r));
+                archive->may_pass = result->code != CLD_EXITED || result->status == EX_TEMPFAIL;
+                log_mark(MESSAGE_ARCHIVE_BROKEN);
+                log_warning("Image archive '%s': %s", archive->file, error_message(&error, r));
+        } else {
+                r = archive_set_save(&store->archives, store->images_fd);
+                if (r < 0)
+                        (void) log_warning_errno(r, "Cannot save the index of the image archives");
+        }
+        preload_index(store);
+        store_settle(store);
+        /* Who asks again on every change would be told of every try that he caused. */
+        if (!same)
+                store->on_changed(store->userdata);
+}
+
+static int start_indexer(ImageStore *store, Archive *archive, Error *reterr) {
+        cleanup_free char *path = path_join(store->preload_path, archive->file), *option = NULL;
+        int r;
+
+        if (!path || asprintf(&option, "--store=%s", store->images_path) < 0)
+                return -ENOMEM;
+        archive->store = store;
+        r = child_spawn(store->event,
+                        &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "index" },
+                                                          option, path, NULL },
+                                      .output_max = OUTPUT_BYTES_MAX,
+                                      .timeout_usec = INDEX_TIMEOUT_USEC },
+                        on_indexed, archive, &archive->child, reterr);
+        if (r >= 0)
+                archive->state = ARCHIVE_INDEXING;
+        return r;
+}
+
+void preload_index(ImageStore *store) {
+        unsigned running = 0;
+
+        for (size_t i = 0; i < store->archives.n_archives; i++)
+                running += store->archives.archives[i]->state == ARCHIVE_INDEXING;
+        for (size_t i = 0; i < store->archives.n_archives && running < INDEXERS_MAX; i++) {
+                Archive *archive = store->archives.archives[i];
+                cleanup_error Error error = ERROR_NULL;
+                int r = 0;
+
+                if (archive->state != ARCHIVE_NEW)
+                        continue;
+                r = start_indexer(store, archive, &error);
+                if (r < 0) {
+                        archive_break(archive, error_message(&error, r));
+                        log_mark(MESSAGE_ARCHIVE_BROKEN);
+                        log_warning("Image archive '%s': %s", archive->file, archive->trouble);
+                } else {
+                        running++;
+                }
+        }
+}
+
+/* A file that begins is not looked at before it is closed; a link is whole from the start. */
+static bool is_link(const ImageStore *store, const char *name) {
+        cleanup_free char *path = path_join(store->preload_path, name);
+        struct stat st;
+
+        return path && lstat(path, &st) >= 0 && (S_ISLNK(st.st_mode) || st.st_nlink > 1);
+}
+
+static int on_doorbell(sd_event_source *source, const struct inotify_event *event, void *userdata) {
+        ImageStore *store = userdata;
+
+        if ((event->mask & IN_CREATE) && !is_link(store, event->name))
+                return 0;
+        if (event->len > 0)
+                archive_set_touch(&store->archives, event->name);
+        if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
+                store->doorbell = sd_event_source_disable_unref(store->doorbell);
+        return store_schedule_work(store);
+}
+
+/* Hangs the doorbell up, again where somebody took the directory away. */
+static int watch_preload(ImageStore *store) {
+        int r;
+
+        if (store->doorbell)
+                return 0;
+        r = sd_event_add_inotify(store->event, &store->doorbell, store->preload_path,
+                                 PRELOAD_EVENTS, on_doorbell, store);
+        return r < 0 ? r : sd_event_source_set_description(store->doorbell, "preload-doorbell");
+}
+
+/* The directory is not held open: one that is never tells that it was removed. */
+int preload_scan(ImageStore *store) {
+        cleanup_close int fd = open_directory_at(AT_FDCWD, store->preload_path, 0700);
+        int r = fd < 0 ? fd : watch_preload(store);
+
+        if (r >= 0)
+                r = archive_set_scan(&store->archives, fd);
+        if (r < 0)
+                return log_warning_errno(r, "Cannot read '%s', keeping what is known of it",
+                                         store->preload_path);
+        preload_index(store);
+        return r;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What mainstay-image is told of a pull: a memory file, for passwords are in it. */
+
+#include "agent/image/store-internal.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <jansson.h>
+#include <sys/mman.h>
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+static json_t *strings(char *const *strv) {
+        json_t *array = json_array();
+
+        for (; array && strv && *strv; strv++)
+                (void) json_array_append_new(array, json_string(*strv));
+        return array;
+}
+
+/* What cannot be read was said of when the Secret was; here there is one less. */
+static json_t *documents(char *const *texts) {
+        json_t *array = json_array();
+
+        for (; array && texts && *texts; texts++) {
+                json_t *document = json_loads(*texts, JSON_REJECT_DUPLICATES, NULL);
+
+                if (document)
+                        (void) json_array_append_new(array, document);
+        }
+        return array;
+}
+
+static json_t *mirrors_of(const MainstayConfig *config, const char *reference) {
+        size_t n = strcspn(reference, "/");
+
+        for (size_t i = 0; i < config->registry_mirrors.n; i++) {
+                const RegistryMirrors *row = &config->registry_mirrors.items[i];
+
+                if (strlen(row->registry) == n && strncmp(row->registry, reference, n) == 0)
+                        return strings(row->mirrors);
+        }
+        return json_array();
+}
+
+static json_t *format(const ImageStore *store, const Job *job) {
+        static const MainstayConfig none = { 0 };
+        const MainstayConfig *config = store->config ? store->config : &none;
+
+        return json_pack("{s:b, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*}", "progress", 1, "auths",
+                         documents(job->auths), "insecureRegistries",
+                         strings(config->insecure_registries), "mirrors",
+                         mirrors_of(config, job->reference), "authFile", config->registry_auth_file,
+                         "httpProxy", config->http_proxy, "httpsProxy", config->https_proxy,
+                         "noProxy", config->no_proxy);
+}
+
+int pull_settings_open(const ImageStore *store, const Job *job) {
+        cleanup_close int fd = memfd_create("pull", MFD_CLOEXEC);
+        cleanup_json json_t *json = format(store, job);
+        char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        int r;
+
+        if (fd < 0 || !text) {
+                free(text);
+                return fd < 0 ? -errno : -ENOMEM;
+        }
+        r = write_all(fd, text, strlen(text));
+        if (r >= 0 && lseek(fd, 0, SEEK_SET) < 0)
+                r = -errno;
+        explicit_bzero(text, strlen(text));
+        free(text);
+        return r < 0 ? r : TAKE_FD(fd);
+}

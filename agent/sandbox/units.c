@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sandbox/units.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/message-ids.h"
+
+#include <assert.h>
+#include <systemd/sd-bus.h>
+#include <systemd/sd-daemon.h>
+
+/* PID 1 answers in its own time, and what it was asked for happens even when the answer comes late.
+ * So there is no time limit on a call, and whether a shim lives is told by its socket alone: as
+ * long as a start is under way PID 1 (or the message that waits for it) holds that open, and when
+ * it comes to nothing, it is closed. */
+
+#define NO_TIME_LIMIT UINT64_MAX
+#define STATE_USEC    (3 * USEC_PER_SEC)
+
+static const char private_socket[] = "unix:path=/run/systemd/private";
+static const char destination[] = "org.freedesktop.systemd1";
+static const char path[] = "/org/freedesktop/systemd1";
+static const char interface[] = "org.freedesktop.systemd1.Manager";
+
+struct Units {
+        sd_event *event;
+        sd_bus *bus;
+        unsigned n_calls; /* that are not answered yet */
+        void (*on_state)(bool is_stopping, void *userdata);
+        void *state_userdata;
+};
+
+/* One that is under way; what it takes to try it another way. */
+typedef struct Call {
+        Units *units;
+        char *name; /* of the unit */
+        const char *refusal;
+        SliceProperty properties[SLICE_PROPERTIES_MAX];
+        size_t n_properties;
+} Call;
+
+bool units_are_possible(void) {
+        return sd_booted() > 0;
+}
+
+int units_new(sd_event *event, Units **ret) {
+        Units *units = calloc(1, sizeof(*units));
+
+        if (!units)
+                return -ENOMEM;
+        units->event = sd_event_ref(event);
+        *ret = units;
+        return 0;
+}
+
+static void disconnect(Units *units) {
+        if (units->bus)
+                (void) sd_bus_detach_event(units->bus);
+        units->bus = sd_bus_close_unref(units->bus);
+}
+
+Units *units_free(Units *units) {
+        if (!units)
+                return NULL;
+        disconnect(units);
+        sd_event_unref(units->event);
+        free(units);
+        return NULL;
+}
+
+bool units_are_idle(const Units *units) {
+        return units->n_calls == 0;
+}
+
+static int connect_to_manager(Units *units) {
+        cleanup_with(sd_bus_close_unrefp) sd_bus *bus = NULL;
+        int r = sd_bus_new(&bus);
+
+        if (r >= 0)
+                r = sd_bus_set_address(bus, private_socket);
+        if (r >= 0)
+                r = sd_bus_set_trusted(bus, true); /* what speaks there is PID 1 */
+        if (r >= 0)
+                r = sd_bus_start(bus);
+        if (r >= 0)
+                r = sd_bus_attach_event(bus, units->event, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                units->bus = TAKE_PTR(bus);
+        return r;
+}
+
+static int units_connect(Units *units) {
+        if (units->bus && sd_bus_is_open(units->bus) <= 0)
+                disconnect(units); /* PID 1 drops us when it executes itself anew */
+        return units->bus ? 0 : connect_to_manager(units);
+}
+
+static int new_call(Units *units, const char *method, sd_bus_message **ret) {
+        int r = units_connect(units);
+
+        return r < 0 ? r
+                     : sd_bus_message_new_method_call(units->bus, ret, destination, path, interface,
+                                                      method);
+}
+
+static void call_free(void *userdata) {
+        Call *call = userdata;
+
+        call->units->n_calls--;
+        free(call->name);
+        free(call);
+}
+
+/* Takes the call, whatever comes of it. */
+static int send_take(sd_bus_message *message, sd_bus_message_handler_t on_reply, Call *call) {
+        sd_bus_slot *slot = NULL;
+        int r = sd_bus_call_async(call->units->bus, &slot, message, on_reply, call, NO_TIME_LIMIT);
+
+        if (r < 0) {
+                call_free(call);
+                return r;
+        }
+        (void) sd_bus_slot_set_destroy_callback(slot, call_free);
+        (void) sd_bus_slot_set_floating(slot, true);
+        sd_bus_slot_unref(slot);
+        return 0;
+}
+
+static Call *call_new(Units *units, const char *name, const char *refusal) {
+        Call *call = calloc(1, sizeof(*call));
+
+        if (!call)
+                return NULL;
+        call->units = units;
+        call->refusal = refusal;
+        call->name = strdup(name);
+        if (!call->name) {
+                free(call);
+                return NULL;
+        }
+        units->n_calls++;
+        return call;
+}
+
+static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
+        const Call *call = userdata;
+        const sd_bus_error *error = sd_bus_message_get_error(reply);
+
+        if (error && !sd_bus_error_has_name(error, "org.freedesktop.systemd1.NoSuchUnit")) {
+                log_mark(MESSAGE_SYSTEMD_REFUSES);
+                log_warning("%s '%s': %s", call->refusal, call->name, strna(error->message));
+        }
+        return 0;
+}
+
+static int on_state(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
+        Units *units = userdata;
+        const char *state = NULL;
+        bool is_stopping = sd_bus_message_get_error(reply) == NULL &&
+                           sd_bus_message_read(reply, "v", "s", &state) > 0 &&
+                           streq(strna(state), "stopping");
+
+        units->on_state(is_stopping, units->state_userdata);
+        return 0;
+}
+
+int units_ask_shutdown(Units *units, void (*answer)(bool is_stopping, void *userdata),
+                       void *userdata, Error *reterr) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        int r = units_connect(units);
+
+        if (r >= 0)
+                r = sd_bus_message_new_method_call(units->bus, &message, destination, path,
+                                                   "org.freedesktop.DBus.Properties", "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ss", interface, "SystemState");
+        units->on_state = answer;
+        units->state_userdata = userdata;
+        if (r >= 0)
+                r = sd_bus_call_async(units->bus, NULL, message, on_state, units, STATE_USEC);
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd for its state") : 0;
+}
+
+/* ---- services ---- */
+
+static int append_command(sd_bus_message *message, char *const *argv) {
+        int r = sd_bus_message_open_container(message, 'r', "sv");
+
+        if (r >= 0)
+                r = sd_bus_message_append(message, "s", "ExecStart");
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'v', "a(sasb)");
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'a', "(sasb)");
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'r', "sasb");
+        if (r >= 0)
+                r = sd_bus_message_append(message, "s", argv[0]);
+        if (r >= 0)
+                r = sd_bus_message_append_strv(message, (char **) (uintptr_t) argv);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "b", false);
+        for (unsigned i = 0; r >= 0 && i < 4; i++)
+                r = sd_bus_message_close_container(message);
+        return r;
+}
+
+/* It is the parent of containers, and they shall find what they would find below a plain daemon. It
+ * is stopped after us when the system goes down: those who are ordered before us at the start are
+ * stopped behind us. */
+static int append_service(sd_bus_message *message, const UnitService *service) {
+        int r = sd_bus_message_append(
+                message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s",
+                service->description, "Slice", "s", service->slice, "Before", "as", 1,
+                "mainstay.service", "CollectMode", "s", "inactive-or-failed", "KillMode", "s",
+                "mixed", "Delegate", "b", true, "TasksMax", "t", UINT64_MAX, "LimitNOFILE", "t",
+                UINT64_C(1048576), "OOMScoreAdjust", "i", -998, "StandardInputFileDescriptor", "h",
+                service->input_fd, "StandardOutput", "s", "journal", "StandardError", "s",
+                "journal", "SyslogIdentifier", "s", "mainstay-shim");
+
+        return r < 0 ? r : append_command(message, service->argv);
+}
+
+int units_start_service(Units *units, const UnitService *service, Error *reterr) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        Call *call = NULL;
+        int r = new_call(units, "StartTransientUnit", &message);
+
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ss", service->name, "fail");
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'a', "(sv)");
+        if (r >= 0)
+                r = append_service(message, service);
+        if (r >= 0)
+                r = sd_bus_message_close_container(message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "a(sa(sv))", 0);
+        if (r >= 0) {
+                call = call_new(units, service->name, "systemd refuses to start the unit");
+                r = call ? send_take(message, on_reply, call) : -ENOMEM;
+        }
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd for the unit %s", service->name)
+                     : 0;
+}
+
+/* ---- slices ---- */
+
+static int append_properties(sd_bus_message *message, const SliceProperty *properties, size_t n) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                r = sd_bus_message_append(message, "(sv)", properties[i].name, "t",
+                                          properties[i].value);
+        return r;
+}
+
+int units_set_properties(Units *units, const char *name, const SliceProperty *properties,
+                         size_t n_properties, Error *reterr) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        Call *call = NULL;
+        int r = new_call(units, "SetUnitProperties", &message);
+
+        if (r >= 0)
+                r = sd_bus_message_append(message, "sb", name, /* runtime= */ true);
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'a', "(sv)");
+        if (r >= 0)
+                r = append_properties(message, properties, n_properties);
+        if (r >= 0)
+                r = sd_bus_message_close_container(message);
+        if (r >= 0) {
+                call = call_new(units, name, "systemd refuses to change the unit");
+                r = call ? send_take(message, on_reply, call) : -ENOMEM;
+        }
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to change the unit %s", name)
+                     : 0;
+}
+
+static int call_for_unit(Units *units, const char *method, const char *name, const char *refusal) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        Call *call = NULL;
+        int r = new_call(units, method, &message);
+
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ss", name, "replace");
+        if (r >= 0) {
+                call = call_new(units, name, refusal);
+                r = call ? send_take(message, on_reply, call) : -ENOMEM;
+        }
+        return r;
+}
+
+/* One that is there already: by an earlier agent, because something in it was started, or because
+ * it is just being stopped. */
+static int change_slice(Units *units, const Call *before) {
+        int r = call_for_unit(units, "StartUnit", before->name,
+                              "systemd refuses to start the unit");
+
+        return r < 0 ? r
+                     : units_set_properties(units, before->name, before->properties,
+                                            before->n_properties, NULL);
+}
+
+static int on_slice_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
+        const Call *call = userdata;
+        int r = 0;
+
+        if (!sd_bus_message_is_method_error(reply, "org.freedesktop.systemd1.UnitExists"))
+                return on_reply(reply, userdata, ret_error);
+        r = change_slice(call->units, call);
+        if (r < 0)
+                (void) log_warning_errno(r, "Cannot ask systemd to change the unit '%s'",
+                                         call->name);
+        return 0;
+}
+
+/* Without default dependencies, as the kubelet makes them: a shutdown must not stop what is in the
+ * slice before the agent has. */
+static int append_slice(sd_bus_message *message, const SliceProperty *properties, size_t n) {
+        int r = sd_bus_message_append(message, "(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s",
+                                      "Kubernetes pods run by Mainstay", "DefaultDependencies", "b",
+                                      false, "CPUAccounting", "b", true, "MemoryAccounting", "b",
+                                      true, "TasksAccounting", "b", true, "IOAccounting", "b",
+                                      true);
+
+        return r < 0 ? r : append_properties(message, properties, n);
+}
+
+int units_set_slice(Units *units, const char *name, const SliceProperty *properties,
+                    size_t n_properties, Error *reterr) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        Call *call = NULL;
+        int r = new_call(units, "StartTransientUnit", &message);
+
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ss", name, "replace");
+        if (r >= 0)
+                r = sd_bus_message_open_container(message, 'a', "(sv)");
+        if (r >= 0)
+                r = append_slice(message, properties, n_properties);
+        if (r >= 0)
+                r = sd_bus_message_close_container(message);
+        if (r >= 0)
+                r = sd_bus_message_append(message, "a(sa(sv))", 0);
+        if (r >= 0) {
+                call = call_new(units, name, "systemd refuses to start the unit");
+                r = call ? 0 : -ENOMEM;
+        }
+        if (r >= 0) {
+                assert(n_properties <= SLICE_PROPERTIES_MAX);
+                memcpy(call->properties, properties, n_properties * sizeof(*properties));
+                call->n_properties = n_properties;
+                r = send_take(message, on_slice_reply, call);
+        }
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd for the unit %s", name) : 0;
+}
+
+int units_stop(Units *units, const char *name, Error *reterr) {
+        int r = call_for_unit(units, "StopUnit", name, "systemd refuses to stop the unit");
+
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to stop the unit %s", name) : 0;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/supervise/slices.h"
+
+#include "agent/bundle/groups.h"
+#include "agent/bundle/paths.h"
+#include "agent/sandbox/units.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+#include <inttypes.h>
+
+static const QosClass classes[] = { QOS_BURSTABLE, QOS_BEST_EFFORT, QOS_GUARANTEED };
+
+static void set_slice(const PodContext *context, const char *group, const CgroupValue *values,
+                      size_t n) {
+        SliceProperty properties[SLICE_PROPERTIES_MAX];
+        cleanup_error Error error = ERROR_NULL;
+        size_t n_properties = group_properties(values, n, properties);
+        int r = units_set_slice(context->sandbox->units, group_unit(group), properties,
+                                n_properties, &error);
+
+        if (r < 0)
+                log_warning("%s", error_message(&error, r));
+}
+
+void slices_set_pod(const PodContext *context, const Pod *pod) {
+        CgroupValue values[CGROUP_VALUES_MAX];
+        size_t n;
+        cleanup_free char *group =
+                group_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+
+        if (!context->sandbox->units || !group || !group_is_slice(group))
+                return;
+        n = pod_cgroup_values(&pod->spec, cgroup_version(), context->bundle->pids_limit, values);
+        n = cgroup_values_complete(values, n, cgroup_version());
+        group_round_values(values, n);
+        set_slice(context, group, values, n);
+}
+
+void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
+                   size_t n_running) {
+        const BundleConfig *bundle = context->bundle;
+        cleanup_free char *group =
+                group_of_pod(bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+
+        if (!context->sandbox->units || !group || !group_is_slice(group))
+                return;
+        slices_set_pod(context, pod);
+        for (size_t i = 0; i < n_running; i++) {
+                CgroupValue values[CGROUP_VALUES_MAX];
+                SliceProperty properties[SLICE_PROPERTIES_MAX];
+                cleanup_free char *scope = NULL;
+                char id[65];
+                size_t n = container_cgroup_values(bundle, &pod->spec, running[i].spec,
+                                                   cgroup_version(), values);
+
+                n = cgroup_values_complete(values, n, cgroup_version());
+                group_round_values(values, n);
+                container_id(pod->metadata.uid, running[i].spec->name, running[i].attempt, id);
+                scope = group_of_container(group, id);
+                if (scope)
+                        (void) units_set_properties(context->sandbox->units, group_unit(scope),
+                                                    properties,
+                                                    group_properties(values, n, properties), NULL);
+        }
+}
+
+void slices_end(const PodContext *context, const char *group) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (!context->sandbox->units || !group_is_slice(group))
+                return;
+        r = units_stop(context->sandbox->units, group_unit(group), &error);
+        if (r < 0)
+                log_warning("%s", error_message(&error, r));
+}
+
+void slices_set_qos(const PodContext *context, int64_t burstable_milli_cpu) {
+        if (!context->sandbox->units || !context->bundle->has_slices)
+                return;
+        for (size_t i = N_ELEMENTS(classes); i > 0; i--) { /* who is above comes first */
+                cleanup_free char *group = group_of_qos(context->bundle, classes[i - 1]);
+                CgroupValue weight = { .controller = "cpu", .file = "cpu.weight" };
+                uint64_t shares =
+                        cpu_shares(classes[i - 1] == QOS_BURSTABLE ? burstable_milli_cpu : 0);
+
+                (void) snprintf(weight.value, sizeof(weight.value), "%" PRIu64,
+                                cpu_weight_of_group(shares));
+                if (group)
+                        set_slice(context, group, &weight, classes[i - 1] != QOS_GUARANTEED);
+        }
+}
+
+static void remove_groups(const PodContext *context, bool are_slices) {
+        BundleConfig config = *context->bundle;
+
+        config.has_slices = are_slices;
+        for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
+                cleanup_free char *group = group_of_qos(&config, classes[i]);
+
+                if (group && cgroup_remove_if_empty(group) >= 0)
+                        slices_end(context, group);
+        }
+}
+
+void slices_remove_empty(const PodContext *context, bool all) {
+        bool are_slices = context->bundle->has_slices;
+
+        /* Of the driver that this node had before. */
+        if (context->sandbox->units)
+                remove_groups(context, !are_slices);
+        if (!all)
+                return;
+        remove_groups(context, are_slices);
+        (void) cgroup_remove_if_empty(context->sandbox->shim_cgroup);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* systemd is told what we want in the groups of pods, where it is the one that keeps them: what
+ * stands in a group's files and what systemd knows of its slice are then the same, whatever makes
+ * it write them again. All of it is asked for and not waited for; for groups that are no slices all
+ * of it does nothing. */
+
+#include "agent/bundle/resize.h"
+#include "agent/supervise/pod.h"
+
+/* The pod's slice, with its limits as they are in its spec now. May be said again. */
+void slices_set_pod(const PodContext *context, const Pod *pod);
+
+/* The limits of containers that run, as they are in the spec now, after bundle_resize(). */
+void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
+                   size_t n_running);
+
+/* The slice of a group whose pod will not be again, and all that is in it. */
+void slices_end(const PodContext *context, const char *group);
+
+/* The slices above those of pods; 'burstable_milli_cpu' is what all pods of that class ask for. */
+void slices_set_qos(const PodContext *context, int64_t burstable_milli_cpu);
+
+/* Groups above those of pods that nobody is in, of either driver. 'all': there is no pod at all. */
+void slices_remove_empty(const PodContext *context, bool all);

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/packet.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+
+typedef union Control {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+} Control;
+
+int packet_send(int socket_fd, const char *data, size_t length, int pass_fd) {
+        Control control = { 0 };
+        struct iovec bytes = { (char *) (uintptr_t) data, length };
+        struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
+
+        if (pass_fd >= 0) {
+                message.msg_control = &control;
+                message.msg_controllen = sizeof(control);
+                control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                                   .cmsg_type = SCM_RIGHTS,
+                                                   .cmsg_len = CMSG_LEN(sizeof(pass_fd)) };
+                memcpy(CMSG_DATA(&control.header), &pass_fd, sizeof(pass_fd));
+        }
+        return sendmsg(socket_fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+ssize_t packet_receive(int socket_fd, char *data, size_t size, int *ret_fd) {
+        Control control = { 0 };
+        struct iovec bytes = { data, size };
+        struct msghdr message = {
+                .msg_iov = &bytes,
+                .msg_iovlen = 1,
+                .msg_control = &control,
+                .msg_controllen = sizeof(control),
+        };
+        const struct cmsghdr *header;
+        ssize_t n = recvmsg(socket_fd, &message, MSG_TRUNC | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+        *ret_fd = -EBADF;
+        if (n < 0)
+                return -errno;
+        header = CMSG_FIRSTHDR(&message);
+        if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+            header->cmsg_len == CMSG_LEN(sizeof(int)))
+                memcpy(ret_fd, CMSG_DATA(header), sizeof(int));
+        return n;
+}

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A pull of an image of ten layers from a registry on loopback: the time to the synced layers, over that of other ways to
+the same, in turns with each; and what the agent itself needs meanwhile."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import tarfile
+import tempfile
+import time
+
+import harness
+import world
+from registry import MANIFEST_TYPE, DockerRegistry
+
+LAYERS = 10
+SAMPLES = 3
+NAME = "bench/big:1"
+
+
+def host_files():
+    """Files as images have them: the host's own, in an order that is the same on each run."""
+    found = []
+    for directory, _, names in os.walk("/usr"):
+        found += [path for path in (os.path.join(directory, name) for name in sorted(names))
+                  if os.path.isfile(path) and not os.path.islink(path) and os.stat(path).st_size < 20_000_000]
+    found.sort()
+    random.Random(1).shuffle(found)
+    return found
+
+
+def write_layer(path, files, size):
+    """Takes files off the list until there are enough of them."""
+    directories, done = set(), 0
+    with tarfile.open(path, "w") as tar:
+        while files and done < size:
+            file = files.pop()
+            name = file.lstrip("/")
+            parts = name.split("/")[:-1]
+            for depth in range(1, len(parts) + 1):
+                directory = "/".join(parts[:depth])
+                if directory not in directories:
+                    directories.add(directory)
+                    member = tarfile.TarInfo(directory)
+                    member.type, member.mode = tarfile.DIRTYPE, 0o755
+                    tar.addfile(member)
+            tar.add(file, arcname=name, recursive=False)
+            done += os.stat(file).st_size
+
+
+def make_image(directory, megabytes):
+    layout, files = f"{directory}/layout", host_files()
+    subprocess.run(["umoci", "init", "--layout", layout], check=True)
+    subprocess.run(["umoci", "new", "--image", f"{layout}:x"], check=True)
+    for _ in range(LAYERS):
+        write_layer(f"{directory}/layer.tar", files, megabytes * 1_000_000 // LAYERS)
+        subprocess.run(["umoci", "raw", "add-layer", "--image", f"{layout}:x", f"{directory}/layer.tar"], check=True)
+    os.unlink(f"{directory}/layer.tar")
+    return f"oci:{layout}:x"
+
+
+class Ways:
+    """Each brings the image to an empty directory."""
+
+    def __init__(self, registry, build):
+        self.registry, self.build = registry, build
+
+    def ours(self, to):
+        subprocess.run([f"{self.build}/agent/mainstay-image", "pull", "--store", to, f"{self.registry.host}/{NAME}"],
+                       input=json.dumps({"insecureRegistries": [self.registry.host]}), text=True, check=True,
+                       stdout=subprocess.DEVNULL)
+
+    def curl(self, to):
+        base = f"http://{self.registry.host}/v2/{NAME.split(':')[0]}"
+        manifest = subprocess.run(["curl", "-sf", "-H", f"Accept: {MANIFEST_TYPE}", f"{base}/manifests/1"], check=True,
+                                  stdout=subprocess.PIPE).stdout
+        for layer in json.loads(manifest)["layers"]:
+            target = f"{to}/{layer['digest']}"
+            os.mkdir(target)
+            with subprocess.Popen(["curl", "-sf", f"{base}/blobs/{layer['digest']}"], stdout=subprocess.PIPE) as curl:
+                subprocess.run(["tar", "-xz", "-C", target], stdin=curl.stdout, check=True)
+        subprocess.run(["sync", "-f", to], check=True)
+
+    def skopeo(self, to):
+        subprocess.run(["skopeo", "copy", "--src-tls-verify=false", f"docker://{self.registry.host}/{NAME}",
+                        f"oci:{to}/layout:x"], check=True, capture_output=True)
+        subprocess.run(["umoci", "unpack", "--image", f"{to}/layout:x", f"{to}/bundle"], check=True, capture_output=True)
+        subprocess.run(["sync", "-f", to], check=True)
+
+    def podman(self, to):
+        subprocess.run(["podman", "--root", f"{to}/root", "--runroot", f"{to}/run", "pull", "-q", "--tls-verify=false",
+                        f"{self.registry.host}/{NAME}"], check=True, capture_output=True)
+        subprocess.run(["sync", "-f", to], check=True)
+
+
+def take(way, directory):
+    to = tempfile.mkdtemp(dir=directory)
+    subprocess.run(["sync", "-f", directory], check=True)
+    begun = time.monotonic()
+    way(to)
+    took = time.monotonic() - begun
+    subprocess.run(["umount", f"{to}/root/overlay"], check=False, capture_output=True)  # podman leaves it
+    shutil.rmtree(to)
+    return took
+
+
+def compare(ways, directory, figures):
+    others = [("curl | tar in a row", ways.curl, 1.0), ("skopeo copy and umoci unpack", ways.skopeo, 0.5)]
+    if shutil.which("podman"):
+        others.append(("podman pull", ways.podman, 0.6))
+    times, ours = {name: [] for name, _, _ in others}, []
+    for _ in range(SAMPLES):
+        for name, way, _ in others:
+            ours.append(take(ways.ours, directory))
+            times[name].append(take(way, directory))
+    for name, _, goal in others:
+        figures.compare(f"pull and unpack, over {name}", ours, times[name], goal)
+
+
+def resident(pid):
+    return int(world.status(pid, "VmRSS").split()[0]) / 1024
+
+
+def agent_memory(registry, figures):
+    """The agent only starts the helper, and is told how it goes."""
+    node = harness.Node(None, {"mainstay": {"insecureRegistries": [registry.host]}})
+    try:
+        before = most = resident(node.agent.pid)
+        with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "images", "pull",
+                               f"{registry.host}/{NAME}"], stdout=subprocess.DEVNULL) as process:
+            while process.poll() is None:
+                most = max(most, resident(node.agent.pid))
+                time.sleep(0.02)
+            assert process.returncode == 0
+        figures.add("the agent's memory in a pull, over before", most - before, 1, "MiB")
+    finally:
+        node.finish()
+
+
+def measure(archive, arguments, figures):
+    with tempfile.TemporaryDirectory(prefix="mainstay-bench-") as directory:
+        registry = DockerRegistry(directory)
+        try:
+            registry.push(make_image(directory, arguments.megabytes), NAME)
+            compare(Ways(registry, arguments.build), directory, figures)
+            agent_memory(registry, figures)
+        finally:
+            registry.stop()

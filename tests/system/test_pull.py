@@ -1,0 +1,654 @@
+# SPDX-License-Identifier: Apache-2.0
+"""mainstay-image against registries that misbehave: what is refused, what is tried again, and what is never shown to
+whom."""
+
+import gzip
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import threading
+import time
+
+import harness
+import pytest
+from registry import (CONFIG_TYPE, INDEX_TYPE, LAYER_TYPE, MANIFEST_TYPE, BadRegistry, Blobs, basic, certificate,
+                      digest_of, document, tls_server)
+from world import wait
+
+FILES = {"etc/hello": b"hello\n"}
+
+
+class Puller:
+    """A store of a test's own, and mainstay-image at work on it."""
+
+    def __init__(self, directory):
+        self.directory = str(directory)
+        self.store = os.path.join(self.directory, "store")
+
+    def spawn(self, reference, **settings):
+        process = subprocess.Popen([harness.program("mainstay-image"), "pull", "--store", self.store, reference],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        settings.setdefault("certificateDirectories", [os.path.join(self.directory, "certs.d")])
+        process.stdin.write(json.dumps(settings))
+        process.stdin.close()
+        process.stdin = None
+        return process
+
+    def run(self, reference, **settings):
+        """Gives the exit status and the sentence."""
+        process = self.spawn(reference, **settings)
+        _, error = process.communicate(timeout=60)
+        return process.returncode, error.strip()
+
+    def pull(self, registry, name="team/app:latest", **settings):
+        settings.setdefault("insecureRegistries", [registry.host] if registry.scheme == "http" else [])
+        return self.run(f"{registry.host}/{name}", **settings)
+
+    def trust(self, host, cert, client=None):
+        directory = os.path.join(self.directory, "certs.d", host)
+        os.makedirs(directory, exist_ok=True)
+        if cert:
+            shutil.copy(cert, os.path.join(directory, "ca.crt"))
+        if client:
+            shutil.copy(client[0], os.path.join(directory, "client.cert"))
+            shutil.copy(client[1], os.path.join(directory, "client.key"))
+
+    def content(self, path):
+        """The file as the topmost layer that has it."""
+        layers = os.path.join(self.store, "layers")
+        for layer in os.listdir(layers):
+            whole = os.path.join(layers, layer, path)
+            if os.path.exists(whole):
+                with open(whole, "rb") as file:
+                    return file.read()
+        return None
+
+    def is_empty(self):
+        return not any(os.listdir(os.path.join(self.store, name)) for name in ("layers", "records", "tmp"))
+
+
+@pytest.fixture(name="puller")
+def fixture_puller(tmp_path):
+    return Puller(tmp_path)
+
+
+@pytest.fixture(name="serve")
+def fixture_serve():
+    servers = []
+
+    def serve(image=None, behave=None, tls=None):
+        servers.append(BadRegistry(image or Blobs([FILES]), behave, tls))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        server.stop()
+
+
+def refused(puller, result, *words):
+    status, sentence = result
+    assert status != 0, "it was taken"
+    for word in words:
+        assert word in sentence, sentence
+    assert "Sanitizer" not in sentence, sentence
+    assert puller.is_empty()
+
+
+def taken(puller, result):
+    assert result[0] == 0, result[1]
+    assert puller.content("etc/hello") == b"hello\n"
+
+
+# What is fine
+
+def test_an_image_is_pulled_by_its_tag_and_by_its_digest(puller, serve):
+    registry = serve()
+    taken(puller, puller.pull(registry))
+    before = len(registry.asked("/blobs/"))
+    taken(puller, puller.pull(registry, f"team/app@{registry.image.digest}"))
+    assert len(registry.asked("/blobs/")) == before, "what was here was fetched again"
+
+
+def test_layers_in_any_packing_are_read(puller, serve):
+    image = Blobs([FILES, {"a": b"a"}, {"b": b"b" * 100000}])
+    manifest = json.loads(image.manifest)
+    for row, (ending, pack) in zip(manifest["layers"], [("", lambda data: data), ("+gzip", gzip.compress), (
+            "+zstd", lambda data: subprocess.run(["zstd", "-c"], input=data, check=True, capture_output=True).stdout)]):
+        data = pack(gzip.decompress(image.blobs[row["digest"]]))
+        row.update(digest=image.add(data), size=len(data), mediaType=LAYER_TYPE.replace("+gzip", ending))
+    image.manifests["latest"] = (MANIFEST_TYPE, document(manifest))
+    taken(puller, puller.pull(serve(image)))
+    assert puller.content("a") == b"a" and len(puller.content("b")) == 100000
+
+
+def test_of_an_index_this_machine_s_image_is_taken(puller, serve):
+    image = Blobs([FILES])
+    other = Blobs([{"etc/other": b""}], architecture="s390x")
+    image.blobs.update(other.blobs)
+    image.manifests.update({other.digest: other.manifests["latest"]})
+    arch = json.loads(image.blobs[json.loads(image.manifest)["config"]["digest"]])["architecture"]
+    index = document({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [
+        {"mediaType": MANIFEST_TYPE, "digest": one.digest, "size": len(one.manifest),
+         "platform": {"os": "linux", "architecture": what}} for one, what in ((other, "s390x"), (image, arch))]})
+    image.manifests["latest"] = image.manifests[digest_of(index)] = (INDEX_TYPE, index)
+    taken(puller, puller.pull(serve(image)))
+    assert puller.content("etc/other") is None
+    taken(puller, puller.pull(serve(image), f"team/app@{digest_of(index)}"))
+
+
+def test_an_image_for_another_machine_is_refused(puller, serve):
+    refused(puller, puller.pull(serve(Blobs([FILES], architecture="s390x"))), "linux/s390x", "this machine is")
+
+
+def test_twelve_layers_that_hide_each_other_are_the_same_as_umoci_unpacks(puller, serve, tmp_path):
+    """Layers are unpacked side by side: what a layer needs of those below it must not depend on who is faster."""
+    dice = random.Random(7)
+    layers = []
+    for depth in range(12):
+        files = {f"d{dice.randrange(4)}/f{dice.randrange(8)}": bytes([depth]) * dice.randrange(1, 200000)
+                 for _ in range(12)}
+        if depth:
+            files[f"d{dice.randrange(4)}/.wh.f{dice.randrange(8)}"] = b""
+            files[f"d{dice.randrange(4)}/sub/.wh..wh..opq"] = b""
+            files[f"d{dice.randrange(4)}/sub/x{depth}"] = b"x"
+        layers.append(files)
+    registry = serve(Blobs(layers))
+    assert puller.pull(registry)[0] == 0
+    bundle = str(tmp_path / "bundle")
+    subprocess.run(["umoci", "unpack", "--image", f"{layout_of(puller, tmp_path)}:x", bundle], check=True,
+                   capture_output=True)
+    with open(os.path.join(puller.store, "records", registry.image.digest[7:] + ".json"), encoding="utf-8") as file:
+        order = json.loads(file.readline())["layers"]
+    merged = tmp_path / "merged"
+    merged.mkdir()
+    lower = ":".join(os.path.join(puller.store, "layers", name) for name in order)
+    subprocess.run(["mount", "-t", "overlay", "overlay", "-o", f"lowerdir={lower}", merged], check=True)
+    try:
+        assert listing(merged) == listing(os.path.join(bundle, "rootfs"))
+    finally:
+        subprocess.run(["umount", merged], check=True)
+
+
+def layout_of(puller, tmp_path):
+    """The store as a layout with a name that umoci takes."""
+    layout = tmp_path / "layout"
+    shutil.copytree(os.path.join(puller.store, "blobs"), layout / "blobs")
+    shutil.copy(os.path.join(puller.store, "oci-layout"), layout)
+    with open(os.path.join(puller.store, "index.json"), encoding="utf-8") as file:
+        index = json.load(file)
+    index["manifests"][0]["annotations"]["org.opencontainers.image.ref.name"] = "x"
+    (layout / "index.json").write_text(json.dumps(index))
+    return layout
+
+
+def listing(top):
+    rows = {}
+    for directory, names, files in os.walk(top):
+        for name in names + files:
+            path = os.path.join(directory, name)
+            st = os.lstat(path)
+            content = None
+            if stat.S_ISREG(st.st_mode):
+                with open(path, "rb") as file:
+                    content = digest_of(file.read())
+            rows[os.path.relpath(path, top)] = (st.st_mode, st.st_uid, st.st_gid, content)
+    return rows
+
+
+# R1: slowness
+
+@pytest.mark.parametrize("part", ["head", "body"])
+def test_a_server_that_drips_is_given_up(puller, serve, part):
+    def drip(handler):
+        if "/blobs/" not in handler.path:
+            return False
+        if part == "body":
+            handler.send_response(200)
+            handler.send_header("Content-Length", "100000")
+            handler.end_headers()
+        try:
+            while True:
+                handler.wfile.write(b"H")
+                time.sleep(0.3)
+        except OSError:
+            return True
+    begun = time.monotonic()
+    refused(puller, puller.pull(serve(behave=drip), stallSeconds=1), "registry")
+    assert time.monotonic() - begun < 45
+
+
+# R2: redirects
+
+def test_redirects_are_followed_a_few_times(puller, serve):
+    def lead(handler):
+        n = handler.path.count("/x")
+        return "/blobs/" in handler.path and n < 5 and handler.answer(307, Location="/x" + handler.path)
+    taken(puller, puller.pull(serve(behave=lead)))
+
+
+def test_redirects_without_end_are_refused(puller, serve):
+    registry = serve(behave=lambda handler: "/blobs/" in handler.path and
+                     handler.answer(307, Location=handler.path + "x"))
+    refused(puller, puller.pull(registry), "leads on more than 5 times")
+    assert len(registry.asked("/blobs/")) < 20
+
+
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://127.0.0.1:1/", "ftp://x/"])
+def test_redirects_to_anything_but_https_are_refused(puller, serve, tmp_path, target):
+    cert, key = certificate(tmp_path)
+    registry = serve(behave=lambda handler: "/blobs/" in handler.path and handler.answer(307, Location=target),
+                     tls=tls_server(cert, key))
+    puller.trust(registry.host, cert)
+    refused(puller, puller.pull(registry), "not https")
+
+
+def test_redirects_to_link_local_addresses_are_refused(puller, serve):
+    registry = serve(behave=lambda handler: "/blobs/" in handler.path and
+                     handler.answer(307, Location="http://169.254.169.254/latest"))
+    subprocess.run(["ip", "address", "add", "169.254.169.254/32", "dev", "lo"], check=False, capture_output=True)
+    listener = socket.socket()
+    try:
+        listener.bind(("169.254.169.254", 80))
+        listener.listen()
+        refused(puller, puller.pull(registry), "169.254.169.254", "refused")
+    finally:
+        listener.close()
+        subprocess.run(["ip", "address", "del", "169.254.169.254/32", "dev", "lo"], check=False, capture_output=True)
+
+
+def test_a_password_is_not_shown_where_a_redirect_leads(puller, serve):
+    store = serve()
+
+    def behave(handler):
+        if handler.headers.get("Authorization") != basic("joe", "secret"):
+            return handler.answer(401, WWW_Authenticate='Basic realm="x"')
+        return "/blobs/" in handler.path and handler.answer(
+            307, Location=f"http://localhost:{store.port}{handler.path}")
+    registry = serve(store.image, behave)
+    taken(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "secret"}}}]))
+    assert store.seen and not any("Authorization" in headers for _, _, headers in store.seen)
+
+
+# R3: challenges
+
+def bearer(realm, token="t0ken"):
+    def behave(handler):
+        if handler.path.startswith("/token"):
+            return handler.answer(200, document({"token": token}))
+        if handler.headers.get("Authorization") == f"Bearer {token}":
+            return False
+        where = realm or f"http://{handler.headers['Host']}/token"
+        return handler.answer(401, WWW_Authenticate=f'Bearer realm="{where}",service="s",scope="repository:x:pull"')
+    return behave
+
+
+def test_a_token_is_asked_for_where_the_registry_says(puller, serve):
+    registry = serve(behave=bearer(None))
+    taken(puller, puller.pull(registry))
+    assert "scope=repository%3Ax%3Apull" in registry.asked("/token")[0][1]
+    assert "Authorization" not in registry.asked("/token")[0][2]
+
+
+def test_a_password_is_shown_to_the_registry_s_own_token_server(puller, serve):
+    registry = serve(behave=bearer(None))
+    taken(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "pw"}}}]))
+    assert registry.asked("/token")[0][2]["Authorization"] == basic("joe", "pw")
+
+
+def test_a_password_is_not_shown_to_another_s_token_server(puller, serve):
+    other = serve(behave=bearer(None))
+    registry = serve(behave=bearer(f"http://localhost:{other.port}/token"))
+    puller.pull(registry, auths=[{"auths": {registry.host: {"username": "joe", "password": "pw"}}}])
+    assert not any("Authorization" in headers for _, path, headers in other.seen if path.startswith("/token"))
+
+
+def test_an_identity_token_is_exchanged(puller, serve):
+    def behave(handler):
+        if handler.path.startswith("/token"):
+            return handler.answer(200, document({"access_token": "t0ken"}))
+        return bearer(None)(handler)
+    registry = serve(behave=behave)
+    taken(puller, puller.pull(registry, auths=[{"auths": {registry.host: {"identitytoken": "refresh"}}}]))
+    form = registry.asked("/token")[0]
+    assert form[0] == "POST" and "refresh_token=refresh" in form[2]["body"]
+
+
+def test_challenges_without_end_are_refused(puller, serve):
+    def behave(handler):
+        if handler.path.startswith("/token"):
+            return handler.answer(200, document({"token": "x"}))
+        return handler.answer(401, WWW_Authenticate=f'Bearer realm="http://{handler.headers["Host"]}/token"')
+    registry = serve(behave=behave)
+    refused(puller, puller.pull(registry), "imagePullSecrets")
+    assert len(registry.asked("/token")) <= 2
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer realm=", 'Bearer realm="' + "x" * 60000 + '"', "\"\"\"", "Basic",
+                                    'Digest realm="x"', 'Bearer realm="file:///etc/passwd"', 'Bearer realm="\\'])
+def test_challenges_that_make_no_sense_are_refused(puller, serve, header):
+    refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate=header))), "registry")
+
+
+def test_a_token_that_is_too_large_is_refused(puller, serve):
+    refused(puller, puller.pull(serve(behave=bearer(None, "x" * 10_000_000))), "larger than")
+
+
+def test_a_token_that_expires_in_the_middle_is_renewed(puller, serve):
+    current = ["t0"]
+
+    def behave(handler):
+        if "/blobs/" in handler.path and current[0] == "t0":
+            current[0] = "t1"
+        return bearer(None, current[0])(handler)
+    taken(puller, puller.pull(serve(behave=behave)))
+
+
+def test_the_node_s_auth_file_and_its_helper_are_asked(puller, serve, tmp_path, monkeypatch):
+    def behave(handler):
+        return handler.headers.get("Authorization") != basic("joe", "helped") and \
+            handler.answer(401, WWW_Authenticate='Basic realm="x"')
+    registry = serve(behave=behave)
+    helper = tmp_path / "docker-credential-test"
+    helper.write_text('#!/bin/sh\nread server\necho "{\\"Username\\": \\"joe\\", \\"Secret\\": \\"helped\\"}"\n')
+    helper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    auth = tmp_path / "config.json"
+    auth.write_text(json.dumps({"credHelpers": {registry.host: "test"}}))
+    taken(puller, puller.pull(registry, authFile=str(auth)))
+
+
+def test_without_a_password_it_is_said_what_to_do(puller, serve):
+    refused(puller, puller.pull(serve(behave=lambda handler: handler.answer(401, WWW_Authenticate='Basic realm="x"'))),
+            "wants a password", "imagePullSecrets")
+
+
+# R4: trouble that passes
+
+def flaky(times, status, **headers):
+    left = [times]
+
+    def behave(handler):
+        if "/blobs/" not in handler.path or left[0] == 0:
+            return False
+        left[0] -= 1
+        return handler.answer(status, **headers)
+    return behave
+
+
+@pytest.mark.parametrize("status,headers", [(429, {"Retry_After": "0"}), (503, {}), (500, {}), (502, {})])
+def test_trouble_that_passes_is_waited_out(puller, serve, status, headers):
+    taken(puller, puller.pull(serve(behave=flaky(2, status, **headers))))
+
+
+def test_who_is_to_come_back_tomorrow_does_not_wait_here(puller, serve):
+    begun = time.monotonic()
+    refused(puller, puller.pull(serve(behave=flaky(99, 429, Retry_After="99999"))), "too often")
+    assert time.monotonic() - begun < 15
+
+
+def test_what_is_not_there_is_told_with_the_registry_s_words(puller, serve):
+    refused(puller, puller.pull(serve(), "team/app:nope"), "no image 'nope' in 'team/app'", "no such thing")
+
+
+def cut(handler, data, start, length):
+    """Promises all and gives a part."""
+    handler.send_response(206 if start else 200)
+    if start:
+        handler.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+    handler.send_header("Content-Length", str(len(data) - start))
+    handler.end_headers()
+    handler.wfile.write(data[start:start + length])
+    handler.close_connection = True
+    return True
+
+
+def big():
+    return Blobs([{**FILES, "big": random.Random(1).randbytes(4_000_000)}])
+
+
+def test_a_download_that_breaks_off_goes_on_where_it_was(puller, serve):
+    image, sent = big(), [0]
+    data = image.blobs[image.layers[0]]
+
+    def behave(handler):
+        if image.layers[0] not in handler.path:
+            return False
+        start = int(handler.headers.get("Range", "bytes=0-")[6:-1])
+        length = min(700_000, len(data) - start)
+        sent[0] += length
+        return cut(handler, data, start, length)
+    taken(puller, puller.pull(serve(image, behave)))
+    assert sent[0] <= 1.1 * len(data)
+
+
+@pytest.mark.parametrize("answer", ["whole", "no-range", "416"])
+def test_a_server_that_has_no_ranges_is_read_from_the_start(puller, serve, answer):
+    image, tries = big(), [0]
+    data = image.blobs[image.layers[0]]
+
+    def behave(handler):
+        if image.layers[0] not in handler.path:
+            return False
+        tries[0] += 1
+        if tries[0] == 1:
+            return cut(handler, data, 0, 1_000_000)
+        if "Range" not in handler.headers or answer == "whole":
+            return handler.answer(200, data)
+        return handler.answer(416) if answer == "416" else handler.answer(206, data)
+    taken(puller, puller.pull(serve(image, behave)))
+
+
+def test_a_pull_that_was_killed_goes_on_where_it_was(puller, serve):
+    image, hang = big(), threading.Event()
+    data = image.blobs[image.layers[0]]
+    starts = []
+
+    def behave(handler):
+        if image.layers[0] not in handler.path:
+            return False
+        starts.append(int(handler.headers.get("Range", "bytes=0-")[6:-1]))
+        if len(starts) > 1:
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        handler.wfile.write(data[:len(data) * 99 // 100])
+        handler.wfile.flush()
+        hang.wait(30)
+        return True
+    registry = serve(image, behave)
+    process = puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host])
+    partial = os.path.join(puller.store, "partial", image.layers[0][7:])
+    wait(lambda: os.path.exists(partial) and os.stat(partial).st_size >= len(data) * 98 // 100, "most of it is here")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    hang.set()
+    taken(puller, puller.pull(registry))
+    assert starts[-1] >= len(data) * 98 // 100
+
+
+# R5: answers that are none
+
+@pytest.mark.parametrize("length", [-100, 100])
+def test_a_blob_of_another_length_than_promised_is_refused(puller, serve, length):
+    image = big()
+    data = image.blobs[image.layers[0]]
+    image.blobs[image.layers[0]] = data[:length] if length < 0 else data + b"x" * length
+    refused(puller, puller.pull(serve(image)), "layer" if length < 0 else "larger than")
+
+
+def test_a_body_without_end_is_refused(puller, serve):
+    def behave(handler):
+        if "/manifests/" not in handler.path:
+            return False
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        try:
+            while True:
+                handler.wfile.write(b"10000\r\n" + b" " * 65536 + b"\r\n")
+        except OSError:
+            return True
+    refused(puller, puller.pull(serve(behave=behave)), "larger than")
+
+
+@pytest.mark.parametrize("headers", [[("X-Long", "x" * 1_000_000)], [(f"X-{i}", "x") for i in range(100_000)]])
+def test_a_head_without_end_is_refused(puller, serve, headers):
+    def behave(handler):
+        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+        for name, value in headers:
+            handler.wfile.write(f"{name}: {value}\r\n".encode())
+        handler.wfile.write(b"Content-Length: 0\r\n\r\n")
+        return True
+    refused(puller, puller.pull(serve(behave=behave)), "registry")
+
+
+def test_what_is_not_http_is_refused(puller, serve):
+    def behave(handler):
+        handler.wfile.write(b"hello, I am an old server\n")
+        handler.close_connection = True
+        return True
+    refused(puller, puller.pull(serve(behave=behave)), "registry")
+
+
+# R6: TLS
+
+def test_a_certificate_of_an_authority_in_certs_d_is_trusted(puller, serve, tmp_path):
+    cert, key = certificate(tmp_path)
+    registry = serve(tls=tls_server(cert, key))
+    refused(puller, puller.pull(registry), "cannot be trusted", f"certs.d/{registry.host}/ca.crt")
+    puller.trust(registry.host, cert)
+    taken(puller, puller.pull(registry))
+
+
+@pytest.mark.parametrize("fault", ["expired", "wrong-host", "wrong-authority", "old-tls"])
+def test_a_server_that_cannot_be_trusted_is_refused(puller, serve, tmp_path, fault):
+    alt = "DNS:other.example.com" if fault == "wrong-host" else "IP:127.0.0.1"
+    cert, key = certificate(tmp_path, expired=fault == "expired", alt=alt)
+    settings = {}
+    if fault == "old-tls":
+        settings = {"minimum_version": ssl.TLSVersion.TLSv1, "maximum_version": ssl.TLSVersion.TLSv1_1}
+    registry = serve(tls=tls_server(cert, key, **settings))
+    puller.trust(registry.host, certificate(tmp_path, "other")[0] if fault == "wrong-authority" else cert)
+    refused(puller, puller.pull(registry), "registry")
+    assert not registry.seen
+
+
+def test_a_client_certificate_is_shown_and_its_key_stays_root_s(puller, serve, tmp_path):
+    cert, key = certificate(tmp_path)
+    client = certificate(tmp_path, "client")
+    os.chmod(client[1], 0o600)
+    context = tls_server(cert, key, verify_mode=ssl.CERT_REQUIRED)
+    context.load_verify_locations(client[0])
+    registry = serve(tls=context)
+    puller.trust(registry.host, cert)
+    refused(puller, puller.pull(registry), "registry")
+    puller.trust(registry.host, cert, client)
+    taken(puller, puller.pull(registry))
+
+
+# R7 and R8: nobody there
+
+def test_a_name_that_nobody_has_is_told(puller):
+    refused(puller, puller.run("registry.invalid/team/app:latest"), "registry 'registry.invalid'", "name is not known")
+
+
+def test_a_registry_that_is_not_there_is_told(puller):
+    refused(puller, puller.run("127.0.0.1:1/team/app:latest"), "registry '127.0.0.1:1'", "connect")
+
+
+def test_mirrors_are_asked_first_and_the_registry_when_they_have_it_not(puller, serve):
+    registry, mirror = serve(), serve(Blobs([{"other": b""}]))
+    mirror.image.manifests.clear()
+    taken(puller, puller.run(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host],
+                             mirrors=["http://127.0.0.1:1", f"http://{mirror.host}/cache"]))
+    assert mirror.seen[0][1] == "/v2/cache/team/app/manifests/latest"
+
+
+def test_the_environment_s_proxy_is_not_used_but_the_configured_one_is(puller, serve, monkeypatch):
+    registry = serve()
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    taken(puller, puller.pull(registry))
+    refused_by = puller.run(f"{registry.host}/team/other:latest", insecureRegistries=[registry.host],
+                            httpProxy="http://127.0.0.1:1", httpsProxy="http://127.0.0.1:1")
+    assert refused_by[0] != 0 and "connect" in refused_by[1]
+
+
+# I8 to I10: documents and bytes that are not what they should be
+
+def test_damage_in_a_layer_is_found_and_the_next_try_begins_anew(puller, serve):
+    image = big()
+    data = image.blobs[image.layers[0]]
+    image.blobs[image.layers[0]] = data[:2_000_000] + bytes([data[2_000_000] ^ 1]) + data[2_000_001:]
+    registry = serve(image)
+    refused(puller, puller.pull(registry), image.layers[0], "damaged")
+    image.blobs[image.layers[0]] = data
+    taken(puller, puller.pull(registry))
+
+
+def change(image, **fields):
+    manifest = document({**json.loads(image.manifest), **fields})
+    image.manifests["latest"] = (MANIFEST_TYPE, manifest)
+    return image
+
+
+@pytest.mark.parametrize("fields,words", [
+    ({"manifests": []}, "both manifests and layers"),
+    ({"mediaType": "text/plain"}, ""),
+    ({"schemaVersion": 1}, "schemaVersion"),
+    ({"layers": []}, "layers"),
+    ({"config": {"mediaType": "application/json", "digest": digest_of(b""), "size": 2}}, "no image of a container"),
+    ({"config": {"mediaType": CONFIG_TYPE, "digest": "sha256:" + "A" * 64, "size": 2}}, "no sha256 digest"),
+    ({"config": {"mediaType": CONFIG_TYPE, "digest": "sha256:../../x", "size": 2}}, "no sha256 digest"),
+    ({"config": {"mediaType": CONFIG_TYPE, "digest": "md5:" + "a" * 32, "size": 2}}, "no sha256 digest"),
+    ({"config": {"mediaType": CONFIG_TYPE, "digest": digest_of(b""), "size": 10**12}}, "larger than"),
+])
+def test_manifests_that_make_no_sense_are_refused(puller, serve, fields, words):
+    refused(puller, puller.pull(serve(change(Blobs([FILES]), **fields))), words)
+
+
+def test_another_image_than_the_digest_says_is_refused(puller, serve):
+    image = Blobs([FILES])
+    wrong = "sha256:" + "0" * 64
+    image.manifests[wrong] = image.manifests["latest"]
+    refused(puller, puller.pull(serve(image), f"team/app@{wrong}"), "another image")
+
+
+# Who does what: confinement
+
+def test_who_fetches_is_nobody_and_who_unpacks_has_no_network(puller, serve):
+    hang = threading.Event()
+
+    def behave(handler):
+        if "/blobs/" not in handler.path:
+            return False
+        return bool(hang.wait(30)) and False
+    registry = serve(behave=behave)
+    process = puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host])
+    try:
+        wait(lambda: registry.asked("/blobs/"), "it asks for the configuration")
+        text = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout
+        children = [int(word) for word in text.split()]
+        assert children
+
+        def status(pid, field):
+            with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+                return next(line.split()[1] for line in file if line.startswith(field + ":"))
+        for pid in children:
+            assert status(pid, "Uid") != "0" and status(pid, "Gid") != "0"
+            assert int(status(pid, "CapEff"), 16) == int(status(pid, "CapPrm"), 16) == 0
+            assert status(pid, "NoNewPrivs") == "1" and status(pid, "Seccomp") == "2"
+        assert status(process.pid, "Seccomp") == "2"
+        assert not int(status(process.pid, "CapEff"), 16) & (1 << 12), "CAP_NET_ADMIN"
+        assert os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net")
+    finally:
+        hang.set()
+        process.communicate(timeout=30)
+    assert process.returncode == 0

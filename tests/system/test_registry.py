@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods whose images come from a registry: the policies, the passwords, one pull for all, and a node without a
+network."""
+
+import base64
+import json
+import os
+import subprocess
+import time
+
+import pytest
+import specs
+import world
+from registry import BadRegistry, Blobs, DockerRegistry
+from world import wait
+
+
+@pytest.fixture(name="registry")
+def fixture_registry(tmp_path, archive):
+    registry = DockerRegistry(str(tmp_path))
+    registry.push(f"docker-archive:{archive}", "team/busybox:1")
+    yield registry
+    registry.stop()
+
+
+@pytest.fixture(name="locked")
+def fixture_locked(tmp_path, archive):
+    """One with a password."""
+    registry = DockerRegistry(str(tmp_path), "joe", "secret")
+    registry.push(f"docker-archive:{archive}", "team/busybox:1")
+    yield registry
+    registry.stop()
+
+
+@pytest.fixture(name="pulling_node")
+def fixture_pulling_node(make_node):
+    def make(registry, **fields):
+        return make_node(archive=None, config={"mainstay": {"insecureRegistries": [registry.host], **fields}})
+    return make
+
+
+def pod(name, image, policy="IfNotPresent", **spec):
+    return specs.pod(name, specs.container(image=image, imagePullPolicy=policy), **spec)
+
+
+def secret(name, document, kind="kubernetes.io/dockerconfigjson", key=".dockerconfigjson"):
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind,
+            "data": {key: base64.b64encode(json.dumps(document).encode()).decode()}}
+
+
+def reasons(node):
+    return node.cli("get", "events").stdout
+
+
+def test_a_pod_s_image_is_pulled_and_the_pod_runs(registry, pulling_node):
+    node = pulling_node(registry)
+    node.launch(pod("web", f"{registry.host}/team/busybox:1"))
+    assert node.status("web")["imageID"].endswith(registry.digest("team/busybox:1"))
+    assert world.cmdline(node.init("web"))[0] == "/bin/sh"
+    assert "Pulling" in reasons(node) and "Successfully pulled" in reasons(node)
+
+
+def test_an_image_is_pulled_by_its_digest(registry, pulling_node):
+    node = pulling_node(registry)
+    node.launch(pod("web", f"{registry.host}/team/busybox@{registry.digest('team/busybox:1')}"))
+
+
+def test_what_is_here_needs_no_registry_unless_the_policy_is_always(registry, pulling_node):
+    node = pulling_node(registry)
+    node.launch(pod("first", f"{registry.host}/team/busybox:1"))
+    node.launch(pod("fixed", f"{registry.host}/team/busybox@{registry.digest('team/busybox:1')}", "Always"))
+    registry.stop()
+    node.launch(pod("second", f"{registry.host}/team/busybox:1"))
+    node.launch(pod("third", f"{registry.host}/team/busybox:1", "Never"))
+    node.drop(pod("fourth", f"{registry.host}/team/busybox:1", "Always"))
+    assert registry.host in node.wait_waiting("fourth", "ImagePullBackOff")
+    node.remove("fixed")
+    node.wait_gone("fixed")
+
+
+def test_an_archive_s_image_is_taken_as_it_is_even_if_the_policy_is_always(make_node):
+    node = make_node()
+    node.launch(pod("web", specs.IMAGE, "Always"))
+
+
+def test_always_gets_what_the_tag_means_now(registry, pulling_node, archive, tmp_path):
+    node = pulling_node(registry)
+    node.launch(pod("old", f"{registry.host}/team/busybox:1", "Always"))
+    layout = f"{tmp_path}/layout"
+    for words in (["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"],
+                  ["umoci", "config", "--image", f"{layout}:x", "--config.env", "NEW=1"]):
+        subprocess.run(words, check=True, capture_output=True)
+    registry.push(f"oci:{layout}:x", "team/busybox:1")
+    node.launch(pod("kept", f"{registry.host}/team/busybox:1"))
+    node.launch(pod("new", f"{registry.host}/team/busybox:1", "Always"))
+    assert "NEW" not in world.environ(node.init("kept"))
+    assert world.environ(node.init("new"))["NEW"] == "1"
+    assert node.status("new")["imageID"] != node.status("old")["imageID"]
+
+
+def test_a_tag_that_is_not_there_is_told_and_used_when_it_comes(registry, pulling_node, archive):
+    node = pulling_node(registry)
+    node.drop(pod("web", f"{registry.host}/team/later:1"))
+    message = node.wait_waiting("web", "ErrImagePull")
+    assert f"registry '{registry.host}'" in message and "no image '1' in 'team/later'" in message
+    assert "Back-off pulling image" in node.wait_waiting("web", "ImagePullBackOff")
+    registry.push(f"docker-archive:{archive}", "team/later:1")
+    node.wait_running("web")
+
+
+@pytest.mark.parametrize("kind,key", [("kubernetes.io/dockerconfigjson", ".dockerconfigjson"),
+                                      ("kubernetes.io/dockercfg", ".dockercfg")])
+def test_a_pod_s_secret_opens_the_registry(locked, pulling_node, kind, key):
+    node = pulling_node(locked)
+    node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
+    assert "wants a password" in node.wait_waiting("web", "ErrImagePull")
+    assert "FailedToRetrieveImagePullSecret" in reasons(node)
+    entry = {locked.host: {"auth": base64.b64encode(b"joe:secret").decode()}}
+    node.drop(secret("pull", entry if key == ".dockercfg" else {"auths": entry}, kind, key), "secret.yaml")
+    node.wait_running("web")
+    assert "secret" not in open(node.stderr, encoding="utf-8").read().replace("ImagePullSecret", "").replace(
+        "imagePullSecrets", "").replace("image pull secrets", "").replace("secret.yaml", "")
+
+
+def test_a_wrong_password_is_told(locked, pulling_node):
+    node = pulling_node(locked)
+    node.drop(secret("pull", {"auths": {locked.host: {"username": "joe", "password": "w0rng"}}}), "secret.yaml")
+    node.drop(pod("web", f"{locked.host}/team/busybox:1", imagePullSecrets=[{"name": "pull"}]))
+    message = node.wait_waiting("web", "ErrImagePull")
+    assert "refuses the password" in message and "w0rng" not in message and "w0rng" not in node.said()
+
+
+def test_the_node_s_own_password_opens_the_registry(locked, pulling_node, tmp_path):
+    path = tmp_path / "auth.json"
+    path.write_text(json.dumps({"auths": {locked.host: {"username": "joe", "password": "secret"}}}))
+    node = pulling_node(locked, registryAuthFile=str(path))
+    node.launch(pod("web", f"{locked.host}/team/busybox:1"))
+
+
+def test_a_mirror_is_asked_for_the_hub_s_images(registry, make_node, archive):
+    registry.push(f"docker-archive:{archive}", "library/tool:2")
+    node = make_node(archive=None, config={"mainstay": {"registryMirrors": [
+        {"registry": "docker.io", "mirrors": [f"http://{registry.host}"]}]}})
+    node.launch(pod("web", "tool:2"))
+
+
+def test_one_pull_serves_all_the_pods_that_wait_for_it(pulling_node):
+    registry = BadRegistry(Blobs([{"bin/x": b"x" * 100000}]), lambda handler: time.sleep(0.3))
+    try:
+        node = pulling_node(registry)
+        for i in range(10):
+            node.drop(pod(f"web{i}", f"{registry.host}/team/app:latest"))
+        for i in range(10):
+            # There is no /bin/sh in it: the image is here once the runtime refuses the command.
+            wait(lambda name=f"web{i}": "bin/sh" in json.dumps(node.status(name)), f"web{i} has its image")
+        assert len(registry.asked("/manifests/")) == 1
+        assert len(registry.asked("/blobs/")) == 2
+    finally:
+        registry.stop()
+
+
+def test_a_registry_that_hangs_holds_up_no_other_pod(pulling_node, archive):
+    registry = BadRegistry(Blobs([{}]), lambda handler: time.sleep(60))
+    try:
+        node = pulling_node(registry)
+        node.preload(archive)
+        for i in range(8):
+            node.drop(pod(f"slow{i}", f"{registry.host}/team/app{i}:latest"))
+        begun = time.monotonic()
+        node.launch(specs.pod("quick"))
+        assert time.monotonic() - begun < 10
+    finally:
+        registry.stop()
+
+
+def test_a_pull_that_is_under_way_is_seen(pulling_node):
+    registry = BadRegistry(Blobs([{}]), lambda handler: time.sleep(60))
+    try:
+        node = pulling_node(registry)
+        node.drop(pod("web", f"{registry.host}/team/app:latest"))
+        wait(lambda: "Pulling image" in json.dumps(node.status("web")), "it says that it pulls")
+        assert "Pulling image" in node.cli("describe", "pod", "web").stdout
+        assert json.loads(node.get("/images")[1])["pulls"][0]["reference"] == f"{registry.host}/team/app:latest"
+    finally:
+        registry.stop()
+
+
+def test_an_agent_that_is_killed_while_it_pulls_pulls_again(registry, pulling_node):
+    node = pulling_node(registry)
+    node.drop(pod("web", f"{registry.host}/team/busybox:1"))
+    node.restart()
+    node.wait_running("web")
+
+
+# The command line
+
+def names_of(node):
+    listed = json.loads(node.get("/images")[1])["images"]
+    return {name for image in listed if "usedAt" in image for name in image["names"]}
+
+
+def test_images_are_listed_pulled_and_removed(registry, pulling_node):
+    node = pulling_node(registry)
+    image = f"{registry.host}/team/busybox:1"
+    result = node.cli("images", "pull", image)
+    assert result.returncode == 0 and result.stdout.strip() == registry.digest("team/busybox:1"), result.stderr
+    for words in (["images"], ["images", "ls"], ["get", "images"]):
+        assert image in node.cli(*words).stdout
+    node.launch(pod("web", image, "Never"))
+    assert "used by a pod" in node.cli("images", "rm", image).stderr
+    node.remove("web")
+    node.wait_gone("web")
+    assert node.cli("images", "rm", image).returncode == 0
+    wait(lambda: not names_of(node), "the image is gone")
+    for directory in ("records", "layers", "blobs/sha256"):
+        wait(lambda path=f"{node.state}/images/{directory}": not os.listdir(path), f"nothing is left in {directory}")
+    assert node.cli("images", "rm", image).returncode == 1
+    failed = node.cli("images", "pull", f"{registry.host}/team/nope:1")
+    assert failed.returncode == 1 and "no image '1' in 'team/nope'" in failed.stderr
+
+
+def test_an_image_is_exported_and_another_node_runs_it(registry, pulling_node, make_node, tmp_path):
+    node = pulling_node(registry)
+    image, path = f"{registry.host}/team/busybox:1", str(tmp_path / "image.tar")
+    assert node.cli("images", "pull", image).returncode == 0
+    assert node.cli("images", "export", image, path).returncode == 0
+    subprocess.run(["skopeo", "inspect", f"oci-archive:{path}"], check=True, capture_output=True)
+    other = make_node(archive=None)
+    assert other.cli("images", "import", path).returncode == 0
+    other.launch(pod("web", image))
+    assert "archive" in other.cli("images", "rm", image).stderr
+
+
+def test_damage_in_the_store_is_found(registry, pulling_node):
+    node = pulling_node(registry)
+    assert node.cli("images", "pull", f"{registry.host}/team/busybox:1").returncode == 0
+    assert "sound" in node.cli("images", "verify").stdout
+    blobs = f"{node.state}/images/blobs/sha256"
+    largest = max(os.listdir(blobs), key=lambda name: os.stat(f"{blobs}/{name}").st_size)
+    with open(f"{blobs}/{largest}", "r+b") as file:
+        file.seek(1000)
+        file.write(b"xxxx")
+    result = node.cli("images", "verify")
+    assert result.returncode == 1 and largest in result.stdout
+
+
+# Room on the disk
+
+def test_on_a_full_disk_the_images_go_that_nobody_uses_the_oldest_first(registry, archive, make_node, tmp_path):
+    for name in ("a", "b", "c", "d", "e"):
+        layout = f"{tmp_path}/{name}"
+        subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
+        rootfs = tmp_path / f"{name}.tree"
+        rootfs.mkdir()
+        (rootfs / name).write_bytes(os.urandom(8000 * 512))
+        subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(rootfs / name), f"/{name}"], check=True,
+                       capture_output=True)
+        registry.push(f"oci:{layout}:x", f"team/{name}:1")
+    node = make_node(archive=None, start=False, config={
+        "imageGCHighThresholdPercent": 60, "imageGCLowThresholdPercent": 45, "imageMinimumGCAge": "0s",
+        "mainstay": {"insecureRegistries": [registry.host]}})
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", node.state], check=True)
+    try:
+        node.start()
+        node.launch(pod("web", f"{registry.host}/team/a:1"))
+        for name in ("b", "c", "d", "e"):
+            assert node.cli("images", "pull", f"{registry.host}/team/{name}:1").returncode == 0
+        wait(lambda: f"{registry.host}/team/b:1" not in names_of(node), "the oldest that nobody uses is gone")
+        left = wait(lambda: names_of(node), "some are left")
+        assert f"{registry.host}/team/a:1" in left and f"{registry.host}/team/e:1" in left
+        assert world.is_alive(node.init("web"))
+        assert "damaged" not in node.cli("images", "verify").stdout
+        assert node.cli("images", "prune").returncode == 0
+        wait(lambda: names_of(node) == {f"{registry.host}/team/a:1"}, "only what is used is left")
+        node.remove("web")
+        node.wait_gone("web")
+    finally:
+        node.stop()
+        subprocess.run(["umount", "-l", node.state], check=False)

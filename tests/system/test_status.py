@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the status of a pod says of its containers, against the kernel's word: processes, control groups, mounts."""
+
+import subprocess
+
+import harness
+import pytest
+import specs
+import world
+from network import NetworkNode
+
+
+@pytest.fixture(name="net")
+def fixture_net(archive):
+    node = NetworkNode(archive)
+    yield node
+    node.finish()
+
+
+def user_of(pid):
+    """As core/v1 has it, of a process that runs."""
+    return {"uid": int(world.status(pid, "Uid").split()[0]), "gid": int(world.status(pid, "Gid").split()[0]),
+            "supplementalGroups": sorted(int(group) for group in world.status(pid, "Groups").split())}
+
+
+def told_user(node, name, container="main"):
+    user = dict(node.status(name, container)["user"]["linux"])
+    return {**user, "supplementalGroups": sorted(user.get("supplementalGroups", []))}
+
+
+def limits_of(group):
+    """CPU limit in thousandths and memory limit in bytes of a control group."""
+    if world.cgroup_version() == 2:
+        quota, period = world.cgroup_value(group, "cpu", "cpu.max").split()
+        return int(quota) * 1000 // int(period), int(world.cgroup_value(group, "memory", "memory.max"))
+    quota = int(world.cgroup_value(group, "cpu", "cpu.cfs_quota_us"))
+    return quota // 100, int(world.cgroup_value(group, "memory", "memory.limit_in_bytes"))
+
+
+def told_limits(node, name):
+    limits = node.status(name)["resources"]["limits"]
+    return int(limits["cpu"].removesuffix("m")), int(limits["memory"].removesuffix("Mi")) << 20
+
+
+def conditions(pod):
+    return {c["type"]: c for c in pod["status"]["conditions"]}
+
+
+def test_the_user_is_the_one_that_the_first_process_has(node):
+    node.launch(specs.pod("web", specs.container(securityContext={"runAsUser": 1234, "runAsGroup": 2345}),
+                          specs.container("root"), securityContext={"supplementalGroups": [4000], "fsGroup": 5000}))
+    for container in ("main", "root"):
+        assert told_user(node, "web", container) == user_of(node.init("web", container))
+    assert told_user(node, "web")["uid"] == 1234
+    node.restart()
+    node.wait_running("web")
+    assert told_user(node, "web") == user_of(node.init("web")), "as the next agent tells it"
+
+
+def test_the_user_of_a_pod_with_users_of_its_own_is_what_it_is_within(net):
+    net.launch(specs.pod("web", specs.container(securityContext={"runAsUser": 7}), hostNetwork=False,
+                          hostUsers=False))
+    assert told_user(net, "web")["uid"] == 7
+    assert int(world.status(net.init("web"), "Uid").split()[0]) % 65536 == 7
+
+
+def test_mounts_are_told_as_the_mount_table_has_them(node):
+    node.launch(specs.pod("web", specs.container(volumeMounts=[
+        specs.mount("v", "/rw"), specs.mount("v", "/ro", readOnly=True),
+        specs.mount("v", "/rro", readOnly=True, recursiveReadOnly="IfPossible")]),
+        volumes=[{"name": "v", "emptyDir": {}}]))
+    assert node.status("web")["volumeMounts"] == [
+        {"name": "v", "mountPath": "/rw"},
+        {"name": "v", "mountPath": "/ro", "readOnly": True, "recursiveReadOnly": "Disabled"},
+        {"name": "v", "mountPath": "/rro", "readOnly": True, "recursiveReadOnly": "Enabled"}]
+    for path, option in (("/rw", "rw"), ("/ro", "ro"), ("/rro", "ro")):
+        assert option in world.mount_at(node.init("web"), path)["options"]
+
+
+def test_resources_are_those_of_the_control_group_also_where_an_edit_cannot_be_applied(node):
+    script = "dd if=/dev/zero of=/m/f bs=1M count=24 2>/dev/null; echo full; " + specs.IDLE
+    container = specs.container(script=script, volumeMounts=[specs.mount("m", "/m")], resources={
+        "limits": {"cpu": "300m", "memory": "64Mi"}, "requests": {"cpu": "200m", "memory": "8Mi"}})
+    pod = specs.pod("web", container, volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}}])
+    node.launch(pod)
+    world.wait(lambda: node.logged("web") == ["full"], "its memory is in use")
+    assert node.status("web")["allocatedResources"] == {"cpu": "200m", "memory": "8Mi"}
+    assert told_limits(node, "web") == limits_of(node.container_cgroup("web")) == (300, 64 << 20)
+    container["resources"]["limits"] = {"cpu": "400m", "memory": "16Mi"}
+    node.drop(pod)
+    now = node.wait_pod("web", lambda pod: "PodResizeInProgress" in conditions(pod), "says that it waits")
+    assert conditions(now)["PodResizeInProgress"]["reason"] == "Error"
+    assert now["spec"]["containers"][0]["resources"]["limits"]["memory"] == "16Mi"
+    assert told_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 64 << 20)
+
+
+def test_a_container_restarts_for_more_memory_where_it_asks_to(node):
+    container = specs.container(
+        resources={"limits": {"cpu": "300m", "memory": "32Mi"}},
+        resizePolicy=[{"resourceName": "memory", "restartPolicy": "RestartContainer"},
+                      {"resourceName": "cpu", "restartPolicy": "NotRequired"}])
+    pod = specs.pod("web", container)
+    node.launch(pod)
+    before = node.init("web")
+    container["resources"]["limits"]["cpu"] = "400m"
+    node.drop(pod)
+    world.wait(lambda: limits_of(node.container_cgroup("web"))[0] == 400, "its CPU is another")
+    assert node.init("web") == before and node.status("web")["restartCount"] == 0
+    container["resources"]["limits"]["memory"] = "48Mi"
+    node.drop(pod)
+    node.wait_restarts("web", 1)
+    node.wait_running("web")
+    assert node.init("web") != before and not world.is_alive(before)
+    assert told_limits(node, "web") == limits_of(node.container_cgroup("web")) == (400, 48 << 20)
+
+
+def test_the_stop_signal_is_the_one_that_ends_it(node):
+    script = "trap 'echo heard; exit 0' USR1; sleep 100000 & wait"
+    node.launch(specs.pod("web", specs.container(script=script, lifecycle={"stopSignal": "SIGUSR1"}),
+                          specs.container("plain"), os={"name": "linux"}))
+    assert node.status("web")["stopSignal"] == "SIGUSR1"
+    assert node.status("web", "plain")["stopSignal"] == "SIGTERM"
+
+
+def test_a_gate_that_nobody_opens_keeps_the_pod_from_being_ready_and_nothing_else(node):
+    node.drop(specs.pod("web", readinessGates=[{"conditionType": "PodScheduled"}, {"conditionType": "x.example/Warm"}]))
+    pod = node.wait_pod("web", lambda pod: conditions(pod)["ContainersReady"]["status"] == "True", "has its containers")
+    ready = conditions(pod)["Ready"]
+    assert (ready["status"], ready["reason"]) == ("False", "ReadinessGatesNotReady")
+    assert ready["message"] == 'corresponding condition of pod readiness gate "x.example/Warm" does not exist.'
+    assert pod["status"]["phase"] == "Running" and node.status("web")["ready"]
+    described = node.cli("describe", "pod", "web").stdout
+    assert "Readiness Gates:" in described and "<none>" in described
+    node.drop(specs.pod("open", readinessGates=[{"conditionType": "PodScheduled"}]))
+    node.wait_running("open")
+    assert harness.condition(node.pod("open"), "Ready")["status"] == "True"
+
+
+def test_a_host_name_that_overrides_is_taken_as_it_is(net):
+    net.launch(specs.pod("web", specs.container(), hostNetwork=False, hostname="www", subdomain="shop",
+                          hostnameOverride="db.example.com"))
+    pid = net.init("web")
+    assert subprocess.check_output(["nsenter", "-t", str(pid), "-u", "hostname"], text=True) == "db.example.com\n"
+    assert world.environ(pid)["HOSTNAME"] == "db.example.com"
+    own = [line.split() for line in world.read(f"/proc/{pid}/root/etc/hosts").splitlines()]
+    assert [net.pod("web")["status"]["podIP"], "db.example.com"] in own
+
+
+def test_of_a_pod_that_the_node_does_not_take_no_container_is_known(node):
+    node.drop(specs.pod("web", nodeSelector={"disk": "ssd"}))
+    pod = node.wait_pod("web", lambda pod: pod["status"]["phase"] == "Failed", "is not taken")
+    assert pod["status"]["reason"] == "NodeAffinity" and "containerStatuses" not in pod["status"]
+    for kind in ("Ready", "ContainersReady"):
+        assert harness.condition(pod, kind)["reason"] == "UnknownContainerStatuses"
