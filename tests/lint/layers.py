@@ -31,7 +31,7 @@ LIBRARIES = {
     "systemd/": ["agent/config-watch.h", "agent/image/image.h", "agent/manifest/manifest.h",
                  "agent/publish/journal.c", "agent/publish/publish.c", "agent/sandbox/sandbox.h",
                  "agent/sandbox/units.[ch]", "agent/serve/serve.h", "common/child.h",
-                 "common/http.h", "common/relay.h", "common/relay.h"],
+                 "common/http.h", "common/relay.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/tree.c"],
     "jansson.h": ["agent/bundle/enacted.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/users.h", "agent/cli/*.h",
