@@ -23,7 +23,7 @@ char *handshake_key(char ret[HANDSHAKE_SIZE]) {
         uint8_t bytes[16] = { 0 };
 
         /* It proves nothing but that the other side speaks the protocol, so any bytes would do. */
-        (void) getrandom(bytes, sizeof(bytes), 0);
+        (void) !getrandom(bytes, sizeof(bytes), 0);
         base64_encode(bytes, sizeof(bytes), ret);
         return ret;
 }

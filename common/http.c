@@ -13,8 +13,9 @@
 #include <sys/socket.h>
 
 enum {
-        RELAYED_MAX = 64 * 1024, /* of a whole HTTP/2 connection */
-        IDLE_HANDLES_MAX = 4,    /* kept for the next requests */
+        RELAYED_MAX = 64 * 1024, /* of a whole connection */
+        ADDRESSES_MAX = 8,
+        IDLE_HANDLES_MAX = 4, /* kept for the next requests */
         TRAILER_MAX = 1024,
         HEADERS_MAX = 256 * 1024, /* with the trailers, which libcurl keeps without a limit */
         CONNECT_TIMEOUT_SEC = 24 * 3600, /* whoever asks has a deadline of his own */
@@ -33,7 +34,10 @@ struct Http {
 struct HttpRequest {
         Http *http;
         CURL *easy;
-        Relay *relay; /* between libcurl and a server that it asks by HTTP/2 */
+        Relay *relay;      /* between libcurl and a server that it asks by HTTP/2 or TLS */
+        unsigned n_opened; /* of the addresses that its name has, and those that were no use */
+        unsigned n_in_vain;
+        int refusal; /* of the last of those, as -errno */
         struct curl_slist *headers;
         char error[CURL_ERROR_SIZE];
         char *request_body;
@@ -54,9 +58,26 @@ struct HttpRequest {
 static HttpRequest *request_free(HttpRequest *request);
 
 static const char *explain(const HttpRequest *request, CURLcode code) {
-        if (request->relay && relay_error(request->relay) < 0)
-                return strerror(-relay_error(request->relay));
+        int refusal = request->relay ? relay_error(request->relay) : request->refusal;
+
+        if (refusal < 0)
+                return strerror(-refusal);
         return request->error[0] ? request->error : request->http->curl->easy_strerror(code);
+}
+
+/* For libcurl the relay is as good as the server, so it does not try the next address itself. */
+static bool tries_next_address(HttpRequest *request) {
+        CURLM *multi = request->http->multi;
+
+        if (!request->relay || relay_error(request->relay) >= 0 ||
+            request->n_in_vain >= ADDRESSES_MAX)
+                return false;
+        request->refusal = relay_error(request->relay);
+        request->n_in_vain++;
+        request->n_opened = 0;
+        request->error[0] = '\0';
+        return request->http->curl->multi_remove_handle(multi, request->easy) == CURLM_OK &&
+               request->http->curl->multi_add_handle(multi, request->easy) == CURLM_OK;
 }
 
 static void finish(Http *http, CURL *easy, CURLcode code) {
@@ -67,6 +88,8 @@ static void finish(Http *http, CURL *easy, CURLcode code) {
         bool is_answered;
 
         curl->easy_getinfo(easy, CURLINFO_PRIVATE, &request);
+        if (tries_next_address(request))
+                return;
         curl->easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &response.status);
         curl->easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
         response.location = location;
@@ -305,14 +328,16 @@ static int set_body(HttpRequest *request, const HttpSpec *spec) {
         return 0;
 }
 
-/* libcurl does not come back to us while an HTTP/2 server has something to say, be it nothing but
- * empty frames. So it hears it from a relay. */
+/* libcurl does not come back to us while a server has something to say, be it nothing but empty
+ * frames of HTTP/2, or a handshake in pieces of one byte. So it hears it from a relay. */
 static curl_socket_t open_relay(void *userdata, curlsocktype purpose,
                                 struct curl_sockaddr *address) {
         HttpRequest *request = userdata;
         int fd = -EBADF;
 
         request->relay = relay_free(request->relay);
+        if (request->n_opened++ < request->n_in_vain)
+                return CURL_SOCKET_BAD;
         if (relay_new(request->http->event, &address->addr, address->addrlen, RELAYED_MAX,
                       &request->relay) >= 0 &&
             relay_address(request->relay, &address->addr, &address->addrlen) >= 0)
@@ -357,7 +382,7 @@ static int set_options(HttpRequest *request, const HttpSpec *spec) {
         curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
         curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
-        if (spec->is_http2)
+        if (spec->is_http2 || strncasecmp(spec->url, "https:", 6) == 0)
                 set_relay(request);
         return set_body(request, spec);
 }

@@ -127,8 +127,8 @@ static int check_term(const Rules *rules, const NodeSelectorTerm *term, const ch
         const RequirementRules field_list = { .rules = rules, .place = fields, .is_field = true };
         int r;
 
-        (void) snprintf(labels, sizeof(labels), "%s.matchExpressions", place);
-        (void) snprintf(fields, sizeof(fields), "%s.matchFields", place);
+        (void) snprintf(labels, sizeof(labels), "%.230s.matchExpressions", place);
+        (void) snprintf(fields, sizeof(fields), "%.230s.matchFields", place);
         r = check_requirements(&label_list, &term->match_expressions);
         return r < 0 ? r : check_requirements(&field_list, &term->match_fields);
 }
@@ -169,7 +169,7 @@ int check_label_selector(const Rules *rules, const LabelSelector *selector, cons
                         return rules_at(rules, r, "%s.matchLabels[%s]", place,
                                         excerpt(key, pair->key));
         }
-        (void) snprintf(expressions, sizeof(expressions), "%s.matchExpressions", place);
+        (void) snprintf(expressions, sizeof(expressions), "%.230s.matchExpressions", place);
         return check_requirements(&list, &selector->match_expressions);
 }
 

@@ -39,7 +39,7 @@ static Place place_of(const Rules *rules, const Container *container, const char
                       const char *field) {
         Place place = { .rules = rules, .container = container };
 
-        (void) snprintf(place.path, sizeof(place.path), "%s.%s", path, field);
+        (void) snprintf(place.path, sizeof(place.path), "%.400s.%s", path, field);
         return place;
 }
 

@@ -169,11 +169,11 @@ static int check_file_key(const Rules *rules, const FileKeySelector *selector, c
         const Volume *volume = pod_find_volume(&rules->pod->spec, selector->volume_name);
         char where[DECODE_PATH_SIZE];
 
-        (void) snprintf(where, sizeof(where), "%s.fileKeyRef.key", path);
+        (void) snprintf(where, sizeof(where), "%.480s.fileKeyRef.key", path);
         if (strlen(selector->key) > FILE_KEY_MAX)
                 return broken(rules, where, "must be at most %d characters, not %zu", FILE_KEY_MAX,
                               strlen(selector->key));
-        (void) snprintf(where, sizeof(where), "%s.fileKeyRef.volumeName", path);
+        (void) snprintf(where, sizeof(where), "%.480s.fileKeyRef.volumeName", path);
         if (!volume)
                 return broken(rules, where, "names no volume of this pod: '%s'",
                               selector->volume_name);

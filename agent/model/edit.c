@@ -442,6 +442,18 @@ static void keep_order(const PodSpec *from, PodSpec *to) {
                         }
 }
 
+/* Likewise: what was got for a volume is found by its place. */
+static void keep_order_of_volumes(const PodSpec *from, PodSpec *to) {
+        for (size_t i = 0; i < from->volumes.n; i++)
+                for (size_t j = i; j < to->volumes.n; j++)
+                        if (streq(from->volumes.items[i].name, to->volumes.items[j].name)) {
+                                Volume moved = to->volumes.items[i];
+
+                                to->volumes.items[i] = to->volumes.items[j];
+                                to->volumes.items[j] = moved;
+                        }
+}
+
 int edit_keep_identity(const Pod *running, Pod *wanted) {
         const StringMap *from = &running->metadata.annotations;
         int r = keep_string(&wanted->metadata.uid, running->metadata.uid);
@@ -455,5 +467,6 @@ int edit_keep_identity(const Pod *running, Pod *wanted) {
                         r = keep_string(&item->value, value);
         }
         keep_order(&running->spec, &wanted->spec);
+        keep_order_of_volumes(&running->spec, &wanted->spec);
         return r;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the two files of a container's life share: container.c is the machine, container-status.c
- * tells where it is. Nobody else includes this. */
+/* What the files of a container's life share: container.c is the machine, container-adopt.c brings
+ * it to where a container is that was found, container-questions.c and container-status.c tell
+ * where it is. Nobody else includes this. */
 
 #include "agent/supervise/container.h"
 
@@ -68,3 +69,16 @@ struct ContainerLife {
         ContainerState ended;      /* the present attempt, once it ended */
         ContainerState ended_last; /* the one before */
 };
+
+/* The one writer of the state. */
+void container_set_state(ContainerLife *c, LifeState state);
+
+/* How the present attempt ended; the texts are copied, and the message may be NULL. */
+void container_record_end(ContainerLife *c, const ContainerExit *end, const char *reason,
+                          const char *message);
+
+/* The same of an end that nobody saw, and what follows. */
+void container_end_unseen(ContainerLife *c, const ContainerExit *end, const char *message);
+
+/* Of a delay that counts from an end, however late that is heard of. */
+uint64_t container_remaining_delay(uint64_t delay_usec, uint64_t finished_at);

@@ -276,7 +276,7 @@ static void set_waiting(ContainerLife *c, const char *reason, const char *messag
 }
 
 /* The one writer: drops what the new state does not use, says so, and marks the status. */
-static void set_state(ContainerLife *c, LifeState state) {
+void container_set_state(ContainerLife *c, LifeState state) {
         LifeState old = c->state;
 
         if (life_facts[old].uses_image_request && !life_facts[state].uses_image_request)
@@ -304,7 +304,7 @@ static void handle(ContainerLife *c, Event event) {
                           event_names[event], life_facts[c->state].name);
                 return;
         }
-        set_state(c, move->to);
+        container_set_state(c, move->to);
         move->enter(c);
 }
 
@@ -447,8 +447,8 @@ void container_on_started(ContainerLife *c, unsigned attempt, uint64_t started_a
         handle(c, EVENT_STARTED);
 }
 
-static void record_end(ContainerLife *c, const ContainerExit *end, const char *reason,
-                       const char *message) {
+void container_record_end(ContainerLife *c, const ContainerExit *end, const char *reason,
+                          const char *message) {
         container_state_done(&c->ended);
         if (!message && c->is_killed)
                 message = c->kill_message;
@@ -482,7 +482,7 @@ static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
         RestartDecision decision;
 
         if (by_runtime)
-                record_end(c, &end, "StartError", message);
+                container_record_end(c, &end, "StartError", message);
         if (c->runs_again) { /* what failed is not what is wanted now */
                 handle(c, EVENT_DONE);
                 return;
@@ -521,14 +521,6 @@ static void say_back_off(ContainerLife *c, uint64_t delay_usec) {
         set_waiting(c, "CrashLoopBackOff", message);
 }
 
-/* From the exit on, however late we hear of it. */
-static uint64_t remaining_delay(uint64_t delay_usec, uint64_t finished_at) {
-        uint64_t now = now_realtime_usec();
-        uint64_t passed = now > finished_at ? now - finished_at : 0;
-
-        return delay_usec > passed ? delay_usec - passed : 0;
-}
-
 /* As after a start that failed: no immediate second try, so that its sentence is not lost. */
 static void wait_after_hook(ContainerLife *c, const RestartDecision *decision) {
         cleanup_free char *failure = TAKE_PTR(c->post_start_failure);
@@ -564,7 +556,7 @@ static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event r
                 return;
         }
         say_back_off(c, decision.delay_usec);
-        c->retry_delay_usec = remaining_delay(decision.delay_usec, end->finished_at);
+        c->retry_delay_usec = container_remaining_delay(decision.delay_usec, end->finished_at);
         handle(c, EVENT_WAIT);
 }
 
@@ -576,9 +568,14 @@ void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit
         log_mark(MESSAGE_CONTAINER_ENDED);
         log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
                  reason);
-        record_end(c, end, reason, end->message);
+        container_record_end(c, end, reason, end->message);
         decide_after_end(c, end, end->is_found ? EVENT_SANDBOX_GONE : EVENT_RESTART,
                          /* sits_out= */ true);
+}
+
+void container_end_unseen(ContainerLife *c, const ContainerExit *end, const char *message) {
+        container_record_end(c, end, "ContainerStatusUnknown", message);
+        decide_after_end(c, end, EVENT_SANDBOX_GONE, /* sits_out= */ false);
 }
 
 void container_on_retry(ContainerLife *c, bool sandbox_is_ready) {
@@ -599,120 +596,9 @@ void container_on_sandbox_lost(ContainerLife *c, uint64_t now) {
                 handle(c, EVENT_SANDBOX_GONE);
                 return;
         }
-        record_end(c, &end, "ContainerStatusUnknown",
-                   "The container could not be located when its shim ended");
         /* With the shim went all the remains of its attempts. */
         c->oldest_remains = c->attempt + 1;
-        decide_after_end(c, &end, EVENT_SANDBOX_GONE, /* sits_out= */ false);
-}
-
-void container_adopt(ContainerLife *c, unsigned attempt, uint64_t next_delay_usec) {
-        assert(c->state == LIFE_IDLE);
-        c->attempt = attempt;
-        c->attempt_is_used = true;
-        c->oldest_remains = attempt;
-        c->next_delay_usec = next_delay_usec;
-}
-
-void container_recover(ContainerLife *c, unsigned attempt, uint64_t now) {
-        ContainerExit end = {
-                .exit_code = 137, .is_unknown = true, .started_at = now, .finished_at = now
-        };
-
-        if (c->state != LIFE_IDLE || c->attempt_is_used || c->attempt > 0)
-                return;
-        container_adopt(c, attempt, 0);
-        record_end(c, &end, "ContainerStatusUnknown",
-                   "The container ran, and its end was not seen");
-        decide_after_end(c, &end, EVENT_SANDBOX_GONE, /* sits_out= */ false);
-}
-
-void container_adopt_post_started(ContainerLife *c) {
-        c->has_post_started = true;
-}
-
-void container_adopt_creating(ContainerLife *c) {
-        assert(c->state == LIFE_IDLE);
-        set_state(c, LIFE_CREATING);
-}
-
-void container_adopt_last(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
-        record_end(c, end, exit_reason(end->exit_code, end->oom_killed), end->message);
-        container_state_done(&c->ended_last);
-        c->ended_last = c->ended;
-        c->ended = (ContainerState){ 0 };
-}
-
-unsigned container_attempt(const ContainerLife *c) {
-        return c->attempt;
-}
-
-bool container_is_running(const ContainerLife *c) {
-        return container_has_process(c) && c->started_at > 0;
-}
-
-bool container_has_run(const ContainerLife *c, unsigned attempt) {
-        return c->attempt_is_used && c->attempt <= attempt;
-}
-
-uint64_t container_next_delay(const ContainerLife *c) {
-        return c->next_delay_usec;
-}
-
-bool container_has_process(const ContainerLife *c) {
-        return life_facts[c->state].has_process;
-}
-
-bool container_is_up(const ContainerLife *c) {
-        return c->state == LIFE_UP || (container_is_stopping(c) && c->started_at > 0);
-}
-
-bool container_is_stopping(const ContainerLife *c) {
-        return c->state == LIFE_PRE_STOP || c->state == LIFE_STOPPING;
-}
-
-bool container_has_post_started(const ContainerLife *c) {
-        return c->has_post_started;
-}
-
-uint64_t container_started_at(const ContainerLife *c) {
-        return c->started_at;
-}
-
-bool container_is_in_back_off(const ContainerLife *c) {
-        return c->state == LIFE_BACK_OFF;
-}
-
-bool container_is_finished(const ContainerLife *c) {
-        return c->state == LIFE_FINISHED;
-}
-
-bool container_has_succeeded(const ContainerLife *c) {
-        return c->state == LIFE_FINISHED && c->ended.kind == STATE_TERMINATED &&
-               c->ended.exit_code == 0;
-}
-
-uint64_t container_finished_at(const ContainerLife *c) {
-        return c->ended.finished_at;
-}
-
-bool container_has_started(const ContainerLife *c) {
-        return c->state == LIFE_UP;
-}
-
-bool container_wants_all(const ContainerLife *c, uint64_t *ret_delay_usec) {
-        if (!c->wants_all)
-                return false;
-        *ret_delay_usec = remaining_delay(c->retry_delay_usec, c->ended.finished_at);
-        return true;
-}
-
-bool container_is_waiting(const ContainerLife *c) {
-        return c->state == LIFE_IDLE;
-}
-
-bool container_waits_for_image(const ContainerLife *c) {
-        return c->state == LIFE_BACK_OFF && c->image_delay_usec > 0;
+        container_end_unseen(c, &end, "The container could not be located when its shim ended");
 }
 
 void container_print_moves(FILE *out) {

@@ -121,6 +121,9 @@ void container_recover(ContainerLife *container, unsigned attempt, uint64_t now)
 /* After a restart of the agent: its postStart hook need not be run again. */
 void container_adopt_post_started(ContainerLife *container);
 
+/* After a restart of the agent: the present attempt was told to end, not for good. */
+void container_adopt_killed(ContainerLife *container);
+
 /* After a restart of the agent: the shim is creating the present attempt right now. */
 void container_adopt_creating(ContainerLife *container);
 
@@ -137,6 +140,7 @@ bool container_has_process(const ContainerLife *container);
 bool container_is_running(const ContainerLife *container); /* it has started */
 bool container_is_up(const ContainerLife *container);      /* and its postStart hook is done */
 bool container_is_stopping(const ContainerLife *container);
+bool container_is_killed(const ContainerLife *container); /* see container_kill() */
 bool container_has_post_started(const ContainerLife *container);
 uint64_t container_started_at(const ContainerLife *container); /* realtime */
 bool container_is_finished(const ContainerLife *container);

@@ -3,7 +3,6 @@
  * restart of the agent nor one of the node begins it anew. One timer, for as long as it matters. */
 
 #include "agent/supervise/pod-internal.h"
-#include "agent/supervise/tell.h"
 #include "common/clock.h"
 #include "common/log.h"
 
@@ -59,6 +58,6 @@ void pod_life_watch_deadline(PodLife *life) {
                         arm(life, deadline_of(life) - now);
                 return;
         }
-        event_tell(life, NULL, POD_EVENT_NORMAL, "DeadlineExceeded", "%s", message);
-        pod_life_fail(life, "DeadlineExceeded", message, pod_life_grace_usec(life));
+        pod_life_fail(life, POD_EVENT_NORMAL, "DeadlineExceeded", message,
+                      pod_life_grace_usec(life));
 }

@@ -178,7 +178,10 @@ void slot_consider_edit(Supervisor *s, Slot *slot) {
                         apply_or_retry(s, slot, &plan);
                 break;
         case EDIT_LIVE:
-                apply_or_retry(s, slot, &plan);
+                if (pod_life_has_failed(slot->life))
+                        replace(slot, "it had failed");
+                else
+                        apply_or_retry(s, slot, &plan);
                 break;
         case EDIT_REPLACE:
                 stage(s, slot, &plan);

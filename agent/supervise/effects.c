@@ -80,8 +80,6 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
 
         for (size_t i = 0; pod->attachment && i < N_ELEMENTS(config.pod_ips); i++)
                 config.pod_ips[i] = attachment_address(pod->attachment, i);
-        if (pod_container_has_stale_images(c))
-                return error_setf(reterr, EAGAIN, "the pod was edited while its images were got");
         config.volume_images = c->volume_images;
         config.sandbox_pid = sandbox_pid(pod->sandbox);
         r = check_run_dir(pod, reterr);

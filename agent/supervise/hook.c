@@ -78,10 +78,12 @@ void pod_container_hurry(PodContainer *c) {
 void pod_container_kill(PodContainer *c, const OptionalInt *grace, const char *why) {
         c->kill_grace = *grace;
         container_kill(c->life, why);
+        pod_container_update_note(c);
 }
 
 static void on_hook_done(ActionResult result, const char *message, void *userdata) {
         PodContainer *c = userdata;
+        bool is_post_start = c->hook_kind == HOOK_POST_START;
         cleanup_free char *failure = NULL;
 
         if (result != ACTION_SUCCEEDED &&
@@ -95,7 +97,7 @@ static void on_hook_done(ActionResult result, const char *message, void *userdat
                            "%s", failure);
         }
         container_on_hook_done(c->life, failure);
-        if (c->hook_kind == HOOK_POST_START && !failure)
+        if (is_post_start) /* it is done, or killed for its failure */
                 pod_container_update_note(c);
         pod_life_mark(c->pod);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must be known of an attempt by the next agent, as the shim keeps it: the back-off, the stop
- * signal, the image, and what hooks and probes have said. */
+ * signal, the image, what hooks and probes have said, and whether it was killed for that. */
 
 #include "agent/supervise/pod-internal.h"
 
@@ -15,11 +15,12 @@ enum {
         FLAG_POST_STARTED = 'p',
         FLAG_STARTED = 's',
         FLAG_READY = 'r',
+        FLAG_KILLED = 'k',
 };
 
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
         bool is_known = c->probers.is_begun && c->probers.attempt == container_attempt(c->life);
-        char flags[4];
+        char flags[5];
         size_t n = 0;
 
         if (container_has_post_started(c->life))
@@ -28,6 +29,8 @@ void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
                 flags[n++] = FLAG_STARTED;
         if (is_known && c->probers.is_ready)
                 flags[n++] = FLAG_READY;
+        if (container_is_killed(c->life))
+                flags[n++] = FLAG_KILLED;
         flags[n] = '\0';
         (void) snprintf(note, NOTE_MAX, "%" PRIu64 " %d %s %u %s", container_next_delay(c->life),
                         c->stop_signal, strna(c->image_id), c->generation, flags);
@@ -52,6 +55,7 @@ void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret
         ret->has_post_started = strchr(flags, FLAG_POST_STARTED);
         ret->has_started = strchr(flags, FLAG_STARTED);
         ret->is_ready = strchr(flags, FLAG_READY);
+        ret->is_killed = strchr(flags, FLAG_KILLED);
 }
 
 void pod_container_update_note(PodContainer *c) {

@@ -23,18 +23,18 @@ static void tell_stale(PodLife *life, const char *message) {
                 log_warning("Pod '%s': %s; the volume stays as it was", life->description, message);
 }
 
-/* Its volumes were written when it began; a shim of it runs, or is about to. */
-static bool is_prepared(const PodLife *life) {
+bool pod_life_is_prepared(const PodLife *life) {
         PodLifePhase phase = life->phase == PHASE_RETRY ? life->retry_phase : life->phase;
 
-        return phase == PHASE_SYNCING || phase == PHASE_SETTING_UP || phase == PHASE_READY;
+        return phase == PHASE_SYNCING || phase == PHASE_SETTING_UP || phase == PHASE_ATTACHING ||
+               phase == PHASE_READY;
 }
 
 void pod_life_update_volumes(PodLife *life) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (!life->is_wanted || !is_prepared(life) || !has_data_volume(life->pod))
+        if (!life->is_wanted || !pod_life_is_prepared(life) || !has_data_volume(life->pod))
                 return;
         r = bundle_update_volumes(life->context->bundle, life->pod, &error);
         tell_stale(life, r < 0 ? error_message(&error, r) : NULL);

@@ -121,19 +121,13 @@ static void set_resize_trouble(PodLife *life, const char *message) {
                                                   on_resize_timer, life);
 }
 
-/* Its group was made when it began, by the spec of then. */
-static bool has_group(const PodLife *life) {
-        return life->phase == PHASE_SETTING_UP || life->phase == PHASE_ATTACHING ||
-               life->phase == PHASE_READY || life->phase == PHASE_SYNCING;
-}
-
 void pod_life_resize(PodLife *life) {
         cleanup_free RunningContainer *running = calloc(life->n_containers + 1, sizeof(*running));
         cleanup_error Error error = ERROR_NULL;
         size_t n = 0;
         int r;
 
-        if (!running || !life->is_wanted || !has_group(life))
+        if (!running || !life->is_wanted || !pod_life_is_prepared(life))
                 return;
         for (size_t i = 0; i < life->n_containers; i++) {
                 const PodContainer *c = &life->containers[i];
@@ -157,45 +151,6 @@ static bool changes_resources(const EditPlan *plan, const char *container) {
                     (!container || streq_ptr(plan->changes.items[i].container, container)))
                         return true;
         return false;
-}
-
-/* ---- what hooks look at ---- */
-
-void pod_life_forget_former(PodLife *life) {
-        for (size_t i = 0; i < life->n_former; i++)
-                pod_free(life->former[i]);
-        free(life->former);
-        life->former = NULL;
-        life->n_former = 0;
-}
-
-static bool has_hook(const PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (life->containers[i].hook)
-                        return true;
-        return false;
-}
-
-/* A hook that is under way ends as it began; as long as there is one, nothing of before is freed.
- */
-static void keep_former_take(PodLife *life, Pod *pod) {
-        Pod **longer;
-
-        if (!has_hook(life)) {
-                pod_life_forget_former(life);
-                pod_free(pod);
-                return;
-        }
-        longer = reallocarray(life->former, life->n_former + 1, sizeof(*longer));
-        if (longer) {
-                life->former = longer;
-                life->former[life->n_former++] = pod;
-                return;
-        }
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (life->containers[i].hook)
-                        pod_container_drop_hook(&life->containers[i]);
-        pod_free(pod);
 }
 
 /* ---- the edit ---- */
@@ -248,7 +203,7 @@ void pod_life_edit_take(PodLife *life, Pod *pod, const EditPlan *plan) {
         }
         /* By another time, if it has one; the next step looks. */
         life->deadline_timer = sd_event_source_disable_unref(life->deadline_timer);
-        keep_former_take(life, pod);
+        pod_free(pod); /* what is under way has copied what it needs */
         tell(life, plan, EDIT_LIVE, NULL);
         for (size_t i = 0; i < life->n_containers; i++)
                 edit_container(&life->containers[i], plan);

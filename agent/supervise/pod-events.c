@@ -93,6 +93,8 @@ static void adopt(PodContainer *c) {
         container_adopt(c->life, c->latest.attempt, note.next_delay_usec);
         if (note.has_post_started)
                 container_adopt_post_started(c->life);
+        if (note.is_killed)
+                container_adopt_killed(c->life);
         probers_adopt(c, note.has_started, note.is_ready);
         if (c->previous.type == SANDBOX_EXITED && c->previous.is_known)
                 container_adopt_last(c->life, c->previous.attempt, &c->previous.exit);

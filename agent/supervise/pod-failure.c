@@ -20,7 +20,7 @@ enum {
         FAILURE_MAX = 16 * 1024
 };
 
-static int open_state_dir(const PodLife *life) {
+int pod_life_open_state(const PodLife *life) {
         cleanup_free char *path = pod_state_dir(life->context->bundle, life->pod->metadata.uid);
         int fd;
 
@@ -32,7 +32,7 @@ static int open_state_dir(const PodLife *life) {
 
 /* Two lines: the reason, and the sentence. */
 static int store(const PodLife *life) {
-        cleanup_close int fd = open_state_dir(life);
+        cleanup_close int fd = pod_life_open_state(life);
         cleanup_free char *text = NULL;
 
         if (fd < 0)
@@ -58,7 +58,7 @@ static int set_failure(PodLife *life, const char *reason, const char *message) {
 }
 
 void pod_life_load_failure(PodLife *life) {
-        cleanup_close int fd = open_state_dir(life);
+        cleanup_close int fd = pod_life_open_state(life);
         cleanup_free char *text = NULL;
         char *message;
         int r = fd < 0 ? fd : sealed_read_at(fd, file_name, FAILURE_MAX, &text);
@@ -76,7 +76,8 @@ void pod_life_load_failure(PodLife *life) {
         (void) set_failure(life, text, message);
 }
 
-void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec) {
+void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
+                   uint64_t grace_usec) {
         int r;
 
         if (pod_life_has_failed(life) || !life->is_wanted)
@@ -84,10 +85,9 @@ void pod_life_fail(PodLife *life, const char *reason, const char *message, uint6
         r = set_failure(life, reason, message);
         if (r < 0)
                 return; /* whoever looked looks again */
-        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
         log_mark(MESSAGE_POD_FAILED);
         log_warning("Pod '%s' has failed, stopping it: %s: %s", life->description, reason, message);
-        event_tell(life, NULL, POD_EVENT_WARNING, reason, "%s", message);
+        event_tell(life, NULL, kind, reason, "%s", message);
         life->failure.grace_usec = grace_usec;
         r = store(life);
         if (r < 0)

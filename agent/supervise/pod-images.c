@@ -36,13 +36,8 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
         size_t i = c->volume_at;
 
         c->image_request = NULL;
-        if (r < 0 && c->volumes_pod == c->pod->pod) {
+        if (r < 0) {
                 failed(c, &c->pod->pod->spec.volumes.items[i], r, error);
-                return;
-        }
-        /* An edit may have put the volumes in another order. */
-        if (c->volumes_pod != c->pod->pod) {
-                pod_container_get_images(c);
                 return;
         }
         c->volume_images[i] = image_ref(image);
@@ -96,18 +91,10 @@ void pod_container_get_images(void *userdata) {
         c->volume_images = calloc(n + 1, sizeof(Image *));
         if (c->volume_images) {
                 c->n_volume_images = n;
-                c->volumes_pod = c->pod->pod;
                 get_next(c, 0);
                 return;
         }
         container_on_image_failed(c->life, "ErrImagePull", strerror(ENOMEM));
-}
-
-bool pod_container_has_stale_images(const PodContainer *c) {
-        for (size_t i = 0; i < c->n_volume_images && c->volumes_pod != c->pod->pod; i++)
-                if (c->volume_images[i])
-                        return true;
-        return false;
 }
 
 void pod_container_forget_volume_images(PodContainer *c) {

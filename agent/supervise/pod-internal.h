@@ -58,8 +58,7 @@ struct PodContainer {
         uint64_t image_asked_at; /* boot time */
         Image **volume_images;   /* by the pod's volumes; NULL for those that it does not mount */
         size_t n_volume_images;
-        size_t volume_at;       /* which of them is asked for */
-        const Pod *volumes_pod; /* whose volumes they are; compared only */
+        size_t volume_at; /* which of them is asked for */
         sd_event_source *retry_timer;
         Turn turn;
         sd_event_source *turn_timer;
@@ -114,11 +113,9 @@ struct PodLife {
         bool told_of_labels;
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
-        char *stale;      /* why a volume is not what it should be, as it was logged */
-        bool is_rejected; /* the node is none that it asks for; it is not begun */
-        char *trouble;    /* why the sandbox is not ready, for a person */
-        Pod **former;     /* as it was before edits, while a hook of then may be under way */
-        size_t n_former;
+        char *stale;          /* why a volume is not what it should be, as it was logged */
+        bool is_rejected;     /* the node is none that it asks for; it is not begun */
+        char *trouble;        /* why the sandbox is not ready, for a person */
         char *edit_trouble;   /* why its successor cannot begin */
         char *resize_trouble; /* why its groups are not as its spec says */
         sd_event_source *resize_timer;
@@ -150,6 +147,9 @@ void pod_life_set_trouble(PodLife *life, const char *message);
  * nodeSelector and its required affinity want? Taints are not asked. */
 bool pod_life_is_admitted(PodLife *life);
 
+/* objects.c: its groups and volumes were made when it began; a shim of it runs, or is about to. */
+bool pod_life_is_prepared(const PodLife *life);
+
 /* Volumes that are made of objects and of the pod's own fields. */
 void pod_life_update_volumes(PodLife *life);
 
@@ -157,17 +157,22 @@ void pod_life_update_volumes(PodLife *life);
 void pod_life_resize(PodLife *life);
 void pod_life_restart_outdated(PodLife *life);
 bool pod_container_is_outdated(const PodContainer *c); /* what runs began by an older spec */
-void pod_life_forget_former(PodLife *life);            /* no hook looks at them any more */
 
 /* Whether containers may be run now. */
 bool pod_life_is_ready(const PodLife *life);
 
 /* pod-failure.c: nothing of the pod starts any more; what runs is stopped. For good: the next agent
  * knows it, too. */
-void pod_life_fail(PodLife *life, const char *reason, const char *message, uint64_t grace_usec);
+void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
+                   uint64_t grace_usec);
 void pod_life_load_failure(PodLife *life);
-bool pod_life_has_failed(const PodLife *life);
 void pod_failure_done(PodFailure *failure);
+
+/* The pod's directory of the state, for its sealed files. A descriptor or -errno. */
+int pod_life_open_state(const PodLife *life);
+
+/* pod-delete.c: an earlier agent was told to end the pod: so it ends. */
+void pod_life_load_deletion(PodLife *life);
 
 /* The pod's end was asked for; its shim is not waited for without end. */
 void pod_life_limit_end(PodLife *life, uint64_t grace_usec);
@@ -225,9 +230,6 @@ void pod_life_watch_deadline(PodLife *life);
 void pod_container_get_images(void *userdata);
 void pod_container_forget_volume_images(PodContainer *c);
 
-/* The pod was edited since, so that nobody knows which image is whose. */
-bool pod_container_has_stale_images(const PodContainer *c);
-
 /* pod-network.c: an attachment for a pod that is not in the node's network, with what an earlier
  * agent knew. */
 int pod_life_make_attachment(PodLife *life);
@@ -263,6 +265,7 @@ typedef struct AttemptNote {
         bool has_post_started;
         bool has_started;
         bool is_ready;
+        bool is_killed;
 } AttemptNote;
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]);
 void pod_container_read_note(PodContainer *c, const char *note, AttemptNote *ret);

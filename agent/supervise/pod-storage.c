@@ -35,7 +35,7 @@ static void evict(PodLife *life, const char *output, size_t n_paths) {
         }
         message = storage_verdict(&life->pod->spec, bytes, n_paths);
         if (message)
-                pod_life_fail(life, "Evicted", message, EVICTION_USEC);
+                pod_life_fail(life, POD_EVENT_WARNING, "Evicted", message, EVICTION_USEC);
 }
 
 static void on_measured(const ChildResult *result, void *userdata) {

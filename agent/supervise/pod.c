@@ -165,8 +165,10 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
                 pod_life_free(life);
                 return r;
         }
-        if (was_recorded)
+        if (was_recorded) {
                 pod_life_load_failure(life);
+                pod_life_load_deletion(life);
+        }
         *ret = life;
         return 0;
 }
@@ -206,7 +208,6 @@ PodLife *pod_life_free(PodLife *life) {
         sd_event_source_disable_unref(life->end_timer);
         sd_event_source_disable_unref(life->resize_timer);
         sd_event_source_disable_unref(life->check_timer);
-        pod_life_forget_former(life);
         free(life->edit_trouble);
         free(life->resize_trouble);
         sd_event_source_disable_unref(life->order_timer);
@@ -321,6 +322,9 @@ static void on_cleaned(const ChildResult *result, void *userdata) {
                 pod_life_retry_later(life, PHASE_LOST);
         } else {
                 life->must_clean = false;
+                /* An edit may be looked at now, and asks who has ended. */
+                for (size_t i = 0; i < life->n_containers; i++)
+                        pod_container_recover(&life->containers[i]);
                 after_cleanup(life);
         }
         pod_life_mark(life);

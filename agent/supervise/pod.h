@@ -66,6 +66,9 @@ bool pod_life_is_editable(const PodLife *life);
 /* It has succeeded or failed, for good. */
 bool pod_life_has_ended(PodLife *life);
 
+/* It has failed as a whole: it was evicted, or its time was over. */
+bool pod_life_has_failed(const PodLife *life);
+
 /* Somebody would be stopped, were it replaced. */
 bool pod_life_has_processes(const PodLife *life);
 

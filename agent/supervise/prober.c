@@ -234,7 +234,7 @@ static void begin(Prober *p) {
 static uint64_t random_below(uint64_t limit) {
         uint64_t n = 0;
 
-        (void) getrandom(&n, sizeof(n), GRND_NONBLOCK);
+        (void) !getrandom(&n, sizeof(n), GRND_NONBLOCK);
         return n % limit;
 }
 

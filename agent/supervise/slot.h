@@ -23,7 +23,6 @@ typedef struct Slot {
         unsigned generation; /* of the wishes in which it was named last */
         bool is_dirty;
         bool was_told;
-        bool was_deleted; /* by a person: 'next' begins anew */
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec; /* of the staging */
         char *trouble;             /* why 'next' cannot begin, as it was logged */

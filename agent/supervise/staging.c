@@ -6,7 +6,7 @@
 #include "agent/supervise/pull-secrets.h"
 #include "common/cleanup.h"
 
-/* The image of one container. */
+/* The image of one container, or of a volume that one mounts. */
 typedef struct StagedImage {
         Staging *staging;
         const char *reference;
@@ -22,14 +22,34 @@ struct Staging {
         void (*on_news)(void *userdata);
         void *userdata;
         StagedImage *staged;
-        Image **images; /* NULL: not here yet */
+        Image **images; /* NULL: not here yet; those of containers first, as bundle_check() has them
+                         */
         size_t n;
 };
+
+static bool is_mounted(const PodSpec *spec, const Volume *volume) {
+        const Container *container;
+
+        pod_foreach_container(container, spec)
+                for (size_t i = 0; i < container->volume_mounts.n; i++)
+                        if (streq(container->volume_mounts.items[i].name, volume->name))
+                                return true;
+        return false;
+}
+
+static void add(Staging *staging, const char *reference, PullPolicy policy) {
+        staging->staged[staging->n++] = (StagedImage){
+                .staging = staging,
+                .reference = reference,
+                .policy = policy,
+        };
+}
 
 int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userdata),
                 void *userdata, Staging **ret) {
         cleanup_with(staging_freep) Staging *staging = calloc(1, sizeof(*staging));
-        size_t n = pod_count_containers(&pod->spec);
+        size_t n = pod_count_containers(&pod->spec) + pod->spec.volumes.n;
+        const Container *container;
 
         if (!staging)
                 return -ENOMEM;
@@ -41,13 +61,13 @@ int staging_new(PodContext *context, const Pod *pod, void (*on_news)(void *userd
         staging->images = calloc(n, sizeof(Image *));
         if (!staging->staged || !staging->images)
                 return -ENOMEM;
-        staging->n = n;
-        for (size_t i = 0; i < staging->n; i++)
-                staging->staged[i] = (StagedImage){
-                        .staging = staging,
-                        .reference = pod_nth_container(&pod->spec, i)->image,
-                        .policy = pod_nth_container(&pod->spec, i)->image_pull_policy,
-                };
+        pod_foreach_container(container, &pod->spec)
+                add(staging, container->image, container->image_pull_policy);
+        for (size_t i = 0; i < pod->spec.volumes.n; i++)
+                if (pod->spec.volumes.items[i].image &&
+                    is_mounted(&pod->spec, &pod->spec.volumes.items[i]))
+                        add(staging, pod->spec.volumes.items[i].image->reference,
+                            pod->spec.volumes.items[i].image->pull_policy);
         *ret = TAKE_PTR(staging);
         return 0;
 }

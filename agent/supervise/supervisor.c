@@ -452,7 +452,7 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
 
         if (orphans_have(s->orphans, slot->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
-        r = slot->was_deleted ? pod_begin_anew(slot->next) : 0;
+        r = pod_begin_anew(slot->next);
         if (r >= 0)
                 r = slot_store(s, slot, slot->next, slot->next_file, NULL, reterr);
         if (r >= 0)
@@ -461,7 +461,6 @@ static int begin_life(Supervisor *s, Slot *slot, Error *reterr) {
         if (r < 0)
                 return r;
         slot->next = NULL;
-        slot->was_deleted = false;
         slot->file = TAKE_PTR(slot->next_file);
         log_info("Pod '%s' of %s begins", slot->description, slot->file);
         slot_forget_next(slot);
@@ -506,13 +505,14 @@ static void step_slot(Supervisor *s, Slot *slot) {
         bool is_new = !slot->was_told;
 
         slot->is_dirty = false;
+        /* First, so that nothing is started that an edit stops. */
+        if (slot->life && slot->next && !s->stages)
+                slot_consider_edit(s, slot);
         if (slot->life) {
                 pod_step(slot->life);
                 if (pod_life_is_gone(slot->life))
                         finish_life(s, slot);
         }
-        if (slot->life && slot->next && !s->stages)
-                slot_consider_edit(s, slot);
         if (!slot->life && slot->next && !s->stages) {
                 begin_or_retry(s, slot);
                 is_new = true;
@@ -660,7 +660,6 @@ int supervisor_delete(Supervisor *s, const char *namespace, const char *pod, int
 
         if (!slot)
                 return -ENOENT;
-        slot->was_deleted = true;
         pod_life_delete(slot->life, grace_seconds);
         return 0;
 }

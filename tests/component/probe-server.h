@@ -198,6 +198,22 @@ static inline void serve_tls(int fd) {
         gnutls_certificate_free_credentials(credentials);
 }
 
+/* A message of 16 MiB, in pieces of one byte. */
+static inline void flood_with_handshake(int fd) {
+        static const char beginning[] = { 2, (char) 0xff, (char) 0xff, (char) 0xff };
+        unsigned char pieces[6 * 4096];
+
+        for (size_t i = 0; i < sizeof(pieces); i += 6) {
+                static const unsigned char piece[] = { 22, 3, 3, 0, 1, 'z' };
+
+                memcpy(pieces + i, piece, sizeof(piece));
+                if (i / 6 < sizeof(beginning))
+                        pieces[i + 5] = (unsigned char) beginning[i / 6];
+        }
+        while (send(fd, pieces, sizeof(pieces), MSG_NOSIGNAL) > 0)
+                ;
+}
+
 /* ---- gRPC: as much of HTTP/2 as one answer takes ---- */
 
 enum {

@@ -17,17 +17,27 @@ static struct {
 } lookup;
 
 /* In place of the C library's: the server of one name answers when the test says so. */
-int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
-                struct addrinfo **ret) {
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *req,
+                struct addrinfo **pai) {
         static const char symbol[] = "getaddrinfo";
         struct timespec patience;
         __typeof__(&getaddrinfo) real = NULL;
         void *next;
 
+        if (name && strcmp(name, "two.test") == 0) { /* of which only the second answers */
+                struct addrinfo *second = NULL;
+                int r = getaddrinfo("127.0.0.2", service, req, pai);
+
+                if (r == 0)
+                        r = getaddrinfo("127.0.0.1", service, req, &second);
+                if (r == 0)
+                        (*pai)->ai_next = second;
+                return r;
+        }
         if (!name || strcmp(name, "slow.test") != 0) {
                 next = dlsym(RTLD_NEXT, symbol);
                 memcpy(&real, &next, sizeof(real));
-                return real(name, service, hints, ret);
+                return real(name, service, req, pai);
         }
         (void) sem_post(&lookup.has_begun);
         (void) clock_gettime(CLOCK_REALTIME, &patience);
@@ -196,6 +206,25 @@ TEST(nobody_looks_at_a_certificate)
         perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, ACTION_SUCCEEDED);
         EXPECT_STREQ(world.message, "fine");
+        http.host = (char[]){ "two.test" };
+        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_SUCCEEDED);
+        EXPECT_STREQ(world.message, "fine");
+        world_done(&world);
+}
+
+TEST(a_handshake_without_end_stops_nobody)
+{
+        HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };
+        uint64_t begun;
+        World world;
+
+        world_init(&world, flood_with_handshake);
+        http.port.number = world.server.port;
+        begun = now_boottime_usec();
+        perform(&world, &(Handler){ .http_get = &http }, USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, ACTION_FAILED);
+        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
         world_done(&world);
 }
 

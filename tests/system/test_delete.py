@@ -62,6 +62,40 @@ def test_the_grace_period_is_what_was_asked_for(node):
     assert node.cli("delete", "pod", "deaf", "--now", "--wait").returncode == 0
 
 
+def test_an_agent_that_dies_meanwhile_leaves_a_pod_that_the_next_one_ends_and_begins_anew(node):
+    node.launch(specs.pod("web", specs.container(
+        script="trap '' TERM; echo begun >> /v/log; while [ ! -e /v/go ]; do sleep 0.05; done",
+        volumeMounts=[specs.mount("v", "/v")]), volumes=[specs.host_path("v", node.data)], restartPolicy="Never",
+        terminationGracePeriodSeconds=600))
+    init = node.init("web")
+    assert node.cli("delete", "pod", "web").returncode == 0
+    node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    node.restart()
+    node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped still")
+    assert world.is_alive(init), "it has ten minutes"
+    node.kill9()
+    os.close(os.open(f"{node.data}/go", os.O_CREAT))
+    wait(lambda: not world.is_alive(init), "it has ended")
+    node.start()
+    wait(lambda: world.read(f"{node.data}/log") == "begun\nbegun\n", "it has begun anew")
+    node.wait_phase("web", "Succeeded")
+    assert node.status("web")["restartCount"] == 0
+
+
+def test_the_grace_period_counts_for_a_pod_that_ends_by_its_deadline_too(node):
+    node.launch(specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600,
+                          activeDeadlineSeconds=2))
+    init = node.init("late")
+    node.wait_phase("late", "Failed")
+    assert world.is_alive(init), "it has ten minutes"
+    assert node.cli("delete", "pod", "late", "--now").returncode == 0
+    wait(lambda: not world.is_alive(init), "the shorter grace counts", 20)
+    node.wait_pod("late", lambda pod: "deletionTimestamp" not in pod["metadata"], "begins anew")
+    node.remove("late")
+    node.wait_pod("late", lambda pod: "deletionTimestamp" in pod["metadata"], "is being stopped")
+    assert node.cli("delete", "pod", "late", "--now", "--wait").returncode == 0
+
+
 def test_a_pod_whose_manifest_goes_meanwhile_does_not_come_back(node):
     node.drop(specs.pod("deaf", specs.container(script=DEAF), terminationGracePeriodSeconds=2))
     node.wait_running("deaf")

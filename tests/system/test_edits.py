@@ -4,6 +4,7 @@
 import copy
 import os
 import subprocess
+import time
 
 import harness
 import pytest
@@ -205,6 +206,19 @@ def test_a_pod_that_has_ended_begins_anew_when_it_is_edited(node):
     world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
 
 
+def test_a_pod_that_had_ended_begins_anew_by_an_edit_that_was_made_while_its_node_was_down(node):
+    node.drop(specs.script_pod("job", "echo one", restartPolicy="Never"))
+    old = node.wait_phase("job", "Succeeded")["metadata"]["uid"]
+    node.kill9()
+    world.wait(lambda: len(node.shims()) == 1, "its shim has tidied up")
+    world.kill_all(node.shims())
+    node.drop(specs.script_pod("job", "echo two", restartPolicy="Never"))
+    node.start()
+    node.wait_pod("job", lambda pod: pod["metadata"]["uid"] != old and pod["status"]["phase"] == "Succeeded",
+                  "has run again")
+    world.wait(lambda: node.logged("job") == ["two"], "it ran by the edit")
+
+
 def test_of_a_pod_that_runs_on_the_one_that_has_ended_runs_again_when_it_is_edited(node):
     pod = specs.pod("web", specs.container("a", "echo one"), specs.container("b"), restartPolicy="Never")
     uid = node.drop(pod) and node.wait_pod("web", lambda pod: "terminated" in node.status("web", "a").get(
@@ -281,6 +295,45 @@ def test_the_successor_begins_when_the_predecessor_has_ended(node):
     world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\ntwo up\n",
                lambda: f"one follows the other: {world.read(f'{node.data}/log')}")
     assert node.wait_running("web")["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_a_successor_waits_for_the_image_of_its_volume(node):
+    old = node.launch(specs.pod("web"))["metadata"]["uid"]
+    before = identity(node, "web")
+    node.drop(specs.pod("web", specs.container(volumeMounts=[specs.mount("v", "/v")]),
+                        volumes=[{"name": "v", "image": {"reference": OTHER}}]))
+    assert OTHER in pending(node.wait_pod("web", pending, "says why it waits"))
+    assert node.pod("web")["metadata"]["uid"] == old and identity(node, "web") == before
+
+
+def test_the_deadline_of_a_successor_counts_from_its_own_begin(node, archive_of_other):
+    old = node.launch(specs.pod("web"))["metadata"]["uid"]
+    node.drop(specs.pod("web", specs.container(image=OTHER), hostIPC=True, activeDeadlineSeconds=5))
+    node.wait_pod("web", pending, "waits")
+    read = time.monotonic()
+    world.wait(lambda: time.monotonic() > read + 5.5, "more than the deadline has passed")
+    node.preload(archive_of_other)
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and harness.is_running(pod), "is replaced and runs")
+
+
+def test_what_a_replacement_has_stopped_is_not_started_again_by_a_new_agent(node):
+    def pod(word, **spec):
+        made = writer(node, word, **spec)
+        made["spec"]["containers"].append(specs.container("deaf", "trap '' TERM; sleep 100000 & wait"))
+        return made
+
+    node.launch(pod("one"))
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    two = pod("two", hostIPC=True)
+    two["spec"]["terminationGracePeriodSeconds"] = 1
+    node.drop(two)
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it was told to end")
+    world.wait(lambda: not node.find_init("web"), "it has ended")
+    node.restart()
+    world.wait(lambda: "containerID" in node.status("web", "deaf"), "it is known again")
+    world.kill_all([node.init("web", "deaf")])
+    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has begun")
+    assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
 
 
 def test_a_broken_edit_changes_nothing_and_the_mended_one_is_applied(node):

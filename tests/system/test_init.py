@@ -412,6 +412,16 @@ def test_a_pod_that_never_began_fails_at_its_deadline(node):
                                            "imagePullPolicy": "Never"}, activeDeadlineSeconds=2))
     pod = node.wait_phase("never", "Failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
+    told = [line for line in node.cli("get", "events").stdout.splitlines() if "DeadlineExceeded" in line]
+    assert len(told) == 1 and "Normal" in told[0], "it is told once"
+
+
+def test_who_gives_a_pod_more_time_has_it_begin_anew(node):
+    node.launch(init_pod(node, "late", [], teller("main"), activeDeadlineSeconds=2))
+    node.wait_phase("late", "Failed")
+    node.drop(init_pod(node, "late", [], teller("main"), activeDeadlineSeconds=600))
+    node.wait_running("late")
+    wait_events(node, ["main begin", "main end", "main begin"])
 
 
 def test_the_command_line_names_all_containers(node):

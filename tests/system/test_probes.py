@@ -76,6 +76,20 @@ def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(nod
     assert ended["message"].strip() in node.said()
 
 
+def test_who_was_killed_by_an_agent_that_died_has_failed_all_the_same(node):
+    touch(node, "alive")
+    node.launch(probed(node, "web", restartPolicy="OnFailure", probes={
+        "livenessProbe": {**exists("alive"), "failureThreshold": 1, "terminationGracePeriodSeconds": 2},
+        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", "touch /v/ending; sleep 100"]}}}}))
+    os.unlink(os.path.join(node.data, "alive"))
+    world.wait(lambda: os.path.exists(os.path.join(node.data, "ending")), "its hook has begun")
+    node.kill9()
+    touch(node, "alive")
+    node.start()
+    assert node.wait_restarts("web", 1)["lastState"]["terminated"]["exitCode"] == 0
+    node.wait_running("web")
+
+
 def test_nothing_else_is_asked_before_the_startup_probe_has_passed(node):
     node.launch(probed(node, "slow", probes={
         "startupProbe": {**exists("started"), "failureThreshold": 1000},

@@ -220,12 +220,12 @@ def test_damaged_records_do_not_stop_a_start(node):
     node.launch(specs.pod("web"))
     before = identities(node, ["web"])
     node.kill9()
-    for directory, _, names in os.walk(node.state):
-        for name in names:
-            if name.endswith(".json") and "/images" not in directory:
-                with open(os.path.join(directory, name), "r+b") as file:
-                    file.truncate(os.path.getsize(os.path.join(directory, name)) // 2)
+    records = [os.path.join(directory, "record") for directory, _, names in os.walk(f"{node.state}/pods")
+               if "record" in names]
+    assert len(records) == 1
+    os.truncate(records[0], os.path.getsize(records[0]) // 2)
     node.start()
+    assert os.listdir(f"{node.state}/corrupt"), "it is set aside"
     node.wait_running("web")
     assert identities(node, ["web"]) == before
 

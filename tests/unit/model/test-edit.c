@@ -196,6 +196,29 @@ TEST(who_takes_the_place_of_a_pod_has_its_identity_and_its_order)
         manifest_objects_done(&before);
 }
 
+TEST(who_takes_the_place_of_a_pod_has_its_volumes_in_their_order)
+{
+        static const char text[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
+                                   "  containers: [{name: c, image: i}]\n"
+                                   "  volumes: [{name: %s, image: {reference: %s}}, {name: %s, "
+                                   "image: {reference: %s}}]\n";
+        cleanup_free char *left = NULL, *right = NULL;
+        ManifestObjects before, after;
+        Pod *wanted;
+
+        REQUIRE(asprintf(&left, text, "a", "one", "b", "two") > 0);
+        REQUIRE(asprintf(&right, text, "b", "two", "a", "one") > 0);
+        before = parse(left);
+        after = parse(right);
+        wanted = after.pods.items[0];
+        EXPECT_EQ(edit_keep_identity(before.pods.items[0], wanted), 0);
+        EXPECT_STREQ(wanted->spec.volumes.items[0].name, "a");
+        EXPECT_STREQ(wanted->spec.volumes.items[0].image->reference, "one");
+        EXPECT_STREQ(wanted->spec.volumes.items[1].name, "b");
+        manifest_objects_done(&after);
+        manifest_objects_done(&before);
+}
+
 TEST(a_plan_is_told_by_effect_and_container)
 {
         ManifestObjects before = parse(manifest);

@@ -62,7 +62,7 @@ TEST(a_record_of_the_first_version_is_read)
         cleanup_with(record_done) Record loaded = { 0 };
         cleanup_close int fd = -EBADF;
 
-        *strrchr(path, '/') = '\0';
+        path[strlen(path) - strlen("/record")] = '\0';
         REQUIRE(mkdir_parents_at(AT_FDCWD, path, 0700) >= 0);
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         REQUIRE(asprintf(&text, "mainstay-record 1\n%s\nweb.yaml\n", json) > 0);
