@@ -8,6 +8,9 @@
 #include "common/cleanup.h"
 #include "common/macros.h"
 
+#include <errno.h>
+#include <time.h>
+
 /* wait --bootstrap: until all pods that others are started after are Ready. It is what
  * mainstay-ready.service runs, so that a boot is ordered by systemd and not by us. */
 
@@ -69,10 +72,13 @@ int run_wait(const Options *options) {
         if (options->n_words > 0 || !options->bootstrap)
                 return fail_usage("wait takes --bootstrap, and nothing else");
         /* Those that were ready may not be any more when the last one is. */
-        while ((r = look(&wait, &error)) > 0) {
-                r = watch_objects(wait.socket, "/pods?watch=1", on_pod, &wait, &error);
+        while ((r = look(&wait, &error)) != 0 && r != -ENOMEM) {
+                if (r > 0)
+                        r = watch_objects(wait.socket, "/pods?watch=1", on_pod, &wait, &error);
+                /* The agent is not there; it may be being restarted. */
                 if (r < 0)
-                        break;
+                        (void) nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+                error_done(&error);
         }
         return r < 0 ? fail(r, &error) : STATUS_OK;
 }

@@ -117,6 +117,22 @@ def test_a_daemon_reload_changes_nothing_in_the_groups(machine):
     wait_running(machine, "limited")
 
 
+def test_an_edit_of_limits_outlives_a_daemon_reload(machine):
+    launch(machine, "edited", resources={"limits": {"cpu": "200m", "memory": "64Mi"}})
+    before = machine.run("pgrep -x sleep | tail -n 1").strip()
+    scope = machine.run(f"cut -d : -f 3 /proc/{before}/cgroup").strip()
+    pod = specs.pod("edited", specs.container(script=SCRIPT, resources={"limits": {"cpu": "355m", "memory": "80Mi"}}))
+    machine.write(f"{MANIFESTS}/edited.yaml", specs.text(pod))
+    for directory in scope, group(machine, "edited"):
+        machine.wait(f"grep -x '36000 100000' /sys/fs/cgroup{directory}/cpu.max", "the edit is in the files")
+    machine.run("systemctl daemon-reload && systemctl daemon-reexec")
+    for directory in scope, group(machine, "edited"):
+        assert machine.run(f"cd /sys/fs/cgroup{directory} && cat cpu.max memory.max").split("\n")[:2] == \
+            ["36000 100000", str(80 << 20)]
+    assert machine.ask(f"test -e /proc/{before}")[0] == 0
+    end(machine, "edited")
+
+
 def test_a_container_that_had_too_little_memory_is_said_to_be_oom_killed(machine):
     pod = specs.pod("greedy", specs.container(script="exec tail /dev/zero", resources={"limits": {"memory": "16Mi"}}))
     machine.write(f"{MANIFESTS}/greedy.yaml", specs.text(pod))
