@@ -326,6 +326,10 @@ static json_t *annotations(const RuntimeSpecInput *input) {
                                     json_string("'kill'"));
                 json_object_set_new(result, "org.systemd.property.CollectMode",
                                     json_string("'inactive-or-failed'"));
+                /* At a shutdown slices are stopped at once, with all that is in them, unless
+                 * that is to be stopped after us. */
+                json_object_set_new(result, "org.systemd.property.Before",
+                                    json_string("['mainstay.service']"));
         }
         return result;
 }

@@ -316,8 +316,8 @@ static int on_slice_reply(sd_bus_message *reply, void *userdata, sd_bus_error *r
         return 0;
 }
 
-/* Without default dependencies, as the kubelet makes them: a shutdown must not stop what is in the
- * slice before the agent has. */
+/* Without default dependencies, as the kubelet makes them; systemd 252 gives them to a slice all
+ * the same, which is why a container's scope says itself that it is to be stopped after us. */
 static int append_slice(sd_bus_message *message, const SliceProperty *properties, size_t n) {
         int r = sd_bus_message_append(message, "(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s",
                                       "Kubernetes pods run by Mainstay", "DefaultDependencies", "b",

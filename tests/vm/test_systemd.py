@@ -92,9 +92,9 @@ def test_pods_live_in_slices_that_have_their_limits(machine):
     pod = uid(machine, "limited").replace("-", "_")
     assert group(machine, "limited") == f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod{pod}.slice"
     slice_ = show(machine, f"kubepods-burstable-pod{pod}.slice", "CPUWeight", "CPUQuotaPerSecUSec", "MemoryMax",
-                  "TasksMax", "ActiveState", "DefaultDependencies")
+                  "TasksMax", "ActiveState")
     assert slice_ == {"CPUWeight": "4", "CPUQuotaPerSecUSec": "240ms", "MemoryMax": str(64 << 20), "TasksMax": "100",
-                      "ActiveState": "active", "DefaultDependencies": "no"}
+                      "ActiveState": "active"}
     files = dict(line.split(":", 1) for line in values(machine, group(machine, "limited")).splitlines())
     assert files == {"cpu.weight": "4", "cpu.max": "24000 100000", "memory.max": str(64 << 20), "pids.max": "100",
                      "hugetlb.2MB.max": "0", "memory.oom.group": "0"}
