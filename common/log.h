@@ -27,8 +27,9 @@ static inline void log_restore_subject(const LogSubject **before) {
 }
 
 /* For the scope that it stands in. */
-#define LOG_ABOUT(subject) \
-        cleanup_with(log_restore_subject) const LogSubject *log_before = log_set_subject(subject)
+#define LOG_ABOUT(subject)                                                                       \
+        cleanup_with(log_restore_subject) __attribute__((unused)) const LogSubject *log_before = \
+                log_set_subject(subject)
 
 /* The next sentence is one of common/message-ids.h. */
 void log_mark(const char *message_id);

@@ -42,7 +42,10 @@ static char *slice_prefix(const char *root) {
         char *prefix = strdup(root[0] == '/' ? root + 1 : root), *with_dash;
 
         for (char *c = prefix; c && *c; c++)
-                *c = *c == '-' ? '_' : *c == '/' ? '-' : *c;
+                if (*c == '-')
+                        *c = '_';
+                else if (*c == '/')
+                        *c = '-';
         if (!prefix || !prefix[0])
                 return prefix;
         if (asprintf(&with_dash, "%s-", prefix) < 0)
