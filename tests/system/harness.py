@@ -267,9 +267,10 @@ class Node:
         return wait(lambda: self.find_init(name, container), f"{name}/{container} has a process")
 
     def shim(self, name):
-        """The pid of the pod's shim, by its command line."""
+        """The pid of the pod's shim, by its command line. What it forks to wait for the runtime has the same one."""
         uid = self.pod(name)["metadata"]["uid"]
         found = [pid for pid in self.shims() if any(uid in word for word in world.cmdline(pid))]
+        found = [pid for pid in found if int(world.status(pid, "PPid") or 0) not in found]
         assert len(found) == 1, f"shims of {name}: {found}"
         return found[0]
 
