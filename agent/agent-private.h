@@ -59,7 +59,7 @@ typedef struct Agent {
 } Agent;
 
 /* All good manifests are wished for, and their DaemonSets decided on; who is not named is swept. */
-void agent_on_manifests_changed(void *agent);
+void agent_on_manifests_changed(void *userdata);
 
 PublishCounts agent_take_counts(Agent *agent);
 

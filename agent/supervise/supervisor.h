@@ -62,7 +62,7 @@ void supervisor_begin(Supervisor *supervisor);
 
 /* 'file' is where the pod comes from. The pod is copied. 0, or -errno with the sentence; then
  * whatever runs under the name runs on. */
-int supervisor_want(Supervisor *supervisor, const char *file, const Pod *pod, Error *reterr);
+int supervisor_want(Supervisor *supervisor, const char *file, const Pod *wish, Error *reterr);
 void supervisor_sweep(Supervisor *supervisor);
 
 /* A person ends a pod ('pod' is its full name), with a grace period in seconds or, where that is
