@@ -66,8 +66,8 @@ void base64_encode(const void *data, size_t length, char *ret) {
                 bits |= i + 2 < length ? bytes[i + 2] : 0;
                 *ret++ = digits[bits >> 18];
                 *ret++ = digits[bits >> 12 & 63];
-                *ret++ = i + 1 < length ? digits[bits >> 6 & 63] : '=';
-                *ret++ = i + 2 < length ? digits[bits & 63] : '=';
+                *ret++ = (char) (i + 1 < length ? digits[bits >> 6 & 63] : '=');
+                *ret++ = (char) (i + 2 < length ? digits[bits & 63] : '=');
         }
         *ret = '\0';
 }

@@ -60,15 +60,22 @@ static size_t align_block(Columns *columns, Line *lines, size_t n, size_t first,
         return end;
 }
 
+/* Either half of what UTF-8 makes of U+0080 to U+009F: such are orders to a terminal, too. */
+static bool is_c1(const char *text, size_t length, size_t i) {
+        unsigned char c = (unsigned char) text[i];
+
+        if (c == 0xc2)
+                return i + 1 < length && (unsigned char) text[i + 1] < 0xa0;
+        return i > 0 && (unsigned char) text[i - 1] == 0xc2 && c < 0xa0;
+}
+
 static void write_text(const char *text, size_t length, FILE *out) {
         for (size_t i = 0; i < length; i++) {
                 unsigned char c = (unsigned char) text[i];
 
                 if (c < ' ' || c == 0x7f)
                         fprintf(out, "^%c", c ^ 0x40);
-                else if (c == 0xc2 && i + 1 < length && (unsigned char) text[i + 1] < 0xa0)
-                        fputc('?', out); /* and again for the second half: such are orders too */
-                else if (i > 0 && (unsigned char) text[i - 1] == 0xc2 && c < 0xa0)
+                else if (is_c1(text, length, i))
                         fputc('?', out);
                 else
                         fputc(c, out);

@@ -76,7 +76,7 @@ static ssize_t read_answer(int fd, char answer[static ANSWER_BYTES_MAX + 1]) {
 static int converse(const char *program, const char *server, char *answer, Error *reterr) {
         int input[2] = { -EBADF, -EBADF }, output[2] = { -EBADF, -EBADF }, status = 0;
         ssize_t n = -EIO;
-        pid_t pid;
+        pid_t pid = -1;
         int r;
 
         if (pipe2(input, O_CLOEXEC) < 0 || pipe2(output, O_CLOEXEC) < 0)
@@ -85,7 +85,7 @@ static int converse(const char *program, const char *server, char *answer, Error
                 r = spawn(program, input[0], output[1], &pid);
         close_fd(input[0]);
         close_fd(output[1]);
-        if (r >= 0) {
+        if (r >= 0 && pid > 0) {
                 /* One that does not read shows by its answer. */
                 (void) write_all(input[1], server, strlen(server));
                 input[1] = close_fd(input[1]);

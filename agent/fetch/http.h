@@ -75,4 +75,4 @@ int http_resolve(const char *base, const char *location, bool may_be_plain, char
 bool http_same_origin(const char *a, const char *b);
 
 /* "host" of an URL, without its port. Memory that the caller frees, or NULL. */
-char *http_host(const char *url);
+char *http_host(const char *text);
