@@ -237,6 +237,19 @@ bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uin
         return true;
 }
 
+/* Who waits for a registry need not where an archive has it by now. */
+static void leave_pull(ImageStore *store, ImageRequest *request) {
+        const Archive *archive;
+        Job *job = request->job;
+
+        if (!job || !job->reference ||
+            !archive_set_find(&store->archives, request->reference, &archive))
+                return;
+        request->job = NULL;
+        if (!next_request_of(store, job))
+                job_drop(job);
+}
+
 /* Looks again at the requests that wait for archives. True when one was answered: then all has to
  * be looked at anew. */
 static bool settle_one(ImageStore *store) {
@@ -245,6 +258,7 @@ static bool settle_one(ImageStore *store) {
                 cleanup_error Error error = ERROR_NULL;
                 int r;
 
+                leave_pull(store, request);
                 if (request->job)
                         continue;
                 r = resolve(store, request, &image, &request->job, &error);

@@ -5,9 +5,11 @@ network."""
 import base64
 import json
 import os
+import socket
 import subprocess
 import time
 
+import harness
 import pytest
 import specs
 import world
@@ -277,3 +279,16 @@ def test_on_a_full_disk_the_images_go_that_nobody_uses_the_oldest_first(registry
     finally:
         node.stop()
         subprocess.run(["umount", "-l", node.state], check=False)
+
+
+def test_an_archive_that_comes_while_a_registry_is_asked_is_taken(make_node, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes the call and says nothing
+        host = f"127.0.0.1:{silent.getsockname()[1]}"
+        node = make_node(archive=None, config={"mainstay": {"insecureRegistries": [host]}})
+        node.drop(specs.pod("waits", {**specs.container(), "image": f"{host}/team/app:1"}))
+        silent.settimeout(30)
+        with silent.accept()[0]:
+            archive = str(tmp_path / "app.tar")
+            subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), f"{host}/team/app:1", archive], check=True)
+            node.preload(archive)
+            node.wait_running("waits", deadline=15)
