@@ -275,7 +275,7 @@ class Node:
         return found[0]
 
     def shims(self):
-        return [pid for pid in world.pids() if self.is_ours(pid) and "mainstay-shim" in world.cmdline(pid)[0]]
+        return [pid for pid in world.pids() if self.is_ours(pid) and "mainstay-shim" in (world.cmdline(pid) or [""])[0]]
 
     def is_ours(self, pid):
         return world.is_alive(pid) and any(self.directory in word for word in world.cmdline(pid))

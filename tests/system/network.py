@@ -75,7 +75,7 @@ class NetworkNode(harness.Node):
         return self.inside(*super().command())
 
     def is_ours(self, pid):
-        return super().is_ours(pid) and "nsenter" not in world.cmdline(pid)[0]
+        return super().is_ours(pid) and "nsenter" not in (world.cmdline(pid) or [""])[0]
 
     # What plugins made
 
