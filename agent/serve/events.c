@@ -13,24 +13,8 @@ typedef struct EventWalk {
         bool is_begun;
         bool is_ended;
         size_t n; /* that were told */
-
-        char *text; /* what is being given out */
-        size_t length, taken;
+        Text text;
 } EventWalk;
-
-static int say(EventWalk *walk, const char *before, const char *json, const char *after) {
-        int n;
-
-        free(walk->text);
-        walk->length = walk->taken = 0;
-        n = asprintf(&walk->text, "%s%s%s", before, json, after);
-        if (n < 0) {
-                walk->text = NULL;
-                return -ENOMEM;
-        }
-        walk->length = (size_t) n;
-        return 1;
-}
 
 /* 1 with the next event, 0 when there is none, -errno. */
 static int next(EventWalk *walk, char **ret_json) {
@@ -41,7 +25,8 @@ static int next(EventWalk *walk, char **ret_json) {
         return r;
 }
 
-static int next_of_list(EventWalk *walk) {
+static int next_of_list(void *userdata) {
+        EventWalk *walk = userdata;
         cleanup_free char *json = NULL;
         int r;
 
@@ -49,58 +34,42 @@ static int next_of_list(EventWalk *walk) {
                 return -ENODATA;
         if (!walk->is_begun) {
                 walk->is_begun = true;
-                return say(walk, "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",", "",
-                           "\"metadata\":{},\"items\":[");
+                return text_say(&walk->text, "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",", "",
+                                "\"metadata\":{},\"items\":[");
         }
         r = next(walk, &json);
         if (r < 0)
                 return r;
         if (r > 0)
-                return say(walk, walk->n > 1 ? "," : "", json, "");
+                return text_say(&walk->text, walk->n > 1 ? "," : "", json, "");
         walk->is_ended = true;
-        return say(walk, "", "]}", "\n");
+        return text_say(&walk->text, "", "]}", "\n");
 }
 
-static int next_of_watch(EventWalk *walk) {
+static int next_of_watch(void *userdata) {
+        EventWalk *walk = userdata;
         cleanup_free char *json = NULL;
         int r = next(walk, &json);
 
-        return r <= 0 ? r : say(walk, "{\"type\":\"ADDED\",\"object\":", json, "}\n");
-}
-
-/* Fills the buffer; what 'next' gives is what a StreamKind's read() gives. */
-static ssize_t fill(EventWalk *walk, int (*next_text)(EventWalk *walk), char *buffer, size_t size) {
-        size_t n = 0;
-
-        while (n < size) {
-                size_t part = MIN(size - n, walk->length - walk->taken);
-                int r;
-
-                if (part > 0) {
-                        memcpy(buffer + n, walk->text + walk->taken, part);
-                        walk->taken += part;
-                        n += part;
-                        continue;
-                }
-                r = next_text(walk);
-                if (r <= 0)
-                        return n > 0 ? (ssize_t) n : r;
-        }
-        return (ssize_t) n;
+        return r <= 0 ? r : text_say(&walk->text, "{\"type\":\"ADDED\",\"object\":", json, "}\n");
 }
 
 static ssize_t list_read(void *source, char *buffer, size_t size) {
-        return fill(source, next_of_list, buffer, size);
+        EventWalk *walk = source;
+
+        return text_read(&walk->text, next_of_list, walk, buffer, size);
 }
 
 static ssize_t watch_read(void *source, char *buffer, size_t size) {
-        return fill(source, next_of_watch, buffer, size);
+        EventWalk *walk = source;
+
+        return text_read(&walk->text, next_of_watch, walk, buffer, size);
 }
 
 static void walk_free(void *source) {
         EventWalk *walk = source;
 
-        free(walk->text);
+        text_done(&walk->text);
         free(walk);
 }
 

@@ -12,26 +12,11 @@ typedef struct ObjectWalk {
         char *key; /* of the object that was told last, NULL: none yet */
         bool is_begun;
         bool is_ended;
-
-        char *text; /* what is being given out */
-        size_t length, taken;
+        Text text;
 } ObjectWalk;
 
-static int say(ObjectWalk *walk, const char *before, const char *json, const char *after) {
-        int n;
-
-        free(walk->text);
-        walk->length = walk->taken = 0;
-        n = asprintf(&walk->text, "%s%s%s", before, json, after);
-        if (n < 0) {
-                walk->text = NULL;
-                return -ENOMEM;
-        }
-        walk->length = (size_t) n;
-        return 1;
-}
-
-static int next(ObjectWalk *walk) {
+static int next(void *userdata) {
+        ObjectWalk *walk = userdata;
         cleanup_free char *json = NULL;
         bool is_first = !walk->key;
         char *key;
@@ -41,8 +26,8 @@ static int next(ObjectWalk *walk) {
                 return -ENODATA;
         if (!walk->is_begun) {
                 walk->is_begun = true;
-                return say(walk, "{\"kind\":\"", object_kind_names[walk->kind],
-                           "List\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[");
+                return text_say(&walk->text, "{\"kind\":\"", object_kind_names[walk->kind],
+                                "List\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[");
         }
         r = walk->serve->handlers->next_object(walk->serve->userdata, walk->kind, walk->key, &key,
                                                &json);
@@ -50,39 +35,24 @@ static int next(ObjectWalk *walk) {
                 return r;
         if (r == 0) {
                 walk->is_ended = true;
-                return say(walk, "", "]}", "\n");
+                return text_say(&walk->text, "", "]}", "\n");
         }
         free(walk->key);
         walk->key = key;
-        return say(walk, is_first ? "" : ",", json, "");
+        return text_say(&walk->text, is_first ? "" : ",", json, "");
 }
 
 static ssize_t walk_read(void *source, char *buffer, size_t size) {
         ObjectWalk *walk = source;
-        size_t n = 0;
 
-        while (n < size) {
-                size_t part = MIN(size - n, walk->length - walk->taken);
-                int r;
-
-                if (part > 0) {
-                        memcpy(buffer + n, walk->text + walk->taken, part);
-                        walk->taken += part;
-                        n += part;
-                        continue;
-                }
-                r = next(walk);
-                if (r <= 0)
-                        return n > 0 ? (ssize_t) n : r;
-        }
-        return (ssize_t) n;
+        return text_read(&walk->text, next, walk, buffer, size);
 }
 
 static void walk_free(void *source) {
         ObjectWalk *walk = source;
 
         free(walk->key);
-        free(walk->text);
+        text_done(&walk->text);
         free(walk);
 }
 

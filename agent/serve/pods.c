@@ -13,14 +13,12 @@ typedef struct Walk {
         Serve *serve;
         char *key; /* of the last pod that was told, NULL: none yet */
         bool is_over;
-
-        char *text; /* what is being given out */
-        size_t length, taken;
+        Text text;
 } Walk;
 
 static void walk_done(Walk *walk) {
         free(walk->key);
-        free(walk->text);
+        text_done(&walk->text);
 }
 
 /* 1 with the next pod as JSON, 0 when there is none, -errno. */
@@ -34,49 +32,6 @@ static int walk_next(Walk *walk, char **ret_json) {
         free(walk->key);
         walk->key = key;
         return 1;
-}
-
-static int walk_say(Walk *walk, const char *before, const char *json, const char *after) {
-        int n;
-
-        free(walk->text);
-        walk->text = NULL;
-        walk->length = walk->taken = 0;
-        n = asprintf(&walk->text, "%s%s%s", before, json, after);
-        if (n < 0) {
-                walk->text = NULL;
-                return -ENOMEM;
-        }
-        walk->length = (size_t) n;
-        return 1;
-}
-
-static size_t walk_take(Walk *walk, char *buffer, size_t size) {
-        size_t n = MIN(size, walk->length - walk->taken);
-
-        if (n > 0)
-                memcpy(buffer, walk->text + walk->taken, n);
-        walk->taken += n;
-        return n;
-}
-
-/* Fills the buffer from what 'next' says. 'next' gives 1, or what a StreamKind's read() gives. */
-static ssize_t walk_read(Walk *walk, int (*next)(void *), void *userdata, char *buffer,
-                         size_t size) {
-        size_t n = 0;
-
-        while (n < size) {
-                int r;
-
-                if (walk->taken < walk->length) {
-                        n += walk_take(walk, buffer + n, size - n);
-                        continue;
-                }
-                r = next(userdata);
-                if (r <= 0)
-                        return n > 0 ? (ssize_t) n : r;
-        }
-        return (ssize_t) n;
 }
 
 /* The list */
@@ -98,22 +53,22 @@ static int list_next(void *userdata) {
                 return -ENODATA;
         if (!list->is_begun) {
                 list->is_begun = true;
-                return walk_say(walk, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",", "",
+                return text_say(&walk->text, "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",", "",
                                 "\"metadata\":{},\"items\":[");
         }
         r = walk_next(walk, &json);
         if (r < 0)
                 return r;
         if (r > 0)
-                return walk_say(walk, is_first ? "" : ",", json, "");
+                return text_say(&walk->text, is_first ? "" : ",", json, "");
         list->is_ended = true;
-        return walk_say(walk, "", "]}", "\n");
+        return text_say(&walk->text, "", "]}", "\n");
 }
 
 static ssize_t list_read(void *source, char *buffer, size_t size) {
         PodList *list = source;
 
-        return walk_read(&list->walk, list_next, list, buffer, size);
+        return text_read(&list->walk.text, list_next, list, buffer, size);
 }
 
 static void list_free(void *source) {
@@ -226,14 +181,14 @@ static int watch_next(void *userdata) {
                 if (r < 0)
                         return r;
                 if (r > 0)
-                        return walk_say(&watch->walk, "{\"type\":\"ADDED\",\"object\":", json,
+                        return text_say(&watch->walk.text, "{\"type\":\"ADDED\",\"object\":", json,
                                         "}\n");
                 watch->walk.is_over = true;
         }
         event = watch_dequeue(watch);
         if (!event)
                 return 0;
-        r = walk_say(&watch->walk, "", event->line, "");
+        r = text_say(&watch->walk.text, "", event->line, "");
         event_unref(event);
         return r;
 }
@@ -241,7 +196,7 @@ static int watch_next(void *userdata) {
 static ssize_t watch_read(void *source, char *buffer, size_t size) {
         Watch *watch = source;
 
-        return walk_read(&watch->walk, watch_next, watch, buffer, size);
+        return text_read(&watch->walk.text, watch_next, watch, buffer, size);
 }
 
 static void watch_free(void *source) {

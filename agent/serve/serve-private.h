@@ -154,3 +154,18 @@ void streams_on_turn(Serve *serve);
 
 /* Wakes all, so that microhttpd can be stopped. */
 void streams_drop_all(Serve *serve);
+
+/* ---- text.c: an answer that is made a piece at a time ---- */
+
+typedef struct Text {
+        char *text; /* what is being given out */
+        size_t length, taken;
+} Text;
+
+/* The next piece. 1, or -ENOMEM. */
+int text_say(Text *text, const char *before, const char *json, const char *after);
+
+/* Fills the buffer from what 'next' says by text_say(). 'next' gives 1, or what a StreamKind's
+ * read() gives. */
+ssize_t text_read(Text *text, int (*next)(void *), void *userdata, char *buffer, size_t size);
+void text_done(Text *text);
