@@ -112,7 +112,6 @@ static int choose_grace(const Options *options, const char **ret) {
 static int delete_matching(Delete *delete, const PodFilter *filter) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *pods = NULL;
-        const char *missing;
         int r;
 
         r = pods_fetch(delete->options->socket, filter, &pods, &error);
@@ -121,12 +120,7 @@ static int delete_matching(Delete *delete, const PodFilter *filter) {
                 r = delete_all(delete, &error);
         if (r < 0)
                 return fail(r, &error);
-        missing = pods_missing_name(filter, pods);
-        if (missing)
-                return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
-        if (json_array_size(pods) == 0)
-                say_nothing_found(filter->namespace);
-        return STATUS_OK;
+        return pods_say_missing(filter, pods);
 }
 
 int run_delete(const Options *options) {

@@ -64,7 +64,6 @@ static int print_all(const json_t *pods, const json_t *report, const json_t *eve
 static int describe(const Options *options, const PodFilter *filter) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *pods = NULL, *report = NULL, *events = NULL;
-        const char *missing;
         int r;
 
         r = pods_fetch(options->socket, filter, &pods, &error);
@@ -76,12 +75,7 @@ static int describe(const Options *options, const PodFilter *filter) {
                 r = print_all(pods, report, events);
         if (r < 0)
                 return fail(r, &error);
-        missing = pods_missing_name(filter, pods);
-        if (missing)
-                return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
-        if (json_array_size(pods) == 0)
-                say_nothing_found(filter->namespace);
-        return STATUS_OK;
+        return pods_say_missing(filter, pods);
 }
 
 int run_describe(const Options *options) {

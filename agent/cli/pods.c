@@ -2,6 +2,7 @@
 #include "agent/cli/pods.h"
 
 #include "agent/cli/client.h"
+#include "agent/cli/output.h"
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
@@ -111,6 +112,17 @@ const char *pods_missing_name(const PodFilter *filter, const json_t *pods) {
                         return filter->names[n];
         }
         return NULL;
+}
+
+int pods_say_missing(const PodFilter *filter, const json_t *pods) {
+        cleanup_error Error error = ERROR_NULL;
+        const char *missing = pods_missing_name(filter, pods);
+
+        if (missing)
+                return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
+        if (json_array_size(pods) == 0)
+                say_nothing_found(filter->namespace);
+        return STATUS_OK;
 }
 
 static void print_manifest(const json_t *manifest) {

@@ -47,6 +47,10 @@ int pods_fetch(const char *socket, const PodFilter *filter, json_t **ret, Error 
 /* The first name of the filter that none of the pods has, or NULL. */
 const char *pods_missing_name(const PodFilter *filter, const json_t *pods);
 
+/* Says which name none of the pods has, an error; or that there is no pod at all. The exit status.
+ */
+int pods_say_missing(const PodFilter *filter, const json_t *pods);
+
 /* "error: …" and "warning: …" for what the agent's manifests have; a sentence of its own where that
  * cannot be had. */
 void print_manifest_errors(const char *socket);

@@ -135,19 +135,14 @@ static int ask(Top *top, Error *reterr) {
 static int top_pods(Top *top) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *pods = NULL;
-        const char *missing;
-        int r;
+        int status, r;
 
         r = pods_fetch(top->options->socket, top->filter, &pods, &error);
         if (r < 0)
                 return fail(r, &error);
-        missing = pods_missing_name(top->filter, pods);
-        if (missing)
-                return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
-        if (json_array_size(pods) == 0) {
-                say_nothing_found(top->filter->namespace);
-                return STATUS_OK;
-        }
+        status = pods_say_missing(top->filter, pods);
+        if (status != STATUS_OK || json_array_size(pods) == 0)
+                return status;
         r = ask(top, &error);
         if (r >= 0)
                 r = print_top(top, pods);
