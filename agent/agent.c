@@ -8,11 +8,12 @@
 #include "agent/bundle/swap.h"
 #include "agent/config-watch.h"
 #include "agent/daemons.h"
+#include "agent/ending.h"
 #include "agent/facts.h"
 #include "agent/figures.h"
 #include "agent/image/image.h"
 #include "agent/images.h"
-#include "agent/inputs.h"
+#include "agent/lookups.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
@@ -23,156 +24,58 @@
 #include "agent/sandbox/sandbox.h"
 #include "agent/sandbox/units.h"
 #include "agent/serve/serve.h"
-#include "agent/supervise/shutdown.h"
 #include "agent/supervise/supervisor.h"
+#include "agent/wishes.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/message-ids.h"
+#include "common/selinux.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
 #include <limits.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 enum {
-        DRAIN_LOOK_USEC = 50000, /* while draining */
-        SHUTDOWN_MARGIN_USEC = 5000000,
+        DRAIN_LOOK_USEC = 50000 /* while draining */
 };
 
 /* ---- what people like to know ---- */
 
-static void on_event(const PodEvent *event, void *userdata) {
+/* Whatever was added or counted since. */
+static void tell_cluster(Agent *agent) {
+        for (;;) {
+                cleanup_free char *json = NULL;
+
+                if (events_next(agent->events, agent->told_event, &agent->told_event, &json) <= 0)
+                        return;
+                cluster_tell_event(agent->cluster, json);
+        }
+}
+
+void agent_on_event(const PodEvent *event, void *userdata) {
         Agent *agent = userdata;
 
         if (events_add(agent->events, event, now_realtime_usec()))
                 journal_tell_event(event);
+        if (agent->cluster)
+                tell_cluster(agent);
         if (agent->serve)
                 serve_event_came(agent->serve);
 }
 
-/* ---- manifests say what is wanted ---- */
-
-static void tell(Agent *agent, char ***standing, const char *sentence, bool is_error) {
-        if (!strv_contains(agent->told, sentence)) {
-                log_mark(MESSAGE_MANIFEST_BROKEN);
-                if (is_error)
-                        log_error("%s", sentence);
-                else
-                        log_warning("%s", sentence);
-        }
-        (void) strv_append(standing, sentence);
-}
-
-/* False where a wish may not have been heard. */
-static bool want_pods(Agent *agent, const Manifest *manifest) {
-        bool heard = true;
-
-        for (size_t i = 0; i < manifest->pods.n; i++) {
-                cleanup_error Error error = ERROR_NULL;
-                int r = supervisor_want(agent->supervisor, manifest->file, manifest->pods.items[i],
-                                        &error);
-
-                if (r < 0)
-                        log_error("%s: %s", manifest->file, error_message(&error, r));
-                heard = heard && r != -ENOMEM;
-        }
-        return heard;
-}
-
-static bool want_daemonsets(Agent *agent, const Manifest *const *manifests, size_t n,
-                            char ***standing) {
-        bool heard = true;
-
-        daemons_begin(agent->daemons);
-        for (size_t i = 0; i < n; i++)
-                for (size_t j = 0; j < manifests[i]->daemonsets.n; j++)
-                        heard = daemons_want(agent->daemons, manifests[i]->file,
-                                             manifests[i]->daemonsets.items[j]) >= 0 &&
-                                heard;
-        heard = daemons_end(agent->daemons) >= 0 && heard;
-        for (char *const *warning = daemons_warnings(agent->daemons); warning && *warning;
-             warning++)
-                tell(agent, standing, *warning, /* is_error= */ false);
-        return heard;
-}
-
-static void schedule_publish(Agent *agent) {
+void agent_schedule_publish(Agent *agent) {
         (void) sd_event_source_set_enabled(agent->publish_source, SD_EVENT_ONESHOT);
 }
 
-static void tell_objects(Agent *agent) {
-        unsigned generation = manifest_source_data_generation(agent->manifests);
-
-        if (generation != agent->data_generation)
-                supervisor_objects_changed(agent->supervisor);
-        agent->data_generation = generation;
-}
-
-void agent_on_manifests_changed(void *userdata) {
-        Agent *agent = userdata;
-        const Manifest *const *manifests;
-        size_t n = manifest_source_list(agent->manifests, &manifests);
-        const char *trouble = manifest_source_trouble(agent->manifests);
-        cleanup_strv char **standing = NULL;
-        bool heard = true;
-
-        supervisor_begin(agent->supervisor);
-        for (size_t i = 0; i < n; i++) {
-                if (manifests[i]->error) {
-                        if (!strv_contains(agent->told, manifests[i]->error))
-                                inputs_tell_broken(manifests[i], on_event, agent);
-                        tell(agent, &standing, manifests[i]->error, /* is_error= */ true);
-                }
-                strv_foreach(warning, manifests[i]->warnings)
-                        tell(agent, &standing, *warning, /* is_error= */ false);
-                heard = want_pods(agent, manifests[i]) && heard;
-        }
-        if (trouble)
-                tell(agent, &standing, trouble, /* is_error= */ true);
-        heard = want_daemonsets(agent, manifests, n, &standing) && heard;
-        if (heard) /* who could not be named must not be taken for one who was not */
-                supervisor_sweep(agent->supervisor);
-        tell_objects(agent);
-        strv_free(agent->told);
-        agent->told = TAKE_PTR(standing);
-        agent->has_scanned = true;
-        schedule_publish(agent);
-}
-
-static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
-                                     void *userdata) {
+static void on_daemons_changed(void *userdata) {
         Agent *agent = userdata;
 
-        return manifest_source_find(agent->manifests, kind, namespace, name);
-}
-
-static void on_record(const char *file, const Pod *pod, void *userdata) {
-        Agent *agent = userdata;
-        cleanup_with(pod_freep) Pod *copy = NULL;
-        int r;
-
-        if (streq(file, orphan_file)) {
-                (void) daemons_take_orphan(agent->daemons, pod);
-                return;
-        }
-        r = pod_copy(pod, &copy);
-        if (r >= 0)
-                r = manifest_source_seed_take(agent->manifests, file, copy);
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot remember what %s said before", file);
-        else
-                copy = NULL;
-}
-
-static void on_daemons_due(void *userdata) {
-        Agent *agent = userdata;
-
-        if (agent->has_scanned)
-                agent_on_manifests_changed(agent);
+        if (agent->serve)
+                serve_daemonsets_changed(agent->serve);
 }
 
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
@@ -183,8 +86,10 @@ static void on_config_changed(void *userdata) {
         int r;
 
         publish_begin_reload(publish);
+        if (agent->cluster)
+                cluster_reload(agent->cluster);
         r = facts_reload(agent->config_path, &agent->config, agent->node.hostname, agent->state_dir,
-                         &agent->facts, &error);
+                         &agent->clock, &agent->facts, &error);
 
         if (r < 0) {
                 log_mark(MESSAGE_CONFIG_BROKEN);
@@ -195,7 +100,9 @@ static void on_config_changed(void *userdata) {
                 return;
         log_info("The node has other labels or taints");
         supervisor_node_changed(agent->supervisor);
-        on_daemons_due(agent);
+        if (agent->cluster)
+                cluster_node_changed(agent->cluster);
+        wishes_are_due(agent);
 }
 
 static void on_images_changed(void *userdata) {
@@ -205,6 +112,8 @@ static void on_images_changed(void *userdata) {
                 supervisor_images_changed(agent->supervisor);
         if (agent->daemons)
                 daemons_images_changed(agent->daemons);
+        if (agent->cluster)
+                cluster_node_changed(agent->cluster);
 }
 
 /* ---- pods are told on ---- */
@@ -215,10 +124,13 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         cleanup_with(pod_status_done) PodStatus status = { 0 };
         ServeChange change = is_gone ? SERVE_DELETED : is_new ? SERVE_ADDED : SERVE_MODIFIED;
 
-        schedule_publish(agent);
+        agent_schedule_publish(agent);
+        pressure_wake(agent->pressure);
         if (is_gone)
                 image_store_check_space(agent->images);
         daemons_on_pod(agent->daemons, pod, is_new, is_gone);
+        if (agent->cluster)
+                cluster_on_pod(agent->cluster, pod, is_gone);
         if (!agent->serve || !serve_has_watchers(agent->serve))
                 return;
         if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
@@ -237,7 +149,11 @@ static void on_log_ended(const char *directory, unsigned attempt, void *userdata
 }
 
 PublishCounts agent_take_counts(Agent *agent) {
-        return figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
+        PublishCounts counts =
+                figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
+
+        counts.conditions = pressure_conditions(agent->pressure);
+        return counts;
 }
 
 static int on_publish(sd_event_source *source, void *userdata) {
@@ -246,6 +162,8 @@ static int on_publish(sd_event_source *source, void *userdata) {
         if (!agent->is_ready && agent->has_scanned && supervisor_is_synced(agent->supervisor)) {
                 agent->is_ready = true;
                 publish_ready(agent->publish);
+                if (agent->cluster)
+                        cluster_set_synced(agent->cluster);
         }
         if (publish_is_heard(agent->publish)) {
                 PublishCounts counts = agent_take_counts(agent);
@@ -309,7 +227,7 @@ static int read_config(Agent *agent, const AgentOptions *options, Error *reterr)
         const char *path =
                 options->config_path ? options->config_path : "/etc/mainstay/config.yaml";
         cleanup_strv char **warnings = NULL;
-        const char *manifest_dir = options->manifest_dir;
+        const char *manifest_dir = options->manifest_dir, *kubeconfig, *bootstrap;
         int r;
 
         agent->config_path = strdup(path);
@@ -319,8 +237,19 @@ static int read_config(Agent *agent, const AgentOptions *options, Error *reterr)
                 return r;
         strv_foreach(warning, warnings)
                 log_warning("%s", *warning);
+        kubeconfig = options->kubeconfig ? options->kubeconfig : agent->config.mainstay.kubeconfig;
+        bootstrap = options->bootstrap_kubeconfig ? options->bootstrap_kubeconfig
+                                                  : agent->config.mainstay.bootstrap_kubeconfig;
+        if (bootstrap && !kubeconfig)
+                return error_setf(reterr, EINVAL,
+                                  "%s: a bootstrap needs a kubeconfig as well, which it writes",
+                                  bootstrap);
         if (!manifest_dir)
                 manifest_dir = agent->config.static_pod_path;
+        if (kubeconfig && !(agent->kubeconfig = strdup(kubeconfig)))
+                return -ENOMEM;
+        if (bootstrap && !(agent->bootstrap_kubeconfig = strdup(bootstrap)))
+                return -ENOMEM;
         agent->manifest_dir = strdup(manifest_dir ? manifest_dir : "/etc/kubernetes/manifests");
         if (!agent->manifest_dir ||
             asprintf(&agent->shim_cgroup, "%s/mainstay",
@@ -369,15 +298,20 @@ static void fill_shared_configs(Agent *agent) {
                 .oom_score_adj_min = agent->node.oom_score_adj_min,
                 .cpu_capacity_milli = (int64_t) agent->node.n_cpus * 1000,
                 .host_ip = agent->node.address,
-                .objects = { .find = find_object, .userdata = agent },
                 .seccomp = agent->seccomp,
                 .allowed_sysctls = agent->config.allowed_unsafe_sysctls,
                 .missing_capabilities = agent->node.missing_capabilities,
                 .huge_pages = huge_pages_limitable(HUGE_PAGES_DIRECTORY),
                 .has_x32 = agent->node.has_x32,
                 .has_app_armor = agent->node.has_app_armor,
+                .app_armor_default = agent->node.app_armor_default,
                 .has_se_linux = agent->node.has_se_linux,
+                .has_labels = agent->node.has_labels,
+                .labels = agent->node.labels.process ? &agent->node.labels : NULL,
+                .check_label = selinux_check_label,
+                .has_journal = agent->config.mainstay.journal_container_logs,
         };
+        lookups_fill(agent, &agent->bundle_config);
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
                 .shim_path = agent->shim_path,
@@ -395,7 +329,7 @@ static void fill_shared_configs(Agent *agent) {
 static int build_supervisor(Agent *agent) {
         static const SupervisorCallbacks callbacks = { .on_pod = on_pod,
                                                        .on_log_ended = on_log_ended,
-                                                       .on_event = on_event };
+                                                       .on_event = agent_on_event };
         const Config *config = &agent->config;
 
         return supervisor_new(
@@ -412,28 +346,65 @@ static int build_supervisor(Agent *agent) {
                         .creating_max = MAX(2 * agent->node.n_cpus, 4),
                         .host_ip = agent->node.address,
                         .node = &agent->facts,
+                        .conditions = pressure_conditions(agent->pressure),
                 },
                 &callbacks, agent, &agent->supervisor);
 }
 
-static int build_daemons(Agent *agent, Error *reterr) {
+static int build_daemons(Agent *agent) {
         int r = daemons_new(&(DaemonsConfig){ .event = agent->event,
                                               .state_dir = agent->state_dir,
                                               .facts = &agent->facts,
                                               .supervisor = agent->supervisor,
-                                              .on_due = on_daemons_due,
+                                              .clock = &agent->clock,
+                                              .on_known = wishes_on_known_daemonset,
+                                              .on_due = wishes_are_due,
+                                              .on_changed = on_daemons_changed,
+                                              .on_event = agent_on_event,
                                               .userdata = agent },
                             &agent->daemons);
 
-        if (r >= 0)
-                r = daemons_load(agent->daemons, reterr);
         if (r >= 0)
                 r = config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
                                      &agent->config_watch);
         return r;
 }
 
-static int build_rooms(Agent *agent, Error *reterr) {
+static void on_objects_changed(void *userdata) {
+        Agent *agent = userdata;
+
+        supervisor_objects_changed(agent->supervisor);
+}
+
+static int build_cluster(Agent *agent, bool drain) {
+        if (!agent->kubeconfig || drain)
+                return 0;
+        return cluster_new(
+                &(ClusterConfig){ .event = agent->event,
+                                  .kubeconfig = agent->kubeconfig,
+                                  .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
+                                  .node_name = agent->node.name,
+                                  .state_dir = agent->state_dir,
+                                  .run_dir = agent->run_dir,
+                                  .supervisor = agent->supervisor,
+                                  .daemonsets_by = agent->config.mainstay.daemonsets_by,
+                                  .machine = { .facts = &agent->facts,
+                                               .hostname = agent->node.hostname,
+                                               .address = agent->node.address,
+                                               .n_cpus = agent->node.n_cpus,
+                                               .memory = agent->node.memory_capacity,
+                                               .storage = agent->bundle_config.storage_capacity,
+                                               .eviction = &agent->config.eviction,
+                                               .conditions = pressure_conditions(agent->pressure),
+                                               .images = agent->images,
+                                               .runtimes = &agent->config.mainstay.runtimes },
+                                  .on_due = wishes_are_due,
+                                  .on_objects_changed = on_objects_changed,
+                                  .userdata = agent },
+                &agent->cluster);
+}
+
+static int build_rooms(Agent *agent, bool drain, Error *reterr) {
         int r;
 
         agent->events = events_new(agent->node.name);
@@ -442,12 +413,16 @@ static int build_rooms(Agent *agent, Error *reterr) {
         r = images_open(agent, agent->event, agent->image_helper_path, agent->state_dir,
                         &agent->config, on_images_changed, &agent->images, reterr);
         if (r >= 0)
+                r = evictions_build(agent);
+        if (r >= 0)
                 r = build_supervisor(agent);
         if (r >= 0)
-                r = build_daemons(agent, reterr);
+                r = build_daemons(agent);
+        if (r >= 0)
+                r = build_cluster(agent, drain);
         if (r >= 0)
                 r = manifest_source_new(agent->event, agent->manifest_dir, agent->node.name,
-                                        agent_on_manifests_changed, agent, &agent->manifests);
+                                        wishes_make, agent, &agent->manifests);
         if (r >= 0 && asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
                 r = -ENOMEM;
         if (r >= 0)
@@ -462,56 +437,11 @@ static int build_rooms(Agent *agent, Error *reterr) {
         return agent->publish ? 0 : -ENOMEM;
 }
 
-static void leave(Agent *agent) {
-        log_info("Ending; pods go on");
-        (void) sd_event_exit(agent->event, 0);
-}
-
-static void on_shut_down(void *userdata) {
-        Agent *agent = userdata;
-
-        log_info("Ending; the machine goes down");
-        (void) sd_event_exit(agent->event, 0);
-}
-
-/* We are stopped before the shims are, and systemd waits for us: that is how pods are stopped in
- * their order, whoever it was that said that the machine goes down. */
-static void on_stop_explained(bool is_stopping, void *userdata) {
-        Agent *agent = userdata;
-        uint64_t usec =
-                shutdown_total_usec(agent->config.shutdown_stages, agent->config.n_shutdown_stages);
-
-        if (!is_stopping || agent->config.n_shutdown_stages == 0) {
-                leave(agent);
-                return;
-        }
-        publish_stop_takes(agent->publish, usec + SHUTDOWN_MARGIN_USEC);
-        log_mark(MESSAGE_NODE_SHUTDOWN);
-        log_info("The machine goes down, stopping all pods within %us",
-                 (unsigned) (usec / USEC_PER_SEC));
-        supervisor_shut_down(agent->supervisor, agent->config.shutdown_stages,
-                             agent->config.n_shutdown_stages, on_shut_down, agent);
-}
-
-static int on_end(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
-        Agent *agent = userdata;
-
-        if (agent->is_ending)
-                return 0;
-        agent->is_ending = true;
-        publish_stopping(agent->publish);
-        if (!agent->units || units_ask_shutdown(agent->units, on_stop_explained, agent, NULL) < 0)
-                leave(agent);
-        return 0;
-}
-
 static int build_loop(Agent *agent) {
         int r = sd_event_default(&agent->event);
 
         if (r >= 0)
-                r = sd_event_add_signal(agent->event, NULL, SIGTERM, on_end, agent);
-        if (r >= 0)
-                r = sd_event_add_signal(agent->event, NULL, SIGINT, on_end, agent);
+                r = ending_watch_signals(agent);
         if (r >= 0)
                 r = sd_event_add_defer(agent->event, &agent->publish_source, on_publish, agent);
         if (r >= 0)
@@ -548,7 +478,7 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
                 r = node_discover(options->node_name, units_are_possible(), &agent->node, reterr);
         if (r >= 0)
                 r = facts_load(&agent->config, agent->node.name, agent->node.hostname,
-                               agent->state_dir, &agent->facts, reterr);
+                               agent->state_dir, &agent->clock, &agent->facts, reterr);
         if (r >= 0)
                 r = places_find_program("mainstay-shim", &agent->shim_path);
         if (r >= 0)
@@ -565,7 +495,7 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         /* A service sees mounts of its own; there a unit before ours has done it for all to see. */
         if (!agent->units || !getenv("INVOCATION_ID"))
                 r = sandbox_prepare(&agent->sandbox_config, reterr);
-        return r < 0 ? r : build_rooms(agent, reterr);
+        return r < 0 ? r : build_rooms(agent, options->drain, reterr);
 }
 
 static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -592,15 +522,22 @@ static int start_drain(Agent *agent) {
 }
 
 static int start(Agent *agent, bool drain, Error *reterr) {
-        int r = supervisor_load(agent->supervisor, on_record, reterr);
+        int r = daemons_load(agent->daemons, reterr);
 
+        if (r >= 0)
+                r = supervisor_load(agent->supervisor, wishes_on_record, reterr);
+        evictions_take_up(agent);
         if (r >= 0 && drain)
                 return start_drain(agent);
+        if (r >= 0 && agent->cluster)
+                cluster_start(agent->cluster);
         if (r >= 0)
                 r = manifest_source_start(agent->manifests, reterr);
+        if (r >= 0)
+                r = ending_watch_logind(agent);
         if (r < 0)
                 return r;
-        schedule_publish(agent);
+        agent_schedule_publish(agent);
         log_mark(MESSAGE_AGENT_STARTED);
         log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
                  agent->manifest_dir);
@@ -611,8 +548,13 @@ static void agent_done(Agent *agent) {
         serve_free(agent->serve);
         manifest_source_free(agent->manifests);
         config_watch_free(agent->config_watch);
+        cluster_free(agent->cluster);
         daemons_free(agent->daemons);
+        sd_event_source_disable_unref(agent->wish_source);
         supervisor_free(agent->supervisor);
+        pressure_free(agent->pressure);
+        free(agent->pods_group);
+        inhibitor_free(agent->inhibitor);
         units_free(agent->units);
         image_store_free(agent->images);
         publish_free(agent->publish);
@@ -623,6 +565,8 @@ static void agent_done(Agent *agent) {
         node_done(&agent->node);
         node_facts_done(&agent->facts);
         free(agent->config_path);
+        free(agent->kubeconfig);
+        free(agent->bootstrap_kubeconfig);
         seccomp_profile_free(agent->seccomp);
         strv_free(agent->told);
         close_fd(agent->lock_fd);
@@ -637,7 +581,7 @@ static void agent_done(Agent *agent) {
 }
 
 int agent_run(const AgentOptions *options, Error *reterr) {
-        cleanup_with(agent_done) Agent agent = { .lock_fd = -EBADF };
+        cleanup_with(agent_done) Agent agent = { .lock_fd = -EBADF, .clock = steady_clock_start() };
         int r = build(&agent, options, reterr);
 
         if (r >= 0)

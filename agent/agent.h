@@ -15,6 +15,8 @@ typedef struct AgentOptions {
         const char *run_dir;
         const char *log_dir;
         const char *node_name;
+        const char *kubeconfig; /* of an API server to join; NULL: as the configuration says */
+        const char *bootstrap_kubeconfig; /* likewise, to get the other one with */
         bool drain; /* stop all pods, remove what they left, and end; manifests are not looked at */
 } AgentOptions;
 

@@ -7,6 +7,7 @@
 #include "agent/images.h"
 #include "agent/inputs.h"
 #include "agent/model/json.h"
+#include "agent/wishes.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -49,7 +50,8 @@ static int serve_next_object(void *userdata, ObjectKind kind, const char *after,
 static void serve_report(void *userdata, ServeReport *report) {
         Agent *agent = userdata;
 
-        inputs_report(agent->manifests, agent->manifest_dir, agent->images, report);
+        inputs_report(agent->manifests, agent->manifest_dir, agent->supervisor, agent->images,
+                      report);
 }
 
 static int serve_find_log(void *userdata, const char *namespace, const char *pod,
@@ -72,12 +74,26 @@ static int serve_delete_pod(void *userdata, const char *namespace, const char *p
         if (r < 0)
                 return r;
         daemons_forget_orphan(agent->daemons, namespace, pod);
-        agent_on_manifests_changed(agent);
+        wishes_make(agent);
         return 0;
 }
 
-static char *serve_daemonsets(void *userdata) {
-        return daemons_to_json(((Agent *) userdata)->daemons);
+/* What tells one set on. */
+typedef struct EachDaemonSet {
+        serve_each_t each;
+        void *context;
+} EachDaemonSet;
+
+static int tell_daemonset(const DaemonSet *set, const char *json, void *context) {
+        const EachDaemonSet *teller = context;
+        cleanup_free char *key = path_join(set->metadata.namespace, set->metadata.name);
+
+        return key ? teller->each(key, json, teller->context) : -ENOMEM;
+}
+
+static int serve_each_daemonset(void *userdata, serve_each_t each, void *context) {
+        return daemons_each(((Agent *) userdata)->daemons, tell_daemonset,
+                            &(EachDaemonSet){ each, context });
 }
 
 static char *serve_revisions(void *userdata) {
@@ -85,7 +101,9 @@ static char *serve_revisions(void *userdata) {
 }
 
 static char *serve_node(void *userdata) {
-        return node_to_json(&((Agent *) userdata)->facts);
+        const Agent *agent = userdata;
+
+        return node_to_json(&agent->facts, pressure_conditions(agent->pressure));
 }
 
 static const Manifest *find_manifest(const Agent *agent, const char *file) {
@@ -101,7 +119,7 @@ static const Manifest *find_manifest(const Agent *agent, const char *file) {
 /* A set is its file; so that is what goes, unless there is more in it than the set. */
 static int delete_daemonset(Agent *agent, const char *namespace, const char *name, bool orphan,
                             Error *reterr) {
-        const char *file = daemons_file(agent->daemons, namespace, name, reterr);
+        const char *file = daemons_origin(agent->daemons, namespace, name, reterr);
         const Manifest *manifest = file ? find_manifest(agent, file) : NULL;
         cleanup_free char *path = NULL;
         int r = file ? 0 : -ENOENT;
@@ -120,11 +138,14 @@ static int delete_daemonset(Agent *agent, const char *namespace, const char *nam
                 r = daemons_orphan(agent->daemons, namespace, name, reterr);
                 if (r < 0)
                         return r;
-                agent_on_manifests_changed(agent);
+                wishes_make(agent);
         }
-        if (unlink(path) < 0)
-                return error_setf(reterr, errno, "cannot remove %s: %s", path, strerror(errno));
-        return 0;
+        if (unlink(path) >= 0)
+                return 0;
+        r = error_setf(reterr, errno, "cannot remove %s: %s", path, strerror(errno));
+        if (orphan)
+                daemons_take_back(agent->daemons, namespace, name);
+        return r;
 }
 
 static int serve_order_daemonset(void *userdata, const char *namespace, const char *name,
@@ -201,7 +222,7 @@ const ServeHandlers agent_answers = {
         .report = serve_report,
         .find_log = serve_find_log,
         .delete_pod = serve_delete_pod,
-        .daemonsets = serve_daemonsets,
+        .each_daemonset = serve_each_daemonset,
         .revisions = serve_revisions,
         .node = serve_node,
         .order_daemonset = serve_order_daemonset,

@@ -34,17 +34,19 @@ static DaemonSetStatus status_of(const Daemon *daemon) {
                 .created = history->created,
                 .revision = wanted ? wanted->number : 0,
                 .desired = runs_here,
-                .current = runs_here ? MIN(daemon->n_current, 1) : 0,
-                .misscheduled = runs_here ? 0 : daemon->n_current > 0,
-                .ready = runs_here ? daemon->n_ready > 0 : 0,
-                .updated = runs_here ? daemon->n_updated > 0 : 0,
+                .current = runs_here && daemon->n_current > 0,
+                .misscheduled = !runs_here && daemon->n_current > 0,
+                .ready = runs_here && daemon->n_ready > 0,
+                .updated = runs_here && daemon->n_updated > 0,
                 .available = runs_here && daemon->n_available > 0,
                 .runs_here = runs_here,
                 .rule = daemon->decision.rule,
                 .why = daemon->decision.why,
                 .is_complete = daemon->plan.is_settled,
+                .is_rolled_back = history->pin_reason && strncmp(history->pin_reason, ROLLED_BACK,
+                                                                 strlen(ROLLED_BACK)) == 0,
                 .rollback = daemon->trouble ? daemon->trouble : history->pin_reason,
-                .file = daemon->file,
+                .file = daemon->origin,
         };
 }
 
@@ -66,7 +68,7 @@ static Daemon **sort_daemons(Daemons *daemons, size_t *ret_n) {
         sorted = calloc(n + 1, sizeof(*sorted));
         n = 0;
         for (Daemon *daemon = daemons->list; sorted && daemon; daemon = daemon->next)
-                if (daemon->set)
+                if (daemon_is_named(daemons, daemon))
                         sorted[n++] = daemon;
         if (n > 1)
                 qsort(sorted, n, sizeof(*sorted), compare_daemons);
@@ -74,12 +76,22 @@ static Daemon **sort_daemons(Daemons *daemons, size_t *ret_n) {
         return sorted;
 }
 
-static bool print_set(const Daemon *daemon, bool is_first, FILE *out) {
-        const DaemonSetStatus status = status_of(daemon);
-        cleanup_free char *json = daemonset_to_json(daemon->set, &status);
+int daemons_each(Daemons *daemons, daemons_each_t each, void *context) {
+        cleanup_free Daemon **sorted = NULL;
+        size_t n;
+        int r = daemons_look(daemons);
 
-        fprintf(out, "%s%s", is_first ? "" : ",", strna(json));
-        return json;
+        daemons_forget_seen(daemons);
+        sorted = r >= 0 ? sort_daemons(daemons, &n) : NULL;
+        if (!sorted)
+                return -ENOMEM;
+        for (size_t i = 0; i < n && r >= 0; i++) {
+                const DaemonSetStatus status = status_of(sorted[i]);
+                cleanup_free char *json = daemonset_to_json(sorted[i]->set, &status);
+
+                r = json ? each(sorted[i]->set, json, context) : -ENOMEM;
+        }
+        return r;
 }
 
 static bool print_revisions(const Daemon *daemon, bool is_first, FILE *out) {
@@ -97,8 +109,7 @@ static bool print_revisions(const Daemon *daemon, bool is_first, FILE *out) {
         return true;
 }
 
-static char *print_list(Daemons *daemons, const char *kind,
-                        bool (*print)(const Daemon *, bool, FILE *)) {
+char *daemons_revisions_to_json(Daemons *daemons) {
         cleanup_free Daemon **sorted = NULL;
         bool is_good;
         char *text = NULL;
@@ -108,11 +119,11 @@ static char *print_list(Daemons *daemons, const char *kind,
         if (!out)
                 return NULL;
         sorted = sort_daemons(daemons, &n);
-        is_good = sorted && daemons_look(daemons) >= 0;
-        fprintf(out, "{\"kind\":\"%s\",\"apiVersion\":\"apps/v1\",\"metadata\":{},\"items\":[",
-                kind);
-        for (size_t i = 0; i < n && is_good; i++)
-                is_good = print(sorted[i], i == 0, out);
+        is_good = sorted;
+        fprintf(out, "{\"kind\":\"ControllerRevisionList\",\"apiVersion\":\"apps/v1\","
+                     "\"metadata\":{},\"items\":[");
+        for (size_t i = 0; is_good && i < n; i++)
+                is_good = print_revisions(sorted[i], i == 0, out);
         fprintf(out, "]}\n");
         text = memstream_finish(out, &text);
         if (!is_good) {
@@ -120,14 +131,6 @@ static char *print_list(Daemons *daemons, const char *kind,
                 return NULL;
         }
         return text;
-}
-
-char *daemons_to_json(Daemons *daemons) {
-        return print_list(daemons, "DaemonSetList", print_set);
-}
-
-char *daemons_revisions_to_json(Daemons *daemons) {
-        return print_list(daemons, "ControllerRevisionList", print_revisions);
 }
 
 /* ---- orders ---- */
@@ -173,11 +176,11 @@ int daemons_undo(Daemons *daemons, const char *namespace, const char *name, int6
         if (streq(chosen->hash, history_wanted(&daemon->history)))
                 return 1;
         if (asprintf(&reason, "Undone: revision %" PRId64 " is wanted until %s changes",
-                     chosen->number, daemon->file) < 0) {
+                     chosen->number, daemon->origin) < 0) {
                 reason = NULL;
                 return -ENOMEM;
         }
-        daemons->now = now_realtime_usec();
+        daemons->now = steady_now_usec(daemons->config.clock);
         r = history_pin(&daemon->history, chosen->hash, NULL, reason, daemons->now);
         return r < 0 ? r : store_and_schedule(daemons, daemon, reterr);
 }
@@ -191,12 +194,12 @@ int daemons_restart(Daemons *daemons, const char *namespace, const char *name, E
 
         if (!daemon)
                 return -ENOENT;
-        daemons->now = now_realtime_usec();
+        daemons->now = steady_now_usec(daemons->config.clock);
         r = daemon_read_template(daemon, history_wanted(&daemon->history), &template);
         if (r >= 0)
                 r = string_map_set(&template.metadata.annotations,
                                    "kubectl.kubernetes.io/restartedAt",
-                                   format_rfc3339_nano(now, daemons->now));
+                                   format_rfc3339_nano(now, now_realtime_usec()));
         if (r >= 0)
                 r = daemonset_revision_hash(&template, hash);
         json = r >= 0 ? object_to_json(&pod_template_schema, &template) : NULL;
@@ -209,30 +212,9 @@ int daemons_restart(Daemons *daemons, const char *namespace, const char *name, E
         return r < 0 ? r : store_and_schedule(daemons, daemon, reterr);
 }
 
-int daemons_orphan(Daemons *daemons, const char *namespace, const char *name, Error *reterr) {
-        Daemon *daemon = find(daemons, namespace, name, reterr);
-        int r = daemon ? daemons_look(daemons) : -ENOENT;
-
-        for (size_t i = 0; r >= 0 && i < daemons->n_seen; i++) {
-                const SeenPod *seen = &daemons->seen[i];
-                const OwnerReference *owner = object_controller(&seen->pod->metadata);
-                cleanup_with(pod_freep) Pod *copy = NULL;
-
-                if (seen->is_ending || !owner || !streq(owner->uid, daemon->uid))
-                        continue;
-                r = pod_copy(seen->pod, &copy);
-                if (r >= 0)
-                        r = daemonset_own_pod(NULL, copy);
-                if (r >= 0)
-                        r = daemons_take_orphan(daemons, copy);
-        }
-        if (r >= 0)
-                daemon->is_deleted = true;
-        return r;
-}
-
-const char *daemons_file(Daemons *daemons, const char *namespace, const char *name, Error *reterr) {
+const char *daemons_origin(Daemons *daemons, const char *namespace, const char *name,
+                           Error *reterr) {
         Daemon *daemon = find(daemons, namespace, name, reterr);
 
-        return daemon ? daemon->file : NULL;
+        return daemon ? daemon->origin : NULL;
 }

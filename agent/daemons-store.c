@@ -42,12 +42,48 @@ int daemon_store(const Daemons *daemons, const Daemon *daemon, Error *reterr) {
         return 0;
 }
 
+void daemon_store_or_say(const Daemons *daemons, const Daemon *daemon) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = daemon_store(daemons, daemon, &error);
+
+        if (r < 0)
+                log_error("%s", error_message(&error, r));
+}
+
 void daemon_forget(const Daemons *daemons, const Daemon *daemon) {
         cleanup_close int fd = open_directory(daemons);
 
         if (fd >= 0 && unlinkat(fd, daemon->uid, 0) < 0 && errno != ENOENT)
                 (void) log_error_errno(-errno, "Cannot remove the history of daemonset '%s'",
                                        strna(daemon->history.name));
+}
+
+/* What an earlier agent was asked for last. NULL where there is none that we understand: then its
+ * pods go on as they are. */
+static DaemonSet *read_set(const DaemonHistory *history, const char *uid) {
+        cleanup_error Error error = ERROR_NULL;
+        DaemonSet *set = NULL;
+        int r;
+
+        if (!history->set || !history->origin)
+                return NULL;
+        r = manifest_parse_daemonset(history->set, strlen(history->set), &set, &error);
+        if (r >= 0 && !streq(set->metadata.uid, uid)) {
+                set = daemonset_free(set);
+                r = error_setf(&error, EINVAL, "is of another UID");
+        }
+        if (r < 0)
+                log_warning("DaemonSet '%s/%s': what an earlier agent was asked for: %s, ignoring "
+                            "it",
+                            history->namespace, history->name, error_message(&error, r));
+        return set;
+}
+
+/* A clock that was set back leaves a time that is still to come. */
+static void take_history(const Daemons *daemons, Daemon *daemon, const DaemonHistory *history) {
+        daemon->history = *history;
+        daemon->history.rollout_since = MIN(history->rollout_since, daemons->begun);
+        daemon->set = read_set(history, daemon->uid);
 }
 
 static int load_one(Daemons *daemons, int fd, const char *uid) {
@@ -71,8 +107,19 @@ static int load_one(Daemons *daemons, int fd, const char *uid) {
                 daemon_history_done(&history);
                 return -ENOMEM;
         }
-        daemon->history = history;
+        take_history(daemons, daemon, &history);
         return 0;
+}
+
+/* Whoever wished for them may not be able to say them again now. */
+static int tell_known(Daemons *daemons) {
+        int r = 0;
+
+        for (const Daemon *daemon = daemons->list; daemon && r >= 0; daemon = daemon->next)
+                if (daemon->set)
+                        r = daemons->config.on_known(daemon->history.origin, daemon->set,
+                                                     daemons->config.userdata);
+        return r;
 }
 
 int daemons_load(Daemons *daemons, Error *reterr) {
@@ -94,7 +141,7 @@ int daemons_load(Daemons *daemons, Error *reterr) {
                         (void) log_error_errno(r, "Cannot read %s/daemonsets/%s, ignoring it",
                                                daemons->config.state_dir, entry->d_name);
         }
-        return r == -ENOMEM ? r : 0;
+        return r == -ENOMEM ? r : tell_known(daemons);
 }
 
 int daemon_read_template(const Daemon *daemon, const char *hash, Pod *ret) {
@@ -106,7 +153,6 @@ int daemon_read_template(const Daemon *daemon, const char *hash, Pod *ret) {
 }
 
 int daemon_check_selector(const Daemons *daemons, Daemon *daemon, bool has_pods) {
-        cleanup_error Error error = ERROR_NULL;
         char *json = object_to_json(&label_selector_schema, daemon->set->spec.selector);
         bool is_same;
 
@@ -119,26 +165,47 @@ int daemon_check_selector(const Daemons *daemons, Daemon *daemon, bool has_pods)
         }
         free(daemon->history.selector);
         daemon->history.selector = json;
-        if (!is_same && daemon_store(daemons, daemon, &error) < 0)
-                log_error("%s", error_message(&error, -EIO));
+        if (!is_same)
+                daemon_store_or_say(daemons, daemon);
         return 1;
 }
 
-int daemon_note_template(Daemons *daemons, Daemon *daemon) {
+static int note_names(Daemon *daemon) {
+        const ObjectMeta *metadata = &daemon->set->metadata;
+
+        if (daemon->history.name)
+                return 0;
+        daemon->history.namespace = strdup(metadata->namespace);
+        daemon->history.name = strdup(metadata->name);
+        return daemon->history.namespace && daemon->history.name ? 0 : -ENOMEM;
+}
+
+/* As what the set was wished for, and where. 1 where that is news; 0; -ENOMEM. */
+static int note_wish(Daemon *daemon) {
+        cleanup_free char *json = object_to_json(&daemonset_schema, daemon->set);
+        cleanup_free char *origin = strdup(daemon->origin);
+        DaemonHistory *history = &daemon->history;
+
+        if (!json || !origin)
+                return -ENOMEM;
+        if (streq_ptr(history->set, json) && streq_ptr(history->origin, origin))
+                return 0;
+        free(history->set);
+        history->set = TAKE_PTR(json);
+        free(history->origin);
+        history->origin = TAKE_PTR(origin);
+        return 1;
+}
+
+/* The template as a revision; likewise. */
+static int note_template(const Daemons *daemons, Daemon *daemon) {
         const DaemonSet *set = daemon->set;
         cleanup_free char *json = object_to_json(&pod_template_schema, &set->spec.template);
-        cleanup_error Error error = ERROR_NULL;
         char hash[REVISION_HASH_SIZE];
-        int changed, r;
+        int changed;
 
         if (!json || daemonset_revision_hash(&set->spec.template, hash) < 0)
                 return -ENOMEM;
-        if (!daemon->history.name) {
-                daemon->history.namespace = strdup(set->metadata.namespace);
-                daemon->history.name = strdup(set->metadata.name);
-                if (!daemon->history.namespace || !daemon->history.name)
-                        return -ENOMEM;
-        }
         /* The one that is replaced serves, however short a time it had to show that it lasts. */
         if (daemon->plan.is_available && !streq(daemon->history.file_hash, hash))
                 (void) history_note_good(&daemon->history);
@@ -148,12 +215,19 @@ int daemon_note_template(Daemons *daemons, Daemon *daemon) {
                 daemons->now);
         if (changed < 0)
                 return changed;
-        if (history_trim(&daemon->history, set->spec.revision_history_limit.value))
-                changed = 1;
-        if (!changed)
-                return 0;
-        r = daemon_store(daemons, daemon, &error);
+        return history_trim(&daemon->history, set->spec.revision_history_limit.value) || changed;
+}
+
+int daemon_note_set(const Daemons *daemons, Daemon *daemon) {
+        int r = note_names(daemon), is_news = 0;
+
+        if (r >= 0)
+                r = is_news = note_wish(daemon);
+        if (r >= 0)
+                r = note_template(daemons, daemon);
         if (r < 0)
-                log_error("%s", error_message(&error, r));
-        return r == -ENOMEM ? r : 0;
+                return r;
+        if (r > 0 || is_news)
+                daemon_store_or_say(daemons, daemon);
+        return 0;
 }

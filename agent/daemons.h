@@ -7,6 +7,7 @@
 
 #include "agent/daemonset/daemonset.h"
 #include "agent/supervise/supervisor.h"
+#include "common/clock.h"
 
 typedef struct Daemons Daemons;
 
@@ -16,7 +17,14 @@ typedef struct DaemonsConfig {
         const char *state_dir;
         const NodeFacts *facts;
         Supervisor *supervisor;
-        void (*on_due)(void *userdata); /* wishes are due, once a turn of the loop */
+        const SteadyClock *clock;
+
+        /* A set as an earlier agent was asked for it, for whoever wished for it there ('origin') to
+         * go on with while he cannot say. By daemons_load(). 0 or -ENOMEM. */
+        int (*on_known)(const char *origin, const DaemonSet *set, void *userdata);
+        void (*on_due)(void *userdata);     /* wishes are due, once a turn of the loop */
+        void (*on_changed)(void *userdata); /* daemons_each() may tell other things */
+        void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
 } DaemonsConfig;
 
@@ -24,19 +32,26 @@ int daemons_new(const DaemonsConfig *config, Daemons **ret);
 Daemons *daemons_free(Daemons *daemons);
 DEFINE_CLEANUP(Daemons *, daemons_free)
 
-/* Reads what an earlier agent knew of revisions. What is damaged is set aside and named. */
+/* Reads what an earlier agent knew of sets, and of their revisions. What is damaged is set aside
+ * and named. */
 int daemons_load(Daemons *daemons, Error *reterr);
 
-/* A pod that a record names no file of: its set was deleted, and left it. Taken from then on as one
- * that is wanted. 0 or -ENOMEM. */
+/* A pod by its record, and the file that this names. True where it is no business of that file's
+ * any more: it is of a set that is known, or was left by one, and is wanted from then on. */
+bool daemons_take_record(Daemons *daemons, const char *file, const Pod *pod);
+
+/* A pod that its set has left is wanted from then on for its own sake, as nobody's. 0 or -ENOMEM.
+ */
 int daemons_take_orphan(Daemons *daemons, const Pod *pod);
 extern const char orphan_file[]; /* in place of a file's name, in records */
 
 /* Between supervisor_begin() and supervisor_sweep(), after the pods of files: begin, each set, end.
- * 'warn' is told, once a set, what stands against the set though nothing is wrong with it. 0, or
- * -ENOMEM: then a wish may not have been heard. */
+ * 'origin' is where the set comes from: the name of its file; whoever else wishes for sets calls
+ * himself something in brackets, as no file is called. It stands in sentences and in the records of
+ * the pods. A set is known by its UID, which whoever wishes for it has given it: two of one name
+ * are two. 0, or -ENOMEM: then a wish may not have been heard. */
 void daemons_begin(Daemons *daemons);
-int daemons_want(Daemons *daemons, const char *file, const DaemonSet *set);
+int daemons_want(Daemons *daemons, const char *origin, const DaemonSet *set);
 int daemons_end(Daemons *daemons);
 
 /* What overlaps: sentences for people, of which each is there as long as it holds. */
@@ -48,12 +63,17 @@ void daemons_on_pod(Daemons *daemons, const Pod *pod, bool is_new, bool is_gone)
 /* Images that were missing may be there now. */
 void daemons_images_changed(Daemons *daemons);
 
-/* Lists, as JSON that the caller frees; NULL where memory ends. */
-char *daemons_to_json(Daemons *daemons);
+/* Tells of every set that is wished for, sorted by namespace and name, with what there is to say of
+ * it as a v1.DaemonSet. 0, what 'each' gave below that, or -ENOMEM. */
+typedef int (*daemons_each_t)(const DaemonSet *set, const char *json, void *context);
+int daemons_each(Daemons *daemons, daemons_each_t each, void *context);
+
+/* All revisions, as JSON that the caller frees; NULL where memory ends. */
 char *daemons_revisions_to_json(Daemons *daemons);
 
 /* Like a rollout of kubectl's: back to a revision (0: the one before the present one), or the
- * present one's pods anew. They hold until the file changes. 0; -ENOENT, -EINVAL with a sentence.
+ * present one's pods anew. They hold until the set changes. 0; 1 where it is so already; -ENOENT
+ * with a sentence.
  */
 int daemons_undo(Daemons *daemons, const char *namespace, const char *name, int64_t revision,
                  Error *reterr);
@@ -63,8 +83,12 @@ int daemons_restart(Daemons *daemons, const char *namespace, const char *name, E
  * before its file has gone, which is for the caller to see to. 0; -ENOENT with a sentence. */
 int daemons_orphan(Daemons *daemons, const char *namespace, const char *name, Error *reterr);
 
+/* The file could not go: the set takes its pods again. */
+void daemons_take_back(Daemons *daemons, const char *namespace, const char *name);
+
 /* A person ended it: a pod that was left is not wanted again. */
 void daemons_forget_orphan(Daemons *daemons, const char *namespace, const char *name);
 
-/* The file of a set, or NULL with a sentence. */
-const char *daemons_file(Daemons *daemons, const char *namespace, const char *name, Error *reterr);
+/* Where a set comes from, or NULL with a sentence. */
+const char *daemons_origin(Daemons *daemons, const char *namespace, const char *name,
+                           Error *reterr);

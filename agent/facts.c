@@ -90,20 +90,44 @@ static const Taint *find_taint(const NodeFacts *facts, const Taint *taint) {
         return NULL;
 }
 
-static int set_time(Taint *taint, const NodeFacts *before) {
+/* The time of a clock that was set back since is still to come, and no time to count from. */
+static bool has_passed(const char *time_added, uint64_t now) {
+        uint64_t time;
+
+        return parse_rfc3339(time_added, &time) >= 0 && time <= now;
+}
+
+static int set_time(Taint *taint, const NodeFacts *before, uint64_t now) {
         const Taint *known = find_taint(before, taint);
-        char now[RFC3339_SIZE];
+        char text[RFC3339_SIZE];
 
         if (taint->time_added || taint->effect != TAINT_NO_EXECUTE)
                 return 0;
-        taint->time_added =
-                strdup(known && known->time_added ? known->time_added
-                                                  : format_rfc3339(now, now_realtime_usec()));
+        if (!known || !known->time_added || !has_passed(known->time_added, now))
+                known = NULL;
+        taint->time_added = strdup(known ? known->time_added : format_rfc3339(text, now));
         return taint->time_added ? 0 : -ENOMEM;
 }
 
-static int add_taints(const TaintList *taints, const NodeFacts *before, NodeFacts *facts) {
-        facts->taints.items = calloc(taints->n + 1, sizeof(Taint));
+/* What the node lifecycle controller adds where there is one. */
+static int add_condition_taints(NodeFacts *facts) {
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
+                const Taint taint = { .key = (char *) (uintptr_t) node_conditions[c].taint,
+                                      .effect = TAINT_NO_SCHEDULE };
+                int r;
+
+                if (!(facts->conditions & NODE_CONDITION_BIT(c)) || find_taint(facts, &taint))
+                        continue;
+                r = schema_copy(&taint_schema, &facts->taints.items[facts->taints.n++], &taint);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int add_taints(const TaintList *taints, const NodeFacts *before, uint64_t now,
+                      NodeFacts *facts) {
+        facts->taints.items = calloc(taints->n + N_NODE_CONDITIONS, sizeof(Taint));
         if (!facts->taints.items)
                 return -ENOMEM;
         for (size_t i = 0; i < taints->n; i++) {
@@ -111,18 +135,19 @@ static int add_taints(const TaintList *taints, const NodeFacts *before, NodeFact
                 int r = schema_copy(&taint_schema, taint, &taints->items[i]);
 
                 if (r >= 0)
-                        r = set_time(taint, before);
+                        r = set_time(taint, before, now);
                 if (r < 0)
                         return r;
         }
-        return 0;
+        return add_condition_taints(facts);
 }
 
 static int gather(const Config *config, const char *node_name, const char *hostname,
-                  const NodeFacts *before, NodeFacts *facts) {
+                  const NodeFacts *before, uint64_t now, NodeFacts *facts) {
         const StringMap *labels = &config->mainstay.node_labels;
         int r = 0;
 
+        facts->conditions = before ? before->conditions : 0;
         facts->name = strdup(node_name);
         if (!facts->name)
                 return -ENOMEM;
@@ -133,13 +158,13 @@ static int gather(const Config *config, const char *node_name, const char *hostn
                 r = node_facts_add_known(facts, hostname, machine_architecture());
         if (r >= 0)
                 r = add_os_release(facts);
-        return r < 0 ? r : add_taints(&config->register_with_taints, before, facts);
+        return r < 0 ? r : add_taints(&config->register_with_taints, before, now, facts);
 }
 
 static int facts_gather(const Config *config, const char *node_name, const char *hostname,
-                        const NodeFacts *before, NodeFacts *ret) {
+                        const NodeFacts *before, const SteadyClock *clock, NodeFacts *ret) {
         cleanup_with(node_facts_done) NodeFacts facts = { 0 };
-        int r = gather(config, node_name, hostname, before, &facts);
+        int r = gather(config, node_name, hostname, before, steady_now_usec(clock), &facts);
 
         if (r < 0)
                 return r;
@@ -226,16 +251,34 @@ static void store_or_say(const char *state_dir, const NodeFacts *facts) {
 }
 
 int facts_load(const Config *config, const char *node_name, const char *hostname,
-               const char *state_dir, NodeFacts *ret, Error *reterr) {
+               const char *state_dir, const SteadyClock *clock, NodeFacts *ret, Error *reterr) {
         cleanup_with(node_facts_done) NodeFacts before = { 0 };
         int r = load_taints(state_dir, &before);
 
         if (r >= 0)
-                r = facts_gather(config, node_name, hostname, &before, ret);
+                r = facts_gather(config, node_name, hostname, &before, clock, ret);
         if (r < 0)
                 return r;
         store_or_say(state_dir, ret);
         return 0;
+}
+
+int facts_set_conditions(const Config *config, const char *hostname, const SteadyClock *clock,
+                         unsigned conditions, NodeFacts *facts) {
+        cleanup_with(node_facts_done) NodeFacts now = { 0 }, before = { 0 };
+        unsigned earlier = facts->conditions;
+        int r;
+
+        facts->conditions = conditions;
+        r = facts_gather(config, facts->name, hostname, facts, clock, &now);
+        if (r < 0) {
+                facts->conditions = earlier;
+                return r;
+        }
+        before = *facts;
+        *facts = now;
+        now = (NodeFacts){ 0 };
+        return !node_facts_equal(facts, &before);
 }
 
 /* Whether something is another that is not looked at before the next start. */
@@ -248,7 +291,7 @@ static bool others_differ(const Config *running, Config *read) {
 }
 
 int facts_reload(const char *config_path, const Config *running, const char *hostname,
-                 const char *state_dir, NodeFacts *facts, Error *reterr) {
+                 const char *state_dir, const SteadyClock *clock, NodeFacts *facts, Error *reterr) {
         cleanup_with(config_done) Config config = { 0 };
         cleanup_with(node_facts_done) NodeFacts now = { 0 }, before = { 0 };
         cleanup_strv char **warnings = NULL;
@@ -258,7 +301,7 @@ int facts_reload(const char *config_path, const Config *running, const char *hos
                 return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
         r = config_load(config_path, &config, &warnings, reterr);
         if (r >= 0)
-                r = facts_gather(&config, facts->name, hostname, facts, &now);
+                r = facts_gather(&config, facts->name, hostname, facts, clock, &now);
         if (r < 0)
                 return r;
         if (others_differ(running, &config))

@@ -73,6 +73,7 @@ PublishCounts figures_count(const char *node_name, Supervisor *supervisor,
                 .containers_restarted = lives.containers_restarted,
                 .containers_start_errors = lives.containers_start_errors,
                 .manifest_trouble = manifest_source_trouble(sources),
+                .evictions = supervisor_eviction_counts(supervisor),
         };
 
         for (size_t i = 0; i < n; i++) {

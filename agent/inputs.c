@@ -7,6 +7,7 @@
 #include "common/file.h"
 #include "common/strv.h"
 
+#include <stdlib.h>
 #include <sys/stat.h>
 
 /* As old as what the file says now. */
@@ -57,48 +58,98 @@ static void report_archive(const char *archive, const char *message, void *userd
         serve_report_archive(userdata, archive, message);
 }
 
-static void report_manifest(ServeReport *report, const Manifest *manifest) {
-        cleanup_strv char **pods = NULL;
+static void add_name(char ***names, const ObjectMeta *metadata) {
+        (void) strv_appendf(names, "%s/%s", metadata->namespace, metadata->name);
+}
+
+/* Pods that somebody owns, for as long as nothing is stepped. */
+typedef struct OwnedPods {
+        const Pod **items;
+        size_t n;
+} OwnedPods;
+
+static int keep_owned(const Pod *pod, const PodStatus *status, void *userdata) {
+        OwnedPods *owned = userdata;
+        const Pod **longer;
+
+        if (!object_controller(&pod->metadata))
+                return 0;
+        longer = reallocarray(owned->items, owned->n + 1, sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        owned->items = longer;
+        longer[owned->n++] = pod;
+        return 0;
+}
+
+static void add_pods_of(char ***names, const DaemonSet *set, const OwnedPods *owned) {
+        for (size_t i = 0; i < owned->n; i++)
+                if (streq(object_controller(&owned->items[i]->metadata)->uid, set->metadata.uid))
+                        add_name(names, &owned->items[i]->metadata);
+}
+
+static void report_manifest(ServeReport *report, const Manifest *manifest, const OwnedPods *owned) {
+        cleanup_strv char **pods = NULL, **daemonsets = NULL;
 
         for (size_t i = 0; i < manifest->pods.n; i++)
-                (void) strv_appendf(&pods, "%s/%s", manifest->pods.items[i]->metadata.namespace,
-                                    manifest->pods.items[i]->metadata.name);
+                add_name(&pods, &manifest->pods.items[i]->metadata);
+        for (size_t i = 0; i < manifest->daemonsets.n; i++) {
+                add_name(&daemonsets, &manifest->daemonsets.items[i]->metadata);
+                add_pods_of(&pods, manifest->daemonsets.items[i], owned);
+        }
         serve_report_manifest(report, &(ServeManifest){
                                               .file = manifest->file,
                                               .pods = pods,
+                                              .daemonsets = daemonsets,
                                               .warnings = manifest->warnings,
                                               .error = manifest->error,
                                               .error_since = manifest->error_since,
                                       });
 }
 
-void inputs_report(const ManifestSource *sources, const char *directory, ImageStore *images,
-                   ServeReport *report) {
+void inputs_report(const ManifestSource *sources, const char *directory, Supervisor *supervisor,
+                   ImageStore *images, ServeReport *report) {
+        OwnedPods owned = { 0 };
         const Manifest *const *manifests;
         size_t n = manifest_source_list(sources, &manifests);
 
         serve_report_directory(report, directory, manifest_source_trouble(sources));
+        (void) supervisor_each(supervisor, keep_owned, &owned); /* some is better than nothing */
         for (size_t i = 0; i < n; i++)
-                report_manifest(report, manifests[i]);
+                report_manifest(report, manifests[i], &owned);
+        free(owned.items);
         image_store_foreach_trouble(images, report_archive, report);
 }
 
-/* Those of its last good bytes run on, and it is them that people look at. */
+/* What runs on, and is what people look at. */
+static void tell_broken(const char *what, const ObjectMeta *metadata, const char *error,
+                        PodEvent *event, void (*tell)(const PodEvent *event, void *userdata),
+                        void *userdata) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "Error validating %s %s_%s(%s) from file, ignoring: %s", what,
+                     metadata->name, metadata->namespace, metadata->uid, error) < 0) {
+                message = NULL;
+                return;
+        }
+        event->kind = POD_EVENT_WARNING;
+        event->reason = "FailedValidation";
+        event->message = message;
+        tell(event, userdata);
+}
+
 void inputs_tell_broken(const Manifest *manifest,
                         void (*tell)(const PodEvent *event, void *userdata), void *userdata) {
         for (size_t i = 0; i < manifest->pods.n; i++) {
                 const Pod *pod = manifest->pods.items[i];
-                cleanup_free char *message = NULL;
 
-                if (asprintf(&message, "Error validating pod %s_%s(%s) from file, ignoring: %s",
-                             pod->metadata.name, pod->metadata.namespace, pod->metadata.uid,
-                             manifest->error) < 0)
-                        message = NULL;
-                else
-                        tell(&(PodEvent){ .pod = pod,
-                                          .kind = POD_EVENT_WARNING,
-                                          .reason = "FailedValidation",
-                                          .message = message },
-                             userdata);
+                tell_broken("pod", &pod->metadata, manifest->error, &(PodEvent){ .pod = pod }, tell,
+                            userdata);
+        }
+        for (size_t i = 0; i < manifest->daemonsets.n; i++) {
+                const DaemonSet *set = manifest->daemonsets.items[i];
+
+                tell_broken("daemonset", &set->metadata, manifest->error,
+                            &(PodEvent){ .daemonset = set }, tell, userdata);
         }
 }

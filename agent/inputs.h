@@ -8,15 +8,16 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/event.h"
 #include "agent/serve/serve.h"
+#include "agent/supervise/supervisor.h"
 
-/* Tells all files and archives. */
-void inputs_report(const ManifestSource *sources, const char *directory, ImageStore *images,
-                   ServeReport *report);
+/* Tells all files and archives. Pods of DaemonSets are told with the file of their set. */
+void inputs_report(const ManifestSource *sources, const char *directory, Supervisor *supervisor,
+                   ImageStore *images, ServeReport *report);
 
 /* The first object after a "<namespace>/<name>"; as ServeHandlers.next_object. */
 int inputs_next_object(const ManifestSource *sources, const char *directory, ObjectKind kind,
                        const char *after, char **ret_key, char **ret_json);
 
-/* Tells the event of a broken manifest for each pod of its last good bytes. */
+/* Tells the event of a broken manifest for each pod and DaemonSet of its last good bytes. */
 void inputs_tell_broken(const Manifest *manifest,
                         void (*tell)(const PodEvent *event, void *userdata), void *userdata);

@@ -26,6 +26,9 @@ static const char help_text[] =
         "  --run-dir DIR         what does not (/run/mainstay)\n"
         "  --log-dir DIR         pods/ and containers/ are made below it (/var/log)\n"
         "  --node-name NAME      the node's name (the host name)\n"
+        "  --kubeconfig FILE     of an API server to join; pods of files run with and without it\n"
+        "  --bootstrap-kubeconfig FILE\n"
+        "                        to get a certificate with, and a kubeconfig, where there is none\n"
         "  --drain               stop all pods of this node, remove what they left, and end\n"
         "  --version             print the version\n"
         "  --help                print this\n"
@@ -39,6 +42,8 @@ enum {
         OPTION_RUN_DIR,
         OPTION_LOG_DIR,
         OPTION_NODE_NAME,
+        OPTION_KUBECONFIG,
+        OPTION_BOOTSTRAP_KUBECONFIG,
         OPTION_DRAIN,
         OPTION_VERSION,
         OPTION_HELP
@@ -47,10 +52,13 @@ enum {
 static const struct option long_options[] = {
         { "config", required_argument, NULL, OPTION_CONFIG },
         { "manifest-dir", required_argument, NULL, OPTION_MANIFEST_DIR },
+        { "pod-manifest-path", required_argument, NULL, OPTION_MANIFEST_DIR }, /* the kubelet's */
         { "state-dir", required_argument, NULL, OPTION_STATE_DIR },
         { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
         { "log-dir", required_argument, NULL, OPTION_LOG_DIR },
         { "node-name", required_argument, NULL, OPTION_NODE_NAME },
+        { "kubeconfig", required_argument, NULL, OPTION_KUBECONFIG },
+        { "bootstrap-kubeconfig", required_argument, NULL, OPTION_BOOTSTRAP_KUBECONFIG },
         { "drain", no_argument, NULL, OPTION_DRAIN },
         { "version", no_argument, NULL, OPTION_VERSION },
         { "help", no_argument, NULL, OPTION_HELP },
@@ -85,6 +93,12 @@ static int parse_arguments(int argc, char **argv, AgentOptions *ret) {
                         break;
                 case OPTION_NODE_NAME:
                         ret->node_name = optarg;
+                        break;
+                case OPTION_KUBECONFIG:
+                        ret->kubeconfig = optarg;
+                        break;
+                case OPTION_BOOTSTRAP_KUBECONFIG:
+                        ret->bootstrap_kubeconfig = optarg;
                         break;
                 case OPTION_DRAIN:
                         ret->drain = true;

@@ -6,6 +6,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/selinux.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -94,6 +95,42 @@ static bool has_app_armor(void) {
         return fd >= 0 && read_stream(fd, 16, &text, NULL) >= 0 && text[0] == 'Y';
 }
 
+/* The package brings it, and the system loads it before it begins any service. */
+static const char *app_armor_default(void) {
+        static const char name[] = "mainstay-container", line[] = "\nmainstay-container (";
+        cleanup_free char *text = NULL;
+        cleanup_close int fd = open("/sys/kernel/security/apparmor/profiles", O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0 || read_stream(fd, MIB, &text, NULL) < 0)
+                return NULL;
+        return strstr(text, line) || strncmp(text, line + 1, strlen(line) - 1) == 0 ? name : NULL;
+}
+
+/* A distribution's policy may speak of containers without the types that it speaks of. */
+static void discover_labels(Node *node) {
+        LabelDefaults *labels = &node->labels;
+        const char *unknown = NULL;
+        int r;
+
+        node->has_se_linux = selinux_is_enabled();
+        if (!node->has_se_linux)
+                return;
+        r = label_defaults_load("", labels);
+        if (r < 0 && r != -ENOENT)
+                log_warning("Cannot read what SELinux's policy says of containers: %s",
+                            strerror(-r));
+        if (r >= 0 && selinux_check_label(labels->process) == -EINVAL)
+                unknown = labels->process;
+        else if (r >= 0 && selinux_check_label(labels->file) == -EINVAL)
+                unknown = labels->file;
+        node->has_labels = r >= 0 && !unknown;
+        if (!node->has_labels)
+                log_warning("Containers have no SELinux label unless a pod asks for one: the "
+                            "policy %s%s",
+                            unknown ? "does not know " : "says nothing of containers",
+                            strna(unknown));
+}
+
 /* Without CAP_SYS_RESOURCE a process may only raise its oom_score_adj, and an OCI runtime that is
  * asked to lower it dies with a sentence that helps nobody. */
 static int least_oom_score_adj(uint64_t missing) {
@@ -148,7 +185,8 @@ int node_discover(const char *name, bool has_manager, Node *ret, Error *reterr) 
                 has_manager ? missing_capabilities_of_manager() : missing_capabilities();
         node.has_x32 = has_x32();
         node.has_app_armor = has_app_armor();
-        node.has_se_linux = access("/sys/fs/selinux/enforce", F_OK) >= 0;
+        node.app_armor_default = node.has_app_armor ? app_armor_default() : NULL;
+        discover_labels(&node);
         node.oom_score_adj_min = least_oom_score_adj(node.missing_capabilities);
         node.n_cpus = (unsigned) MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
         *ret = node;
@@ -168,5 +206,6 @@ void node_done(Node *node) {
         free(node->name);
         free(node->hostname);
         free(node->address);
+        label_defaults_done(&node->labels);
         *node = (Node){ 0 };
 }

@@ -3,6 +3,7 @@
 
 /* What this machine is and what we may do on it: asked once, when the agent starts. */
 
+#include "agent/bundle/labels.h"
 #include "common/error.h"
 
 #include <stdint.h>
@@ -17,7 +18,10 @@ typedef struct Node {
         uint64_t missing_capabilities; /* those that we do not have, as a mask */
         bool has_x32;                  /* the kernel runs programs of that ABI */
         bool has_app_armor;            /* the kernel enforces it */
+        const char *app_armor_default; /* our profile for containers; NULL: it is not loaded */
         bool has_se_linux;             /* the kernel has it, and a policy is loaded */
+        bool has_labels;               /* which knows these */
+        LabelDefaults labels;          /* for containers; NULLs where it has none */
         unsigned n_cpus;
 } Node;
 

@@ -5,21 +5,38 @@
 
 #include <sys/utsname.h>
 
-const char *machine_architecture(void) {
-        static const struct {
-                const char *machine;
-                const char *name;
-        } names[] = {
-                { "x86_64", "amd64" },        { "aarch64", "arm64" }, { "armv7l", "arm" },
-                { "armv6l", "arm" },          { "i686", "386" },      { "mips64", "mips64le" },
-                { "loongarch64", "loong64" },
-        };
-        static struct utsname uts;
+static const struct {
+        const char *machine;
+        const char *name;
+        unsigned variant;
+} machines[] = {
+        { "x86_64", "amd64", 1 }, { "aarch64", "arm64", 8 },   { "armv7l", "arm", 7 },
+        { "armv6l", "arm", 6 },   { "armv5tel", "arm", 5 },    { "i686", "386", 0 },
+        { "i586", "386", 0 },     { "mips64", "mips64le", 0 }, { "loongarch64", "loong64", 0 },
+};
 
-        if (uname(&uts) < 0)
-                return "unknown";
-        for (size_t i = 0; i < N_ELEMENTS(names); i++)
-                if (streq(names[i].machine, uts.machine))
-                        return names[i].name;
-        return uts.machine;
+/* N_ELEMENTS(machines) for one that Go has no other word for; the kernel's is then in *ret_machine.
+ */
+static size_t this_machine(const char **ret_machine) {
+        static struct utsname uts;
+        size_t i = 0;
+
+        *ret_machine = uname(&uts) < 0 ? "unknown" : uts.machine;
+        while (i < N_ELEMENTS(machines) && !streq(machines[i].machine, *ret_machine))
+                i++;
+        return i;
+}
+
+const char *machine_architecture(void) {
+        const char *machine;
+        size_t i = this_machine(&machine);
+
+        return i < N_ELEMENTS(machines) ? machines[i].name : machine;
+}
+
+unsigned machine_variant(void) {
+        const char *machine;
+        size_t i = this_machine(&machine);
+
+        return i < N_ELEMENTS(machines) ? machines[i].variant : 0;
 }

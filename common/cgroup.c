@@ -75,8 +75,18 @@ static void enable_controllers(const char *directory) {
                 (void) write_value_at(AT_FDCWD, file, controllers[i]);
 }
 
+/* Others may pass, whatever our umask: the users of a pod's own find their group from the top. */
+static int make_group(const char *directory, Error *reterr) {
+        int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
+
+        return r < 0 ? error_setf(reterr, -r, "cannot make the cgroup %s: %s", directory,
+                                  strerror(-r))
+                     : 0;
+}
+
 static int create_v2(const char *path, Error *reterr) {
         cleanup_free char *directory = NULL;
+        int r;
 
         if (asprintf(&directory, "%s%s", root_path, path) < 0) {
                 directory = NULL;
@@ -85,16 +95,13 @@ static int create_v2(const char *path, Error *reterr) {
         for (char *slash = strchr(directory + strlen(root_path), '/'); slash;
              slash = strchr(slash + 1, '/')) {
                 *slash = '\0';
-                if (mkdir(directory, 0755) < 0 && errno != EEXIST)
-                        return error_setf(reterr, errno, "cannot make the cgroup %s: %s", directory,
-                                          strerror(errno));
+                r = make_group(directory, reterr);
+                if (r < 0)
+                        return r;
                 enable_controllers(directory);
                 *slash = '/';
         }
-        if (mkdir(directory, 0755) < 0 && errno != EEXIST)
-                return error_setf(reterr, errno, "cannot make the cgroup %s: %s", directory,
-                                  strerror(errno));
-        return 0;
+        return make_group(directory, reterr);
 }
 
 /* Most nodes have no hierarchy of hugetlb. Without one of the others nothing runs, and why is to be
@@ -122,10 +129,9 @@ int cgroup_create(const char *path, Error *reterr) {
                         directory = NULL;
                         return -ENOMEM;
                 }
-                r = mkdir_parents_at(AT_FDCWD, directory, 0755);
+                r = make_group(directory, reterr);
                 if (r < 0)
-                        return error_setf(reterr, -r, "cannot make the cgroup %s: %s", directory,
-                                          strerror(-r));
+                        return r;
         }
         return 0;
 }

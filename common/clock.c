@@ -20,6 +20,21 @@ uint64_t now_boottime_usec(void) {
         return now_usec(CLOCK_BOOTTIME);
 }
 
+SteadyClock steady_clock_start(void) {
+        return (SteadyClock){ .offset = now_realtime_usec() - now_boottime_usec() };
+}
+
+uint64_t steady_now_usec(const SteadyClock *clock) {
+        return now_boottime_usec() + clock->offset;
+}
+
+uint64_t steady_of_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec) {
+        uint64_t now = now_realtime_usec(), steady = steady_now_usec(clock);
+        uint64_t age = now > realtime_usec ? now - realtime_usec : 0;
+
+        return steady > age ? steady - age : 0;
+}
+
 static size_t format_seconds(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
         time_t seconds = (time_t) (realtime_usec / USEC_PER_SEC);
         struct tm tm;

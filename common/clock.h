@@ -15,6 +15,20 @@
 uint64_t now_realtime_usec(void);
 uint64_t now_boottime_usec(void);
 
+/* Realtime as it was when the clock was started, going on as boottime does: for what is counted
+ * from a time that stands on a disk, and must neither end nor begin anew when somebody sets the
+ * clock of the machine. */
+typedef struct SteadyClock {
+        uint64_t offset; /* from boottime */
+} SteadyClock;
+
+SteadyClock steady_clock_start(void);
+uint64_t steady_now_usec(const SteadyClock *clock);
+
+/* When it was, on the steady clock, what has just been stamped with realtime. The future was now.
+ */
+uint64_t steady_of_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
+
 enum {
         RFC3339_SIZE = sizeof("2026-01-02T03:04:05.123456789Z")
 };

@@ -172,15 +172,35 @@ int write_value_at(int dir_fd, const char *path, const char *value) {
         return (size_t) n == length ? 0 : -EIO;
 }
 
-static int remove_below(int dir_fd, unsigned depth);
+/* What is removed, and how often something deep in it was brought up to its top. */
+typedef struct Removal {
+        int top_fd;
+        unsigned n_moved;
+} Removal;
 
-/* Trees deeper than this were made to hurt; they cost one descriptor a level. */
+static int remove_below(Removal *removal, int dir_fd, unsigned depth);
+
+/* Trees deeper than this were made to hurt; a level costs two descriptors. */
 enum {
-        REMOVE_DEPTH_MAX = 512
+        REMOVE_DEPTH_MAX = 128
 };
 
-static int remove_entry(int dir_fd, const char *name, unsigned depth) {
+/* What is too deep for us lies at the top from now on, for another round. */
+static int bring_up(Removal *removal, int dir_fd, const char *name) {
+        for (;;) {
+                char above[sizeof("..4294967295")];
+
+                (void) snprintf(above, sizeof(above), "..%u", removal->n_moved++);
+                if (renameat2(dir_fd, name, removal->top_fd, above, RENAME_NOREPLACE) >= 0)
+                        return 0;
+                if (errno != EEXIST)
+                        return -errno;
+        }
+}
+
+static int remove_entry(Removal *removal, int dir_fd, const char *name, unsigned depth) {
         cleanup_close int fd = -EBADF;
+        unsigned n_moved;
         int r;
 
         if (unlinkat(dir_fd, name, 0) >= 0 || errno == ENOENT)
@@ -188,20 +208,25 @@ static int remove_entry(int dir_fd, const char *name, unsigned depth) {
         if (errno != EISDIR && errno != EPERM)
                 return -errno;
         if (depth >= REMOVE_DEPTH_MAX)
-                return -ELOOP;
+                return bring_up(removal, dir_fd, name);
 
         fd = openat2_beneath(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                              RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
         if (fd < 0)
                 return fd;
-        r = remove_below(fd, depth + 1);
+        if (depth == 0)
+                removal->top_fd = fd;
+        do {
+                n_moved = removal->n_moved;
+                r = remove_below(removal, fd, depth + 1);
+        } while (r >= 0 && depth == 0 && removal->n_moved != n_moved);
         if (unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT && r >= 0)
                 r = -errno;
         return r;
 }
 
 /* Removes all entries. Takes over no descriptor: fdopendir() gets a duplicate. */
-static int remove_below(int dir_fd, unsigned depth) {
+static int remove_below(Removal *removal, int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int result = 0, copy;
 
@@ -214,6 +239,7 @@ static int remove_below(int dir_fd, unsigned depth) {
                 close_fd(copy);
                 return r;
         }
+        rewinddir(dir); /* the duplicate stands where an earlier round ended */
         for (;;) {
                 struct dirent *entry;
                 int r;
@@ -224,7 +250,7 @@ static int remove_below(int dir_fd, unsigned depth) {
                         return result < 0 ? result : -errno;
                 if (streq(entry->d_name, ".") || streq(entry->d_name, ".."))
                         continue;
-                r = remove_entry(dir_fd, entry->d_name, depth);
+                r = remove_entry(removal, dir_fd, entry->d_name, depth);
                 if (r < 0 && result >= 0)
                         result = r;
         }
@@ -234,9 +260,10 @@ int remove_tree_at(int dir_fd, const char *path) {
         const char *slash = strrchr(path, '/');
         cleanup_free char *parent = NULL;
         cleanup_close int parent_fd = -EBADF;
+        Removal removal = { .top_fd = -EBADF };
 
         if (!slash)
-                return remove_entry(dir_fd, path, 0);
+                return remove_entry(&removal, dir_fd, path, 0);
         if (slash[1] == '\0')
                 return -EINVAL;
         /* The way there is the caller's; from there on nothing leads out. */
@@ -246,7 +273,7 @@ int remove_tree_at(int dir_fd, const char *path) {
         parent_fd = openat(dir_fd, parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (parent_fd < 0)
                 return errno == ENOENT ? 0 : -errno;
-        return remove_entry(parent_fd, slash + 1, 0);
+        return remove_entry(&removal, parent_fd, slash + 1, 0);
 }
 
 char *memstream_finish(FILE *stream, char **text) {

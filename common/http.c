@@ -2,14 +2,12 @@
 #include "common/http.h"
 
 #include "common/cleanup.h"
-#include "common/clock.h"
-#include "common/curl-library.h"
+#include "common/curl-loop.h"
 #include "common/relay.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 
 enum {
@@ -24,11 +22,9 @@ enum {
 struct Http {
         const CurlLibrary *curl;
         sd_event *event;
-        CURLM *multi;
-        sd_event_source *timer;
+        CurlLoop *loop;
         CURL *idle[IDLE_HANDLES_MAX];
         size_t n_idle;
-        bool *freed; /* told when somebody frees us in a callback */
 };
 
 struct HttpRequest {
@@ -67,7 +63,7 @@ static const char *explain(const HttpRequest *request, CURLcode code) {
 
 /* For libcurl the relay is as good as the server, so it does not try the next address itself. */
 static bool tries_next_address(HttpRequest *request) {
-        CURLM *multi = request->http->multi;
+        CurlLoop *loop = request->http->loop;
 
         if (!request->relay || relay_error(request->relay) >= 0 ||
             request->n_in_vain >= ADDRESSES_MAX)
@@ -76,11 +72,12 @@ static bool tries_next_address(HttpRequest *request) {
         request->n_in_vain++;
         request->n_opened = 0;
         request->error[0] = '\0';
-        return request->http->curl->multi_remove_handle(multi, request->easy) == CURLM_OK &&
-               request->http->curl->multi_add_handle(multi, request->easy) == CURLM_OK;
+        curl_loop_remove(loop, request->easy);
+        return curl_loop_add(loop, request->easy) >= 0;
 }
 
-static void finish(Http *http, CURL *easy, CURLcode code) {
+static void finish(CURL *easy, CURLcode code, void *userdata) {
+        Http *http = userdata;
         const CurlLibrary *curl = http->curl;
         HttpRequest *request = NULL;
         HttpResponse response = { 0 };
@@ -104,108 +101,21 @@ static void finish(Http *http, CURL *easy, CURLcode code) {
         request_free(request);
 }
 
-/* Those that are done are told so, one by one; whoever hears it may begin and cancel others. */
-static void finish_all(Http *http) {
-        bool freed = false;
-        int left;
-
-        http->freed = &freed;
-        for (;;) {
-                CURLMsg *message = http->curl->multi_info_read(http->multi, &left);
-
-                if (!message)
-                        break;
-                if (message->msg == CURLMSG_DONE)
-                        finish(http, message->easy_handle, message->data.result);
-                if (freed)
-                        return;
-        }
-        http->freed = NULL;
-}
-
-static void act(Http *http, curl_socket_t fd, int what) {
-        int running;
-
-        (void) http->curl->multi_socket_action(http->multi, fd, what, &running);
-        finish_all(http);
-}
-
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        int what = 0;
-
-        if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP))
-                what |= CURL_CSELECT_IN;
-        if (events & EPOLLOUT)
-                what |= CURL_CSELECT_OUT;
-        if (events & EPOLLERR)
-                what |= CURL_CSELECT_ERR;
-        act(userdata, fd, what);
-        return 0;
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        act(userdata, CURL_SOCKET_TIMEOUT, 0);
-        return 0;
-}
-
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known) {
-        Http *http = userdata;
-        sd_event_source *source = known;
-        uint32_t events = 0;
-
-        if (what == CURL_POLL_REMOVE) {
-                sd_event_source_disable_unref(source);
-                return 0;
-        }
-        if (what != CURL_POLL_OUT)
-                events |= EPOLLIN;
-        if (what != CURL_POLL_IN)
-                events |= EPOLLOUT;
-        if (source)
-                return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
-        if (sd_event_add_io(http->event, &source, fd, events, on_socket, http) < 0)
-                return -1;
-        (void) sd_event_source_set_description(source, "http");
-        return http->curl->multi_assign(http->multi, fd, source) == CURLM_OK ? 0 : -1;
-}
-
-/* Nothing may be done from here but to wait. */
-static int arm_timer(CURLM *multi, long timeout_msec, void *userdata) {
-        Http *http = userdata;
-
-        if (timeout_msec < 0)
-                return sd_event_source_set_enabled(http->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
-        if (sd_event_source_set_time_relative(http->timer,
-                                              (uint64_t) timeout_msec * USEC_PER_MSEC) < 0)
-                return -1;
-        return sd_event_source_set_enabled(http->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
-}
-
 int http_new(sd_event *event, Http **ret, Error *reterr) {
-        const CurlLibrary *curl = curl_library(reterr);
-        cleanup_with(http_freep) Http *http = NULL;
+        cleanup_with(http_freep) Http *http = calloc(1, sizeof(*http));
         int r;
 
-        if (!curl)
-                return -ELIBACC;
-        http = calloc(1, sizeof(*http));
         if (!http)
                 return -ENOMEM;
-        http->curl = curl;
         http->event = event;
-        http->multi = curl->multi_init();
-        if (!http->multi)
-                return -ENOMEM;
-        r = sd_event_add_time_relative(event, &http->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC,
-                                       on_timer, http);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(http->timer, SD_EVENT_OFF);
+        r = curl_loop_new(&(CurlLoopSpec){ .event = event,
+                                           .description = "http",
+                                           .on_done = finish,
+                                           .userdata = http },
+                          &http->loop, reterr);
         if (r < 0)
                 return r;
-        curl->multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-        curl->multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-        curl->multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, arm_timer);
-        curl->multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+        http->curl = curl_library(NULL);
         *ret = TAKE_PTR(http);
         return 0;
 }
@@ -213,13 +123,9 @@ int http_new(sd_event *event, Http **ret, Error *reterr) {
 Http *http_free(Http *http) {
         if (!http)
                 return NULL;
-        if (http->freed)
-                *http->freed = true;
         while (http->n_idle > 0)
                 http->curl->easy_cleanup(http->idle[--http->n_idle]);
-        if (http->multi)
-                http->curl->multi_cleanup(http->multi);
-        sd_event_source_disable_unref(http->timer);
+        curl_loop_free(http->loop);
         free(http);
         return NULL;
 }
@@ -283,7 +189,7 @@ static HttpRequest *request_free(HttpRequest *request) {
         Http *http = request->http;
 
         if (request->easy) {
-                (void) http->curl->multi_remove_handle(http->multi, request->easy);
+                curl_loop_remove(http->loop, request->easy);
                 give_back(http, request->easy);
         }
         relay_free(request->relay);
@@ -407,7 +313,7 @@ int http_begin(Http *http, const HttpSpec *spec, http_done_t done, void *userdat
                 r = set_options(request, spec);
         if (r < 0)
                 return r;
-        if (http->curl->multi_add_handle(http->multi, request->easy) != CURLM_OK)
+        if (curl_loop_add(http->loop, request->easy) < 0)
                 return error_setf(reterr, EIO, "libcurl does not take the request");
         *ret = TAKE_PTR(request);
         return 0;

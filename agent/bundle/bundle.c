@@ -10,6 +10,7 @@
 #include "agent/bundle/image-volumes.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
+#include "agent/bundle/relabel.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/security.h"
@@ -96,6 +97,26 @@ static int give_to_group(const char *path, const OptionalInt *fs_group) {
         return chmod(path, 02777);
 }
 
+/* It appears open to all; from then on it belongs to the containers, which may have closed it. */
+static int make_empty_dir(const char *path, const OptionalInt *fs_group, Error *reterr) {
+        cleanup_free char *unfinished = NULL;
+        int r;
+
+        if (access(path, F_OK) >= 0)
+                return 0;
+        if (asprintf(&unfinished, "%s.new", path) < 0) {
+                unfinished = NULL;
+                return -ENOMEM;
+        }
+        r = make_directory(unfinished, 0711, reterr);
+        if (r < 0)
+                return r;
+        if (give_to_group(unfinished, fs_group) < 0 || rename(unfinished, path) < 0)
+                return error_setf(reterr, errno, "cannot open %s to all: %s", path,
+                                  strerror(errno));
+        return 0;
+}
+
 static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
@@ -105,12 +126,10 @@ static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *re
                 if (!volume->empty_dir || volume->empty_dir->medium != MEDIUM_UNSET)
                         continue; /* the shim makes it */
                 path = volume_path(config, pod->metadata.uid, volume);
-                r = make_directory(path, 0711, reterr);
+                r = path ? make_empty_dir(path, &pod->spec.security_context.fs_group, reterr)
+                         : -ENOMEM;
                 if (r < 0)
                         return r;
-                if (give_to_group(path, &pod->spec.security_context.fs_group) < 0)
-                        return error_setf(reterr, errno, "cannot open %s to all: %s", path,
-                                          strerror(errno));
         }
         return write_volumes(config, pod, /* anew= */ true, reterr);
 }
@@ -248,6 +267,8 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
                 r = make_directory(state_dir, 0711, reterr);
         if (r >= 0)
                 r = make_directory(log_dir, 0755, reterr);
+        if (r >= 0)
+                r = pod_level_prepare(config, pod, reterr);
         if (r >= 0 && pod_has_own_users(&pod->spec))
                 r = prepare_users(config, pod, run_dir, reterr);
         if (r >= 0)
@@ -350,17 +371,20 @@ static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, 
                          Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
-        cleanup_free char *root = NULL, *images = NULL, *sub_paths = NULL;
+        cleanup_free char *root = NULL, *images = NULL, *labels = NULL, *sub_paths = NULL;
         char *fstab;
         int r = sub_paths_fstab(input, &sub_paths, reterr);
 
         if (r >= 0)
+                r = labels_fstab(input, &labels);
+        if (r >= 0)
                 r = image_volumes_fstab(input, &images, reterr);
         if (r < 0)
                 return r;
-        root = state_dir ? container_fstab(input->image, bundle_dir, state_dir, input->users)
+        root = state_dir ? container_fstab(input->image, bundle_dir, state_dir, input->users,
+                                           input->labels.file)
                          : NULL;
-        if (!root || asprintf(&fstab, "%s%s%s", root, images, sub_paths) < 0)
+        if (!root || asprintf(&fstab, "%s%s%s%s", root, images, labels, sub_paths) < 0)
                 return -ENOMEM;
         *ret = fstab;
         return 0;
@@ -385,6 +409,30 @@ static int let_users_in(const RuntimeSpecInput *input, const char *bundle_dir, E
         return state_dir ? give_to_user(state_dir, "upper", input->first_id, reterr) : -ENOMEM;
 }
 
+/* All that an attempt needs, computed before anything of it is written. */
+static int write_container(const RuntimeSpecInput *input, const Bundle *bundle, Error *reterr) {
+        const BundleConfig *config = input->config;
+        cleanup_free char *json = NULL, *fstab = NULL;
+        int r = runtime_spec(input, &json, reterr);
+
+        if (r >= 0)
+                r = prepare_fstab(input, bundle->directory, &fstab, reterr);
+        if (r >= 0)
+                r = make_directories(config, input->pod, input->container, input->attempt, bundle,
+                                     reterr);
+        if (r >= 0 && input->users)
+                r = let_users_in(input, bundle->directory, reterr);
+        if (r >= 0)
+                r = make_termination_log(input, reterr);
+        if (r >= 0)
+                r = write_file(bundle->directory, "config.json", json, 0600, reterr);
+        if (r >= 0)
+                r = write_file(bundle->directory, "fstab", fstab, 0600, reterr);
+        if (r >= 0)
+                r = link_log(config, input->pod, input->container, bundle, reterr);
+        return r;
+}
+
 int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const Container *container,
                              unsigned attempt, const Image *image, pid_t sandbox_pid, Bundle *ret,
                              Error *reterr) {
@@ -396,7 +444,7 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
                                    .attempt = attempt,
                                    .sandbox_pid = sandbox_pid,
                                    .cgroup_version = cgroup_version() };
-        cleanup_free char *json = NULL, *fstab = NULL, *group = NULL;
+        cleanup_free char *group = NULL;
         cleanup_free char *users = user_namespace_path(config, pod->metadata.uid);
         int r;
 
@@ -411,28 +459,16 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
                 return error_setf(reterr, -r, "the pod's own users are not known any more: %s",
                                   strerror(-r));
         input.users = input.first_id > 0 ? users : NULL;
-        r = runtime_spec(&input, &json, reterr);
+        r = container_labels(config, pod, container, &input.labels, reterr);
         if (r >= 0)
-                r = prepare_fstab(&input, bundle.directory, &fstab, reterr);
-        if (r >= 0)
-                r = make_directories(config, pod, container, attempt, &bundle, reterr);
-        if (r >= 0 && input.users)
-                r = let_users_in(&input, bundle.directory, reterr);
-        if (r >= 0)
-                r = make_termination_log(&input, reterr);
-        if (r >= 0)
-                r = write_file(bundle.directory, "config.json", json, 0600, reterr);
-        if (r >= 0)
-                r = write_file(bundle.directory, "fstab", fstab, 0600, reterr);
-        if (r >= 0)
-                r = link_log(config, pod, container, &bundle, reterr);
+                r = write_container(&input, &bundle, reterr);
+        labels_done(&input.labels);
         if (r < 0)
                 return r;
         *ret = bundle;
         bundle = (Bundle){ 0 };
         return 0;
 }
-
 int bundle_update_qos(const BundleConfig *config, int64_t burstable_milli_cpu, Error *reterr) {
         static const QosClass classes[] = { QOS_BURSTABLE, QOS_BEST_EFFORT };
         bool v2 = cgroup_version() == 2;

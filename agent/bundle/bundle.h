@@ -10,6 +10,8 @@
 
 #include "agent/model/image.h"
 #include "agent/model/object.h"
+#include "agent/model/service.h"
+#include "agent/model/token.h"
 #include "common/error.h"
 
 /* What the pod asks for contradicts its image or what it refers to: the kubelet's
@@ -17,6 +19,7 @@
 #define BUNDLE_CONFIG_ERROR EBADR
 
 typedef struct SeccompProfile SeccompProfile; /* agent/bundle/seccomp.h */
+typedef struct LabelDefaults LabelDefaults;   /* agent/bundle/labels.h */
 
 /* What all bundles of an agent share. All that is pointed to is borrowed. */
 typedef struct BundleConfig {
@@ -43,13 +46,20 @@ typedef struct BundleConfig {
         Image *const *volume_images; /* in a copy for one container: by the pod's volumes, NULL for
                                       * what is none that it mounts */
         ObjectLookup objects;
+        ServiceLookup services;        /* add_variables is NULL where there is no API server */
+        TokenLookup tokens;            /* find is NULL where there is no API server */
         const SeccompProfile *seccomp; /* RuntimeDefault; NULL: the one that we bring along */
         char *const *allowed_sysctls;  /* besides the safe ones: names, and prefixes with '*' */
         uint64_t missing_capabilities; /* those that we do not have ourselves, as a mask */
         unsigned huge_pages;           /* sizes that can be limited; see huge-pages.h */
         bool has_x32;                  /* the kernel runs programs of that ABI */
         bool has_app_armor;            /* the kernel enforces it */
+        const char *app_armor_default; /* RuntimeDefault: a profile; NULL: none is loaded */
         bool has_se_linux;             /* the kernel has it, and a policy is loaded */
+        bool has_labels;               /* that policy knows those below */
+        const LabelDefaults *labels;   /* for containers; NULL: none are known */
+        int (*check_label)(const char *label); /* -EINVAL: the kernel does not know it; or NULL */
+        bool has_journal; /* logs of containers go to the journal, unless a pod says */
 } BundleConfig;
 
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and

@@ -78,7 +78,7 @@ char *field_value(const BundleConfig *config, const Pod *pod, const char *path) 
                 { "metadata.namespace", metadata->namespace },
                 { "metadata.uid", metadata->uid },
                 { "spec.nodeName", pod->spec.node_name },
-                { "spec.serviceAccountName", "" }, /* a file pod has none */
+                { "spec.serviceAccountName", pod->spec.service_account_name },
                 { "status.hostIP", config->host_ip },
                 { "status.hostIPs", config->host_ip },
                 { "status.podIP", pod_ip(config, pod) },

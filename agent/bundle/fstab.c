@@ -23,6 +23,19 @@ void fstab_put_users(FILE *out, const char *users) {
                 (void) fprintf(out, ",x-mainstay.idmap=%s", users);
 }
 
+void fstab_put_context(FILE *out, const char *label) {
+        if (label)
+                (void) fprintf(out, ",context=\"%s\"", label);
+}
+
+void fstab_put_label(FILE *out, const char *path, const char *volume, const char *label) {
+        put_field(out, path);
+        (void) fprintf(out, "none none x-mainstay.label=\"%s\"", label);
+        if (volume)
+                (void) fprintf(out, ",x-mainstay.volume=%s", volume);
+        (void) fprintf(out, " 0 0\n");
+}
+
 void fstab_put_beneath(FILE *out, const char *root, const char *path, const char *target,
                        const char *volume, const char *users) {
         cleanup_free char *source = path_join(root, path);
@@ -137,7 +150,7 @@ void fstab_put_lower(FILE *out, const Image *image, const char *directory, const
 }
 
 char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir,
-                      const char *users) {
+                      const char *users, const char *label) {
         cleanup_free char *layers = path_join(bundle_dir, "layers");
         char *text = NULL;
         size_t length;
@@ -148,6 +161,8 @@ char *container_fstab(const Image *image, const char *bundle_dir, const char *st
         fstab_put_layers(out, image, layers, users);
         (void) fprintf(out, "overlay %s/rootfs overlay lowerdir=", bundle_dir);
         fstab_put_lower(out, image, layers, users);
-        (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work 0 0\n", state_dir, state_dir);
+        (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work", state_dir, state_dir);
+        fstab_put_context(out, label);
+        (void) fprintf(out, " 0 0\n");
         return memstream_finish(out, &text);
 }

@@ -12,14 +12,20 @@
  * memory. */
 char *pod_fstab(const BundleConfig *config, const Pod *pod);
 
-/* The container's: its root file system, the image's layers below a writable one. NULL: no memory.
- */
+/* The container's: its root file system, the image's layers below a writable one, with that label
+ * for all of it, or NULL. NULL: no memory. */
 char *container_fstab(const Image *image, const char *bundle_dir, const char *state_dir,
-                      const char *users);
+                      const char *users, const char *label);
 
 /* All of a volume at another place, for those users. */
 void fstab_put_whole(FILE *out, const char *root, const char *target, const char *volume,
                      const char *users);
+
+/* Mounts nothing, but gives all that lies there the label. 'volume' may be NULL. */
+void fstab_put_label(FILE *out, const char *path, const char *volume, const char *label);
+
+/* ',context="<label>"' for all files of a mount, or nothing. */
+void fstab_put_context(FILE *out, const char *label);
 
 /* ",x-mainstay.idmap=<users>", or nothing. */
 void fstab_put_users(FILE *out, const char *users);

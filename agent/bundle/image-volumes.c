@@ -23,10 +23,23 @@ char *image_volume_path(const RuntimeSpecInput *input, const Volume *volume) {
         return path;
 }
 
-/* An overlay takes at least two layers; one is bound, and none is an empty directory. */
-static int put_layers(FILE *out, const Image *image, const Volume *volume, const char *target,
-                      const char *users) {
+/* A layer lies where all containers find it, so a label of one of them it can have as a part of an
+ * overlay only, which takes at least two layers: the other one is empty. */
+static void put_labelled_layer(FILE *out, const Image *image, const char *target,
+                               const char *directory, const char *users, const char *label) {
+        (void) fprintf(out, "none %s.empty tmpfs mode=0755,size=4k 0 0\n", target);
+        fstab_put_layers(out, image, directory, users);
+        (void) fprintf(out, "overlay %s overlay lowerdir=", target);
+        fstab_put_lower(out, image, directory, users);
+        (void) fprintf(out, ":%s.empty", target);
+        fstab_put_context(out, label);
+}
+
+/* One layer is bound, and none is an empty directory. */
+static int put_layers(FILE *out, const RuntimeSpecInput *input, const Image *image,
+                      const Volume *volume, const char *target) {
         char *const *layers = image->layers;
+        const char *users = input->users, *label = input->labels.file;
         const char *first = layers ? layers[0] : NULL;
         cleanup_free char *directory = NULL;
 
@@ -34,15 +47,19 @@ static int put_layers(FILE *out, const Image *image, const Volume *volume, const
                 directory = NULL;
                 return -ENOMEM;
         }
-        if (!first)
+        if (!first) {
                 (void) fprintf(out, "none %s tmpfs mode=0755,size=4k", target);
-        else if (!layers[1]) {
+                fstab_put_context(out, label);
+        } else if (!layers[1] && label) {
+                put_labelled_layer(out, image, target, directory, users, label);
+        } else if (!layers[1]) {
                 (void) fprintf(out, "%s %s none bind,private", first, target);
                 fstab_put_users(out, users);
         } else {
                 fstab_put_layers(out, image, directory, users);
                 (void) fprintf(out, "overlay %s overlay lowerdir=", target);
                 fstab_put_lower(out, image, directory, users);
+                fstab_put_context(out, label);
         }
         (void) fprintf(out, ",%s,x-mainstay.volume=%s 0 0\n", IMAGE_VOLUME_OPTIONS, volume->name);
         return 0;
@@ -57,7 +74,7 @@ static int put_volume(FILE *out, const RuntimeSpecInput *input, size_t i, Error 
                 return -ENOMEM;
         if (!image)
                 return error_setf(reterr, EINVAL, "volume \"%s\" has no image", volume->name);
-        return put_layers(out, image, volume, target, input->users);
+        return put_layers(out, input, image, volume, target);
 }
 
 int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {

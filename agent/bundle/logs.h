@@ -13,6 +13,11 @@ int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const
 void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const char *container,
                                unsigned attempt);
 
+/* What the journal shall know of a container's lines, "NAME=value" each, as other engines tell it;
+ * NULL where they do not go there. The caller frees them. 0 or -ENOMEM. */
+int bundle_journal_fields(const BundleConfig *config, const Pod *pod, const Container *container,
+                          const char *id, char ***ret);
+
 /* Removes all links to what is in a pod's log directory. */
 void bundle_remove_log_links(const BundleConfig *config, const char *log_dir);
 

@@ -9,6 +9,10 @@
 #include "common/file.h"
 #include "common/strv.h"
 
+enum {
+        POD_MOUNTS = 5, /* shared memory, three files, the termination message */
+};
+
 void mount_list_done(MountList *list) {
         for (size_t i = 0; i < list->n; i++) {
                 free(list->items[i].destination);
@@ -116,6 +120,58 @@ static int append_volumes(const RuntimeSpecInput *input, MountList *list) {
         return r;
 }
 
+/* ---- what is the pod's own ---- */
+
+static const VolumeMount *mount_at(const Container *container, const char *path) {
+        for (size_t i = 0; i < container->volume_mounts.n; i++)
+                if (streq(container->volume_mounts.items[i].mount_path, path))
+                        return &container->volume_mounts.items[i];
+        return NULL;
+}
+
+/* Nothing can be made to mount on in a volume that is read-only. */
+static bool is_hidden(const RuntimeSpecInput *input, const char *directory) {
+        const VolumeMount *mount = mount_at(input->container, directory);
+        const Volume *volume = mount ? pod_find_volume(&input->pod->spec, mount->name) : NULL;
+
+        return volume && (volume_is_data(volume) || volume->image);
+}
+
+/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. The
+ * kubelet's file can be written in any case, those of container engines not on a read-only root. */
+static int append_files(const RuntimeSpecInput *input, MountList *list) {
+        static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
+        bool read_only = input->container->security_context.read_only_root_filesystem;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(files); i++) {
+                cleanup_free char *source =
+                        pod_file_path(input->config, input->pod->metadata.uid, files[i]);
+
+                if (!source)
+                        return -ENOMEM;
+                if (access(source, F_OK) >= 0 && !mount_at(input->container, files[i]) &&
+                    !is_hidden(input, "/etc"))
+                        r = append(list, strdup(files[i]), TAKE_PTR(source),
+                                   read_only && i > 0 ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
+        }
+        return r;
+}
+
+static int append_shared_memory(const RuntimeSpecInput *input, MountList *list) {
+        static const char path[] = "/dev/shm";
+
+        if (mount_at(input->container, path))
+                return 0;
+        return append(list, strdup(path),
+                      input->pod->spec.host_ipc
+                              ? strdup(path)
+                              : pod_shm_dir(input->config, input->pod->metadata.uid),
+                      "rbind,rprivate,rw");
+}
+
+/* ---- all of it ---- */
+
 static size_t depth(const char *path) {
         size_t n = 0;
 
@@ -142,10 +198,14 @@ int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
         cleanup_with(mount_list_done) MountList list = { 0 };
         int r;
 
-        list.items = calloc(container->volume_mounts.n + 1, sizeof(*list.items));
+        list.items = calloc(container->volume_mounts.n + POD_MOUNTS, sizeof(*list.items));
         if (!list.items)
                 return -ENOMEM;
-        r = append_volumes(input, &list);
+        r = append_shared_memory(input, &list);
+        if (r >= 0)
+                r = append_files(input, &list);
+        if (r >= 0)
+                r = append_volumes(input, &list);
         if (r < 0)
                 return r;
         sort_by_depth(&list);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a container sees of its pod's volumes: which part of each, where, and how. Computed only. */
+/* What a container sees of its pod's volumes and files: which part of each, where, and how.
+ * Computed only. */
 
 #include "agent/bundle/runtime-spec.h"
 
@@ -16,8 +17,9 @@ typedef LIST_OF(MountEntry) MountList;
 
 void mount_list_done(MountList *list);
 
-/* All volume mounts, those nearer to the root first, whatever their order in the manifest; then the
- * file of the termination message. 0 or -ENOMEM. */
+/* All volume mounts and, unless a volume lies there, the pod's own /dev/shm and files of /etc;
+ * those nearer to the root first, whatever their order in the manifest. Then the file of the
+ * termination message. 0 or -ENOMEM. */
 int container_mounts(const RuntimeSpecInput *input, MountList *ret);
 
 /* linux.rootfsPropagation, for mounts whose changes shall pass; NULL: the runtime's own. */

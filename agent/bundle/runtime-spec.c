@@ -11,6 +11,7 @@
 #include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
+#include "agent/bundle/resize.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/security.h"
 #include "agent/bundle/swap.h"
@@ -111,6 +112,8 @@ static int process(const RuntimeSpecInput *input, Security *security, json_t **r
         if (*ret && security->app_armor_profile)
                 json_object_set_new(*ret, "apparmorProfile",
                                     json_string(security->app_armor_profile));
+        if (*ret && input->labels.process)
+                json_object_set_new(*ret, "selinuxLabel", json_string(input->labels.process));
         return *ret ? 0 : -ENOMEM;
 }
 
@@ -126,30 +129,6 @@ static void add_mount(json_t *mounts, const char *destination, const char *type,
                                                 "type", type, "source", source, "options", list));
 }
 
-static bool is_mounted_by_user(const Container *container, const char *path) {
-        for (size_t i = 0; i < container->volume_mounts.n; i++)
-                if (streq(container->volume_mounts.items[i].mount_path, path))
-                        return true;
-        return false;
-}
-
-/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. The
- * kubelet's file can be written in any case, those of container engines not on a read-only root. */
-static void add_pod_files(const RuntimeSpecInput *input, json_t *mounts) {
-        static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
-        bool read_only = input->container->security_context.read_only_root_filesystem;
-
-        for (size_t i = 0; i < N_ELEMENTS(files); i++) {
-                cleanup_free char *source =
-                        pod_file_path(input->config, input->pod->metadata.uid, files[i]);
-
-                if (source && access(source, F_OK) >= 0 &&
-                    !is_mounted_by_user(input->container, files[i]))
-                        add_mount(mounts, files[i], "bind", source,
-                                  read_only && i > 0 ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
-        }
-}
-
 static void add_volumes(const RuntimeSpecInput *input, json_t *mounts) {
         cleanup_with(mount_list_done) MountList list = { 0 };
 
@@ -162,7 +141,6 @@ static void add_volumes(const RuntimeSpecInput *input, json_t *mounts) {
 
 static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security) {
         const char *mode = security->is_privileged ? "rw" : "ro";
-        cleanup_free char *shm = pod_shm_dir(input->config, input->pod->metadata.uid);
         json_t *mounts = json_array();
         char sysfs[64], cgroup[64];
 
@@ -172,14 +150,13 @@ static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security
         add_mount(mounts, "/dev", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k");
         add_mount(mounts, "/dev/pts", "devpts", "devpts",
                   "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5");
-        add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
+        /* A runtime labels the one that it mounts, which would be the node's. */
+        if (input->pod->spec.host_ipc && input->labels.file)
+                add_mount(mounts, "/dev/mqueue", "bind", "/dev/mqueue", "rbind,rprivate,rw");
+        else
+                add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
         add_mount(mounts, "/sys", "sysfs", "sysfs", sysfs);
         add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", cgroup);
-        if (input->pod->spec.host_ipc)
-                add_mount(mounts, "/dev/shm", "bind", "/dev/shm", "rbind,rprivate,rw");
-        else if (shm)
-                add_mount(mounts, "/dev/shm", "bind", shm, "rbind,rprivate,rw");
-        add_pod_files(input, mounts);
         add_volumes(input, mounts);
         return mounts;
 }
@@ -293,6 +270,8 @@ static json_t *linux_section(const RuntimeSpecInput *input, const Security *secu
 
         if (propagation)
                 json_object_set_new(section, "rootfsPropagation", json_string(propagation));
+        if (input->labels.file)
+                json_object_set_new(section, "mountLabel", json_string(input->labels.file));
         if (security->is_privileged)
                 json_object_set_new(section, "devices", node_devices("/dev"));
         else if (input->container->security_context.proc_mount != PROC_MOUNT_UNMASKED) {
@@ -308,6 +287,42 @@ static json_t *linux_section(const RuntimeSpecInput *input, const Security *secu
         return section;
 }
 
+/* How systemd keeps a container's scope, beside what the runtime asks of it. */
+static void add_scope(json_t *annotations, const RuntimeSpecInput *input) {
+        /* What systemd makes memory.oom.group of when it writes the group's files again; and a
+         * scope whose container was killed is to be forgotten as well. */
+        json_object_set_new(annotations, "org.systemd.property.OOMPolicy", json_string("'kill'"));
+        json_object_set_new(annotations, "org.systemd.property.CollectMode",
+                            json_string("'inactive-or-failed'"));
+        /* At a shutdown slices are stopped at once, with all that is in them, unless that is to be
+         * stopped after us. */
+        json_object_set_new(annotations, "org.systemd.property.Before",
+                            json_string("['mainstay.service']"));
+        /* crun puts the container into a group below its scope unless it is told that there is
+         * none, and limits are looked for, and changed, in the scope. */
+        json_object_set_new(annotations, "run.oci.systemd.subgroup", json_string(""));
+}
+
+/* runc tells systemd of them as well; crun (1.8) only writes them into the files, where a
+ * daemon-reload writes something else. */
+static void add_scope_limits(json_t *annotations, const RuntimeSpecInput *input) {
+        SliceProperty properties[SLICE_PROPERTIES_MAX];
+        CgroupValue values[CGROUP_VALUES_MAX];
+        size_t n = container_cgroup_values(input->config, &input->pod->spec, input->container,
+                                           input->cgroup_version, values);
+
+        group_round_values(values, n);
+        n = group_properties(values, n, properties);
+        properties[n++] = (SliceProperty){ "TasksMax", UINT64_MAX };
+        for (size_t i = 0; i < n; i++) {
+                char key[64], value[32];
+
+                (void) snprintf(key, sizeof(key), "org.systemd.property.%s", properties[i].name);
+                (void) snprintf(value, sizeof(value), "uint64 %" PRIu64, properties[i].value);
+                json_object_set_new(annotations, key, json_string(value));
+        }
+}
+
 /* The labels by which tools that read a runtime's state know a kubelet's containers. */
 static json_t *annotations(const RuntimeSpecInput *input) {
         const ObjectMeta *metadata = &input->pod->metadata;
@@ -319,17 +334,9 @@ static json_t *annotations(const RuntimeSpecInput *input) {
                            "io.kubernetes.pod.namespace", metadata->namespace,
                            "io.kubernetes.pod.uid", metadata->uid, "io.kubernetes.container.name",
                            input->container->name, "io.kubernetes.container.restartCount", attempt);
-        /* What systemd makes memory.oom.group of when it writes the group's files again; and a
-         * scope whose container was killed is to be forgotten as well. */
         if (input->pod_group && group_is_slice(input->pod_group)) {
-                json_object_set_new(result, "org.systemd.property.OOMPolicy",
-                                    json_string("'kill'"));
-                json_object_set_new(result, "org.systemd.property.CollectMode",
-                                    json_string("'inactive-or-failed'"));
-                /* At a shutdown slices are stopped at once, with all that is in them, unless
-                 * that is to be stopped after us. */
-                json_object_set_new(result, "org.systemd.property.Before",
-                                    json_string("['mainstay.service']"));
+                add_scope(result, input);
+                add_scope_limits(result, input);
         }
         return result;
 }

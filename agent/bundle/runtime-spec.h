@@ -3,7 +3,7 @@
 
 /* config.json as the OCI runtime specification (1.0.2) has it. Pure functions: text out. */
 
-#include "agent/bundle/bundle.h"
+#include "agent/bundle/labels.h"
 
 typedef struct RuntimeSpecInput {
         const BundleConfig *config;
@@ -15,6 +15,7 @@ typedef struct RuntimeSpecInput {
         pid_t sandbox_pid; /* whose namespaces are joined */
         unsigned first_id; /* of the pod's own users; 0: it has the node's */
         const char *users; /* the file of their namespace, or NULL */
+        Labels labels;     /* see labels.h */
         int cgroup_version;
         const char *pod_group; /* see groups.h; NULL: where a new pod would be */
 } RuntimeSpecInput;

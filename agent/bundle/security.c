@@ -224,14 +224,17 @@ static int resolve_seccomp(const RuntimeSpecInput *input, Security *security, Er
         return security->seccomp ? 0 : -ENOMEM;
 }
 
-/* RuntimeDefault is what the node's policy gives any process of ours. */
 static int resolve_app_armor(const RuntimeSpecInput *input, Security *security, Error *reterr) {
         const SecurityProfile *profile = input->container->security_context.app_armor_profile;
 
         if (!profile)
                 profile = input->pod->spec.security_context.app_armor_profile;
-        if (!profile || profile->type == PROFILE_RUNTIME_DEFAULT || security->is_privileged)
+        if (security->is_privileged)
                 return 0;
+        if (!profile || profile->type == PROFILE_RUNTIME_DEFAULT) {
+                security->app_armor_profile = input->config->app_armor_default;
+                return 0;
+        }
         if (!input->config->has_app_armor)
                 return profile->type == PROFILE_UNCONFINED
                                ? 0
@@ -241,16 +244,6 @@ static int resolve_app_armor(const RuntimeSpecInput *input, Security *security, 
         security->app_armor_profile =
                 profile->type == PROFILE_UNCONFINED ? "unconfined" : profile->localhost_profile;
         return 0;
-}
-
-/* Where there is no SELinux a label means nothing, as with the kubelet. Where there is, a process
- * with a label could not read what we make for it, for that has none. */
-static int check_se_linux(const RuntimeSpecInput *input, Error *reterr) {
-        if (!input->config->has_se_linux || (!input->container->security_context.se_linux_options &&
-                                             !input->pod->spec.security_context.se_linux_options))
-                return 0;
-        return error_setf(reterr, ENOTSUP,
-                          "Cannot set an SELinux label: volumes and images have none on this node");
 }
 
 /* ---- all of it ---- */
@@ -278,8 +271,6 @@ int container_security(const RuntimeSpecInput *input, Security *ret, Error *rete
                 r = resolve_seccomp(input, &security, reterr);
         if (r >= 0)
                 r = resolve_app_armor(input, &security, reterr);
-        if (r >= 0)
-                r = check_se_linux(input, reterr);
         if (r < 0)
                 return r;
         *ret = security;

@@ -2,14 +2,12 @@
 #include "agent/bundle/swap.h"
 
 #include "agent/bundle/resources.h"
+#include "agent/model/eviction.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
-
-/* Kubernetes' border between users' classes and the system's. */
-#define SYSTEM_CRITICAL_PRIORITY 2000000000
 
 /* Looked for in the group that we are in ourselves: the root has no limits on v2. Who is in the
  * root has nothing to look at, and takes it that a kernel with swap limits it. */

@@ -30,11 +30,14 @@ static int check_value(const Variables *v, const DataObject *object, const Objec
 /* 1, or 0 where it is not there and need not be. What is missing is -BUNDLE_CONFIG_ERROR. */
 static int find_object(const Variables *v, ObjectKind kind, const char *name, bool optional,
                        const DataObject **ret) {
+        cleanup_error Error error = ERROR_NULL;
         int r = object_lookup(&v->config->objects, kind, v->pod->metadata.namespace, name, ret,
-                              optional ? NULL : v->reterr);
+                              &error);
 
-        if (r == -ENOENT)
-                return optional ? 0 : -BUNDLE_CONFIG_ERROR;
+        if (r == -ENOENT && optional)
+                return 0;
+        if (r == -ENOENT || r == -EAGAIN)
+                return error_setf(v->reterr, BUNDLE_CONFIG_ERROR, "%s", error_message(&error, r));
         return r < 0 ? r : 1;
 }
 
@@ -114,10 +117,19 @@ static int add_variable(Variables *v, const EnvVar *variable) {
         return env_set(&v->env, variable->name, value);
 }
 
+static int add_services(Variables *v) {
+        const ServiceLookup *services = &v->config->services;
+        int r = services->add_variables
+                        ? services->add_variables(v->pod, &v->env, v->reterr, services->userdata)
+                        : 0;
+
+        return r == -EAGAIN ? -BUNDLE_CONFIG_ERROR : r;
+}
+
 int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
                         char ***ret, Error *reterr) {
         Variables v = { config, pod, container, NULL, reterr };
-        int r = 0;
+        int r = add_services(&v);
 
         for (size_t i = 0; r >= 0 && i < container->env_from.n; i++) {
                 const EnvFromSource *source = &container->env_from.items[i];

@@ -5,6 +5,7 @@
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/selinux.h"
 
 #include <fcntl.h>
 
@@ -38,12 +39,15 @@ static int add_key(const Gathering *gathering, const DataObject *object, const K
 
 static int add_object(const Gathering *gathering, ObjectKind kind,
                       const ObjectVolumeSource *source) {
+        cleanup_error Error error = ERROR_NULL;
         const DataObject *object;
         int r = object_lookup(&gathering->config->objects, kind, gathering->pod->metadata.namespace,
-                              source->name, &object, source->optional ? NULL : gathering->reterr);
+                              source->name, &object, &error);
 
         if (r == -ENOENT && source->optional)
                 return 0;
+        if (r < 0)
+                return error_setf(gathering->reterr, -r, "%s", error_message(&error, r));
         for (size_t i = 0; r >= 0 && i < source->items.n; i++)
                 r = add_key(gathering, object, &source->items.items[i], source->optional);
         for (size_t i = 0; r >= 0 && source->items.n == 0 && i < object->values.n; i++) {
@@ -76,6 +80,24 @@ static int add_fields(const Gathering *gathering, const DownwardAPIVolumeSource 
         return 0;
 }
 
+/* With a group that all its readers have it is for these alone. */
+static mode_t token_mode(const Gathering *gathering) {
+        return gathering->payload->group >= 0 ? 0600 : gathering->mode;
+}
+
+static int add_token(const Gathering *gathering, const TokenProjection *projection) {
+        const TokenLookup *tokens = &gathering->config->tokens;
+        const char *token = NULL;
+        int r = tokens->find ? tokens->find(gathering->pod, projection, &token, gathering->reterr,
+                                            tokens->userdata)
+                             : error_setf(gathering->reterr, EAGAIN,
+                                          "failed to fetch token: there is no API server");
+
+        return r < 0 ? r
+                     : payload_add(gathering->payload, projection->path, token, strlen(token),
+                                   token_mode(gathering));
+}
+
 static int add_projected(const Gathering *gathering, const ProjectedVolumeSource *projected) {
         int r = 0;
 
@@ -88,6 +110,8 @@ static int add_projected(const Gathering *gathering, const ProjectedVolumeSource
                         r = add_object(gathering, OBJECT_SECRET, source->secret);
                 else if (source->downward_api)
                         r = add_fields(gathering, source->downward_api);
+                else if (source->service_account_token)
+                        r = add_token(gathering, source->service_account_token);
         }
         return r;
 }
@@ -124,6 +148,16 @@ int volume_payload(const BundleConfig *config, const Pod *pod, const Volume *vol
         return r;
 }
 
+/* What comes to a volume later has the label that its users can have it by. */
+static int write_payload(const BundleConfig *config, int fd, Payload *payload, bool anew) {
+        cleanup_creating SelinuxCreating creating = false;
+        cleanup_free char *label = NULL;
+
+        if (config->has_se_linux && selinux_label_get(fd, &label) >= 0)
+                creating = selinux_create_as(label) >= 0;
+        return payload_write(fd, payload, anew);
+}
+
 static int write_volume(const BundleConfig *config, const Pod *pod, const Volume *volume, bool anew,
                         Error *reterr) {
         cleanup_free char *path = volume_path(config, pod->metadata.uid, volume);
@@ -140,7 +174,7 @@ static int write_volume(const BundleConfig *config, const Pod *pod, const Volume
         r = mkdir_parents_at(AT_FDCWD, path, 0755);
         if (r >= 0) {
                 fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                r = fd < 0 ? -errno : payload_write(fd, &payload, anew);
+                r = fd < 0 ? -errno : write_payload(config, fd, &payload, anew);
         }
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write %s: %s", path, strerror(-r));

@@ -2,6 +2,7 @@
 #include "agent/cli/columns.h"
 
 #include "common/cleanup.h"
+#include "common/file.h"
 
 typedef struct Cell {
         const char *text;
@@ -133,4 +134,12 @@ int columns_write(Columns *columns, const char *text, FILE *out) {
         for (size_t i = 0; i < n; i++)
                 write_line(&lines[i], out);
         return 0;
+}
+
+int columns_print_description(FILE *stream, char **text) {
+        Columns columns = COLUMNS_DESCRIPTION;
+        cleanup_free char *whole = memstream_finish(stream, text);
+
+        *text = NULL;
+        return whole ? columns_write(&columns, whole, stdout) : -ENOMEM;
 }

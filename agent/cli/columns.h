@@ -26,3 +26,7 @@ typedef struct Columns {
 /* Writes 'text' with its tabs replaced. Characters that would steer a terminal are made visible. 0
  * or -ENOMEM. */
 int columns_write(Columns *columns, const char *text, FILE *out);
+
+/* Ends a stream of open_memstream() and prints its text as a description; frees it. 0 or -ENOMEM.
+ */
+int columns_print_description(FILE *stream, char **text);

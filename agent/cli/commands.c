@@ -94,9 +94,9 @@ static const Option images_options[] = {
 };
 
 const Command commands[] = {
-        { "get", "RESOURCE [NAME...]", "show pods, daemonsets, nodes, events, configmaps or secrets",
+        { "get", "RESOURCE [NAME...]", "show pods, daemonsets, nodes, events, configmaps, secrets or classes",
           get_options, N_ELEMENTS(get_options), run_get },
-        { "describe", "pod|daemonset [NAME...]", "show all there is to know about them",
+        { "describe", "pod|daemonset|node [NAME...]", "show all there is to know about them",
           describe_options, N_ELEMENTS(describe_options), run_describe },
         { "logs", "POD [CONTAINER]", "show what a container wrote",
           logs_options, N_ELEMENTS(logs_options), run_logs },
@@ -114,7 +114,7 @@ const Command commands[] = {
           delete_options, N_ELEMENTS(delete_options), run_delete },
         { "wait", "--bootstrap", "go on when the pods that others need are ready",
           wait_options, N_ELEMENTS(wait_options), run_wait },
-        { "images", "[ls | pull IMAGE... | import FILE... | export IMAGE FILE | rm IMAGE... | prune | verify]",
+        { "images", "[ls | pull IMAGE... | import FILE... | export IMAGE FILE | rm IMAGE... | prune | verify | repair]",
           "show, fetch and remove images",
           images_options, N_ELEMENTS(images_options), run_images },
         { "validate", "FILE...", "check manifests; '-' is standard input; needs no agent",

@@ -17,49 +17,79 @@ const char *daemonsets_namespace(const Options *options) {
         return options->namespace ? options->namespace : "default";
 }
 
-static bool has_name(const json_t *set, char *const *names, size_t n_names) {
-        for (size_t i = 0; i < n_names; i++)
-                if (streq_ptr(json_text(set, "metadata", "name"), resource_bare_name(names[i])))
-                        return true;
-        return n_names == 0;
+/* Which sets a command line means. */
+typedef struct Filter {
+        const char *namespace;
+        char *const *names;
+        size_t n_names;
+        Selector selector;
+        watch_object_t on_set; /* of a watch, as is: */
+        void *userdata;
+} Filter;
+
+static void filter_done(Filter *filter) {
+        selector_done(&filter->selector);
 }
 
-static int check_names(const json_t *sets, char *const *names, size_t n_names, Error *reterr) {
-        for (size_t n = 0; n < n_names; n++) {
-                bool found = false;
-                size_t i;
-                json_t *set;
-
-                json_array_foreach(sets, i, set)
-                        found = found || has_name(set, &names[n], 1);
-                if (!found)
-                        return error_setf(reterr, ENOENT, "daemonsets.apps \"%s\" not found",
-                                          resource_bare_name(names[n]));
-        }
-        return 0;
+static bool filter_matches(const Filter *filter, const json_t *set) {
+        return (!filter->namespace ||
+                streq_ptr(json_text(set, "metadata", "namespace"), filter->namespace)) &&
+               resource_is_named(set, filter->names, filter->n_names) &&
+               selector_matches(&filter->selector, json_at(set, "metadata", "labels"));
 }
 
 int daemonsets_fetch(const Options *options, const char *namespace, char *const *names,
                      size_t n_names, json_t **ret, Error *reterr) {
-        cleanup_with(selector_done) Selector selector = { 0 };
+        cleanup_with(filter_done)
+                Filter filter = { .namespace = namespace, .names = names, .n_names = n_names };
         cleanup_json json_t *list = NULL, *wanted = json_array();
+        const char *missing;
         size_t i;
         json_t *set;
-        int r = selector_parse(options->selector, &selector, reterr);
+        int r = selector_parse(options->selector, &filter.selector, reterr);
 
         if (r >= 0)
                 r = client_get_json(options->socket, "/daemonsets", &list, reterr);
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(list, "items"), i, set)
-                if ((!namespace || streq_ptr(json_text(set, "metadata", "namespace"), namespace)) &&
-                    has_name(set, names, n_names) &&
-                    selector_matches(&selector, json_at(set, "metadata", "labels")))
+                if (filter_matches(&filter, set))
                         (void) json_array_append(wanted, set);
-        r = check_names(wanted, names, n_names, reterr);
-        if (r >= 0)
-                *ret = json_incref(wanted);
-        return r;
+        missing = resource_missing_name(wanted, names, n_names);
+        if (missing)
+                return error_setf(reterr, ENOENT, "daemonsets.apps \"%s\" not found", missing);
+        *ret = json_incref(wanted);
+        return 0;
+}
+
+static int on_set(const char *type, json_t *set, void *userdata) {
+        const Filter *filter = userdata;
+
+        return filter_matches(filter, set) ? filter->on_set(type, set, filter->userdata) : 0;
+}
+
+int daemonsets_watch(const Options *options, const char *namespace, char *const *names,
+                     size_t n_names, watch_object_t each, void *userdata, Error *reterr) {
+        cleanup_with(filter_done) Filter filter = { .namespace = namespace,
+                                                    .names = names,
+                                                    .n_names = n_names,
+                                                    .on_set = each,
+                                                    .userdata = userdata };
+        int r = selector_parse(options->selector, &filter.selector, reterr);
+
+        if (r < 0)
+                return r;
+        return watch_objects(options->socket, "/daemonsets?watch=1", on_set, &filter, reterr);
+}
+
+const json_t *daemonset_condition(const json_t *set, const char *type) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(json_at(set, "status", "conditions"), i, condition)
+                if (streq_ptr(json_text(condition, "type"), type))
+                        return condition;
+        return NULL;
 }
 
 long long daemonset_count(const json_t *set, const char *key) {

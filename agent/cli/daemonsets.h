@@ -4,11 +4,20 @@
 /* DaemonSets as the agent tells of them. */
 
 #include "agent/cli/cli.h"
+#include "agent/cli/watch.h"
 
 /* Those that are meant, sorted by namespace and name; a new array. 'namespace' NULL: of all; no
  * names: all. 0 or -errno with a sentence; -ENOENT for a name that none has. */
 int daemonsets_fetch(const Options *options, const char *namespace, char *const *names,
                      size_t n_names, json_t **ret, Error *reterr);
+
+/* The same as they change: each is told once as "ADDED" first, then when it is another. As
+ * watch_objects(). */
+int daemonsets_watch(const Options *options, const char *namespace, char *const *names,
+                     size_t n_names, watch_object_t each, void *userdata, Error *reterr);
+
+/* A condition of the status, or NULL. */
+const json_t *daemonset_condition(const json_t *set, const char *type);
 
 /* The namespace of a command line, NULL: all. */
 const char *daemonsets_namespace(const Options *options);

@@ -4,6 +4,7 @@
 #include "agent/cli/client.h"
 #include "agent/cli/columns.h"
 #include "agent/cli/describe-template.h"
+#include "agent/cli/describe.h"
 #include "agent/cli/output.h"
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
@@ -12,19 +13,9 @@
 
 /* describe daemonset: kubectl's lines, and why it runs here or does not. */
 
-static const json_t *find_condition(const json_t *set, const char *type) {
-        size_t i;
-        json_t *condition;
-
-        json_array_foreach(json_at(set, "status", "conditions"), i, condition)
-                if (streq_ptr(json_text(condition, "type"), type))
-                        return condition;
-        return NULL;
-}
-
 static void describe_here(const json_t *set, FILE *out) {
-        const json_t *here = find_condition(set, "RunsHere");
-        const json_t *progress = find_condition(set, "Progressing");
+        const json_t *here = daemonset_condition(set, "RunsHere");
+        const json_t *progress = daemonset_condition(set, "Progressing");
         const char *message = progress ? json_text(progress, "message") : NULL;
 
         if (here)
@@ -87,34 +78,34 @@ static void describe_one(const json_t *set, FILE *out) {
         describe_template(json_at(set, "spec", "template"), out);
 }
 
-static int print_one(const json_t *set) {
-        Columns columns = COLUMNS_DESCRIPTION;
-        cleanup_free char *text = NULL;
+static int print_one(const json_t *set, const json_t *events) {
+        char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
         if (!out)
                 return -ENOMEM;
         describe_one(set, out);
-        if (fclose(out) != 0)
-                return -ENOMEM;
-        return columns_write(&columns, text, stdout);
+        describe_events(set, events, out);
+        return columns_print_description(out, &text);
 }
 
 int describe_daemonsets(const Options *options, char *const *names, size_t n_names) {
         const char *namespace = daemonsets_namespace(options);
         cleanup_error Error error = ERROR_NULL;
-        cleanup_json json_t *sets = NULL;
+        cleanup_json json_t *sets = NULL, *events = NULL;
         size_t i;
         json_t *set;
         int r = daemonsets_fetch(options, namespace, names, n_names, &sets, &error);
 
+        if (r >= 0)
+                r = client_get_json(options->socket, "/events", &events, &error);
         if (r < 0)
                 return fail(r, &error);
         json_array_foreach(sets, i, set) {
                 if (i > 0)
                         printf("\n\n");
-                r = print_one(set);
+                r = print_one(set, events);
                 if (r < 0)
                         return fail(r, &error);
         }

@@ -4,9 +4,9 @@
 #include "agent/cli/words.h"
 #include "common/clock.h"
 
-static bool is_about(const json_t *event, const json_t *pod) {
+static bool is_about(const json_t *event, const json_t *object) {
         return streq_ptr(json_text(event, "involvedObject", "uid"),
-                         json_text(pod, "metadata", "uid"));
+                         json_text(object, "metadata", "uid"));
 }
 
 /* "4s", or "4s (x3 over 20s)". */
@@ -33,13 +33,13 @@ static void write_event(const json_t *event, FILE *out) {
         fputc('\n', out);
 }
 
-void describe_events(const json_t *pod, const json_t *events, FILE *out) {
+void describe_events(const json_t *object, const json_t *events, FILE *out) {
         bool is_first = true;
         size_t i;
         json_t *event;
 
         json_array_foreach(json_object_get(events, "items"), i, event) {
-                if (!is_about(event, pod))
+                if (!is_about(event, object))
                         continue;
                 if (is_first)
                         fputs("Events:\n  Type\tReason\t"

@@ -20,9 +20,19 @@ static void write_time(FILE *out, const char *label, const json_t *time) {
 }
 
 /* "<label>\t<text>", if there is a text. */
+/* A container may have written it: line by line, and without orders to the terminal. */
 static void write_optional(FILE *out, const char *label, const json_t *text) {
-        if (json_string_length(text) > 0)
-                fprintf(out, "%s\t%s\n", label, json_string_value(text));
+        cleanup_free char *copy =
+                json_string_length(text) > 0 ? strdup(json_string_value(text)) : NULL;
+        char *rest = copy, *line;
+
+        while ((line = strsep(&rest, "\n"))) {
+                if (!*line && !rest && line > copy)
+                        break; /* it ends with a line */
+                fprintf(out, "%s\t", line == copy ? label : "");
+                write_quoted(line, out);
+                fputc('\n', out);
+        }
 }
 
 static void write_labels(FILE *out, const char *heading, json_t *labels) {

@@ -5,6 +5,7 @@
 #include "agent/cli/columns.h"
 #include "agent/cli/daemonsets.h"
 #include "agent/cli/describe.h"
+#include "agent/cli/nodes.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
@@ -31,8 +32,7 @@ static const json_t *find_manifest(const json_t *report, const json_t *pod) {
 }
 
 static int print_pod(const json_t *pod, const json_t *report, const json_t *events) {
-        Columns columns = COLUMNS_DESCRIPTION;
-        cleanup_free char *text = NULL;
+        char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
@@ -40,9 +40,7 @@ static int print_pod(const json_t *pod, const json_t *report, const json_t *even
                 return -ENOMEM;
         describe_pod(pod, find_manifest(report, pod), out);
         describe_events(pod, events, out);
-        if (fclose(out) != 0)
-                return -ENOMEM;
-        return columns_write(&columns, text, stdout);
+        return columns_print_description(out, &text);
 }
 
 static int print_all(const json_t *pods, const json_t *report, const json_t *events) {
@@ -87,12 +85,15 @@ int run_describe(const Options *options) {
         int status, r;
 
         status = parse_resource(options, "describe",
-                                RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_DAEMONSETS),
+                                RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_DAEMONSETS) |
+                                        RESOURCE_BIT(RESOURCE_NODES),
                                 &resource, &names, &n_names);
         if (status != STATUS_OK)
                 return status;
         if (resource == RESOURCE_DAEMONSETS)
                 return describe_daemonsets(options, names, n_names);
+        if (resource == RESOURCE_NODES)
+                return describe_nodes(options, names, n_names);
         r = pod_filter_init(&filter, options, names, n_names, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));

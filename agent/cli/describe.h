@@ -10,4 +10,4 @@
 void describe_pod(const json_t *pod, const json_t *manifest, FILE *out);
 
 /* Those events of a v1.EventList that are about the pod; the latest last. */
-void describe_events(const json_t *pod, const json_t *events, FILE *out);
+void describe_events(const json_t *object, const json_t *events, FILE *out);

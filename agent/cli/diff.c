@@ -25,7 +25,8 @@ enum {
 #define NO_NODE "node"
 
 typedef struct Diff {
-        json_t *pods; /* that run */
+        json_t *pods;    /* that run */
+        json_t *classes; /* PriorityClasses of the node */
         const char *node;
         int status;
 } Diff;
@@ -94,12 +95,38 @@ static void print_plan(const char *label, const EditPlan *plan, const PodSpec *s
         }
 }
 
+/* The class of that name; of no name the one of pods that name none. NULL: there is none. */
+static const json_t *find_class(const Diff *diff, const char *name) {
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(diff->classes, i, item)
+                if (name ? streq_ptr(json_text(item, "metadata", "name"), name)
+                         : json_is_true(json_object_get(item, "globalDefault")))
+                        return item;
+        return NULL;
+}
+
+/* As the agent does it; a class that has gone is as it was when the pod began. */
+static int resolve_priority(const Diff *diff, PodSpec *spec) {
+        const json_t *class = find_class(diff, spec->priority_class_name);
+
+        if (!class || spec->priority.is_set)
+                return 0;
+        spec->priority = (OptionalInt){ true, json_integer_value(json_object_get(class, "value")) };
+        if (!spec->priority_class_name)
+                spec->priority_class_name = strdup(strna(json_text(class, "metadata", "name")));
+        return spec->priority_class_name ? 0 : -ENOMEM;
+}
+
 static int compare_pod(Diff *diff, const char *label, const json_t *item, Pod *wanted,
                        Error *reterr) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
         cleanup_with(pod_freep) Pod *running = NULL;
         int r = read_running(item, &running, reterr);
 
+        if (r >= 0)
+                r = resolve_priority(diff, &wanted->spec);
         if (r >= 0)
                 r = edit_assume_classes(running, wanted);
         if (r >= 0)
@@ -146,7 +173,7 @@ static void diff_file(Diff *diff, const char *file) {
 }
 
 int run_diff(const Options *options) {
-        cleanup_json json_t *list = NULL;
+        cleanup_json json_t *list = NULL, *classes = NULL;
         cleanup_error Error error = ERROR_NULL;
         Diff diff = { .status = DIFF_NONE, .node = NO_NODE };
         const char *node;
@@ -155,11 +182,14 @@ int run_diff(const Options *options) {
         if (options->n_words == 0)
                 return fail_usage("say which files to compare; '-' is standard input");
         r = client_get_json(options->socket, "/pods", &list, &error);
+        if (r >= 0)
+                r = client_get_json(options->socket, "/priorityclasses", &classes, &error);
         if (r < 0) {
                 fail_diff(&diff, r, &error);
                 return diff.status;
         }
         diff.pods = json_object_get(list, "items");
+        diff.classes = json_object_get(classes, "items");
         node = json_text(json_array_get(diff.pods, 0), "spec", "nodeName");
         if (node)
                 diff.node = node;

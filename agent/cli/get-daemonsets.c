@@ -8,7 +8,14 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* get daemonsets, in kubectl's columns; get nodes, of which there is one. */
+/* get daemonsets, in kubectl's columns; once, or going on with what changes. */
+
+typedef struct Get {
+        const GetRequest *request;
+        Columns columns;
+        bool has_headings; /* printed already */
+        json_t *listed;    /* what a watch need not tell again; NULL: nothing was told */
+} Get;
 
 static void write_containers(const json_t *set, const char *key, FILE *out) {
         size_t i;
@@ -20,7 +27,7 @@ static void write_containers(const json_t *set, const char *key, FILE *out) {
 }
 
 static void write_row(const json_t *set, FILE *out, void *userdata) {
-        const GetRequest *request = userdata;
+        const GetRequest *request = ((const Get *) userdata)->request;
         cleanup_free char *node_selector =
                 format_pairs(json_at(set, "spec", "template", "spec", "nodeSelector"));
         cleanup_free char *selector = format_label_selector(json_at(set, "spec", "selector"));
@@ -44,23 +51,26 @@ static void write_row(const json_t *set, FILE *out, void *userdata) {
         fputc('\n', out);
 }
 
-static int print_table(const GetRequest *request, const json_t *sets) {
-        GetRequest copy = *request;
-        Columns columns = COLUMNS_TABLE;
+static int print_table(Get *get, const json_t *sets) {
+        const Options *options = get->request->options;
         char headings[192] = "";
 
-        if (!request->options->no_headers)
+        if (!get->has_headings && !options->no_headers)
                 (void) snprintf(headings, sizeof(headings),
                                 "%sNAME\tDESIRED\tCURRENT\tREADY\tUP-TO-DATE\tAVAILABLE\tNODE "
                                 "SELECTOR\t"
                                 "AGE%s\n",
-                                request->options->all_namespaces ? "NAMESPACE\t" : "",
-                                request->format == FORMAT_WIDE ? "\tCONTAINERS\tIMAGES\tSELECTOR"
-                                                               : "");
-        return print_rows(&columns, headings, sets, write_row, &copy);
+                                options->all_namespaces ? "NAMESPACE\t" : "",
+                                get->request->format == FORMAT_WIDE
+                                        ? "\tCONTAINERS\tIMAGES\tSELECTOR"
+                                        : "");
+        get->has_headings = true;
+        return print_rows(&get->columns, headings, sets, write_row, get);
 }
 
-static int print_sets(const GetRequest *request, json_t *sets) {
+static int print_sets(Get *get, json_t *sets) {
+        const GetRequest *request = get->request;
+
         switch (request->format) {
         case FORMAT_JSON:
         case FORMAT_YAML:
@@ -68,59 +78,72 @@ static int print_sets(const GetRequest *request, json_t *sets) {
         case FORMAT_NAME:
                 return print_names("daemonset.apps", sets);
         default:
-                return json_array_size(sets) > 0 ? print_table(request, sets) : 0;
+                return json_array_size(sets) > 0 ? print_table(get, sets) : 0;
         }
 }
 
-int get_daemonsets(const GetRequest *request) {
+static int get_once(Get *get) {
+        const GetRequest *request = get->request;
+        bool is_table = format_is_table(request->format);
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *sets = NULL;
-        int r;
+        int r = daemonsets_fetch(request->options, request->namespace, request->names,
+                                 request->n_names, &sets, &error);
 
-        if (request->options->watch)
-                return fail_usage("daemonsets cannot be watched; 'mainstay rollout status' waits "
-                                  "for one");
-        r = daemonsets_fetch(request->options, request->namespace, request->names, request->n_names,
-                             &sets, &error);
         if (r >= 0)
-                r = print_sets(request, sets);
+                r = print_sets(get, sets);
         if (r < 0)
                 return fail(r, &error);
-        if (json_array_size(sets) == 0 && format_is_table(request->format))
+        if (json_array_size(sets) == 0 && is_table && !request->options->watch)
                 say_nothing_found(request->namespace);
-        if (format_is_table(request->format))
+        if (is_table)
                 print_manifest_errors(request->options->socket);
+        get->listed = json_incref(sets);
         return STATUS_OK;
 }
 
-static void write_node(const json_t *node, FILE *out, void *userdata) {
-        cleanup_free char *labels = format_pairs(json_at(node, "metadata", "labels"));
-        size_t n = json_array_size(json_at(node, "spec", "taints"));
+/* The watch begins with all there are; those that stand in the table already are not told again.
+ */
+static bool was_listed(const Get *get, const json_t *set) {
+        size_t i;
+        json_t *listed;
 
-        fprintf(out, "%s\t%zu\t%s\n", strna(json_text(node, "metadata", "name")), n, strna(labels));
+        json_array_foreach(get->listed, i, listed)
+                if (json_equal(listed, set))
+                        return true;
+        return false;
 }
 
-int get_nodes(const GetRequest *request) {
-        cleanup_error Error error = ERROR_NULL;
-        cleanup_json json_t *node = NULL, *nodes = json_array();
-        Columns columns = COLUMNS_TABLE;
-        int r = client_get_json(request->options->socket, "/node", &node, &error);
+static int on_set(const char *type, json_t *set, void *userdata) {
+        Get *get = userdata;
+        cleanup_json json_t *one = NULL;
 
-        if (r < 0 || json_array_append(nodes, node) < 0)
-                return fail(r < 0 ? r : -ENOMEM, &error);
-        for (size_t i = 0; i < request->n_names; i++)
-                if (!streq(resource_bare_name(request->names[i]),
-                           strna(json_text(node, "metadata", "name"))))
-                        return fail(error_setf(&error, ENOENT, "nodes \"%s\" not found",
-                                               resource_bare_name(request->names[i])),
-                                    &error);
-        if (request->format == FORMAT_JSON || request->format == FORMAT_YAML)
-                r = print_list(request->format, request->n_names == 1, nodes);
-        else if (request->format == FORMAT_NAME)
-                r = print_names("node", nodes);
-        else
-                r = print_rows(&columns,
-                               request->options->no_headers ? NULL : "NAME\tTAINTS\tLABELS\n",
-                               nodes, write_node, NULL);
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+        if (streq(type, "ADDED") && was_listed(get, set))
+                return 0;
+        if (get->request->format == FORMAT_JSON || get->request->format == FORMAT_YAML)
+                return print_object(get->request->format, /* is_in_stream= */ true, set);
+        one = json_pack("[O]", set);
+        return one ? print_sets(get, one) : -ENOMEM;
+}
+
+static int get_watch(Get *get) {
+        const GetRequest *request = get->request;
+        cleanup_error Error error = ERROR_NULL;
+        int status = format_is_table(request->format) ? get_once(get) : STATUS_OK, r;
+
+        if (status != STATUS_OK)
+                return status;
+        r = daemonsets_watch(request->options, request->namespace, request->names, request->n_names,
+                             on_set, get, &error);
+        return fail(r, &error);
+}
+
+static void get_done(Get *get) {
+        json_decref(get->listed);
+}
+
+int get_daemonsets(const GetRequest *request) {
+        cleanup_with(get_done) Get get = { .request = request, .columns = COLUMNS_TABLE };
+
+        return request->options->watch ? get_watch(&get) : get_once(&get);
 }

@@ -7,6 +7,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
+#include <ctype.h>
+
 /* get events: a table with the latest last, or the objects themselves. */
 
 typedef struct GetEvents {
@@ -16,26 +18,31 @@ typedef struct GetEvents {
 } GetEvents;
 
 static bool is_wanted(const GetRequest *request, const json_t *event) {
-        const char *name = strna(json_text(event, "metadata", "name"));
+        return (!request->namespace ||
+                streq_ptr(json_text(event, "metadata", "namespace"), request->namespace)) &&
+               resource_is_named(event, request->names, request->n_names);
+}
 
-        if (request->namespace &&
-            !streq_ptr(json_text(event, "metadata", "namespace"), request->namespace))
-                return false;
-        for (size_t i = 0; i < request->n_names; i++)
-                if (streq(resource_bare_name(request->names[i]), name))
-                        return true;
-        return request->n_names == 0;
+/* "daemonset", as kubectl calls one in front of its name. */
+static const char *lower(char buffer[32], const char *kind) {
+        size_t n = 0;
+
+        for (; kind[n] && n < 31; n++)
+                buffer[n] = (char) tolower((unsigned char) kind[n]);
+        buffer[n] = '\0';
+        return buffer;
 }
 
 static void write_row(const json_t *event, FILE *out, void *userdata) {
         const GetEvents *get = userdata;
-        char age[DURATION_SIZE];
+        char age[DURATION_SIZE], kind[32];
 
         if (get->request->options->all_namespaces)
                 fprintf(out, "%s\t", strna(json_text(event, "metadata", "namespace")));
-        fprintf(out, "%s\t%s\t%s\tpod/%s\t",
+        fprintf(out, "%s\t%s\t%s\t%s/%s\t",
                 format_age(age, json_text(event, "lastTimestamp"), now_realtime_usec()),
                 strna(json_text(event, "type")), strna(json_text(event, "reason")),
+                lower(kind, strna(json_text(event, "involvedObject", "kind"))),
                 strna(json_text(event, "involvedObject", "name")));
         write_quoted(strna(json_text(event, "message")), out);
         fputc('\n', out);
@@ -95,19 +102,10 @@ static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
         return 0;
 }
 
-static int missing_name(const GetRequest *request, const json_t *events, Error *reterr) {
-        for (size_t n = 0; n < request->n_names; n++) {
-                const char *name = resource_bare_name(request->names[n]);
-                bool found = false;
-                size_t i;
-                json_t *event;
+static int check_names(const GetRequest *request, const json_t *events, Error *reterr) {
+        const char *missing = resource_missing_name(events, request->names, request->n_names);
 
-                json_array_foreach(events, i, event)
-                        found = found || streq_ptr(json_text(event, "metadata", "name"), name);
-                if (!found)
-                        return error_setf(reterr, ENOENT, "events \"%s\" not found", name);
-        }
-        return 0;
+        return missing ? error_setf(reterr, ENOENT, "events \"%s\" not found", missing) : 0;
 }
 
 int get_events(const GetRequest *request) {
@@ -124,7 +122,7 @@ int get_events(const GetRequest *request) {
         if (r >= 0)
                 r = print_events(&get, events);
         if (r >= 0)
-                r = missing_name(request, events, &error);
+                r = check_names(request, events, &error);
         if (r < 0)
                 return fail(r, &error);
         if (json_array_size(events) == 0 && format_is_table(request->format))

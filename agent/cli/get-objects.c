@@ -6,21 +6,65 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* get configmaps, get secrets: what the manifests have for pods to refer to. Of Secrets the agent
- * tells the keys and no value. */
+/* get configmaps, secrets, priorityclasses, runtimeclasses: what the manifests have for pods to
+ * refer to. Of Secrets the agent tells the keys and no value. */
 
-static bool is_called(const GetRequest *request, const json_t *object) {
-        const char *name = strna(json_text(object, "metadata", "name"));
+static const char *format_created(const json_t *object, char age[DURATION_SIZE]) {
+        return format_age(age, json_text(object, "metadata", "creationTimestamp"),
+                          now_realtime_usec());
+}
 
-        for (size_t i = 0; i < request->n_names; i++)
-                if (streq(resource_bare_name(request->names[i]), name))
-                        return true;
-        return request->n_names == 0;
+static size_t count_values(const json_t *object) {
+        return json_object_size(json_object_get(object, "data")) +
+               json_object_size(json_object_get(object, "binaryData"));
+}
+
+static void write_config_map(const json_t *object, const char *age, FILE *out) {
+        fprintf(out, "%zu\t%s\n", count_values(object), age);
+}
+
+static void write_secret(const json_t *object, const char *age, FILE *out) {
+        fprintf(out, "%s\t%zu\t%s\n", strna(json_text(object, "type")), count_values(object), age);
+}
+
+static void write_priority_class(const json_t *object, const char *age, FILE *out) {
+        const char *policy = json_text(object, "preemptionPolicy");
+
+        fprintf(out, "%lld\t%s\t%s\t%s\n",
+                (long long) json_integer_value(json_object_get(object, "value")),
+                json_is_true(json_object_get(object, "globalDefault")) ? "true" : "false", age,
+                policy ? policy : "PreemptLowerPriority");
+}
+
+static void write_runtime_class(const json_t *object, const char *age, FILE *out) {
+        fprintf(out, "%s\t%s\n", strna(json_text(object, "handler")), age);
+}
+
+/* By resource: kubectl's names and columns. */
+static const struct {
+        const char *singular, *group; /* group with the dot before it */
+        bool is_cluster_wide;
+        const char *headings; /* after the name */
+        void (*write)(const json_t *object, const char *age, FILE *out);
+} kinds[N_RESOURCES] = {
+        [RESOURCE_CONFIG_MAPS] = { "configmap", "", false, "DATA\tAGE", write_config_map },
+        [RESOURCE_SECRETS] = { "secret", "", false, "TYPE\tDATA\tAGE", write_secret },
+        [RESOURCE_PRIORITY_CLASSES] = { "priorityclass", ".scheduling.k8s.io", true,
+                                        "VALUE\tGLOBAL-DEFAULT\tAGE\tPREEMPTIONPOLICY",
+                                        write_priority_class },
+        [RESOURCE_RUNTIME_CLASSES] = { "runtimeclass", ".node.k8s.io", true, "HANDLER\tAGE",
+                                       write_runtime_class },
+};
+
+/* NULL: of all, or of none. */
+static const char *namespace_of(const GetRequest *request) {
+        return kinds[request->resource].is_cluster_wide ? NULL : request->namespace;
 }
 
 static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
         cleanup_json json_t *list = NULL, *wanted = json_array();
         cleanup_free char *path = NULL;
+        const char *of = namespace_of(request);
         size_t i;
         json_t *object;
         int r;
@@ -32,74 +76,63 @@ static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
         r = client_get_json(request->options->socket, path, &list, reterr);
         if (r < 0)
                 return r;
-        json_array_foreach(json_object_get(list, "items"), i, object) {
-                const char *namespace = json_text(object, "metadata", "namespace");
-
-                if (is_called(request, object) &&
-                    (!request->namespace || streq_ptr(namespace, request->namespace)))
+        json_array_foreach(json_object_get(list, "items"), i, object)
+                if (resource_is_named(object, request->names, request->n_names) &&
+                    (!of || streq_ptr(json_text(object, "metadata", "namespace"), of)))
                         (void) json_array_append(wanted, object);
-        }
         *ret = json_incref(wanted);
         return 0;
+}
+
+static bool shows_namespace(const GetRequest *request) {
+        return request->options->all_namespaces && !kinds[request->resource].is_cluster_wide;
 }
 
 static void write_row(const json_t *object, FILE *out, void *userdata) {
         const GetRequest *request = userdata;
         char age[DURATION_SIZE];
 
-        if (request->options->all_namespaces)
+        if (shows_namespace(request))
                 fprintf(out, "%s\t", strna(json_text(object, "metadata", "namespace")));
         fprintf(out, "%s\t", strna(json_text(object, "metadata", "name")));
-        if (request->resource == RESOURCE_SECRETS)
-                fprintf(out, "%s\t", strna(json_text(object, "type")));
-        fprintf(out, "%zu\t%s\n",
-                json_object_size(json_object_get(object, "data")) +
-                        json_object_size(json_object_get(object, "binaryData")),
-                format_age(age, json_text(object, "metadata", "creationTimestamp"),
-                           now_realtime_usec()));
+        kinds[request->resource].write(object, format_created(object, age), out);
 }
 
 static int print_table(const GetRequest *request, const json_t *objects) {
         Columns columns = COLUMNS_TABLE;
         GetRequest copy = *request;
-        char headings[64] = "";
+        char headings[80] = "";
 
         if (!request->options->no_headers)
-                (void) snprintf(headings, sizeof(headings),
-                                "%sNAME\t%sDATA\t"
-                                "AGE\n",
-                                request->options->all_namespaces ? "NAMESPACE\t" : "",
-                                request->resource == RESOURCE_SECRETS ? "TYPE\t" : "");
+                (void) snprintf(headings, sizeof(headings), "%sNAME\t%s\n",
+                                shows_namespace(request) ? "NAMESPACE\t" : "",
+                                kinds[request->resource].headings);
         return print_rows(&columns, headings, objects, write_row, &copy);
 }
 
 static int print_objects(const GetRequest *request, json_t *objects) {
+        char kind[64];
+
         switch (request->format) {
         case FORMAT_JSON:
         case FORMAT_YAML:
                 return print_list(request->format, request->n_names == 1, objects);
         case FORMAT_NAME:
-                return print_names(request->resource == RESOURCE_SECRETS ? "secret" : "configmap",
-                                   objects);
+                (void) snprintf(kind, sizeof(kind), "%s%s", kinds[request->resource].singular,
+                                kinds[request->resource].group);
+                return print_names(kind, objects);
         default:
                 return json_array_size(objects) > 0 ? print_table(request, objects) : 0;
         }
 }
 
-static int missing_name(const GetRequest *request, const json_t *objects, Error *reterr) {
-        for (size_t n = 0; n < request->n_names; n++) {
-                const char *name = resource_bare_name(request->names[n]);
-                bool found = false;
-                size_t i;
-                json_t *object;
+static int check_names(const GetRequest *request, const json_t *objects, Error *reterr) {
+        const char *missing = resource_missing_name(objects, request->names, request->n_names);
 
-                json_array_foreach(objects, i, object)
-                        found = found || streq_ptr(json_text(object, "metadata", "name"), name);
-                if (!found)
-                        return error_setf(reterr, ENOENT, "%s \"%s\" not found",
-                                          resource_name(request->resource), name);
-        }
-        return 0;
+        if (!missing)
+                return 0;
+        return error_setf(reterr, ENOENT, "%s%s \"%s\" not found", resource_name(request->resource),
+                          kinds[request->resource].group, missing);
 }
 
 int get_objects(const GetRequest *request) {
@@ -107,16 +140,14 @@ int get_objects(const GetRequest *request) {
         cleanup_json json_t *objects = NULL;
         int r;
 
-        if (request->options->watch)
-                return fail_usage("%s cannot be watched", resource_name(request->resource));
         r = fetch(request, &objects, &error);
         if (r >= 0)
                 r = print_objects(request, objects);
         if (r >= 0)
-                r = missing_name(request, objects, &error);
+                r = check_names(request, objects, &error);
         if (r < 0)
                 return fail(r, &error);
         if (json_array_size(objects) == 0 && format_is_table(request->format))
-                say_nothing_found(request->namespace);
+                say_nothing_found(namespace_of(request));
         return STATUS_OK;
 }

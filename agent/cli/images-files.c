@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* images import, export, verify: files, which we read and write ourselves, so that the agent need
- * not open what somebody names. An archive is imported by being copied to where the agent looks for
- * archives; the store is only read, by mainstay-image. */
+/* images import, export, verify, repair: files, which we read and write ourselves, so that the
+ * agent need not open what somebody names. An archive is imported by being copied to where the
+ * agent looks for archives; the store is read, and repaired, by mainstay-image. */
 
 #include "agent/cli/images.h"
 
@@ -10,6 +10,7 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -103,7 +104,8 @@ static int find_helper(char ret[static PATH_MAX]) {
 }
 
 /* Its exit status, or -errno. What it says on standard error is for the person. */
-static int run_helper(const char *verb, const char *store, const char *name, int output) {
+static int run_helper(const char *verb, const char *store, const char *word, const char *other,
+                      int output) {
         cleanup_free char *option = NULL;
         posix_spawn_file_actions_t actions;
         char helper[PATH_MAX];
@@ -121,7 +123,8 @@ static int run_helper(const char *verb, const char *store, const char *name, int
         if (r == 0)
                 r = posix_spawn(&pid, helper, &actions, NULL,
                                 (char *[]){ helper, (char *) (uintptr_t) verb, option,
-                                            (char *) (uintptr_t) name, NULL },
+                                            (char *) (uintptr_t) word, (char *) (uintptr_t) other,
+                                            NULL },
                                 environ);
         (void) posix_spawn_file_actions_destroy(&actions);
         if (r != 0)
@@ -165,7 +168,7 @@ int images_export(const Options *options, char *const *names, size_t n) {
                                   : open(names[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         r = fd < 0 ? -errno
                    : run_helper("export", strna(json_text(all, "store")), whole_name(all, names[0]),
-                                fd);
+                                NULL, fd);
         if (r < 0)
                 return fail(error_prefixf(&error, r, "%s", names[1]), &error);
         if (r > 0 && !streq(names[1], "-"))
@@ -173,17 +176,52 @@ int images_export(const Options *options, char *const *names, size_t n) {
         return r == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
-int images_verify(const Options *options, char *const *names, size_t n) {
+/* What the store has blobs of is compared with them, what an archive has with the archive. Each
+ * says by itself what is wrong. */
+static int verify_all(const json_t *all, bool repairs, Error *reterr) {
+        const char *store = strna(json_text(all, "store")), *repair = repairs ? "--repair" : NULL;
+        cleanup_strv char **archives = NULL;
+        const json_t *image;
+        size_t i;
+        int r = run_helper("verify", store, repair, NULL, STDOUT_FILENO);
+
+        json_array_foreach(json_object_get(all, "images"), i, image) {
+                const char *archive = json_text(image, "archive");
+                cleanup_free char *path = NULL;
+                int q;
+
+                if (r < 0)
+                        return r;
+                if (!archive || strv_contains(archives, archive))
+                        continue;
+                path = path_join(strna(json_text(all, "preload")), archive);
+                if (!path || strv_append(&archives, archive) < 0)
+                        return -ENOMEM;
+                q = run_helper("verify", store, path, repair, STDOUT_FILENO);
+                r = q != 0 ? q : r;
+        }
+        return r;
+}
+
+static int verify(const Options *options, bool repairs) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *all = NULL;
         int r;
 
         r = get_paths(options, &all, &error);
         if (r >= 0)
-                r = run_helper("verify", strna(json_text(all, "store")), NULL, STDOUT_FILENO);
+                r = verify_all(all, repairs, &error);
         if (r < 0)
                 return fail(r, &error);
         if (r == 0)
                 puts("all images are sound");
         return r == 0 ? STATUS_OK : STATUS_FAILED;
+}
+
+int images_verify(const Options *options, char *const *names, size_t n) {
+        return verify(options, false);
+}
+
+int images_repair(const Options *options, char *const *names, size_t n) {
+        return verify(options, true);
 }

@@ -148,6 +148,7 @@ static const struct {
         { "rm",     true,  true,  images_rm     },
         { "prune",  false, false, images_prune  },
         { "verify", false, false, images_verify },
+        { "repair", false, false, images_repair },
 };
 /* clang-format on */
 

@@ -16,4 +16,5 @@ char *format_bytes(char buffer[static 32], uint64_t bytes);
 /* images-files.c; 'names' are what follows the second word. */
 int images_import(const Options *options, char *const *names, size_t n);
 int images_export(const Options *options, char *const *names, size_t n);
+int images_repair(const Options *options, char *const *names, size_t n);
 int images_verify(const Options *options, char *const *names, size_t n);

@@ -6,7 +6,8 @@
 #include "agent/manifest/manifest.h"
 
 /* Reads and parses a file, '-' for standard input, as the agent would on a node of that name. 0, or
- * -errno with the sentence, which names the file. The caller ends the objects. */
+ * -errno with the sentence, which names the file; see manifest_parse(). The caller ends the
+ * objects. */
 int read_manifest(const char *file, const char *node_name, ManifestObjects *ret, Error *reterr);
 
 /* What sentences call the file. */

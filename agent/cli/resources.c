@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/resources.h"
 
+#include "agent/cli/words.h"
 #include "common/cleanup.h"
 
 typedef struct ResourceWord {
@@ -23,6 +24,11 @@ static const ResourceWord resource_words[] = {
         { "cm", RESOURCE_CONFIG_MAPS },
         { "secrets", RESOURCE_SECRETS },
         { "secret", RESOURCE_SECRETS },
+        { "priorityclasses", RESOURCE_PRIORITY_CLASSES },
+        { "priorityclass", RESOURCE_PRIORITY_CLASSES },
+        { "pc", RESOURCE_PRIORITY_CLASSES },
+        { "runtimeclasses", RESOURCE_RUNTIME_CLASSES },
+        { "runtimeclass", RESOURCE_RUNTIME_CLASSES },
         { "daemonsets", RESOURCE_DAEMONSETS },
         { "daemonset", RESOURCE_DAEMONSETS },
         { "ds", RESOURCE_DAEMONSETS },
@@ -44,6 +50,29 @@ const char *resource_bare_name(const char *word) {
         const char *slash = strrchr(word, '/');
 
         return slash ? slash + 1 : word;
+}
+
+bool resource_is_named(const json_t *object, char *const *names, size_t n_names) {
+        const char *name = json_text(object, "metadata", "name");
+
+        for (size_t i = 0; i < n_names; i++)
+                if (streq_ptr(name, resource_bare_name(names[i])))
+                        return true;
+        return n_names == 0;
+}
+
+const char *resource_missing_name(const json_t *objects, char *const *names, size_t n_names) {
+        for (size_t n = 0; n < n_names; n++) {
+                bool found = false;
+                size_t i;
+                json_t *object;
+
+                json_array_foreach(objects, i, object)
+                        found = found || resource_is_named(object, &names[n], 1);
+                if (!found)
+                        return resource_bare_name(names[n]);
+        }
+        return NULL;
 }
 
 /* The resource that the first 'length' bytes name, if it is allowed; or NULL. */

@@ -11,6 +11,8 @@ typedef enum Resource {
         RESOURCE_IMAGES,
         RESOURCE_CONFIG_MAPS,
         RESOURCE_SECRETS,
+        RESOURCE_PRIORITY_CLASSES,
+        RESOURCE_RUNTIME_CLASSES,
         RESOURCE_DAEMONSETS,
         RESOURCE_NODES,
         N_RESOURCES,
@@ -29,3 +31,9 @@ int parse_resource(const Options *options, const char *command, unsigned allowed
 
 /* The name in "pod/NAME" or "NAME". */
 const char *resource_bare_name(const char *word);
+
+/* True where the object has one of the names, or none was given. */
+bool resource_is_named(const json_t *object, char *const *names, size_t n_names);
+
+/* The first of the names that none of the objects has, bare; or NULL. */
+const char *resource_missing_name(const json_t *objects, char *const *names, size_t n_names);

@@ -9,8 +9,9 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 
+#include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 /* rollout history, status, undo, restart of a daemonset, in kubectl's words. */
 
@@ -35,8 +36,7 @@ static bool is_of(const Rollout *rollout, const json_t *revision) {
 }
 
 static int print_revision(const Rollout *rollout, const json_t *revision) {
-        Columns columns = COLUMNS_DESCRIPTION;
-        cleanup_free char *text = NULL;
+        char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
@@ -45,9 +45,7 @@ static int print_revision(const Rollout *rollout, const json_t *revision) {
         fprintf(out, "daemonset.apps/%s with revision #%s\n", rollout->name,
                 rollout->options->revision);
         describe_template(json_at(revision, "data", "spec", "template"), out);
-        if (fclose(out) != 0)
-                return -ENOMEM;
-        return columns_write(&columns, text, stdout);
+        return columns_print_description(out, &text);
 }
 
 static int print_one(const Rollout *rollout, const json_t *revisions, Error *reterr) {
@@ -102,57 +100,76 @@ static int show_history(const Rollout *rollout, Error *reterr) {
 
 /* ---- status ---- */
 
-/* Says how far it is, where that is news. 1 where it is over. */
-static int tell_progress(const Rollout *rollout, const json_t *set, char last[256]) {
+typedef struct Progress {
+        const Rollout *rollout;
+        char last[256]; /* line, so that none is said twice */
+        Error *reterr;
+} Progress;
+
+static void say(Progress *progress, const char *format, ...) printf_like(2, 3);
+
+static void say(Progress *progress, const char *format, ...) {
+        char line[sizeof(progress->last)];
+        va_list ap;
+
+        va_start(ap, format);
+        (void) vsnprintf(line, sizeof(line), format, ap);
+        va_end(ap);
+        if (streq(line, progress->last))
+                return;
+        printf("%s\n", line);
+        fflush(stdout);
+        memcpy(progress->last, line, sizeof(line));
+}
+
+/* 1 where it is over. */
+static int tell_progress(Progress *progress, const json_t *set) {
+        const char *name = progress->rollout->name;
+        const json_t *condition = daemonset_condition(set, "Progressing");
         long long desired = daemonset_count(set, "desiredNumberScheduled");
         long long updated = daemonset_count(set, "updatedNumberScheduled");
         long long available = daemonset_count(set, "numberAvailable");
-        bool is_over = updated >= desired && available >= desired;
-        char line[256];
 
-        if (is_over)
-                (void) snprintf(line, sizeof(line), "daemon set \"%s\" successfully rolled out",
-                                rollout->name);
-        else if (updated < desired)
-                (void) snprintf(line, sizeof(line),
-                                "Waiting for daemon set \"%s\" rollout to finish: %lld out of %lld "
-                                "new pods have been updated...",
-                                rollout->name, updated, desired);
+        if (condition && streq_ptr(json_text(condition, "reason"), "ProgressDeadlineExceeded"))
+                return error_setf(progress->reterr, ETIME,
+                                  "daemon set \"%s\" exceeded its progress deadline: %s", name,
+                                  strna(json_text(condition, "message")));
+        if (updated < desired)
+                say(progress,
+                    "Waiting for daemon set \"%s\" rollout to finish: %lld out of %lld new pods "
+                    "have been updated...",
+                    name, updated, desired);
+        else if (available < desired)
+                say(progress,
+                    "Waiting for daemon set \"%s\" rollout to finish: %lld of %lld updated pods "
+                    "are available...",
+                    name, available, desired);
         else
-                (void) snprintf(line, sizeof(line),
-                                "Waiting for daemon set \"%s\" rollout to finish: %lld of %lld "
-                                "updated pods are available...",
-                                rollout->name, available, desired);
-        if (!streq(line, last))
-                printf("%s\n", line);
-        fflush(stdout);
-        memcpy(last, line, sizeof(line));
-        return is_over;
+                say(progress, "daemon set \"%s\" successfully rolled out", name);
+        return updated >= desired && available >= desired;
+}
+
+static int on_set(const char *type, json_t *set, void *userdata) {
+        Progress *progress = userdata;
+
+        if (streq(type, "DELETED"))
+                return error_setf(progress->reterr, ENOENT, "object has been deleted");
+        if (!streq_ptr(json_text(set, "spec", "updateStrategy", "type"), "RollingUpdate"))
+                return error_setf(progress->reterr, EINVAL,
+                                  "rollout status is only available for RollingUpdate strategy "
+                                  "type");
+        return tell_progress(progress, set);
 }
 
 static int show_status(const Rollout *rollout, Error *reterr) {
-        static const struct timespec pause = { .tv_nsec = 200000000L };
+        Progress progress = { .rollout = rollout, .reterr = reterr };
         char *const names[] = { strdupa(rollout->name) };
-        char last[256] = "";
-        int r;
+        cleanup_json json_t *sets = NULL;
+        int r = daemonsets_fetch(rollout->options, rollout->namespace, names, 1, &sets, reterr);
 
-        for (;;) {
-                cleanup_json json_t *sets = NULL;
-                const json_t *set;
-
-                r = daemonsets_fetch(rollout->options, rollout->namespace, names, 1, &sets, reterr);
-                if (r < 0)
-                        return r;
-                set = json_array_get(sets, 0);
-                if (!streq_ptr(json_text(set, "spec", "updateStrategy", "type"), "RollingUpdate"))
-                        return error_setf(reterr, EINVAL,
-                                          "rollout status is only available for RollingUpdate "
-                                          "strategy type");
-                r = tell_progress(rollout, set, last);
-                if (r != 0)
-                        return r < 0 ? r : 0;
-                (void) nanosleep(&pause, NULL);
-        }
+        return r < 0 ? r
+                     : daemonsets_watch(rollout->options, rollout->namespace, names, 1, on_set,
+                                        &progress, reterr);
 }
 
 /* ---- undo, restart ---- */

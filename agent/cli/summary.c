@@ -77,6 +77,20 @@ static bool is_condition_true(const json_t *pod, const char *type) {
         return condition && streq_ptr(json_text(condition, "status"), "True");
 }
 
+/* Kubernetes has no word for a pull that goes on. How far it is stands in the message, and is worth
+ * more than that the container is being created. */
+static bool set_pulling(Summing *sum, const char *prefix, const json_t *container) {
+        const char *message = json_text(container, "state", "waiting", "message");
+        double done, total;
+
+        if (!message || sscanf(message, "Pulling image: %lf of %lf MiB", &done, &total) != 2 ||
+            total <= 0)
+                return false;
+        (void) snprintf(sum->reason, sum->reason_size, "%sPulling:%.0f%%", prefix,
+                        100 * MIN(done, total) / total);
+        return true;
+}
+
 /* One init container. True when it holds up those after it; then the reason says how. */
 static bool sum_init_container(Summing *sum, const json_t *container, size_t i) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
@@ -94,7 +108,7 @@ static bool sum_init_container(Summing *sum, const json_t *container, size_t i) 
                 set_terminated(sum, "Init:", terminated);
         else if (waiting && waiting[0] && !streq(waiting, "PodInitializing"))
                 set_reason(sum, "Init:", waiting);
-        else
+        else if (!set_pulling(sum, "Init:", container))
                 (void) snprintf(sum->reason, sum->reason_size, "Init:%zu/%zu", i,
                                 json_array_size(specs));
         return true;
@@ -125,9 +139,10 @@ static bool sum_container(Summing *sum, const json_t *container) {
         const json_t *terminated = json_at(container, "state", "terminated");
 
         count_restarts(sum, container);
-        if (waiting && waiting[0])
-                set_reason(sum, "", waiting);
-        else if (terminated)
+        if (waiting && waiting[0]) {
+                if (!set_pulling(sum, "", container))
+                        set_reason(sum, "", waiting);
+        } else if (terminated)
                 set_terminated(sum, "", terminated);
         else
                 return json_is_true(json_object_get(container, "ready")) &&

@@ -78,19 +78,21 @@ static int add_take(const char *file, char *label_taken, Seen *seen, FILE *out) 
         return 0;
 }
 
+static int report_warnings(const ManifestObjects *objects) {
+        strv_foreach(warning, objects->warnings)
+                fprintf(stderr, "error: %s\n", *warning);
+        return objects->warnings ? -EINVAL : 0;
+}
+
 /* Says what the file holds. 0, or -errno when something was wrong, which it has said. */
 static int report_objects(const char *file, const ManifestObjects *objects, Seen *seen) {
         cleanup_free char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
-        int result = 0;
+        int result = report_warnings(objects);
 
         if (!out)
                 return -ENOMEM;
-        strv_foreach(warning, objects->warnings) {
-                fprintf(stderr, "error: %s\n", *warning);
-                result = -EINVAL;
-        }
         for (size_t i = 0; i < objects->pods.n; i++) {
                 int r = add_take(file, pod_label(objects->pods.items[i]), seen, out);
 
@@ -120,6 +122,7 @@ static int validate_file(const char *file, Seen *seen) {
         int r = read_manifest(file, NODE_NAME, &objects, &error);
 
         if (r < 0) {
+                (void) report_warnings(&objects);
                 fprintf(stderr, "error: %s\n", error_message(&error, r));
                 return r;
         }

@@ -28,6 +28,8 @@ void daemon_history_done(DaemonHistory *history) {
         free(history->namespace);
         free(history->name);
         free(history->selector);
+        free(history->origin);
+        free(history->set);
         free(history->pin_reason);
         *history = (DaemonHistory){ 0 };
 }
@@ -213,6 +215,9 @@ char *history_format(const DaemonHistory *history) {
         fprintf(out, "%s\n", version_line);
         print_word(out, "namespace", history->namespace);
         print_word(out, "name", history->name);
+        print_word(out, "origin", history->origin);
+        print_word(out, "set", history->set);
+        print_word(out, "orphaning", history->is_orphaning ? "yes" : NULL);
         print_word(out, "selector", history->selector);
         print_word(out, "file", history->file_hash);
         print_word(out, "pinned", history->pinned);
@@ -264,6 +269,12 @@ static int read_line(const char *word, char *value, DaemonHistory *history) {
                 return read_text(&history->namespace, value);
         if (streq(word, "name"))
                 return read_text(&history->name, value);
+        if (streq(word, "origin"))
+                return read_text(&history->origin, value);
+        if (streq(word, "set"))
+                return read_text(&history->set, value);
+        if (streq(word, "orphaning"))
+                history->is_orphaning = streq(value, "yes");
         if (streq(word, "selector"))
                 return read_text(&history->selector, value);
         if (streq(word, "file"))

@@ -19,6 +19,9 @@ typedef struct Revision {
 typedef struct DaemonHistory {
         char *namespace;
         char *name;
+        char *origin; /* where the set was wished for last, and as what: JSON; or NULL */
+        char *set;
+        bool is_orphaning; /* it is on its way out, and its pods are to stay */
         char *selector; /* JSON: by which its pods are told; it cannot change while they are there
                          */
         LIST_OF(Revision) revisions;        /* by number */

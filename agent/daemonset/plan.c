@@ -7,14 +7,20 @@
 
 #include "common/clock.h"
 
-/* The oldest that is not ending, of one kind; or n. */
+#include <string.h>
+
+static bool is_going(const DaemonPod *pod) {
+        return pod->is_ending || pod->has_ended;
+}
+
+/* The oldest that goes on, of one kind; or n. */
 static size_t find_oldest(const DaemonPods *pods, bool is_current) {
         size_t best = pods->n;
 
         for (size_t i = 0; i < pods->n; i++) {
                 const DaemonPod *pod = &pods->items[i];
 
-                if (pod->is_current == is_current && !pod->is_ending &&
+                if (pod->is_current == is_current && !is_going(pod) &&
                     (best == pods->n || pod->start_time < pods->items[best].start_time))
                         best = i;
         }
@@ -24,6 +30,31 @@ static size_t find_oldest(const DaemonPods *pods, bool is_current) {
 static bool has_old(const DaemonPods *pods) {
         for (size_t i = 0; i < pods->n; i++)
                 if (!pods->items[i].is_current)
+                        return true;
+        return false;
+}
+
+/* The next one has its name, so it has to be gone before. */
+static bool has_ended_current(const DaemonPods *pods) {
+        for (size_t i = 0; i < pods->n; i++)
+                if (pods->items[i].is_current && pods->items[i].has_ended &&
+                    !pods->items[i].is_ending)
+                        return true;
+        return false;
+}
+
+static bool is_on_delete(const DaemonSet *set) {
+        return set->spec.update_strategy.type == DAEMONSET_ON_DELETE;
+}
+
+/* An old one that has ended is in the way of an update; it is not made anew, it just goes. */
+static bool is_remade(const DaemonSet *set, const DaemonPod *pod) {
+        return pod->has_ended && !pod->is_ending && (pod->is_current || is_on_delete(set));
+}
+
+bool daemonset_has_ended_pod(const DaemonSet *set, const DaemonPods *pods) {
+        for (size_t i = 0; i < pods->n; i++)
+                if (is_remade(set, &pods->items[i]))
                         return true;
         return false;
 }
@@ -52,7 +83,7 @@ static bool surges(const DaemonSet *set) {
 /* The new one first. An old one that serves nobody need not be waited for. */
 static void plan_surge(const DaemonPods *pods, size_t current, size_t old, bool keep[],
                        DaemonPlan *plan) {
-        plan->wants_new = current == pods->n;
+        plan->wants_new = current == pods->n && !has_ended_current(pods);
         if (current < pods->n)
                 keep[current] = true;
         if (old < pods->n && !plan->is_available &&
@@ -64,7 +95,7 @@ static void plan_surge(const DaemonPods *pods, size_t current, size_t old, bool 
  * want the same port. */
 static void plan_replacement(const DaemonPods *pods, size_t current, size_t old, bool is_staged,
                              bool keep[], DaemonPlan *plan) {
-        plan->wants_new = current == pods->n && !has_old(pods);
+        plan->wants_new = current == pods->n && !has_old(pods) && !has_ended_current(pods);
         if (current < pods->n)
                 keep[current] = true;
         else if (old < pods->n && !is_staged)
@@ -79,35 +110,70 @@ static void plan_on_delete(const DaemonPods *pods, size_t current, size_t old, b
         else if (old < pods->n)
                 keep[old] = true;
         else
-                plan->wants_new = !has_old(pods);
+                plan->wants_new = !has_old(pods) && !has_ended_current(pods);
 }
 
-void daemonset_plan(const DaemonSet *set, DaemonVerdict verdict, const DaemonPods *pods,
-                    bool is_staged, uint64_t now_realtime, bool ret_keep[], DaemonPlan *ret) {
+/* None begins, but what is under way goes on to its end. */
+static void plan_kept(const DaemonSet *set, const DaemonPods *pods, size_t current, size_t old,
+                      bool keep[], DaemonPlan *plan) {
+        if (surges(set))
+                plan_surge(pods, current, old, keep, plan);
+        else if (current < pods->n || old < pods->n)
+                keep[current < pods->n ? current : old] = true;
+        plan->wants_new = false;
+}
+
+/* True where something is not known of one that could go on: then all do. An old one that seems
+ * not to be ready would end, and with it the only one that serves. */
+static bool hold(const DaemonPods *pods, bool keep[], DaemonPlan *plan) {
+        for (size_t i = 0; i < pods->n; i++) {
+                keep[i] = !pods->items[i].is_ending;
+                plan->is_syncing = plan->is_syncing ||
+                                   (pods->items[i].is_syncing && !is_going(&pods->items[i]));
+        }
+        return plan->is_syncing;
+}
+
+static void plan_all(const DaemonSet *set, const DaemonPods *pods, const DaemonPlanning *planning,
+                     bool keep[], DaemonPlan *plan) {
         size_t current = find_oldest(pods, /* is_current= */ true);
         size_t old = find_oldest(pods, /* is_current= */ false);
-        bool is_on_delete = set->spec.update_strategy.type == DAEMONSET_ON_DELETE;
-        size_t n_kept = 0;
-        DaemonPlan plan = { 0 };
 
         for (size_t i = 0; i < pods->n; i++)
-                ret_keep[i] = false;
+                keep[i] = planning->backs_off && is_remade(set, &pods->items[i]);
         if (current < pods->n)
-                plan.is_available = is_available(set, &pods->items[current], now_realtime, &plan);
-        if (verdict == DAEMON_KEEP && (current < pods->n || old < pods->n))
-                ret_keep[current < pods->n ? current : old] = true;
-        if (verdict == DAEMON_RUN) {
-                if (is_on_delete)
-                        plan_on_delete(pods, current, old, ret_keep, &plan);
-                else if (surges(set))
-                        plan_surge(pods, current, old, ret_keep, &plan);
-                else
-                        plan_replacement(pods, current, old, is_staged, ret_keep, &plan);
-        }
+                plan->is_available = is_available(set, &pods->items[current], planning->now, plan);
+        if (planning->verdict == DAEMON_KEEP)
+                plan_kept(set, pods, current, old, keep, plan);
+        else if (is_on_delete(set))
+                plan_on_delete(pods, current, old, keep, plan);
+        else if (surges(set))
+                plan_surge(pods, current, old, keep, plan);
+        else
+                plan_replacement(pods, current, old, planning->is_staged, keep, plan);
+}
+
+static bool is_settled(const DaemonSet *set, const DaemonPods *pods, const DaemonPlanning *planning,
+                       const bool keep[], const DaemonPlan *plan) {
+        bool has_current = find_oldest(pods, true) < pods->n;
+        size_t n_kept = 0;
+
         for (size_t i = 0; i < pods->n; i++)
-                n_kept += ret_keep[i];
-        plan.is_settled = !plan.wants_new && !plan.stages && n_kept == pods->n &&
-                          (verdict != DAEMON_RUN || plan.is_available ||
-                           (is_on_delete && current == pods->n));
+                n_kept += keep[i];
+        if (plan->wants_new || plan->stages || plan->is_syncing || n_kept < pods->n)
+                return false;
+        return planning->verdict != DAEMON_RUN || plan->is_available ||
+               (is_on_delete(set) && !has_current);
+}
+
+void daemonset_plan(const DaemonSet *set, const DaemonPods *pods, const DaemonPlanning *planning,
+                    bool ret_keep[], DaemonPlan *ret) {
+        DaemonPlan plan = { 0 };
+
+        if (planning->verdict == DAEMON_STOP)
+                memset(ret_keep, 0, pods->n * sizeof(*ret_keep));
+        else if (!hold(pods, ret_keep, &plan))
+                plan_all(set, pods, planning, ret_keep, &plan);
+        plan.is_settled = is_settled(set, pods, planning, ret_keep, &plan);
         *ret = plan;
 }

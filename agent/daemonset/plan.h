@@ -10,8 +10,10 @@
 typedef struct DaemonPod {
         bool is_current; /* of the revision that is wanted */
         bool is_ending;  /* it has been told to end */
+        bool is_syncing; /* what it is has not been learned yet */
+        bool has_ended;  /* by itself: it has failed, or succeeded */
         bool is_ready;
-        uint64_t ready_since; /* realtime; where it is ready */
+        uint64_t ready_since; /* where it is ready */
         uint64_t start_time;
 } DaemonPod;
 
@@ -25,11 +27,22 @@ typedef struct DaemonPlan {
         bool stages;       /* the old one is kept until a new one could begin; see 'is_staged' */
         bool is_available; /* the wanted revision is, for as long as minReadySeconds ask */
         bool is_settled;   /* nothing more happens, unless something happens */
+        bool is_syncing;   /* it says no more than that all there is goes on */
         uint64_t ready_since; /* the pod of the wanted revision; 0: it is not ready */
-        uint64_t again_at;    /* realtime: time alone changes the plan then; 0: never */
+        uint64_t again_at;    /* time alone changes the plan then; 0: never */
 } DaemonPlan;
 
-/* 'ret_keep' has an entry for each pod: the others are to end. 'is_staged': nothing that can be had
- * before is missing for the pod of the wanted revision. */
-void daemonset_plan(const DaemonSet *set, DaemonVerdict verdict, const DaemonPods *pods,
-                    bool is_staged, uint64_t now_realtime, bool ret_keep[], DaemonPlan *ret);
+/* Of what the plan is asked, beside the pods. */
+typedef struct DaemonPlanning {
+        DaemonVerdict verdict;
+        bool is_staged; /* nothing that can be had before is missing for the wanted pod */
+        bool backs_off; /* a pod that has ended is not made anew yet */
+        uint64_t now;   /* of the clock of the pods' times */
+} DaemonPlanning;
+
+/* 'ret_keep' has an entry for each pod: the others are to end. */
+void daemonset_plan(const DaemonSet *set, const DaemonPods *pods, const DaemonPlanning *planning,
+                    bool ret_keep[], DaemonPlan *ret);
+
+/* Whether a pod has ended that can only be made anew; see daemon_back_off_is_over(). */
+bool daemonset_has_ended_pod(const DaemonSet *set, const DaemonPods *pods);

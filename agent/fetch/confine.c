@@ -3,6 +3,7 @@
 
 #include "agent/fetch/filter.h"
 #include "agent/fetch/landlock.h"
+#include "agent/fetch/priority.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -54,6 +55,7 @@ static void limit(int resource, rlim_t value) {
 
 void confine_process(void) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        priority_stand_back();
         limit(RLIMIT_CORE, 0);
         limit(RLIMIT_FSIZE, FILE_BYTES_MAX);
         if (!HAS_SANITIZER)

@@ -5,7 +5,8 @@
 
 #include "common/error.h"
 
-/* Ends with its parent, never dumps core, holds its memory and files to a limit. First of all. */
+/* Ends with its parent, stands back behind what runs, never dumps core, holds its memory and files
+ * to a limit. First of all. */
 void confine_process(void);
 
 /* For who reads strangers' documents and tars, after all that needs more is open: no network, no

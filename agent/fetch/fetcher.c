@@ -19,15 +19,21 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+enum {
+        RING_BYTES = 128 * 1024 /* who reads behind us is not woken for less */
+};
+
 /* The ends of one request. */
 typedef struct Target {
         int fd;
         int doorbell;
+        size_t unrung;
 } Target;
 
 static int on_data(const void *data, size_t length, uint64_t position, void *userdata) {
-        const Target *target = userdata;
+        Target *target = userdata;
 
+        target->unrung += length;
         while (length > 0) {
                 ssize_t n = pwrite(target->fd, data, length, (off_t) position);
 
@@ -39,9 +45,11 @@ static int on_data(const void *data, size_t length, uint64_t position, void *use
                 position += (uint64_t) n;
                 length -= (size_t) n;
         }
-        /* A full pipe has rung already. */
-        if (target->doorbell >= 0)
+        /* A full pipe has rung already. The end of the pipe rings for the rest. */
+        if (target->doorbell >= 0 && target->unrung >= RING_BYTES) {
                 (void) !write(target->doorbell, "", 1);
+                target->unrung = 0;
+        }
         return 0;
 }
 
@@ -66,7 +74,7 @@ static int receive(int queue, FetchRequest *ret, Target *ret_target) {
         header = CMSG_FIRSTHDR(&message);
         if (header && header->cmsg_type == SCM_RIGHTS)
                 memcpy(fds, CMSG_DATA(header), MIN(header->cmsg_len - CMSG_LEN(0), sizeof(fds)));
-        *ret_target = (Target){ fds[0], fds[1] };
+        *ret_target = (Target){ .fd = fds[0], .doorbell = fds[1] };
         if (n != sizeof(*ret) || fds[0] < 0)
                 return -EPIPE;
         ret->name[FETCH_NAME_SIZE - 1] = '\0';
@@ -98,7 +106,7 @@ static void serve_request(Registry *registry, int queue, const FetchRequest *req
 }
 
 static void refuse_all(int queue, int r, const Error *error) {
-        Target target = { -EBADF, -EBADF };
+        Target target = { .fd = -EBADF, .doorbell = -EBADF };
         FetchRequest request;
 
         while (receive(queue, &request, &target) >= 0) {
@@ -115,7 +123,7 @@ static void refuse_all(int queue, int r, const Error *error) {
 static void serve(const Endpoints *endpoints, int queue) {
         cleanup_with(registry_freep) Registry *registry = NULL;
         cleanup_error Error error = ERROR_NULL;
-        Target target = { -EBADF, -EBADF };
+        Target target = { .fd = -EBADF, .doorbell = -EBADF };
         FetchRequest request;
         int r;
 
@@ -135,7 +143,8 @@ static void serve(const Endpoints *endpoints, int queue) {
 
 /* ---- our side ---- */
 
-static int start_one(const Endpoints *endpoints, Fetchers *fetchers, int queue) {
+static int start_one(const Endpoints *endpoints, const int *not_theirs, Fetchers *fetchers,
+                     int queue) {
         pid_t parent = getpid(), pid = fork();
 
         if (pid < 0)
@@ -147,13 +156,16 @@ static int start_one(const Endpoints *endpoints, Fetchers *fetchers, int queue) 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent) {
                 close_fd(fetchers->fd);
+                for (; *not_theirs >= 0; not_theirs++)
+                        close_fd(*not_theirs);
                 orphan_set_parent(parent);
                 serve(endpoints, queue);
         }
         _exit(0);
 }
 
-int fetchers_start(const Endpoints *endpoints, size_t n, Fetchers *ret, Error *reterr) {
+int fetchers_start(const Endpoints *endpoints, size_t n, const int *not_theirs, Fetchers *ret,
+                   Error *reterr) {
         cleanup_with(fetchers_done) Fetchers fetchers = { .fd = -EBADF };
         cleanup_close int queue = -EBADF;
         int fds[2], r = 0;
@@ -165,7 +177,7 @@ int fetchers_start(const Endpoints *endpoints, size_t n, Fetchers *ret, Error *r
         fetchers.fd = fds[0];
         queue = fds[1];
         while (r >= 0 && fetchers.n < MIN(n, (size_t) FETCHERS_MAX))
-                r = start_one(endpoints, &fetchers, queue);
+                r = start_one(endpoints, not_theirs, &fetchers, queue);
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot start a process that fetches");
         *ret = fetchers;

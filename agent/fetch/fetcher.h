@@ -39,10 +39,12 @@ typedef struct FetchReply {
         char sentence[FETCH_SENTENCE_SIZE];
 } FetchReply;
 
-/* Starts them, while there are privileges to give up. */
-int fetchers_start(const Endpoints *endpoints, size_t n, Fetchers *ret, Error *reterr);
+/* Starts them, while there are privileges to give up. 'not_theirs', ended by a negative number, are
+ * descriptors that they have no business with. */
+int fetchers_start(const Endpoints *endpoints, size_t n, const int *not_theirs, Fetchers *ret,
+                   Error *reterr);
 
-/* Queues a request. Bytes are written to 'fd'; after each lot one byte goes into the pipe
+/* Queues a request. Bytes are written to 'fd'; once in a while one byte goes into the pipe
  * 'doorbell', if that is no negative number. Neither is taken over. 0 or -errno. */
 int fetchers_ask(const Fetchers *fetchers, const FetchRequest *request, int fd, int doorbell);
 

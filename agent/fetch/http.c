@@ -33,6 +33,7 @@ typedef struct Exchange {
         uint64_t position;    /* of the next byte */
         uint64_t range_start; /* of Content-Range; UINT64_MAX: none */
         int r;                /* why we ended it */
+        bool is_connected;    /* and may ask */
         char refused_address[ADDRESS_SIZE];
         size_t n_words;
 } Exchange;
@@ -184,6 +185,7 @@ static int on_connected(void *userdata, char *remote, char *local, int remote_po
                         int local_port) {
         Exchange *exchange = userdata;
 
+        exchange->is_connected = true;
         if (!exchange->request->was_redirected || !is_link_local(remote))
                 return CURL_PREREQFUNC_OK;
         (void) snprintf(exchange->refused_address, ADDRESS_SIZE, "%s", remote);
@@ -365,6 +367,9 @@ static int explain(const Exchange *exchange, CURLcode code, HttpFault *ret_fault
                 if (faults[i].sentence)
                         return error_setf(reterr, EIO, "%s", faults[i].sentence);
         }
+        /* Who swallows all will not answer in a second either. */
+        if (code == CURLE_OPERATION_TIMEDOUT && !exchange->is_connected)
+                *ret_fault = HTTP_UNREACHABLE;
         return error_setf(reterr, EIO, "%s", sentence[0] ? sentence : curl_easy_strerror(code));
 }
 

@@ -17,29 +17,56 @@
 
 #include <archive_entry.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 
 enum {
-        ENTRIES_MAX = 2000000,
         XATTRS_MAX = 128
 };
-
-#define LAYER_BYTES_MAX (UINT64_C(128) << 30)
 
 typedef struct Layer {
         Tree *tree;
         struct archive *archive;
-        uint64_t bytes; /* of files, holes counted */
-        unsigned entries;
+        Stream *tar; /* that it reads */
+        Allowance *allowance;
+        unsigned entries; /* until now */
         unsigned devices; /* left out */
         bool has_top;     /* the tar says what the top is like */
+        bool is_over;     /* it ended where a file did */
 } Layer;
 
-static int spend(Layer *layer, uint64_t bytes, Error *reterr) {
-        if (bytes > LAYER_BYTES_MAX - layer->bytes)
-                return error_setf(reterr, EFBIG, "the layer has files of more than %llu bytes",
-                                  (unsigned long long) LAYER_BYTES_MAX);
-        layer->bytes += bytes;
-        return 0;
+Allowance *allowance_new(void) {
+        Allowance *allowance = mmap(NULL, sizeof(*allowance), PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        if (allowance == MAP_FAILED)
+                return NULL;
+        atomic_init(&allowance->bytes, IMAGE_BYTES_MAX);
+        atomic_init(&allowance->entries, IMAGE_ENTRIES_MAX);
+        return allowance;
+}
+
+Allowance *allowance_free(Allowance *allowance) {
+        if (allowance)
+                (void) munmap(allowance, sizeof(*allowance));
+        return NULL;
+}
+
+/* False where there is not as much left. */
+static bool take(_Atomic uint64_t *rest, uint64_t n) {
+        uint64_t left = atomic_load(rest);
+
+        do
+                if (n > left)
+                        return false;
+        while (!atomic_compare_exchange_weak(rest, &left, left - n));
+        return true;
+}
+
+static int spend(const Layer *layer, uint64_t bytes, Error *reterr) {
+        if (take(&layer->allowance->bytes, bytes))
+                return 0;
+        return error_setf(reterr, EFBIG, "the image has files of more than %llu bytes",
+                          (unsigned long long) IMAGE_BYTES_MAX);
 }
 
 static int read_metadata(struct archive_entry *entry, Metadata *ret, Error *reterr) {
@@ -110,7 +137,16 @@ static int write_at(int fd, const char *data, size_t length, uint64_t offset) {
         return 0;
 }
 
+/* Some writers leave out what fills the last block of the last file, and the blocks after it. What
+ * counts is there, and Go's readers take it. */
+static bool ends_with_file(Layer *layer, uint64_t end, uint64_t size) {
+        layer->is_over = end == size && stream_is_over(layer->tar);
+        return layer->is_over;
+}
+
 static int write_contents(Layer *layer, int fd, uint64_t size, Error *reterr) {
+        uint64_t end = 0;
+
         for (;;) {
                 const void *data;
                 size_t length;
@@ -118,6 +154,8 @@ static int write_contents(Layer *layer, int fd, uint64_t size, Error *reterr) {
                 int r = archive_read_data_block(layer->archive, &data, &length, &offset);
 
                 if (r == ARCHIVE_EOF)
+                        break;
+                if (r != ARCHIVE_OK && ends_with_file(layer, end, size))
                         break;
                 if (r != ARCHIVE_OK)
                         return error_setf(reterr, EBADMSG, "%s",
@@ -127,8 +165,10 @@ static int write_contents(Layer *layer, int fd, uint64_t size, Error *reterr) {
                 r = write_at(fd, data, length, (uint64_t) offset);
                 if (r < 0)
                         return r;
+                end = MAX(end, (uint64_t) offset + length);
         }
-        return ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
+        /* It may end with a hole. */
+        return end < size && ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
 }
 
 static int create_file(const Layer *layer, const char *base) {
@@ -281,8 +321,10 @@ static int unpack_entry(Layer *layer, struct archive_entry *entry, Error *reterr
         cleanup_free char *name = NULL;
         int r;
 
-        if (++layer->entries > ENTRIES_MAX)
-                return error_setf(reterr, E2BIG, "the layer has more than %d entries", ENTRIES_MAX);
+        layer->entries++;
+        if (!take(&layer->allowance->entries, 1))
+                return error_setf(reterr, E2BIG, "the image has more than %d entries",
+                                  IMAGE_ENTRIES_MAX);
         if (!raw)
                 return error_setf(reterr, EINVAL, "the layer has an entry without a name");
         r = name_clean(raw, &name, reterr);
@@ -304,18 +346,18 @@ static int unpack_all(Layer *layer, Error *reterr) {
                         return error_setf(reterr, EBADMSG, "the layer is no sound tar: %s",
                                           archive_error_string(layer->archive));
                 r = unpack_entry(layer, entry, reterr);
-                if (r < 0)
+                if (r < 0 || layer->is_over)
                         return r;
         }
 }
 
-int layer_unpack(Stream *tar, int fd, const View *below, Error *reterr) {
+int layer_unpack(Stream *tar, int fd, const View *below, Allowance *allowance, Error *reterr) {
         cleanup_with(archive_read_freep) struct archive *archive = NULL;
         cleanup_with(tree_freep) Tree *tree = NULL;
-        Layer layer = { 0 };
+        Layer layer = { .tar = tar, .allowance = allowance };
         int r;
 
-        stream_limit(tar, LAYER_BYTES_MAX);
+        stream_limit(tar, IMAGE_BYTES_MAX);
         r = stream_open_tar(tar, &archive, reterr);
         if (r >= 0)
                 r = tree_new(fd, below, &tree);

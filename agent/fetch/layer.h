@@ -6,8 +6,28 @@
 #include "agent/fetch/stream.h"
 #include "agent/fetch/view.h"
 
+#include <stdatomic.h>
+
+/* What the layers of one image may still take, all of them together, though each is unpacked by a
+ * process of its own: so it lies in memory that they share. */
+typedef struct Allowance {
+        _Atomic uint64_t bytes; /* of files, holes counted */
+        _Atomic uint64_t entries;
+} Allowance;
+
+enum {
+        IMAGE_ENTRIES_MAX = 2000000
+};
+
+#define IMAGE_BYTES_MAX (UINT64_C(128) << 30)
+
+/* A whole one; or NULL. */
+Allowance *allowance_new(void);
+Allowance *allowance_free(Allowance *allowance);
+DEFINE_CLEANUP(Allowance *, allowance_free)
+
 /* 'tar' is the unpacked stream, 'fd' an empty directory, 'below' the layers under it, topmost
  * first. Reads the stream to its end. Whether the bytes are those that were promised is for the
- * caller to check afterwards: until then the directory is worth nothing. 0, or -errno with the
- * sentence. */
-int layer_unpack(Stream *tar, int fd, const View *below, Error *reterr);
+ * caller to check afterwards: until then the directory is worth nothing. What it takes is taken off
+ * the allowance. 0, or -errno with the sentence. */
+int layer_unpack(Stream *tar, int fd, const View *below, Allowance *allowance, Error *reterr);

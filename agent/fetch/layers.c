@@ -59,12 +59,10 @@ static const char *layer_name(const Unpack *unpack, size_t i) {
 
 /* ---- one layer ---- */
 
-/* The blob as the manifest promised it, and the tar in it as the configuration did. */
-static int verify_layer(const Unpack *unpack, size_t i, Stream *tar, Error *reterr) {
+/* The blob as the manifest promised it. */
+static int verify_blob(const Unpack *unpack, size_t i, Stream *packed, Error *reterr) {
         const CatalogBlob *blob = &unpack->image->layers[i];
-        const char *diff_id = unpack->image->settings->diff_ids[i];
         char digest[DIGEST_SIZE];
-        Stream *packed = stream_below(tar);
         int r;
 
         r = stream_drain(packed, reterr);
@@ -74,6 +72,18 @@ static int verify_layer(const Unpack *unpack, size_t i, Stream *tar, Error *rete
         if (blob->digest[0] &&
             (stream_length(packed) != blob->size || !streq(digest, blob->digest)))
                 return error_setf(reterr, EBADMSG, "is damaged: its digest is %s", digest);
+        return 0;
+}
+
+/* And the tar in it as the configuration did. */
+static int verify_layer(const Unpack *unpack, size_t i, Stream *tar, Error *reterr) {
+        const char *diff_id = unpack->image->settings->diff_ids[i];
+        char digest[DIGEST_SIZE];
+        int r;
+
+        r = verify_blob(unpack, i, stream_below(tar), reterr);
+        if (r < 0)
+                return r;
         stream_digest(tar, digest);
         if (!streq(digest, diff_id))
                 return error_setf(reterr, EBADMSG, "is damaged: its DiffID is %s, not %s", digest,
@@ -92,11 +102,21 @@ int layer_read(const Unpack *unpack, size_t i, int fd, ViewGate *gate, uint64_t 
         if (r >= 0)
                 r = stream_new_plain_take(packed, &tar, reterr);
         if (r >= 0)
-                r = fd >= 0 ? layer_unpack(tar, fd, &below, reterr) : stream_drain(tar, reterr);
+                r = fd >= 0 ? layer_unpack(tar, fd, &below, unpack->allowance, reterr)
+                            : stream_drain(tar, reterr);
         if (r >= 0)
                 r = verify_layer(unpack, i, tar, reterr);
         if (r >= 0)
                 *ret_size = stream_length(tar);
+        return r < 0 ? error_prefixf(reterr, r, "layer '%s'", layer_name(unpack, i)) : 0;
+}
+
+static int read_blob(const Unpack *unpack, size_t i, Error *reterr) {
+        cleanup_with(stream_freep) Stream *packed = NULL;
+        int r = unpack->source->open_layer(unpack->source->userdata, i, &packed, reterr);
+
+        if (r >= 0)
+                r = verify_blob(unpack, i, packed, reterr);
         return r < 0 ? error_prefixf(reterr, r, "layer '%s'", layer_name(unpack, i)) : 0;
 }
 
@@ -109,7 +129,9 @@ static int explain_failure(const Unpack *unpack, size_t i, int r, Error *reterr)
 
         if (r == -ENOMEM || r == -ENOSPC || r == -EDQUOT || r == -ECANCELED)
                 return r;
-        q = layer_read(unpack, i, -EBADF, NULL, &size, &error);
+        q = read_blob(unpack, i, &error);
+        if (q >= 0)
+                q = layer_read(unpack, i, -EBADF, NULL, &size, &error);
         if (q >= 0)
                 return r;
         error_move(reterr, &error);
@@ -276,11 +298,15 @@ static void works_end(const Unpack *unpack, Work *works) {
 }
 
 int layers_make(Unpack *unpack, Error *reterr) {
+        cleanup_with(allowance_freep) Allowance *allowance = allowance_new();
         Work *works = calloc(unpack->n, sizeof(*works));
         int r;
 
-        if (!works)
+        if (!works || !allowance) {
+                free(works);
                 return -ENOMEM;
+        }
+        unpack->allowance = allowance;
         for (size_t i = 0; i < unpack->n; i++)
                 works[i] = (Work){ .state = unpack->made[i] ? WORK_WAITING : WORK_NONE,
                                    .gate_fd = -EBADF,
@@ -293,5 +319,6 @@ int layers_make(Unpack *unpack, Error *reterr) {
                 r = turn(unpack, works, reterr);
         } while (r > 0);
         works_end(unpack, works);
+        unpack->allowance = NULL;
         return r;
 }

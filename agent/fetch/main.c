@@ -4,6 +4,7 @@
  * agent, which must not. Lives for one image. Says what is wrong in one sentence on standard error
  * and ends with 1, or with EX_TEMPFAIL where that is no fault of the image's. */
 
+#include "agent/fetch/check.h"
 #include "agent/fetch/confine.h"
 #include "agent/fetch/export.h"
 #include "agent/fetch/pull.h"
@@ -29,13 +30,17 @@ static const char usage[] =
         "  remove --store DIR [--name DIGEST]…\n"
         "                                remove images, and what no image needs\n"
         "  export --store DIR NAME       write one to standard output, as an OCI archive\n"
-        "  verify --store DIR            say what is damaged\n"
+        "  verify --store DIR [--repair] [ARCHIVE]\n"
+        "                                say what is damaged of what the store has blobs of, or "
+        "the\n"
+        "                                archive; put it right\n"
         "  sweep --store DIR             remove what was left unfinished\n"
         "\n"
         "  --help  --version\n";
 
 static const char *arg_store, *arg_digest, *arg_archive;
 static char **arg_names;
+static bool arg_repair;
 
 /* A link is followed, but only a regular file is read. */
 static int open_archive(const char *path, Error *reterr) {
@@ -112,12 +117,42 @@ static int verb_export(Store *store, Error *reterr) {
         return r < 0 ? r : store_export(store, arg_archive, STDOUT_FILENO, reterr);
 }
 
+static int check_archive(Check *check, int fd, Store *store, Error *reterr) {
+        cleanup_with(source_freep) Source *source = NULL;
+        cleanup_with(catalog_freep) Catalog *catalog = NULL;
+        ImageSource images;
+        int r = open_catalog(fd, store, &source, &catalog, reterr);
+
+        if (r < 0)
+                return r;
+        images = catalog_image_source(catalog);
+        for (size_t i = 0; r >= 0 && i < catalog->n_images; i++) {
+                catalog->chosen = &catalog->images[i];
+                r = check_image(check, catalog->chosen, &images, store, reterr);
+        }
+        return r;
+}
+
+static int check_blobs(Check *check, Store *store, Error *reterr) {
+        int r = store_verify(store, reterr);
+
+        if (r < 0)
+                return r;
+        check->faults += (unsigned) r;
+        return check_store(check, store, reterr);
+}
+
 static int verb_verify(Store *store, Error *reterr) {
-        int r = confine_reader(false, store_fd(store), reterr);
+        cleanup_with(check_done) Check check = { .repairs = arg_repair };
+        cleanup_close int fd = arg_archive ? open_archive(arg_archive, reterr) : -EBADF;
+        int r = arg_archive && fd < 0 ? fd : confine_reader(true, store_fd(store), reterr);
 
         if (r >= 0)
-                r = store_verify(store, reterr);
-        return r > 0 ? error_setf(reterr, EBADMSG, "%d faults", r) : r;
+                r = arg_archive ? check_archive(&check, fd, store, reterr)
+                                : check_blobs(&check, store, reterr);
+        if (r >= 0 && check.faults > 0)
+                r = error_setf(reterr, EBADMSG, "%u faults", check.faults);
+        return r;
 }
 
 static int verb_sweep(Store *store, Error *reterr) {
@@ -128,11 +163,11 @@ static int verb_sweep(Store *store, Error *reterr) {
 static const struct {
         const char *name;
         int (*run)(Store *store, Error *reterr);
-        bool needs_archive, needs_digest;
+        bool needs_archive, needs_digest, takes_archive;
 } verbs[] = {
         { "index", verb_index, true, false },   { "unpack", verb_unpack, true, true },
         { "pull", verb_pull, true, false },     { "remove", verb_remove, false, false },
-        { "export", verb_export, true, false }, { "verify", verb_verify, false, false },
+        { "export", verb_export, true, false }, { "verify", verb_verify, false, false, true },
         { "sweep", verb_sweep, false, false },
 };
 
@@ -147,6 +182,7 @@ static int parse_arguments(int argc, char **argv) {
                 { "store", required_argument, NULL, 's' },
                 { "digest", required_argument, NULL, 'd' },
                 { "name", required_argument, NULL, 'n' },
+                { "repair", no_argument, NULL, 'r' },
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'V' },
                 { NULL },
@@ -164,6 +200,9 @@ static int parse_arguments(int argc, char **argv) {
                 case 'n':
                         if (strv_append(&arg_names, optarg) < 0)
                                 return 1;
+                        break;
+                case 'r':
+                        arg_repair = true;
                         break;
                 case 'h':
                         (void) fputs(usage, stdout);
@@ -192,17 +231,19 @@ static int run_verb(int argc, char **argv) {
         cleanup_error Error error = ERROR_NULL;
         const char *verb = optind < argc ? argv[optind++] : "";
         size_t i = 0;
-        int r;
+        int n, r;
 
         while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
                 i++;
         if (i == N_ELEMENTS(verbs))
                 return usage_error("the first word must be one of those that --help names");
-        if (!arg_store || argc - optind != verbs[i].needs_archive)
+        n = argc - optind;
+        if (!arg_store || n < verbs[i].needs_archive ||
+            n > (verbs[i].needs_archive || verbs[i].takes_archive))
                 return usage_error("--store and what to read are needed, and no more");
         if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))
                 return usage_error("--digest must be 'sha256:' and 64 lower-case hex digits");
-        arg_archive = verbs[i].needs_archive ? argv[optind] : NULL;
+        arg_archive = argv[optind];
 
         r = store_open(arg_store, &store, &error);
         if (r >= 0)

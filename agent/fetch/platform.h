@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What this machine is called in image configurations. Pure but for uname(2). */
+/* For which machines images are. Pure but for uname(2). */
 
 #include "common/error.h"
-
-/* "amd64", "arm64", …, or the kernel's own word where no other is known. */
-const char *platform_architecture(void);
 
 /* Whether an image for that platform runs here, and how well it fits: 0: not at all; more is
  * better. 'variant' may be NULL. */

@@ -475,7 +475,9 @@ int pull_image(const char *reference, const PullSettings *settings, Store *store
         if (r >= 0)
                 r = endpoints_find(&parsed, settings, &endpoints, reterr);
         if (r >= 0)
-                r = fetchers_start(&endpoints, FETCHERS, &pull.fetchers, reterr);
+                r = fetchers_start(&endpoints, FETCHERS,
+                                   (int[]){ store_fd(store), store_tmp_fd(store), -EBADF },
+                                   &pull.fetchers, reterr);
         if (r >= 0)
                 r = confine_reader(true, store_fd(store), reterr);
         pull.reference = &parsed;

@@ -11,5 +11,5 @@
 int store_remove_images(Store *store, char *const *digests, Error *reterr);
 
 /* Prints one line a fault: a blob whose digest is another, a layer that is missing. Returns how
- * many, or -errno. */
+ * many, or -errno. What is in the layers is check.h's to look at. */
 int store_verify(Store *store, Error *reterr);

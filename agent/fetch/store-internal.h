@@ -10,4 +10,5 @@ struct Store {
         int tmp_fd;
         int work_fd; /* tmp/<work_name>, locked; or not made yet */
         char work_name[17];
+        char **staged; /* places of files that lie in the work directory as "staged-0", … */
 };

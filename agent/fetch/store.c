@@ -145,20 +145,105 @@ static int publish_layer(const Store *store, int layers_fd, size_t i, const char
         return errno == EEXIST ? 0 : -errno;
 }
 
-int store_publish_layers(Store *store, const char *const *chain_ids, size_t n, Error *reterr) {
+static void staged_name(size_t i, char ret[static 32]) {
+        (void) snprintf(ret, 32, "staged-%zu", i);
+}
+
+/* Its bytes are not on the disk yet. */
+static int stage(Store *store, const char *path, const void *data, size_t length, Error *reterr) {
+        int work_fd = store_work_fd(store, reterr), r;
+        cleanup_close int fd = -EBADF;
+        char name[32];
+
+        if (work_fd < 0)
+                return work_fd;
+        staged_name(strv_length(store->staged), name);
+        fd = openat(work_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        r = fd < 0 ? -errno : write_all(fd, data, length);
+        if (r >= 0)
+                r = strv_append(&store->staged, path);
+        return r < 0 ? error_prefixf(reterr, r, "image store: %s", path) : 0;
+}
+
+int store_stage_blob(Store *store, const char *digest, const void *data, size_t length,
+                     Error *reterr) {
+        cleanup_free char *path = path_join("blobs/sha256", digest_hex(digest));
+
+        return path ? stage(store, path, data, length, reterr) : -ENOMEM;
+}
+
+int store_stage_record(Store *store, const char *digest, const char *text, Error *reterr) {
+        cleanup_free char *path = NULL, *whole = NULL;
+        size_t length;
+
+        if (asprintf(&path, "records/%s.json", digest_hex(digest)) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        whole = sealed_format(text, &length);
+        return whole ? stage(store, path, whole, length, reterr) : -ENOMEM;
+}
+
+static int publish_staged(const Store *store, size_t i) {
+        char name[32];
+
+        staged_name(i, name);
+        return renameat(store->work_fd, name, store->fd, store->staged[i]) < 0 ? -errno : 0;
+}
+
+static int sync_staged(const Store *store) {
+        for (size_t i = 0; i < strv_length(store->staged); i++) {
+                cleanup_close int fd = -EBADF;
+                char name[32];
+
+                staged_name(i, name);
+                fd = openat(store->work_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+                if (fd < 0 || fsync(fd) < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+static int sync_all(const Store *store, const char *const *chain_ids, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (chain_ids[i])
+                        return syncfs(store->fd) < 0 ? -errno : 0;
+        return sync_staged(store);
+}
+
+/* A rename is on the disk when its directory is. */
+static int sync_directory(const Store *store, const char *name) {
+        cleanup_close int fd = openat(store->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *reterr) {
         cleanup_close int layers_fd =
                 openat(store->fd, "layers", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = 0;
+        size_t n_staged = strv_length(store->staged);
+        int r = layers_fd < 0 ? -errno : sync_all(store, chain_ids, n);
 
-        if (layers_fd < 0 || syncfs(layers_fd) < 0)
-                return error_setf(reterr, errno, "image store: cannot be synced: %s",
-                                  strerror(errno));
+        if (r < 0)
+                return error_prefixf(reterr, r, "image store: cannot be synced");
         for (size_t i = 0; r >= 0 && i < n; i++)
                 if (chain_ids[i])
                         r = publish_layer(store, layers_fd, i, chain_ids[i]);
+        for (size_t i = 0; r >= 0 && i + 1 < n_staged; i++)
+                r = publish_staged(store, i);
+        if (r >= 0 && n_staged > 0)
+                r = sync_directory(store, "blobs/sha256");
         if (r >= 0 && fsync(layers_fd) < 0)
                 r = -errno;
         return r < 0 ? error_prefixf(reterr, r, "image store: layers") : 0;
+}
+
+int store_publish_record(Store *store, Error *reterr) {
+        size_t n_staged = strv_length(store->staged);
+        int r = n_staged > 0 ? publish_staged(store, n_staged - 1) : 0;
+
+        store->staged = strv_free(store->staged);
+        return r < 0 ? error_prefixf(reterr, r, "image store: records") : 0;
 }
 
 /* Writes it whole under another name first; on the disk before it is under its own. */
@@ -174,25 +259,6 @@ static int write_synced(Store *store, const char *path, const void *data, size_t
         if (r >= 0 && (fsync(fd) < 0 || renameat(work_fd, "file", store->fd, path) < 0))
                 r = -errno;
         return r < 0 ? error_prefixf(reterr, r, "image store: %s", path) : 0;
-}
-
-int store_put_blob(Store *store, const char *digest, const void *data, size_t length,
-                   Error *reterr) {
-        cleanup_free char *path = path_join("blobs/sha256", digest_hex(digest));
-
-        return path ? write_synced(store, path, data, length, reterr) : -ENOMEM;
-}
-
-int store_put_record(Store *store, const char *digest, const char *text, Error *reterr) {
-        cleanup_free char *path = NULL, *whole = NULL;
-        size_t length;
-
-        if (asprintf(&path, "records/%s.json", digest_hex(digest)) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        whole = sealed_format(text, &length);
-        return whole ? write_synced(store, path, whole, length, reterr) : -ENOMEM;
 }
 
 /* An index that cannot be read is set aside: the records know the images, it only has the names. */
@@ -302,6 +368,7 @@ Store *store_free(Store *store) {
                 return NULL;
         if (store->work_name[0])
                 (void) remove_tree_at(store->tmp_fd, store->work_name);
+        strv_free(store->staged);
         close_fd(store->work_fd);
         close_fd(store->tmp_fd);
         close_fd(store->fd);

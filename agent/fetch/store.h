@@ -35,13 +35,21 @@ void store_sweep(Store *store);
 /* Opens a layer that is there. A directory descriptor, or -ENOENT. */
 int store_open_layer(const Store *store, const char *chain_id);
 
-/* Takes finished layers, which lie in the work directory as "0", "1", …, to their places: syncs the
- * file system once, then renames. chain_ids[i] NULL: none to take. Whoever was faster is right. */
-int store_publish_layers(Store *store, const char *const *chain_ids, size_t n, Error *reterr);
+/* Writes a blob that is to have its place under its digest, or the sealed record of an image, into
+ * the work directory: they are published with the layers, so that one sync serves all. */
+int store_stage_blob(Store *store, const char *digest, const void *data, size_t length,
+                     Error *reterr);
+int store_stage_record(Store *store, const char *digest, const char *text, Error *reterr);
 
-/* Writes a blob under its digest. */
-int store_put_blob(Store *store, const char *digest, const void *data, size_t length,
-                   Error *reterr);
+/* Takes finished layers, which lie in the work directory as "0", "1", …, to their places, then the
+ * blobs that were staged: syncs first (the file system where there are layers, else those files),
+ * renames, and has that on the disk. chain_ids[i] NULL: none to take. Whoever was faster is right.
+ */
+int store_publish(Store *store, const char *const *chain_ids, size_t n, Error *reterr);
+
+/* The record that was staged last has its place. Last of all: who finds a record finds all the
+ * rest. */
+int store_publish_record(Store *store, Error *reterr);
 
 /* A layer's blob that arrives, under a name that the next try finds again. */
 typedef struct StoreBlob {
@@ -65,9 +73,6 @@ void store_discard_blob(Store *store, const char *digest, const StoreBlob *blob)
 /* Reads a small blob that is there. -ENOENT, or -EBADMSG for one that is damaged. */
 int store_read_blob(const Store *store, const char *digest, size_t max_bytes, char **ret,
                     size_t *ret_length);
-
-/* Writes the sealed record of an image. */
-int store_put_record(Store *store, const char *digest, const char *text, Error *reterr);
 
 /* What index.json says of an image. */
 typedef struct StoreEntry {

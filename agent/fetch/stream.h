@@ -40,6 +40,9 @@ ssize_t stream_read(Stream *stream, const void **ret_data, Error *reterr);
 /* Reads what is left, so that the digests are those of the whole. 0 or -errno. */
 int stream_drain(Stream *stream, Error *reterr);
 
+/* Whether its end was read. */
+bool stream_is_over(const Stream *stream);
+
 /* How many bytes have passed, and, at the end, once, their digest. */
 uint64_t stream_length(const Stream *stream);
 void stream_digest(Stream *stream, char ret[DIGEST_SIZE]);

@@ -104,6 +104,9 @@ static int make_directory(const Tree *tree, int parent_fd, const char *base, con
                 r = tree_mark_opaque(tree, fd);
         if (r < 0)
                 return r;
+        /* Those of the entered directory are put back when it is left. */
+        if (parent_fd == tree->fd)
+                return TAKE_FD(fd);
         times[0] = parent.st_atim;
         times[1] = parent.st_mtim;
         return futimens(parent_fd, times) < 0 ? -errno : TAKE_FD(fd);
@@ -262,6 +265,11 @@ int tree_make_directory(Tree *tree, const char *base, Error *reterr) {
         if (r < 0)
                 return r;
         tree_forget_implied(tree, path);
+        /* Most often there is nothing yet, and then one call says so. */
+        if (mkdirat(tree->fd, base, 0700) >= 0)
+                return open_plainly(tree->fd, base, O_RDONLY | O_DIRECTORY);
+        if (errno != EEXIST)
+                return -errno;
         if (tree_look(tree->fd, base, &st) && S_ISDIR(st.st_mode))
                 return open_plainly(tree->fd, base, O_RDONLY | O_DIRECTORY);
         return make_directory(tree, tree->fd, base, NULL);

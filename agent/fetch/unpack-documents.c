@@ -78,8 +78,8 @@ static int read_document(const Unpack *unpack, const CatalogBlob *blob, size_t m
                                     reterr);
 }
 
-/* Writes the image's own manifest, where it has one, and gives the one that readers are led to. */
-static int put_own_manifest(const Unpack *unpack, char **ret, size_t *ret_length, Error *reterr) {
+/* Stages the image's own manifest, where it has one, and gives the one that readers are led to. */
+static int stage_own_manifest(const Unpack *unpack, char **ret, size_t *ret_length, Error *reterr) {
         const CatalogImage *image = unpack->image;
         cleanup_free char *text = NULL;
         size_t length;
@@ -92,7 +92,7 @@ static int put_own_manifest(const Unpack *unpack, char **ret, size_t *ret_length
         }
         r = read_document(unpack, &image->manifest, MANIFEST_SIZE_MAX, &text, &length, reterr);
         if (r >= 0)
-                r = store_put_blob(unpack->store, image->manifest.digest, text, length, reterr);
+                r = store_stage_blob(unpack->store, image->manifest.digest, text, length, reterr);
         if (r < 0)
                 return r;
         if (!streq(image->manifest.media_type, MANIFEST_TYPE)) {
@@ -105,31 +105,34 @@ static int put_own_manifest(const Unpack *unpack, char **ret, size_t *ret_length
         return 0;
 }
 
-int documents_put(const Unpack *unpack, char *const *names, Error *reterr) {
-        const CatalogImage *image = unpack->image;
+int documents_stage(Unpack *unpack, Error *reterr) {
+        const CatalogBlob *blob = &unpack->image->config;
         cleanup_free char *manifest = NULL, *config = NULL;
         size_t manifest_length, config_length;
-        char digest[DIGEST_SIZE];
-        StoreEntry entry;
         int r;
 
-        r = read_document(unpack, &image->config, CONFIG_SIZE_MAX, &config, &config_length, reterr);
+        r = read_document(unpack, blob, CONFIG_SIZE_MAX, &config, &config_length, reterr);
         if (r >= 0)
-                r = put_own_manifest(unpack, &manifest, &manifest_length, reterr);
+                r = stage_own_manifest(unpack, &manifest, &manifest_length, reterr);
         if (r < 0)
                 return r;
-        digest_of(manifest, manifest_length, digest);
-        r = store_put_blob(unpack->store, image->config.digest, config, config_length, reterr);
+        digest_of(manifest, manifest_length, unpack->manifest_digest);
+        unpack->manifest_size = manifest_length;
+        r = store_stage_blob(unpack->store, blob->digest, config, config_length, reterr);
         if (r >= 0)
-                r = store_put_blob(unpack->store, digest, manifest, manifest_length, reterr);
-        if (r < 0)
-                return r;
-        entry = (StoreEntry){
+                r = store_stage_blob(unpack->store, unpack->manifest_digest, manifest,
+                                     manifest_length, reterr);
+        return r;
+}
+
+int documents_name(const Unpack *unpack, char *const *names, Error *reterr) {
+        const StoreEntry entry = {
                 .media_type = MANIFEST_TYPE,
-                .manifest_digest = digest,
-                .manifest_size = manifest_length,
-                .image_digest = image->digest,
+                .manifest_digest = unpack->manifest_digest,
+                .manifest_size = unpack->manifest_size,
+                .image_digest = unpack->image->digest,
                 .names = names,
         };
+
         return store_name_image(unpack->store, &entry, reterr);
 }

@@ -23,8 +23,7 @@ int unpack_find_missing(const CatalogImage *image, const Store *store, bool *ret
         return 0;
 }
 
-/* A place in the work directory for a layer that is missing. */
-static int place_layer(Unpack *unpack, size_t i, Error *reterr) {
+int unpack_place_layer(Unpack *unpack, size_t i, Error *reterr) {
         int work_fd = store_work_fd(unpack->store, reterr), fd;
         char name[32];
 
@@ -56,7 +55,7 @@ static int place_layers(Unpack *unpack, Error *reterr) {
                         unpack->stack[unpack->n - 1 - i] = fd;
                         continue;
                 }
-                r = fd == -ENOENT ? place_layer(unpack, i, reterr) : fd;
+                r = fd == -ENOENT ? unpack_place_layer(unpack, i, reterr) : fd;
                 if (r < 0)
                         return r;
                 missing = 1;
@@ -65,18 +64,12 @@ static int place_layers(Unpack *unpack, Error *reterr) {
 }
 
 static int provide_layers(Unpack *unpack, Error *reterr) {
-        int missing = place_layers(unpack, reterr), r = missing;
+        int missing = place_layers(unpack, reterr);
 
-        if (missing > 0)
-                r = layers_make(unpack, reterr);
-        if (r >= 0 && missing > 0)
-                r = store_publish_layers(unpack->store, unpack->made, unpack->n, reterr);
-        if (r >= 0 && unpack->feed)
-                r = unpack->feed->on_unpacked(unpack->feed->userdata, reterr);
-        return r;
+        return missing > 0 ? layers_make(unpack, reterr) : missing;
 }
 
-static int put_record(const Unpack *unpack, Error *reterr) {
+static int stage_record(const Unpack *unpack, Error *reterr) {
         View view = { .layers = unpack->stack, .n_layers = unpack->n };
         cleanup_error Error user_error = ERROR_NULL;
         cleanup_free char *text = NULL, *sentence = NULL;
@@ -95,7 +88,7 @@ static int put_record(const Unpack *unpack, Error *reterr) {
         account_done(&account);
         if (r < 0)
                 return r;
-        return store_put_record(unpack->store, unpack->image->digest, text, reterr);
+        return store_stage_record(unpack->store, unpack->image->digest, text, reterr);
 }
 
 static int run(Unpack *unpack, char *const *names, Error *reterr) {
@@ -103,12 +96,30 @@ static int run(Unpack *unpack, char *const *names, Error *reterr) {
 
         r = provide_layers(unpack, reterr);
         if (r >= 0)
-                r = documents_put(unpack, names, reterr);
-        /* Last: who finds a record finds all the rest. */
-        return r < 0 ? r : put_record(unpack, reterr);
+                r = documents_stage(unpack, reterr);
+        if (r >= 0)
+                r = stage_record(unpack, reterr);
+        if (r >= 0)
+                r = store_publish(unpack->store, unpack->made, unpack->n, reterr);
+        if (r >= 0 && unpack->feed)
+                r = unpack->feed->on_unpacked(unpack->feed->userdata, reterr);
+        if (r >= 0)
+                r = documents_name(unpack, names, reterr);
+        return r < 0 ? r : store_publish_record(unpack->store, reterr);
 }
 
-static void unpack_done(Unpack *unpack) {
+int unpack_init(Unpack *unpack) {
+        unpack->n = unpack->image->settings->n_diff_ids;
+        unpack->chain_ids = calloc(unpack->n, sizeof(*unpack->chain_ids));
+        unpack->made = calloc(unpack->n, sizeof(*unpack->made));
+        unpack->sizes = calloc(unpack->n, sizeof(*unpack->sizes));
+        unpack->stack = malloc(unpack->n * sizeof(*unpack->stack));
+        for (size_t i = 0; unpack->stack && i < unpack->n; i++)
+                unpack->stack[i] = -EBADF;
+        return unpack->chain_ids && unpack->made && unpack->sizes && unpack->stack ? 0 : -ENOMEM;
+}
+
+void unpack_done(Unpack *unpack) {
         for (size_t i = 0; unpack->stack && i < unpack->n; i++)
                 close_fd(unpack->stack[i]);
         free(unpack->stack);
@@ -119,18 +130,9 @@ static void unpack_done(Unpack *unpack) {
 
 int unpack_image(const CatalogImage *image, const ImageSource *source, const LayerFeed *feed,
                  Store *store, char *const *names, Error *reterr) {
-        Unpack unpack = { .source = source, .image = image, .feed = feed, .store = store };
-        int r = -ENOMEM;
+        cleanup_with(unpack_done)
+                Unpack unpack = { .source = source, .image = image, .feed = feed, .store = store };
+        int r = unpack_init(&unpack);
 
-        unpack.n = image->settings->n_diff_ids;
-        unpack.chain_ids = calloc(unpack.n, sizeof(*unpack.chain_ids));
-        unpack.made = calloc(unpack.n, sizeof(*unpack.made));
-        unpack.sizes = calloc(unpack.n, sizeof(*unpack.sizes));
-        unpack.stack = malloc(unpack.n * sizeof(*unpack.stack));
-        for (size_t i = 0; unpack.stack && i < unpack.n; i++)
-                unpack.stack[i] = -EBADF;
-        if (unpack.chain_ids && unpack.made && unpack.sizes && unpack.stack)
-                r = run(&unpack, names, reterr);
-        unpack_done(&unpack);
-        return r;
+        return r < 0 ? r : run(&unpack, names, reterr);
 }

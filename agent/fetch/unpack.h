@@ -15,7 +15,7 @@ typedef struct LayerFeed {
         int (*on_tick)(void *userdata, Error *reterr); /* a few times a second; or -errno */
         /* Layer 'i' is whole and right, or not: 'r'. */
         void (*on_layer)(void *userdata, size_t i, int r);
-        /* All layers are, and nothing is published yet. */
+        /* All layers are, and have been synced with all that was written. */
         int (*on_unpacked)(void *userdata, Error *reterr);
         void *userdata;
 } LayerFeed;

@@ -325,6 +325,10 @@ int image_store_prune(ImageStore *store) {
         return r < 0 ? r : (int) n;
 }
 
+bool image_store_is_removing(const ImageStore *store) {
+        return store->collector || strv_length(store->doomed) > 0;
+}
+
 const char *image_store_preload_path(const ImageStore *store) {
         return store->preload_path;
 }

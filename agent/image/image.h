@@ -46,12 +46,17 @@ DEFINE_CLEANUP(ImageStore *, image_store_free)
 /* 0 with an Image (borrowed), or r < 0 with the sentence. -ENOENT: nobody has it. */
 typedef void (*image_ready_t)(int r, Image *image, const Error *error, void *userdata);
 
+/* More has come from a registry. Called from the loop, not more often than every two seconds; asks
+ * and cancels nothing. */
+typedef void (*image_progress_t)(void *userdata);
+
 typedef struct ImageRequest ImageRequest;
 
 typedef struct ImageWish {
         const char *reference;
-        PullPolicy policy;  /* unset is IfNotPresent */
-        char *const *auths; /* the documents of imagePullSecrets, as JSON; copied */
+        PullPolicy policy;         /* unset is IfNotPresent */
+        char *const *auths;        /* the documents of imagePullSecrets, as JSON; copied */
+        image_progress_t progress; /* may be NULL; has the userdata of 'ready' */
 } ImageWish;
 
 /* Asks for an image. 1: it is here, and *ret_image is a new reference; nothing is called. 0:
@@ -110,6 +115,9 @@ void image_store_foreach_pull(ImageStore *store,
 /* Removes an image, by a name or its digest, soon. -EINVAL, -ENOENT, -EBUSY where a pod uses it or
  * an archive has it; with the sentence. */
 int image_store_remove(ImageStore *store, const char *name, Error *reterr);
+
+/* Whether any is being removed, or is soon. */
+bool image_store_is_removing(const ImageStore *store);
 
 /* Removes all that nobody uses and no archive has. How many, or -errno. */
 int image_store_prune(ImageStore *store);

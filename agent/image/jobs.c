@@ -18,6 +18,8 @@ enum {
         LINE_BYTES_MAX = 4096
 };
 
+#define PROGRESS_USEC (2 * USEC_PER_SEC)
+
 #define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
 #define PULL_TIMEOUT_USEC   (24 * (60 * (60 * USEC_PER_SEC))) /* it sees by itself when it stalls */
 
@@ -136,6 +138,19 @@ static void on_done(const ChildResult *result, void *userdata) {
         jobs_start(store);
 }
 
+/* Said twice a second; told less often, for each pod that waits is written out for each watcher. */
+static void take_progress(Job *job, uint64_t done, uint64_t total) {
+        uint64_t now = now_boottime_usec();
+        bool is_new = done != job->done || total != job->total;
+
+        job->done = done;
+        job->total = total;
+        if (!is_new || (job->told_at > 0 && now - job->told_at < PROGRESS_USEC))
+                return;
+        job->told_at = now;
+        store_tell_progress(job->store, job);
+}
+
 /* What a pull says on its way: {"done":…,"total":…}, and in the end {"digest":"…"}. */
 static void on_line(const char *line, void *userdata) {
         unsigned long long done, total;
@@ -143,8 +158,7 @@ static void on_line(const char *line, void *userdata) {
         char digest[128];
 
         if (sscanf(line, "{\"done\":%llu,\"total\":%llu}", &done, &total) == 2) {
-                job->done = done;
-                job->total = total;
+                take_progress(job, done, total);
         } else if (sscanf(line, "{\"digest\":\"%127[a-z0-9:]\"}", digest) == 1) {
                 free(job->digest);
                 job->digest = strdup(digest);
@@ -201,7 +215,7 @@ static int start_pull(Job *job, Error *reterr) {
 static unsigned pulls_max(const ImageStore *store) {
         return store->config && store->config->max_parallel_pulls.is_set
                        ? (unsigned) store->config->max_parallel_pulls.value
-                       : MAX_PARALLEL_PULLS_DEFAULT;
+                       : PULLS_DEFAULT;
 }
 
 /* One that cannot be started fails from the loop, as one that ends badly. */

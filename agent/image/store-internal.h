@@ -18,6 +18,7 @@ typedef struct Job {
         char **auths;         /* of a pull: documents with passwords */
         uint64_t done, total; /* bytes of a pull; 0: not known yet */
         uint64_t asked_at;    /* boot time */
+        uint64_t told_at;     /* boot time: how far it is */
         Child *child;         /* NULL: its turn has not come */
         int failed;           /* to be started: -errno */
         Error error;
@@ -30,6 +31,7 @@ struct ImageRequest {
         PullPolicy policy;
         char **auths;
         image_ready_t ready;
+        image_progress_t progress;
         void *userdata;
         Job *job; /* NULL: waits for archives to be indexed */
         ImageRequest *next;
@@ -76,6 +78,9 @@ int store_load_image(ImageStore *store, const char *reference, const char *diges
 
 /* Answers all who wait for a job: with its image, or with why there is none. */
 void store_answer_requests_of(ImageStore *store, const Job *job, int r, const Error *error);
+
+/* Tells all who wait for a job, and want to know, that it has come further. */
+void store_tell_progress(ImageStore *store, const Job *job);
 
 /* Looks again at the requests that wait for archives. */
 void store_settle(ImageStore *store);

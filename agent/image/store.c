@@ -207,7 +207,11 @@ int image_store_request(ImageStore *store, const ImageWish *wish, image_ready_t 
         if (!request)
                 return -ENOMEM;
         *request = (ImageRequest){
-                .store = store, .policy = wish->policy, .ready = ready, .userdata = userdata
+                .store = store,
+                .policy = wish->policy,
+                .ready = ready,
+                .progress = wish->progress,
+                .userdata = userdata,
         };
         r = strv_extend(&request->auths, wish->auths);
         if (r >= 0)
@@ -225,6 +229,12 @@ int image_store_request(ImageStore *store, const ImageWish *wish, image_ready_t 
         *ret_request = request;
         jobs_start(store);
         return 0;
+}
+
+void store_tell_progress(ImageStore *store, const Job *job) {
+        for (const ImageRequest *request = store->requests; request; request = request->next)
+                if (request->job == job && request->progress)
+                        request->progress(request->userdata);
 }
 
 bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uint64_t *ret_total) {

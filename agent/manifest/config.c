@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/config-eviction.h"
 #include "agent/manifest/decode.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/duration.h"
@@ -18,10 +19,9 @@
 #define LOG_MAX_FILES_DEFAULT  5
 #define CONFIG_KIND            "KubeletConfiguration"
 /* Of all pods when the machine goes down, and of the critical ones, which come last. */
-#define SHUTDOWN_TOTAL_SEC       UINT64_C(30)
-#define SHUTDOWN_CRITICAL_SEC    UINT64_C(10)
-#define SYSTEM_CRITICAL_PRIORITY 2000000000
-#define CONFIG_VERSION           "kubelet.config.k8s.io/v1beta1"
+#define SHUTDOWN_TOTAL_SEC    UINT64_C(30)
+#define SHUTDOWN_CRITICAL_SEC UINT64_C(10)
+#define CONFIG_VERSION        "kubelet.config.k8s.io/v1beta1"
 
 void config_done(Config *config) {
         schema_done(&config_schema, config);
@@ -187,6 +187,18 @@ static int work_out_image_gc(Config *config, Error *reterr) {
         return duration_parse(config->image_minimum_gc_age, &config->image_gc_min_age_usec);
 }
 
+/* The kubelet's two settings, where ours is not there; without any of them it is our default. */
+static void work_out_pulls(Config *config) {
+        const OptionalInt *max = &config->max_parallel_image_pulls;
+        int64_t pulls = PULLS_DEFAULT;
+
+        if (max->is_set)
+                pulls = max->value;
+        else if (config->serialize_image_pulls.is_set)
+                pulls = config->serialize_image_pulls.value ? 1 : PULLS_MAX;
+        default_int(&config->mainstay.max_parallel_pulls, pulls);
+}
+
 /* The texts are checked already, by the table or by being our defaults. */
 static int config_work_out(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
@@ -200,6 +212,7 @@ static int config_work_out(Config *config, Error *reterr) {
         quantity_done(&size);
         r = duration_parse(period, &config->back_off_max_usec);
         work_out_shutdown(config);
+        work_out_pulls(config);
         config->back_off_initial_usec =
                 MIN(config->back_off_max_usec, BACK_OFF_INITIAL_SEC * USEC_PER_SEC);
         return r < 0 ? r : work_out_image_gc(config, reterr);
@@ -234,6 +247,26 @@ static int check_shutdown(const Decoder *d, const Node *root, const Config *conf
         return decode_error_at(d, node_get(root, keys[1]), &path, r);
 }
 
+static int check_pulls(const Decoder *d, const Node *root, const Config *config) {
+        const OptionalInt *max = &config->max_parallel_image_pulls;
+        const OptionalBool *serialize = &config->serialize_image_pulls;
+        const OptionalInt *own = &config->mainstay.max_parallel_pulls;
+        const char *key = max->is_set ? "maxParallelImagePulls" : "serializeImagePulls";
+        bool is_serial = serialize->is_set && serialize->value;
+        const DecodePath path = { .key = key };
+        int r = 0;
+
+        if (max->is_set && max->value > 1 && is_serial)
+                r = error_setf(d->reterr, EINVAL,
+                               "cannot be larger than 1 unless serializeImagePulls is false");
+        else if (own->is_set &&
+                 ((max->is_set && max->value != own->value) || (is_serial && own->value > 1)))
+                r = error_setf(d->reterr, EINVAL,
+                               "says otherwise than mainstay.maxParallelPulls, which is %lld",
+                               (long long) own->value);
+        return r < 0 ? decode_error_at(d, node_get(root, key), &path, r) : 0;
+}
+
 static int expect_word(const Decoder *d, const Node *root, const char *key, const char *expected) {
         const DecodePath path = { .key = key };
         const Node *value = node_get(root, key);
@@ -257,7 +290,7 @@ static int decode_config(Decoder *d, const Tree *tree, Config *config) {
                                   tree->n_documents);
         root = tree->n_documents == 1 ? tree->documents[0] : NULL;
         if (!root || root->kind == NODE_NULL)
-                return 0;
+                return config_read_eviction(d, NULL, config);
         r = expect_word(d, root, "apiVersion", CONFIG_VERSION);
         if (r >= 0)
                 r = expect_word(d, root, "kind", CONFIG_KIND);
@@ -271,7 +304,9 @@ static int decode_config(Decoder *d, const Tree *tree, Config *config) {
                 r = check_taints(d, root, config);
         if (r >= 0)
                 r = check_shutdown(d, root, config);
-        return r;
+        if (r >= 0)
+                r = check_pulls(d, root, config);
+        return r < 0 ? r : config_read_eviction(d, root, config);
 }
 
 static int parse_config(Decoder *d, const char *data, size_t length, Config *config) {
@@ -299,7 +334,7 @@ int config_load(const char *path, Config *ret, char ***ret_warnings, Error *rete
         if (r >= 0)
                 r = parse_config(&decoder, data, length, &config);
         else
-                r = 0;
+                r = config_read_eviction(&decoder, NULL, &config);
         if (r >= 0)
                 r = config_set_defaults(&config);
         if (r >= 0)

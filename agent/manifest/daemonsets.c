@@ -261,7 +261,7 @@ static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
         const Rules rules = {
                 .decoder = d, .root = node, .path = path, .pod = &own, .reterr = d->reterr
         };
-        int r = check_uid_is_free(&rules, set);
+        int r = d->mode == DECODE_API ? 0 : check_uid_is_free(&rules, set);
 
         if (r >= 0)
                 r = check_metadata(&rules, &set->metadata);
@@ -299,18 +299,39 @@ static int finish_template(Decoder *d, const Node *node, const DecodePath *path,
         return r;
 }
 
+static int set_text(char **text, const char *value) {
+        free(*text);
+        *text = strdup(value);
+        return *text ? 0 : -ENOMEM;
+}
+
+/* An API server has given it one. */
+static int require_uid(const Decoder *d, const Node *node, const DecodePath *path,
+                       const DaemonSet *set) {
+        const DecodePath metadata = { .parent = path, .key = "metadata" };
+        const DecodePath uid = { .parent = &metadata, .key = "uid" };
+
+        return set->metadata.uid ? 0
+                                 : decode_error_at(d, node, &uid,
+                                                   error_setf(d->reterr, EINVAL, "is required"));
+}
+
 int daemonset_parse(Decoder *d, const Node *node, const DecodePath *path, const char *node_name,
                     DaemonSet **ret) {
         cleanup_with(daemonset_freep) DaemonSet *set = calloc(1, sizeof(*set));
-        int r;
+        bool is_of_api = d->mode == DECODE_API;
+        int r = 0;
 
         if (!set)
                 return -ENOMEM;
-        r = check_version(d, node, path);
+        if (!is_of_api)
+                r = check_version(d, node, path);
         if (r >= 0)
                 r = check_depth(d, node, path);
         if (r >= 0)
                 r = decode_object(d, node, &daemonset_schema, path, set);
+        if (r >= 0 && is_of_api) /* that was asked for, whatever an item of a list says */
+                r = set_text(&set->api_version, "apps/v1");
         if (r >= 0)
                 r = set_defaults(set);
         if (r >= 0)
@@ -318,7 +339,7 @@ int daemonset_parse(Decoder *d, const Node *node, const DecodePath *path, const 
         if (r >= 0)
                 r = check_set(d, node, path, set);
         if (r >= 0)
-                r = set_uid(set, node_name);
+                r = is_of_api ? require_uid(d, node, path, set) : set_uid(set, node_name);
         if (r >= 0)
                 *ret = TAKE_PTR(set);
         return r;

@@ -85,12 +85,20 @@ static int expect_string(const Decoder *d, const Node *node) {
         return refuse_type(d, node, "a string", node_is_scalar(node) ? "; quote it" : "");
 }
 
+/* Of a password that is a number no sentence tells the digits. */
+static int expect_secret(const Decoder *d, const Node *node) {
+        if (node->kind == NODE_STRING)
+                return 0;
+        return error_setf(d->reterr, EINVAL, "must be a string%s",
+                          node_is_scalar(node) ? "; quote it" : "");
+}
+
 static int decode_string(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                          void *at) {
         char *copy;
         int r;
 
-        r = expect_string(d, node);
+        r = field->is_secret ? expect_secret(d, node) : expect_string(d, node);
         /* In the API an empty string is one that is not there. */
         if (r >= 0 && !node->text[0])
                 return 0;
@@ -202,17 +210,15 @@ static int check_port(Decoder *d, const Node *node, OptionalInt *ret_number) {
 
 static int decode_port(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
                        void *at) {
-        PortRef *port = at;
-        OptionalInt number = { 0 };
-        int r = check_port(d, node, &number);
+        IntOrString *port = at;
+        int r = check_port(d, node, &port->number);
 
         if (r < 0)
                 return decode_error_at(d, node, path, r);
-        port->number = number.value;
         if (node->kind != NODE_STRING)
                 return 0;
-        port->name = strdup(node->text);
-        return port->name ? 0 : -ENOMEM;
+        port->text = strdup(node->text);
+        return port->text ? 0 : -ENOMEM;
 }
 
 static int refuse_enum(const Decoder *d, const Field *field, const Node *node) {
@@ -322,14 +328,6 @@ static int compare_keys(const void *a, const void *b) {
         return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
 }
 
-/* Of a password that is a number no sentence tells the digits. */
-static int expect_secret(const Decoder *d, const Node *node) {
-        if (node->kind == NODE_STRING)
-                return 0;
-        return error_setf(d->reterr, EINVAL, "must be a string%s",
-                          node_is_scalar(node) ? "; quote it" : "");
-}
-
 static int decode_entry(Decoder *d, const Field *field, const Node *key, const Node *value,
                         const DecodePath *path, KeyValue *ret) {
         DecodePath entry = { .parent = path, .key = key->text, .is_map_key = true };
@@ -431,6 +429,8 @@ static int decode_refused(Decoder *d, const Field *field, const Node *key, const
 
         if (d->mode == DECODE_CONFIG)
                 return decode_warn(d, key, path, "has no effect here");
+        if (d->mode == DECODE_API && field->is_others)
+                return 0;
         if (is_harmless(node) || is_accepted(field, node))
                 return 0;
         r = error_setf(d->reterr, EINVAL, "%s",
@@ -465,6 +465,8 @@ static int decode_unknown(Decoder *d, const Schema *schema, const Node *key,
         /* A hint is dear; who is only counted gets none. */
         const char *hint = d->n_warnings < DECODE_WARNINGS_MAX ? hint_for(schema, key->text) : NULL;
 
+        if (d->mode == DECODE_API && !schema->closed)
+                return 0;
         if (schema->closed || d->mode == DECODE_RECORD) {
                 int r = error_setf(d->reterr, EINVAL, "%s",
                                    schema->closed ? schema->closed

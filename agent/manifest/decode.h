@@ -24,6 +24,7 @@ struct DecodePath {
 
 typedef enum DecodeMode {
         DECODE_MANIFEST, /* unknown keys are warnings, refused fields are errors */
+        DECODE_API,      /* of an API server, which may be newer: unknown keys are nothing */
         DECODE_RECORD,   /* ours: both are errors */
         DECODE_CONFIG,   /* both are warnings */
 } DecodeMode;

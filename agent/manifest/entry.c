@@ -281,6 +281,24 @@ int entry_seed_take(Entry *entry, Pod *pod) {
         return 0;
 }
 
+int entry_seed_daemonset_take(Entry *entry, DaemonSet *set) {
+        cleanup_with(daemonset_freep) DaemonSet *owned = set;
+        DaemonSet **sets;
+        bool *holds;
+
+        sets = reallocarray(entry->daemonsets.items, entry->daemonsets.n + 1, sizeof(*sets));
+        if (!sets)
+                return -ENOMEM;
+        entry->daemonsets.items = sets;
+        holds = reallocarray(entry->daemonset_holds, entry->daemonsets.n + 1, sizeof(*holds));
+        if (!holds)
+                return -ENOMEM;
+        entry->daemonset_holds = holds;
+        holds[entry->daemonsets.n] = true;
+        sets[entry->daemonsets.n++] = TAKE_PTR(owned);
+        return 0;
+}
+
 bool entry_set_trouble_take(Entry *entry, char *trouble) {
         bool is_news = !streq_ptr(entry->trouble, trouble);
 

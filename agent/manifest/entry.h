@@ -50,6 +50,9 @@ int entry_set_objects(EntryTable *table, Entry *entry, ManifestObjects *objects)
 /* Adds a pod that ran before there was a file; it holds its name. Takes the pod, on failure too. */
 int entry_seed_take(Entry *entry, Pod *pod);
 
+/* The same of a DaemonSet. */
+int entry_seed_daemonset_take(Entry *entry, DaemonSet *set);
+
 /* Says why the bytes are not used, NULL: they are. True where that is news. Takes the text. */
 bool entry_set_trouble_take(Entry *entry, char *trouble);
 

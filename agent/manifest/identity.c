@@ -27,24 +27,13 @@ static int set_names(Pod *pod, const char *node_name) {
         return 0;
 }
 
-static int set_annotations(Pod *pod) {
+static int set_source(Pod *pod, const char *source) {
         char seen[RFC3339_SIZE];
-        const struct {
-                const char *key;
-                const char *value;
-        } annotations[] = {
-                { "kubernetes.io/config.hash", pod->metadata.uid },
-                { "kubernetes.io/config.seen", format_rfc3339_nano(seen, now_realtime_usec()) },
-                { "kubernetes.io/config.source", "file" },
-        };
+        int r = string_map_set(&pod->metadata.annotations, "kubernetes.io/config.seen",
+                               format_rfc3339_nano(seen, now_realtime_usec()));
 
-        for (size_t i = 0; i < N_ELEMENTS(annotations); i++) {
-                int r = string_map_set(&pod->metadata.annotations, annotations[i].key,
-                                       annotations[i].value);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        return r < 0 ? r
+                     : string_map_set(&pod->metadata.annotations, pod_source_annotation, source);
 }
 
 int pod_set_identity(Pod *pod, const char *node_name) {
@@ -54,6 +43,13 @@ int pod_set_identity(Pod *pod, const char *node_name) {
         if (r >= 0)
                 r = pod_set_uid(pod);
         if (r >= 0)
-                r = set_annotations(pod);
-        return r;
+                r = string_map_set(&pod->metadata.annotations, "kubernetes.io/config.hash",
+                                   pod->metadata.uid);
+        return r < 0 ? r : set_source(pod, "file");
+}
+
+int pod_set_api_identity(Pod *pod, Error *reterr) {
+        if (!pod->metadata.uid)
+                return error_setf(reterr, EINVAL, "metadata.uid: is required");
+        return set_source(pod, "api");
 }

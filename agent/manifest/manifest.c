@@ -16,6 +16,7 @@
 typedef struct Parser {
         Decoder decoder;
         const char *node_name;
+        const char *kind; /* of all objects, whatever they say; NULL: as they say */
         ManifestObjects objects;
 } Parser;
 
@@ -130,21 +131,36 @@ static bool has_twin(const Parser *parser, const Pod *pod) {
         return false;
 }
 
-static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
-        cleanup_with(pod_freep) Pod *pod = NULL;
-        int r;
+/* It was defaulted and checked where it comes from, and has its name and UID. Checked again is what
+ * this node relies on. */
+static int complete_api_pod(Parser *parser, const Node *node, const DecodePath *path, Pod *pod) {
+        int r = pod_set_defaults(pod);
 
-        r = decode_pod(&parser->decoder, node, path, &pod);
         if (r >= 0)
-                r = pod_take_affinity_annotation(&parser->decoder, node, path, pod);
+                r = pod_validate_template(&parser->decoder, node, path, pod);
+        return r < 0 ? r : pod_set_api_identity(pod, parser->decoder.reterr);
+}
+
+static int complete_pod(Parser *parser, const Node *node, const DecodePath *path, Pod *pod) {
+        int r = pod_take_affinity_annotation(&parser->decoder, node, path, pod);
+
         if (r >= 0)
                 r = pod_warn(&parser->decoder, node, path, pod);
         if (r >= 0)
                 r = pod_set_defaults(pod);
         if (r >= 0)
                 r = pod_validate(&parser->decoder, node, path, pod, parser->node_name);
+        return r < 0 ? r : pod_set_identity(pod, parser->node_name);
+}
+
+static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        int r;
+
+        r = decode_pod(&parser->decoder, node, path, &pod);
         if (r >= 0)
-                r = pod_set_identity(pod, parser->node_name);
+                r = parser->decoder.mode == DECODE_API ? complete_api_pod(parser, node, path, pod)
+                                                       : complete_pod(parser, node, path, pod);
         if (r < 0)
                 return r;
         if (has_twin(parser, pod))
@@ -270,7 +286,7 @@ static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, 
         if (data == N_OBJECT_KINDS && !streq(kind, "Pod") && !streq(kind, "List"))
                 return refuse_kind(&parser->decoder, node, path, kind);
         expected = data < N_OBJECT_KINDS ? object_kind_versions[data] : "v1";
-        if (!streq(version, expected))
+        if (version && !streq(version, expected))
                 return refuse_version(&parser->decoder, node, path, version, kind, expected);
         if (data < N_OBJECT_KINDS)
                 return parse_data(parser, node, path, data);
@@ -288,6 +304,8 @@ static int parse_object(Parser *parser, const Node *node, const DecodePath *path
                                                   "must be an object with kind and apiVersion, not "
                                                   "%s",
                                                   node_describe(node, text)));
+        if (parser->kind)
+                return parse_kind(parser, node, path, NULL, parser->kind);
         version = read_word(d, node, path, "apiVersion");
         kind = version ? read_word(d, node, path, "kind") : NULL;
         if (!kind)
@@ -310,11 +328,12 @@ static int parse_documents(Parser *parser, const Tree *tree) {
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
 }
 
-int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
-                   ManifestObjects *ret, Error *reterr) {
+static int parse(const char *file, DecodeMode mode, const char *kind, const char *data,
+                 size_t length, const char *node_name, ManifestObjects *ret, Error *reterr) {
         Parser parser = {
-                .decoder = { .file = file, .mode = DECODE_MANIFEST, .reterr = reterr },
+                .decoder = { .file = file, .mode = mode, .reterr = reterr },
                 .node_name = node_name,
+                .kind = kind,
         };
         Tree tree = { 0 };
         int r;
@@ -323,12 +342,23 @@ int manifest_parse(const char *file, const char *data, size_t length, const char
         if (r >= 0)
                 r = parse_documents(&parser, &tree);
         tree_done(&tree);
-        strv_free(parser.decoder.warnings);
-        if (r < 0)
+        if (r < 0) {
                 manifest_objects_done(&parser.objects);
-        else
-                *ret = parser.objects;
+                (void) decode_take_warnings(&parser.decoder, &parser.objects.warnings);
+        }
+        strv_free(parser.decoder.warnings);
+        *ret = parser.objects;
         return r;
+}
+
+int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
+                   ManifestObjects *ret, Error *reterr) {
+        return parse(file, DECODE_MANIFEST, NULL, data, length, node_name, ret, reterr);
+}
+
+int manifest_parse_api(const char *place, const char *kind, const char *data, size_t length,
+                       const char *node_name, ManifestObjects *ret, Error *reterr) {
+        return parse(place, DECODE_API, kind, data, length, node_name, ret, reterr);
 }
 
 /* Paths and cgroups are named by these; a record without them is none of ours. */
@@ -363,23 +393,46 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
         return r;
 }
 
-int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr) {
-        Decoder decoder = { .file = "template", .mode = DECODE_RECORD, .reterr = reterr };
-        Pod template = { 0 };
+/* The one document of a record of ours, by its schema. */
+static int parse_own(const char *what, const char *data, size_t length, const Schema *schema,
+                     void *ret, Error *reterr) {
+        Decoder decoder = { .file = what, .mode = DECODE_RECORD, .reterr = reterr };
         Tree tree = { 0 };
         int r = tree_parse(decoder.file, data, length, &tree, reterr);
 
         if (r < 0)
                 return r;
         if (tree.n_documents == 1)
-                r = decode_object(&decoder, tree.documents[0], &pod_template_schema, NULL,
-                                  &template);
+                r = decode_object(&decoder, tree.documents[0], schema, NULL, ret);
         else
-                r = error_setf(reterr, EINVAL, "is no pod template");
+                r = error_setf(reterr, EINVAL, "is no %s", what);
         tree_done(&tree);
+        return r;
+}
+
+int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr) {
+        Pod template = { 0 };
+        int r = parse_own("template", data, length, &pod_template_schema, &template, reterr);
+
         if (r < 0)
                 schema_done(&pod_template_schema, &template);
         else
                 *ret = template;
         return r;
+}
+
+int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, Error *reterr) {
+        cleanup_with(daemonset_freep) DaemonSet *set = calloc(1, sizeof(*set));
+        int r = set ? parse_own("daemonset", data, length, &daemonset_schema, set, reterr)
+                    : -ENOMEM;
+
+        if (r < 0)
+                return r;
+        if (!set->metadata.name || !set->metadata.namespace || !set->metadata.uid ||
+            !set->spec.selector ||
+            (set->spec.update_strategy.type == DAEMONSET_ROLLING_UPDATE &&
+             !set->spec.update_strategy.rolling_update))
+                return error_setf(reterr, EINVAL, "is no record of a DaemonSet");
+        *ret = TAKE_PTR(set);
+        return 0;
 }

@@ -23,9 +23,16 @@ typedef struct ManifestObjects {
 void manifest_objects_done(ManifestObjects *objects);
 
 /* Parses one file's bytes: YAML or JSON, several documents, List. 'file' is the name for sentences,
- * 'node_name' goes into the identity. All documents are good, or -EINVAL and the first sentence. */
+ * 'node_name' goes into the identity. All documents are good, or -EINVAL and the first sentence;
+ * then 'ret' has the warnings that were due before it, and no object. The caller ends it. */
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
+
+/* Parses an object that an API server gave; in a list it does not say of what kind it is. Fields
+ * that this version does not know mean nothing; those that are for others than a node neither. A
+ * pod keeps its name and UID. 'place' begins the sentences. */
+int manifest_parse_api(const char *place, const char *kind, const char *data, size_t length,
+                       const char *node_name, ManifestObjects *ret, Error *reterr);
 
 /* Reads one v1.Pod of our own (pod_to_json()) back, defaulted and not validated; it has its
  * identity.
@@ -34,6 +41,9 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
 
 /* Reads a pod template of our own histories back, which schema_done(&pod_template_schema) ends. */
 int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr);
+
+/* Reads a DaemonSet of our own histories back, defaulted and not validated; it has its UID. */
+int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, Error *reterr);
 
 /* Reads the configuration; a file that is not there is an empty one. Fields of a
  * KubeletConfiguration that have no effect here become warnings. The caller ends it with
@@ -70,6 +80,9 @@ int manifest_source_new(sd_event *event, const char *directory, const char *node
 /* Before the first scan: says what ran from 'file' when the agent stopped, so that a file that is
  * broken now keeps it. Takes the pod. */
 int manifest_source_seed_take(ManifestSource *source, const char *file, Pod *pod);
+
+/* The same of a DaemonSet; takes it. */
+int manifest_source_seed_daemonset_take(ManifestSource *source, const char *file, DaemonSet *set);
 
 /* Scans once (on_changed is called before this returns, whatever was found) and begins to watch. */
 int manifest_source_start(ManifestSource *source, Error *reterr);

@@ -71,3 +71,7 @@ int secret_check_type(const DataObject *secret, const char **ret_map, const char
  * node, namespace, name and spec: the file's name, its comments and labels do not change it. 0 or
  * -ENOMEM. */
 int pod_set_identity(Pod *pod, const char *node_name);
+
+/* The annotations by which the kubelet tells where a pod comes from. -EINVAL for one without UID.
+ */
+int pod_set_api_identity(Pod *pod, Error *reterr);

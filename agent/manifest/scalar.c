@@ -227,19 +227,37 @@ bool node_int(const Node *node, int64_t *ret) {
         return false;
 }
 
-/* The fewest digits that read back as the same number, without an exponent where JSON has none. */
-static void format_float(char buffer[NUMBER_SIZE], double number) {
+/* How a number is written: with how many digits at most, and from which to which power of ten
+ * without an exponent. */
+typedef struct FloatForm {
+        bool is_single; /* precise to 24 bits */
+        int digits_max;
+        int exponent_min, exponent_end;
+} FloatForm;
+
+static const FloatForm json_form = { false, 17, -6, 21 };
+static const FloatForm key_form = { true, 9, -4, 6 }; /* by Go's 'g' */
+
+static bool reads_back(const FloatForm *form, const char *text, double number) {
+        return form->is_single ? (double) strtof(text, NULL) == number
+                               : strtod(text, NULL) == number;
+}
+
+/* The fewest digits that read back as the same number. */
+static void format_float(const FloatForm *form, char buffer[NUMBER_SIZE], double number) {
         int digits = 0, exponent;
 
+        if (form->is_single)
+                number = (double) (float) number;
         do
                 (void) snprintf(buffer, NUMBER_SIZE, "%.*e", digits, number);
-        while (strtod(buffer, NULL) != number && ++digits < 17);
+        while (!reads_back(form, buffer, number) && ++digits < form->digits_max);
         exponent = (int) strtol(strchr(buffer, 'e') + 1, NULL, 10);
-        if (exponent >= -6 && exponent < 21)
+        if (exponent >= form->exponent_min && exponent < form->exponent_end)
                 (void) snprintf(buffer, NUMBER_SIZE, "%.*f", MAX(digits - exponent, 0), number);
 }
 
-bool node_number(const Node *node, char buffer[NUMBER_SIZE]) {
+static bool number_in(const Node *node, const FloatForm *form, char buffer[NUMBER_SIZE]) {
         Integer integer;
         double number;
 
@@ -250,8 +268,20 @@ bool node_number(const Node *node, char buffer[NUMBER_SIZE]) {
         }
         if (node->kind != NODE_FLOAT || !float_value(node, &number))
                 return false;
-        format_float(buffer, number);
+        format_float(form, buffer, number);
         return true;
+}
+
+bool node_number(const Node *node, char buffer[NUMBER_SIZE]) {
+        return number_in(node, &json_form, buffer);
+}
+
+bool node_number_as_key(const Node *node, char buffer[NUMBER_SIZE]) {
+        double number;
+
+        if (node->kind == NODE_FLOAT && float_value(node, &number) && !isfinite((float) number))
+                return false;
+        return number_in(node, &key_form, buffer);
 }
 
 const char *node_describe(const Node *node, char buffer[DESCRIPTION_SIZE]) {

@@ -425,6 +425,16 @@ int manifest_source_seed_take(ManifestSource *source, const char *file, Pod *pod
         return entry_seed_take(entry, pod);
 }
 
+int manifest_source_seed_daemonset_take(ManifestSource *source, const char *file, DaemonSet *set) {
+        Entry *entry = entry_table_get(&source->table, file);
+
+        if (!entry) {
+                daemonset_free(set);
+                return -ENOMEM;
+        }
+        return entry_seed_daemonset_take(entry, set);
+}
+
 int manifest_source_start(ManifestSource *source, Error *reterr) {
         (void) scan_directory(source);
         if (source->is_unresolved)

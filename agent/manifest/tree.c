@@ -302,7 +302,7 @@ static int key_to_string(Builder *b, const Node **key) {
                 return 0;
         if ((*key)->kind == NODE_BOOL)
                 name = node_bool(*key) ? "true" : "false";
-        else if ((*key)->kind == NODE_INT && node_number(*key, number))
+        else if (node_number_as_key(*key, number))
                 name = number;
         else
                 return refuse_at(b, (*key)->line, (*key)->column, "a key must be a string, not %s",

@@ -83,6 +83,10 @@ enum {
 /* A number as JSON has it ("0x10" is "16", "1e3" is "1000"); false for what JSON cannot say. */
 bool node_number(const Node *node, char buffer[NUMBER_SIZE]);
 
+/* A number that is a key, which JSON wants to be a string, as sigs.k8s.io/yaml writes it: 1.50 is
+ * "1.5", and what has more digits than 24 bits hold is rounded. */
+bool node_number_as_key(const Node *node, char buffer[NUMBER_SIZE]);
+
 /* "the string 'x'", "the boolean yes", "a list": for sentences. Returns the buffer. */
 enum {
         DESCRIPTION_SIZE = 128

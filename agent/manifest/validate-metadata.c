@@ -43,8 +43,28 @@ static int check_annotations(const Rules *rules, const StringMap *annotations) {
         return rules_at(rules, r, "metadata.annotations");
 }
 
+/* Our own, which nobody else would find a mistake in. */
+static int check_own_annotations(const Rules *rules, const StringMap *annotations) {
+        static const char *const keys[] = { "mainstay.dev/bootstrap", "mainstay.dev/journal-logs" };
+        char excerpted[EXCERPT_SIZE];
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
+                const char *value = string_map_get(annotations, keys[i]);
+
+                if (value && !streq(value, "true") && !streq(value, "false"))
+                        return rules_at(rules,
+                                        error_setf(rules->reterr, EINVAL,
+                                                   "must be \"true\" or \"false\", not '%s'",
+                                                   excerpt(excerpted, value)),
+                                        "metadata.annotations[%s]", keys[i]);
+        }
+        return 0;
+}
+
 int check_metadata(const Rules *rules, const ObjectMeta *metadata) {
         int r = check_labels(rules, &metadata->labels);
 
-        return r < 0 ? r : check_annotations(rules, &metadata->annotations);
+        if (r >= 0)
+                r = check_annotations(rules, &metadata->annotations);
+        return r < 0 ? r : check_own_annotations(rules, &metadata->annotations);
 }

@@ -44,16 +44,16 @@ static Place place_of(const Rules *rules, const Container *container, const char
 }
 
 /* A port that is named must be one of the container's, or nobody would ever be reached. */
-static int check_port(const Place *place, const PortRef *port, const char *field) {
+static int check_port(const Place *place, const IntOrString *port, const char *field) {
         char text[EXCERPT_SIZE];
 
-        if (!port->name)
+        if (!port->text)
                 return 0;
         for (size_t i = 0; i < place->container->ports.n; i++)
-                if (streq_ptr(place->container->ports.items[i].name, port->name))
+                if (streq_ptr(place->container->ports.items[i].name, port->text))
                         return 0;
         return broken(place, field, "names no port of this container: '%s'",
-                      excerpt(text, port->name));
+                      excerpt(text, port->text));
 }
 
 static int check_sleep(const Place *place, const SleepAction *sleep) {

@@ -252,7 +252,7 @@ static int check_downward_files(const Rules *rules, const DownwardAPIVolumeSourc
 static int check_projection(const Rules *rules, const VolumeProjection *projection,
                             const char *path) {
         int n = (projection->config_map != NULL) + (projection->secret != NULL) +
-                (projection->downward_api != NULL);
+                (projection->downward_api != NULL) + (projection->service_account_token != NULL);
         char where[DECODE_PATH_SIZE];
 
         /* None is as good as an empty one. */

@@ -18,7 +18,6 @@ enum {
         PIDS_MAX = 4 * 1024 * 1024, /* the kernel's PID_MAX_LIMIT */
         LOG_FILES_MAX = 1000,
         SHUTDOWN_SECONDS_MAX = 24 * 3600,
-        PULLS_MAX = 64,
 };
 
 static int check_cgroup_driver(const char *value, Error *reterr) {
@@ -169,12 +168,22 @@ static const Field memory_swap_fields[] = {
 };
 static const Schema memory_swap_schema = SCHEMA(MemorySwapConfig, memory_swap_fields);
 
+static const char *const daemonsets_by_names[N_DAEMONSETS_BY] = {
+        [DAEMONSETS_AUTO] = "auto",
+        [DAEMONSETS_NODE] = "node",
+        [DAEMONSETS_CONTROLLER] = "controller",
+};
+
 static const Field mainstay_fields[] = {
+        FIELD("bootstrapKubeconfig", STRING, MainstayConfig, bootstrap_kubeconfig, .check = check_host_path),
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
+        FIELD("daemonSets", ENUM, MainstayConfig, daemonsets_by, ENUM_NAMES(daemonsets_by_names)),
         FIELD("httpProxy", STRING, MainstayConfig, http_proxy, .check = check_proxy),
         FIELD("httpsProxy", STRING, MainstayConfig, https_proxy, .check = check_proxy),
         FIELD("insecureRegistries", STRINGS, MainstayConfig, insecure_registries, .check = check_registry),
+        FIELD("journalContainerLogs", BOOL, MainstayConfig, journal_container_logs),
+        FIELD("kubeconfig", STRING, MainstayConfig, kubeconfig, .check = check_host_path),
         FIELD("maxParallelPulls", INT, MainstayConfig, max_parallel_pulls, .min = 1, .max = PULLS_MAX),
         FIELD("noProxy", STRING, MainstayConfig, no_proxy),
         FIELD("registryAuthFile", STRING, MainstayConfig, registry_auth_file, .check = check_host_path),
@@ -262,15 +271,17 @@ static const Field config_fields[] = {
         REFUSED("contentType"),
         REFUSED("kubeAPIQPS"),
         REFUSED("kubeAPIBurst"),
-        REFUSED("serializeImagePulls"),
-        REFUSED("maxParallelImagePulls"),
-        REFUSED("evictionHard"),
-        REFUSED("evictionSoft"),
-        REFUSED("evictionSoftGracePeriod"),
-        REFUSED("evictionPressureTransitionPeriod"),
-        REFUSED("evictionMaxPodGracePeriod"),
-        REFUSED("evictionMinimumReclaim"),
-        REFUSED("mergeDefaultEvictionSettings"),
+        FIELD("serializeImagePulls", OPTIONAL_BOOL, Config, serialize_image_pulls),
+        FIELD("maxParallelImagePulls", INT, Config, max_parallel_image_pulls, .min = 1, .max = PULLS_MAX),
+        FIELD("evictionHard", STRING_MAP, Config, eviction_hard),
+        FIELD("evictionSoft", STRING_MAP, Config, eviction_soft),
+        FIELD("evictionSoftGracePeriod", STRING_MAP, Config, eviction_soft_grace_period),
+        FIELD("evictionPressureTransitionPeriod", STRING, Config,
+              eviction_pressure_transition_period, .check = check_duration),
+        FIELD("evictionMaxPodGracePeriod", INT, Config, eviction_max_pod_grace_period,
+              .min = -1, .max = INT32_MAX),
+        FIELD("evictionMinimumReclaim", STRING_MAP, Config, eviction_minimum_reclaim),
+        FIELD("mergeDefaultEvictionSettings", BOOL, Config, merge_default_eviction_settings),
         REFUSED("podsPerCore"),
         REFUSED("enableControllerAttachDetach"),
         REFUSED("protectKernelDefaults"),
@@ -299,7 +310,7 @@ static const Field config_fields[] = {
         REFUSED("defaultPodSysctls"),
         REFUSED("volumePluginDir"),
         REFUSED("providerID"),
-        REFUSED("kernelMemcgNotification"),
+        FIELD("kernelMemcgNotification", BOOL, Config, kernel_memcg_notification),
         REFUSED("logging"),
         REFUSED("enableSystemLogHandler"),
         REFUSED("enableSystemLogQuery"),

@@ -5,6 +5,7 @@
  * and what only we have under "mainstay:". Plain data; manifest/config reads it, every field has a
  * default. */
 
+#include "agent/model/eviction.h"
 #include "agent/model/schema.h"
 
 typedef struct CrashLoopBackOffConfig {
@@ -18,7 +19,10 @@ typedef struct RegistryMirrors {
                          */
 } RegistryMirrors;
 
-#define MAX_PARALLEL_PULLS_DEFAULT 3
+enum {
+        PULLS_DEFAULT = 3,
+        PULLS_MAX = 64
+};
 
 typedef enum SwapBehavior {
         SWAP_UNSET, /* NoSwap */
@@ -48,16 +52,28 @@ enum {
         SHUTDOWN_STAGES_MAX = 16
 };
 
+typedef enum DaemonSetsBy {
+        DAEMONSETS_UNSET, /* auto */
+        DAEMONSETS_AUTO,  /* the cluster's controller as long as it is alive, else this node */
+        DAEMONSETS_NODE,
+        DAEMONSETS_CONTROLLER,
+        N_DAEMONSETS_BY,
+} DaemonSetsBy;
+
 /* What only Mainstay has. */
 typedef struct MainstayConfig {
-        char *cni_conf_dir; /* "/etc/cni/net.d" */
-        char *cni_bin_dir;  /* "/opt/cni/bin:/usr/lib/cni" */
-        char *http_proxy;   /* NULL: none, whatever the environment says */
+        char *cni_conf_dir;         /* "/etc/cni/net.d" */
+        char *cni_bin_dir;          /* "/opt/cni/bin:/usr/lib/cni" */
+        char *kubeconfig;           /* of an API server to join; NULL: none */
+        char *bootstrap_kubeconfig; /* to get a certificate and that one with; NULL: none */
+        DaemonSetsBy daemonsets_by; /* who places the server's DaemonSets here */
+        char *http_proxy;           /* NULL: none, whatever the environment says */
         char *https_proxy;
-        char *no_proxy;             /* hosts, with ',' in between */
-        char **insecure_registries; /* "host[:port]": http will do, and any certificate */
-        OptionalInt max_parallel_pulls;
-        char *registry_auth_file; /* the format of ~/.docker/config.json */
+        char *no_proxy;                 /* hosts, with ',' in between */
+        char **insecure_registries;     /* "host[:port]": http will do, and any certificate */
+        OptionalInt max_parallel_pulls; /* set in any case by config_load() */
+        char *registry_auth_file;       /* the format of ~/.docker/config.json */
+        bool journal_container_logs;    /* beside their files */
         LIST_OF(RegistryMirrors) registry_mirrors;
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
         StringMap runtimes;    /* others, by the handlers that RuntimeClasses name */
@@ -86,6 +102,16 @@ typedef struct Config {
         OptionalInt image_gc_high_threshold_percent; /* 85 */
         OptionalInt image_gc_low_threshold_percent;  /* 80 */
         char *image_minimum_gc_age;                  /* Go duration: "2m" */
+        OptionalBool serialize_image_pulls;          /* says, with the next, what */
+        OptionalInt max_parallel_image_pulls;        /* mainstay.maxParallelPulls says, too */
+        StringMap eviction_hard; /* by signal: "100Mi", "10%"; see 'eviction' for the defaults */
+        StringMap eviction_soft;
+        StringMap eviction_soft_grace_period; /* by signal: Go durations */
+        StringMap eviction_minimum_reclaim;
+        char *eviction_pressure_transition_period; /* Go duration: "5m" */
+        OptionalInt eviction_max_pod_grace_period; /* 0 */
+        bool merge_default_eviction_settings;
+        bool kernel_memcg_notification;
         MainstayConfig mainstay;
 
         /* Worked out of the above by config_load(). */
@@ -97,6 +123,7 @@ typedef struct Config {
         uint64_t back_off_max_usec;     /* 300 s */
         ShutdownStage shutdown_stages[SHUTDOWN_STAGES_MAX]; /* by priority, lowest first */
         size_t n_shutdown_stages; /* 0: pods are not waited for when the machine goes down */
+        EvictionPolicy eviction;
 } Config;
 
 /* kind and apiVersion are read before it. */

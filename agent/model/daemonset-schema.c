@@ -78,7 +78,7 @@ static const Schema daemonset_spec_schema = SCHEMA(DaemonSetSpec, daemonset_spec
 
 static const Field daemonset_fields[] = {
         IGNORED("kind"),
-        FIELD("apiVersion",             STRING,     DaemonSet, api_version, REQUIRED),
+        FIELD("apiVersion",             STRING,     DaemonSet, api_version),
         FIELD("metadata",               OBJECT,     DaemonSet, metadata, REQUIRED,
               .schema = &object_meta_schema),
         FIELD("spec",                   OBJECT,     DaemonSet, spec, REQUIRED,

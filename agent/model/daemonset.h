@@ -54,6 +54,7 @@ typedef struct DaemonSetStatus {
         const char *rule;     /* that decided it, or NULL */
         const char *why;      /* in words, or NULL */
         bool is_complete;     /* the rollout is over */
+        bool is_rolled_back;  /* by itself: the file's did not become available in its time */
         const char *rollback; /* why another revision is wanted than the file's, or NULL */
         const char *file;
 } DaemonSetStatus;

@@ -367,6 +367,12 @@ int edit_plan(const Pod *running, const Pod *wanted, EditPlan *ret) {
         if (r >= 0 && before != after)
                 r = add(&walk, EDIT_REPLACE, "status.qosClass", qos_class_names[before],
                         qos_class_names[after]);
+        /* A file's pod has another UID with every edit; an API server's, only when it is another.
+         */
+        if (r >= 0 && (pod_is_of_api(running) || pod_is_of_api(wanted)) &&
+            !streq(running->metadata.uid, wanted->metadata.uid))
+                r = add(&walk, EDIT_REPLACE, "metadata.uid", running->metadata.uid,
+                        wanted->metadata.uid);
         if (r < 0)
                 edit_plan_done(&plan);
         else
@@ -416,18 +422,14 @@ static int keep_string(char **to, const char *from) {
 int edit_assume_classes(const Pod *running, Pod *wanted) {
         const PodSpec *from = &running->spec;
         PodSpec *to = &wanted->spec;
-        const char *name = to->priority_class_name;
-        int r = 0;
 
-        if (!to->priority.is_set && (!name || streq_ptr(name, from->priority_class_name))) {
+        if (!to->priority.is_set && to->priority_class_name &&
+            streq_ptr(to->priority_class_name, from->priority_class_name))
                 to->priority = from->priority;
-                r = keep_string(&to->priority_class_name, from->priority_class_name);
-        }
-        if (r >= 0 && to->runtime_class_name &&
-            streq_ptr(to->runtime_class_name, from->runtime_class_name) &&
+        if (to->runtime_class_name && streq_ptr(to->runtime_class_name, from->runtime_class_name) &&
             !quantity_is_set(&to->overhead.cpu) && !quantity_is_set(&to->overhead.memory))
-                r = schema_copy(&resource_list_schema, &to->overhead, &from->overhead);
-        return r;
+                return schema_copy(&resource_list_schema, &to->overhead, &from->overhead);
+        return 0;
 }
 
 /* Who runs keeps his place: of what begins together the order says nothing. */

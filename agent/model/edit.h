@@ -40,7 +40,7 @@ EditEffect edit_plan_of_container(const EditPlan *plan, const char *container);
  * caller frees it; NULL where memory ends. */
 char *edit_plan_print(const EditPlan *plan, EditEffect effect, const char *container);
 
-/* Who does not know the classes of the node takes them to be as they were when 'running' began. 0
+/* What a class gives that both name, and that is not known, is what it gave when 'running' began. 0
  * or -ENOMEM. */
 int edit_assume_classes(const Pod *running, Pod *wanted);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Something that happened to a pod, as v1.Event tells it. supervise/ says it, publish/ keeps and
- * counts it, serve/ tells it on. */
+/* Something that happened to a pod, to a DaemonSet or to the node, as v1.Event tells it. supervise/
+ * and the agent say it, publish/ keeps and counts it, serve/ tells it on. */
 
-#include "agent/model/pod.h"
+#include "agent/model/daemonset.h"
 
 typedef enum PodEventKind {
         POD_EVENT_NORMAL,
@@ -14,9 +14,10 @@ typedef enum PodEventKind {
 
 /* Borrowed, for as long as the telling lasts. */
 typedef struct PodEvent {
-        const Pod *pod;
-        const char *container; /* its name, or NULL: the pod as a whole */
+        const Pod *pod;             /* or NULL: it is the DaemonSet that it happened to … */
+        const DaemonSet *daemonset; /* … or, where that is NULL too, the node */
+        const char *container;      /* its name, or NULL: the pod as a whole */
         PodEventKind kind;
-        const char *reason;  /* one of the kubelet's words: "Started", "BackOff", … */
+        const char *reason;  /* one of Kubernetes' words: "Started", "BackOff", … */
         const char *message; /* a sentence for people */
 } PodEvent;

@@ -29,6 +29,8 @@ static json_t *condition(const char *type, bool is_true, const char *reason, con
 }
 
 static const char *rollout_reason(const DaemonSetStatus *status) {
+        if (status->is_rolled_back)
+                return "ProgressDeadlineExceeded";
         if (status->rollback)
                 return "RevisionPinned";
         return status->is_complete ? "RolloutComplete" : "RolloutInProgress";
@@ -100,13 +102,39 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }
 
-char *node_to_json(const NodeFacts *facts) {
+/* The kubelet's words; Ready is the last, as with it. */
+static json_t *conditions_to_json(const NodeConditions *conditions) {
+        json_t *array = json_array();
+
+        for (NodeCondition c = 0; array && conditions && c < N_NODE_CONDITIONS; c++) {
+                bool is_true = conditions->set & NODE_CONDITION_BIT(c);
+                const NodeConditionInfo *info = &node_conditions[c];
+
+                (void) json_array_append_new(
+                        array,
+                        json_pack("{s:s, s:s, s:o, s:s, s:s}", "type", info->name, "status",
+                                  is_true ? "True" : "False", "lastTransitionTime",
+                                  timestamp(conditions->since[c]), "reason",
+                                  is_true ? info->reason_true : info->reason_false, "message",
+                                  is_true ? info->message_true : info->message_false));
+        }
+        if (array)
+                (void) json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s}", "type",
+                                                              "Ready", "status", "True", "reason",
+                                                              "KubeletReady", "message",
+                                                              "kubelet is posting ready status"));
+        return array;
+}
+
+char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions) {
         cleanup_with(json_decrefp) json_t *node = object_by_table(&node_facts_schema, facts);
         cleanup_with(json_decrefp) json_t *json =
-                node ? json_pack("{s:s, s:s, s:{s:O, s:O}, s:{s:O*}}", "kind", "Node", "apiVersion",
-                                 "v1", "metadata", "name", json_object_get(node, "name"), "labels",
+                node ? json_pack("{s:s, s:s, s:{s:O, s:O}, s:{s:O*}, s:{s:o}}", "kind", "Node",
+                                 "apiVersion", "v1", "metadata", "name",
+                                 json_object_get(node, "name"), "labels",
                                  json_object_get(node, "labels"), "spec", "taints",
-                                 json_object_get(node, "taints"))
+                                 json_object_get(node, "taints"), "status", "conditions",
+                                 conditions_to_json(conditions))
                      : NULL;
 
         return json ? json_dumps(json, JSON_COMPACT) : NULL;

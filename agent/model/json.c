@@ -134,13 +134,6 @@ static void put_optional_bool(Writer *writer, json_t *json, const char *key,
                 put(writer, json, key, json_boolean(value->value));
 }
 
-static void put_port(Writer *writer, json_t *json, const char *key, const PortRef *port) {
-        if (port->name)
-                put_text(writer, json, key, port->name);
-        else if (port->number > 0)
-                put(writer, json, key, json_integer(port->number));
-}
-
 static void put_ints(Writer *writer, json_t *json, const char *key, const IntList *list) {
         json_t *array = json_array();
 
@@ -194,10 +187,8 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
                 put_ints(writer, json, field->key, at);
                 break;
         case FIELD_INT_OR_STRING:
-                put_int_or_string(writer, json, field->key, at);
-                break;
         case FIELD_PORT:
-                put_port(writer, json, field->key, at);
+                put_int_or_string(writer, json, field->key, at);
                 break;
         case FIELD_QUANTITY:
                 put_text(writer, json, field->key, ((const Quantity *) at)->text);

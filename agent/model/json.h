@@ -31,9 +31,9 @@ char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
                        const char *cause, const char *template);
 
-/* A v1 Node, with what pods ask of it. */
-char *node_to_json(const NodeFacts *facts);
-/* A v1.ConfigMap with its values, or a v1.Secret with the keys and lengths of its values and
- * nothing more. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory ends.
- */
+/* A v1 Node, with what pods ask of it, and its conditions. */
+char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions);
+/* A v1.ConfigMap with its values, a v1.Secret with the keys and lengths of its values and nothing
+ * more, or a class. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory
+ * ends. */
 char *data_object_to_json(const DataObject *object, uint64_t created_at);

@@ -23,6 +23,15 @@ bool node_facts_equal(const NodeFacts *a, const NodeFacts *b) {
         return schema_equal(&node_facts_schema, a, b);
 }
 
+bool node_taint_is_of_condition(const NodeFacts *facts, const Taint *taint) {
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
+                if ((facts->conditions & NODE_CONDITION_BIT(c)) &&
+                    taint->effect == TAINT_NO_SCHEDULE &&
+                    streq(taint->key, node_conditions[c].taint))
+                        return true;
+        return false;
+}
+
 int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *architecture) {
         const struct {
                 const char *key;

@@ -44,9 +44,10 @@ static json_t *write_map(const StringMap *map) {
 
 static json_t *write_metadata(const ObjectMeta *metadata, uint64_t created_at) {
         char created[RFC3339_SIZE];
-        json_t *json =
-                json_pack("{s:s, s:s}", "name", metadata->name, "namespace", metadata->namespace);
+        json_t *json = json_pack("{s:s}", "name", metadata->name);
 
+        if (metadata->namespace[0]) /* classes are in none */
+                (void) json_object_set_new(json, "namespace", json_string(metadata->namespace));
         if (created_at > 0)
                 (void) json_object_set_new(json, "creationTimestamp",
                                            json_string(format_rfc3339(created, created_at)));
@@ -74,19 +75,42 @@ static json_t *write_values(const DataObject *object, bool binary) {
         return NULL;
 }
 
-char *data_object_to_json(const DataObject *object, uint64_t created_at) {
-        json_t *json = json_pack(
-                "{s:s, s:s, s:o, s:o*, s:o*}", "kind", object_kind_names[object->kind],
-                "apiVersion", "v1", "metadata", write_metadata(&object->metadata, created_at),
-                "data", write_values(object, false), "binaryData", write_values(object, true));
-        char *text;
+static void put_values(json_t *json, const DataObject *object) {
+        static const char *const maps[] = { "data", "binaryData" };
 
-        if (!json)
-                return NULL;
+        for (size_t i = 0; i < N_ELEMENTS(maps); i++) {
+                json_t *values = write_values(object, /* binary= */ i == 1);
+
+                if (values)
+                        (void) json_object_set_new(json, maps[i], values);
+        }
         if (object->kind == OBJECT_SECRET)
                 (void) json_object_set_new(json, "type", json_string(strna(object->type)));
         if (object->immutable)
                 (void) json_object_set_new(json, "immutable", json_true());
+}
+
+/* All that the table of a class has beside its metadata. */
+static void put_fields(json_t *json, const DataObject *object) {
+        cleanup_free char *text = object_to_json(object_schemas[object->kind], object);
+        json_t *fields = text ? json_loads(text, 0, NULL) : NULL;
+
+        (void) json_object_update_missing(json, fields);
+        json_decref(fields);
+}
+
+char *data_object_to_json(const DataObject *object, uint64_t created_at) {
+        json_t *json = json_pack("{s:s, s:s, s:o}", "kind", object_kind_names[object->kind],
+                                 "apiVersion", object_kind_versions[object->kind], "metadata",
+                                 write_metadata(&object->metadata, created_at));
+        char *text;
+
+        if (!json)
+                return NULL;
+        if (object_kind_is_cluster_wide(object->kind))
+                put_fields(json, object);
+        else
+                put_values(json, object);
         text = json_dumps(json, JSON_COMPACT);
         json_decref(json);
         return text;

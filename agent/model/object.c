@@ -114,6 +114,10 @@ int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *names
         const DataObject *object =
                 lookup->find ? lookup->find(kind, namespace, name, lookup->userdata) : NULL;
 
+        if (!object && lookup->is_awaited &&
+            lookup->is_awaited(kind, namespace, name, lookup->userdata))
+                return error_setf(reterr, EAGAIN, "%s \"%s\" was not had from the API server yet",
+                                  object_kind_words[kind], name);
         if (!object)
                 return error_setf(reterr, ENOENT, "%s \"%s\" not found", object_kind_words[kind],
                                   name);

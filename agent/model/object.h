@@ -67,10 +67,13 @@ char *data_object_label(const DataObject *object);
 typedef struct ObjectLookup {
         const DataObject *(*find)(ObjectKind kind, const char *namespace, const char *name,
                                   void *userdata);
+        /* It is not known yet whether there is one. Or NULL. */
+        bool (*is_awaited)(ObjectKind kind, const char *namespace, const char *name,
+                           void *userdata);
         void *userdata;
 } ObjectLookup;
 
-/* The object of a pod's namespace, or -ENOENT with the kubelet's sentence: configmap "x" not found
- */
+/* The object of a pod's namespace; -ENOENT with the kubelet's sentence: configmap "x" not found;
+ * -EAGAIN with one where that is not known yet. */
 int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,
                   const char *name, const DataObject **ret, Error *reterr);

@@ -11,9 +11,10 @@
 #define CHECK(fn) .check = (fn)
 
 /* Why a field is refused for good. */
-#define NEEDS_CLUSTER  "needs a cluster: "
-#define REMOVED_VOLUME "is a kind of volume that Kubernetes has removed"
-#define ALPHA          "is alpha in Kubernetes, where no cluster has it unless it asks for it"
+#define NEEDS_CLUSTER   "needs a cluster: "
+#define REMOVED_VOLUME  "is a kind of volume that Kubernetes has removed"
+#define ALPHA           "is alpha in Kubernetes, where no cluster has it unless it asks for it"
+#define OF_CLUSTER(why) .is_ours = true, .reason = NEEDS_CLUSTER why
 #define NOT_OURS                                                                             \
         "is no kind of volume that this agent mounts; mount it on the node, and name it by " \
         "hostPath"
@@ -310,6 +311,17 @@ static const Schema downward_api_projection_schema = {
         .n_fields = N_ELEMENTS(downward_api_projection_fields),
 };
 
+static const Field token_projection_fields[] = {
+        FIELD("audience",               STRING,     TokenProjection, audience),
+        FIELD("expirationSeconds",      INT,        TokenProjection, expiration_seconds,
+              .min = 600, .max = INT64_C(1) << 32),
+        FIELD("path",                   STRING,     TokenProjection, path, REQUIRED, CHECK(check_file_path)),
+};
+static const Schema token_projection_schema = {
+        .name = "ServiceAccountTokenProjection", .size = sizeof(TokenProjection),
+        .fields = token_projection_fields, .n_fields = N_ELEMENTS(token_projection_fields),
+};
+
 static const Field volume_projection_fields[] = {
         FIELD("secret",                 OPTIONAL,   VolumeProjection, secret,
               .schema = &secret_projection_schema),
@@ -317,7 +329,8 @@ static const Field volume_projection_fields[] = {
               .schema = &downward_api_projection_schema),
         FIELD("configMap",              OPTIONAL,   VolumeProjection, config_map,
               .schema = &config_map_projection_schema),
-        REFUSED_FOR("serviceAccountToken", NEEDS_CLUSTER "only there are service accounts"),
+        FIELD("serviceAccountToken",    OPTIONAL,   VolumeProjection, service_account_token,
+              .schema = &token_projection_schema, OF_CLUSTER("only there are service accounts")),
         REFUSED_FOR("clusterTrustBundle", NEEDS_CLUSTER "only there are trust bundles"),
         REFUSED_FOR("podCertificate", NEEDS_CLUSTER "only there are signers of certificates"),
 };
@@ -431,7 +444,7 @@ static const Field pod_spec_fields[] = {
               .schema = &container_schema),
         FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
               .schema = &container_schema),
-        REFUSED_FOR("ephemeralContainers", NEEDS_CLUSTER "only there are they added to a pod that runs"),
+        OTHERS("ephemeralContainers", NEEDS_CLUSTER "only there are they added to a pod that runs"),
         FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
               ENUM_NAMES(restart_policy_names)),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
@@ -440,9 +453,10 @@ static const Field pod_spec_fields[] = {
               .min = 1, .max = INT32_MAX),
         FIELD("dnsPolicy",              ENUM,       PodSpec, dns_policy, ENUM_NAMES(dns_policy_names)),
         FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
-        REFUSED_FOR("serviceAccountName", NEEDS_CLUSTER "only there are service accounts"),
-        REFUSED_FOR("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
-        /* A file pod has no service account whose token could be mounted. */
+        FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
+              OF_CLUSTER("only there are service accounts")),
+        OTHERS("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
+        /* An API server has added the volumes that come of it. */
         IGNORED("automountServiceAccountToken"),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
         FIELD("hostNetwork",            BOOL,       PodSpec, host_network),
@@ -468,24 +482,23 @@ static const Field pod_spec_fields[] = {
               .schema = &readiness_gate_schema),
         FIELD("runtimeClassName",       STRING,     PodSpec, runtime_class_name,
               CHECK(check_dns_subdomain)),
-        /* There are no services here whose names could be linked. */
-        IGNORED("enableServiceLinks"),
-        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .reason = NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD("enableServiceLinks",     OPTIONAL_BOOL, PodSpec, enable_service_links),
+        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .is_others = true, .reason = NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("overhead",               OBJECT,     PodSpec, overhead,
               .schema = &resource_list_schema),
-        REFUSED_FOR("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
+        OTHERS("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
-        REFUSED_FOR("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
+        OTHERS("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         FIELD("hostnameOverride",       STRING,     PodSpec, hostname_override,
               CHECK(check_host_name)),
-        REFUSED_FOR("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
-        REFUSED_FOR("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
-        REFUSED_FOR("evictionResponders", NEEDS_CLUSTER "only there are evictions asked for"),
+        OTHERS("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
+        OTHERS("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
+        OTHERS("evictionResponders", NEEDS_CLUSTER "only there are evictions asked for"),
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 
@@ -502,7 +515,7 @@ const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fie
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        REFUSED_FOR("generateName", NEEDS_CLUSTER "only its API server makes up names"),
+        OTHERS("generateName", NEEDS_CLUSTER "only its API server makes up names"),
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
@@ -516,7 +529,7 @@ static const Field object_meta_fields[] = {
         FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
               .schema = &owner_reference_schema, .is_ours = true,
               .reason = "cannot be said by a file; only the pods of a DaemonSet have an owner"),
-        REFUSED_FOR("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
+        OTHERS("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
         IGNORED("managedFields"),
 };
 const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);

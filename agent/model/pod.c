@@ -152,6 +152,13 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name) {
         return NULL;
 }
 
+const char pod_source_annotation[] = "kubernetes.io/config.source";
+
+bool pod_is_of_api(const Pod *pod) {
+        return streq(strna(string_map_get(&pod->metadata.annotations, pod_source_annotation)),
+                     "api");
+}
+
 bool pod_has_own_users(const PodSpec *spec) {
         return spec->host_users.is_set && !spec->host_users.value;
 }

@@ -323,11 +323,19 @@ typedef struct DownwardAPIVolumeSource {
         OptionalInt default_mode; /* a volume's; a projection has none */
 } DownwardAPIVolumeSource;
 
+/* A token of the pod's service account, as a file. */
+typedef struct TokenProjection {
+        char *audience; /* NULL: the API server's */
+        OptionalInt expiration_seconds;
+        char *path;
+} TokenProjection;
+
 /* At most one source is not NULL. */
 typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
+        TokenProjection *service_account_token; /* of an API server's pods only */
 } VolumeProjection;
 
 typedef struct ProjectedVolumeSource {
@@ -393,7 +401,9 @@ typedef struct PodSpec {
         OptionalInt active_deadline_seconds;
         DnsPolicy dns_policy;
         StringMap node_selector;
+        char *service_account_name; /* of an API server's pods only */
         char *node_name;
+        OptionalBool enable_service_links; /* absent: true */
         bool host_network;
         char *hostname;
         char *subdomain;
@@ -432,7 +442,7 @@ typedef struct OwnerReference {
 typedef struct ObjectMeta {
         char *name;      /* of a file pod with the node's suffix: "web-node1" */
         char *namespace; /* never NULL after defaulting */
-        char *uid;       /* 32 hex digits */
+        char *uid;       /* 32 hex digits; of an API server's pod, a UUID */
         StringMap labels;
         StringMap annotations;
         LIST_OF(OwnerReference) owner_references;
@@ -462,6 +472,10 @@ const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 
 /* Its users are not the node's: hostUsers is false. */
 bool pod_has_own_users(const PodSpec *spec);
+
+/* Who wants the pod: "file", or "api" for one that an API server has bound to this node. */
+extern const char pod_source_annotation[];
+bool pod_is_of_api(const Pod *pod);
 
 /* The reference to what controls the object, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);

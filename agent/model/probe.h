@@ -6,12 +6,6 @@
 
 #include "agent/model/values.h"
 
-/* An IntOrString that names a port. Unset where there is neither. */
-typedef struct PortRef {
-        int64_t number; /* 0: by name */
-        char *name;     /* of one of the container's ports */
-} PortRef;
-
 typedef enum UriScheme {
         URI_SCHEME_UNSET,
         URI_SCHEME_HTTP,
@@ -31,15 +25,15 @@ typedef struct ExecAction {
 } ExecAction;
 
 typedef struct HttpGetAction {
-        char *path; /* never NULL after defaulting; may have a query */
-        PortRef port;
-        char *host; /* NULL: the pod's address */
+        char *path;       /* never NULL after defaulting; may have a query */
+        IntOrString port; /* the text is the name of one of the container's ports */
+        char *host;       /* NULL: the pod's address */
         UriScheme scheme;
         LIST_OF(HttpHeader) http_headers;
 } HttpGetAction;
 
 typedef struct TcpSocketAction {
-        PortRef port;
+        IntOrString port;
         char *host; /* NULL: the pod's address */
 } TcpSocketAction;
 

@@ -5,6 +5,7 @@
 #include "common/cleanup.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 
 /* Numbers are held as whole nano-units, which is as fine as Kubernetes goes, in 128 bits. The
  * largest is 2^63-1 units, 9.2e27 nano-units; what is larger becomes that, what is finer is rounded
@@ -236,4 +237,28 @@ int quantity_parse(const char *text, Quantity *ret, Error *reterr) {
 void quantity_done(Quantity *quantity) {
         free(quantity->text);
         *quantity = (Quantity){ 0 };
+}
+
+static char *print_in_units(char buffer[QUANTITY_SIZE], int64_t amount, int64_t step,
+                            const char *const units[6]) {
+        size_t unit = 0;
+
+        while (amount != 0 && amount % step == 0 && unit < 5) {
+                amount /= step;
+                unit++;
+        }
+        (void) snprintf(buffer, QUANTITY_SIZE, "%" PRId64 "%s", amount, units[unit]);
+        return buffer;
+}
+
+char *quantity_print_bytes(char buffer[QUANTITY_SIZE], int64_t bytes) {
+        static const char *const units[] = { "", "Ki", "Mi", "Gi", "Ti", "Pi" };
+
+        return print_in_units(buffer, bytes, 1024, units);
+}
+
+char *quantity_print_count(char buffer[QUANTITY_SIZE], int64_t count) {
+        static const char *const units[] = { "", "k", "M", "G", "T", "P" };
+
+        return print_in_units(buffer, count, 1000, units);
 }

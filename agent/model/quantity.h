@@ -16,6 +16,15 @@ int quantity_parse(const char *text, Quantity *ret, Error *reterr);
 
 void quantity_done(Quantity *quantity);
 
+enum {
+        QUANTITY_SIZE = 32
+};
+
+/* An amount in the greatest unit that it is a whole number of, as Kubernetes prints a sum: of bytes
+ * "100Mi", of things that are counted "32k". Return the buffer. */
+char *quantity_print_bytes(char buffer[QUANTITY_SIZE], int64_t bytes);
+char *quantity_print_count(char buffer[QUANTITY_SIZE], int64_t count);
+
 static inline bool quantity_is_set(const Quantity *quantity) {
         return quantity->text != NULL;
 }

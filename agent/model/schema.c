@@ -76,10 +76,8 @@ static void field_done(const Field *field, void *object) {
                 ints_done(field_at(field, object));
                 break;
         case FIELD_INT_OR_STRING:
-                free(((IntOrString *) field_at(field, object))->text);
-                break;
         case FIELD_PORT:
-                free(((PortRef *) field_at(field, object))->name);
+                free(((IntOrString *) field_at(field, object))->text);
                 break;
         case FIELD_STRING_MAP:
                 string_map_done(field_at(field, object));
@@ -140,10 +138,6 @@ static bool optional_bools_equal(const OptionalBool *a, const OptionalBool *b) {
         return a->is_set == b->is_set && (!a->is_set || a->value == b->value);
 }
 
-static bool ports_equal(const PortRef *a, const PortRef *b) {
-        return a->number == b->number && streq_ptr(a->name, b->name);
-}
-
 static bool int_lists_equal(const IntList *a, const IntList *b) {
         return a->n == b->n &&
                (a->n == 0 || memcmp(a->items, b->items, a->n * sizeof(*a->items)) == 0);
@@ -186,11 +180,10 @@ static bool field_equal(const Field *field, const void *a, const void *b) {
         case FIELD_INTS:
                 return int_lists_equal(left, right);
         case FIELD_INT_OR_STRING:
+        case FIELD_PORT:
                 return ints_or_strings_equal(left, right);
         case FIELD_QUANTITY:
                 return quantities_equal(left, right);
-        case FIELD_PORT:
-                return ports_equal(left, right);
         case FIELD_STRING_MAP:
                 return string_maps_equal(left, right);
         case FIELD_OBJECT:
@@ -243,11 +236,6 @@ static int copy_quantity(Quantity *to, const Quantity *from) {
 static int copy_int_or_string(IntOrString *to, const IntOrString *from) {
         to->number = from->number;
         return copy_string(&to->text, from->text);
-}
-
-static int copy_port(PortRef *to, const PortRef *from) {
-        to->number = from->number;
-        return copy_string(&to->name, from->name);
 }
 
 static int copy_string_map(StringMap *to, const StringMap *from) {
@@ -330,11 +318,10 @@ static int field_copy(const Field *field, void *to, const void *from) {
         case FIELD_INTS:
                 return copy_ints(target, source);
         case FIELD_INT_OR_STRING:
+        case FIELD_PORT:
                 return copy_int_or_string(target, source);
         case FIELD_QUANTITY:
                 return copy_quantity(target, source);
-        case FIELD_PORT:
-                return copy_port(target, source);
         case FIELD_STRING_MAP:
                 return copy_string_map(target, source);
         case FIELD_OBJECT:

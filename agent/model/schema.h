@@ -17,7 +17,7 @@ typedef enum FieldType {
         FIELD_INTS,          /* IntList */
         FIELD_INT_OR_STRING, /* IntOrString; .check is of the string, .min and .max of the number */
         FIELD_QUANTITY,      /* Quantity */
-        FIELD_PORT,          /* PortRef: a number or the name of a port */
+        FIELD_PORT,          /* IntOrString: a number or the name of a port */
         FIELD_ENUM,          /* an enum whose value 0 is "unset"; .names */
         FIELD_STRINGS,       /* char ** */
         FIELD_STRING_MAP,    /* StringMap */
@@ -48,7 +48,10 @@ typedef struct Field {
                               * none. Empty values ({}, [], null) are always accepted. */
         const char *reason;  /* FIELD_REFUSED: why, for a person; NULL: it is not supported yet */
         bool is_required;
-        bool is_ours;   /* read from our records; in a manifest it is as FIELD_REFUSED */
+        bool is_ours;   /* read from our records and from an API server; in a manifest it is as
+                         * FIELD_REFUSED */
+        bool is_others; /* FIELD_REFUSED in a manifest; in an object of an API server it is for
+                         * others than a node, and means nothing */
         bool is_secret; /* no sentence may show its value */
 } Field;
 
@@ -69,6 +72,8 @@ struct Schema {
         { .key = name, .type = FIELD_REFUSED, .accepts = value, __VA_ARGS__ }
 #define REFUSED_FOR(name, why) \
         { .key = name, .type = FIELD_REFUSED, .reason = why }
+#define OTHERS(name, why) \
+        { .key = name, .type = FIELD_REFUSED, .reason = why, .is_others = true }
 #define IGNORED(name) \
         { .key = name, .type = FIELD_IGNORED }
 #define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)

@@ -27,6 +27,11 @@ const char *const fs_group_change_policy_names[N_FS_GROUP_CHANGE_POLICIES] = {
         [FS_GROUP_CHANGE_ALWAYS] = "Always",
 };
 
+const char *const se_linux_change_policy_names[N_SE_LINUX_CHANGE_POLICIES] = {
+        [SE_LINUX_CHANGE_MOUNT_OPTION] = "MountOption",
+        [SE_LINUX_CHANGE_RECURSIVE] = "Recursive",
+};
+
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
 /* Kubernetes' range of user and group IDs. */
@@ -117,7 +122,8 @@ static const Field pod_security_context_fields[] = {
               .schema = &seccomp_profile_schema),
         FIELD("appArmorProfile",        OPTIONAL,   PodSecurityContext, app_armor_profile,
               .schema = &app_armor_profile_schema),
-        REFUSED_BUT("seLinuxChangePolicy", "MountOption"),
+        FIELD("seLinuxChangePolicy",    ENUM,       PodSecurityContext, se_linux_change_policy,
+              ENUM_NAMES(se_linux_change_policy_names)),
 };
 const Schema pod_security_context_schema =
         SCHEMA(PodSecurityContext, pod_security_context_fields);

@@ -36,10 +36,20 @@ typedef enum FsGroupChangePolicy {
         N_FS_GROUP_CHANGE_POLICIES,
 } FsGroupChangePolicy;
 
+/* Means nothing for the volumes that there are here: "MountOption" is for those of drivers that say
+ * they can, and all others are labelled recursively either way. */
+typedef enum SeLinuxChangePolicy {
+        SE_LINUX_CHANGE_UNSET,
+        SE_LINUX_CHANGE_MOUNT_OPTION,
+        SE_LINUX_CHANGE_RECURSIVE,
+        N_SE_LINUX_CHANGE_POLICIES,
+} SeLinuxChangePolicy;
+
 extern const char *const profile_type_names[N_PROFILE_TYPES];
 extern const char *const proc_mount_names[N_PROC_MOUNTS];
 extern const char *const groups_policy_names[N_GROUPS_POLICIES];
 extern const char *const fs_group_change_policy_names[N_FS_GROUP_CHANGE_POLICIES];
+extern const char *const se_linux_change_policy_names[N_SE_LINUX_CHANGE_POLICIES];
 
 /* A SeccompProfile or an AppArmorProfile. */
 typedef struct SecurityProfile {
@@ -90,6 +100,7 @@ typedef struct PodSecurityContext {
         OptionalInt fs_group;
         LIST_OF(Sysctl) sysctls;
         FsGroupChangePolicy fs_group_change_policy;
+        SeLinuxChangePolicy se_linux_change_policy;
         SecurityProfile *seccomp_profile;
         SecurityProfile *app_armor_profile;
 } PodSecurityContext;

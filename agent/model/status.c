@@ -20,10 +20,12 @@ const char *const pod_condition_names[N_POD_CONDITIONS] = {
         [CONDITION_ALL_CONTAINERS_RESTARTING] = "AllContainersRestarting",
         [CONDITION_RESIZE_IN_PROGRESS] = "PodResizeInProgress",
         [CONDITION_EDIT_PENDING] = "mainstay.io/EditPending",
+        [CONDITION_DISRUPTION_TARGET] = "DisruptionTarget",
 };
 
 bool pod_condition_is_passing(PodConditionType type) {
-        return type == CONDITION_RESIZE_IN_PROGRESS || type == CONDITION_EDIT_PENDING;
+        return type == CONDITION_RESIZE_IN_PROGRESS || type == CONDITION_EDIT_PENDING ||
+               type == CONDITION_DISRUPTION_TARGET;
 }
 
 void container_state_done(ContainerState *state) {
@@ -66,6 +68,13 @@ static void container_statuses_done(ContainerStatusList *list) {
         for (size_t i = 0; i < list->n; i++)
                 container_status_done(&list->items[i]);
         free(list->items);
+}
+
+bool pod_status_waits_for_node(const PodStatus *status) {
+        bool was_kept_out = status->reason && streq(status->reason, "Evicted") &&
+                            status->init_containers.n + status->containers.n == 0;
+
+        return status->conditions[CONDITION_DISRUPTION_TARGET].is_true || was_kept_out;
 }
 
 void pod_status_done(PodStatus *status) {

@@ -69,6 +69,7 @@ typedef enum PodConditionType {
         /* Told only while they are true, and why: */
         CONDITION_RESIZE_IN_PROGRESS, /* resources of an edit that are not applied yet */
         CONDITION_EDIT_PENDING,       /* an edit whose successor cannot begin */
+        CONDITION_DISRUPTION_TARGET,  /* it was evicted */
         N_POD_CONDITIONS,
 } PodConditionType;
 
@@ -87,6 +88,7 @@ typedef LIST_OF(ContainerStatus) ContainerStatusList;
 
 typedef struct PodStatus {
         PodPhase phase;
+        bool is_syncing; /* what an earlier agent's pod is has not been learned yet */
         PodCondition conditions[N_POD_CONDITIONS];
         bool may_restart_all; /* CONDITION_ALL_CONTAINERS_RESTARTING is one of them */
         char *reason;
@@ -104,4 +106,8 @@ typedef struct PodStatus {
 void container_user_done(ContainerUser *user);
 int container_user_copy(const ContainerUser *user, ContainerUser *ret); /* 0 or -ENOMEM */
 void container_state_done(ContainerState *state);
+/* The node is short of something, and the pod was evicted or kept out for that: it begins by itself
+ * when the node has recovered. */
+bool pod_status_waits_for_node(const PodStatus *status);
+
 void pod_status_done(PodStatus *status);

@@ -16,10 +16,12 @@ typedef struct Kept Kept;
 
 struct Kept {
         uint64_t number;
-        uint64_t name; /* makes the event's name unique, for as long as it is kept */
+        uint64_t name;              /* makes the event's name unique, for as long as it is kept */
+        const char *kind_of_object; /* static, as is: */
+        const char *api_version;
         char *uid;
         char *namespace;
-        char *pod;
+        char *object;     /* its name */
         char *field_path; /* "spec.containers{web}", or NULL */
         PodEventKind kind;
         char *reason;
@@ -54,7 +56,7 @@ static void kept_free(Kept *kept) {
                 return;
         free(kept->uid);
         free(kept->namespace);
-        free(kept->pod);
+        free(kept->object);
         free(kept->field_path);
         free(kept->reason);
         free(kept->message);
@@ -111,7 +113,7 @@ static int print_field_path(const PodEvent *event, char **ret) {
         const char *list;
 
         *ret = NULL;
-        if (!event->container)
+        if (!event->container || !event->pod)
                 return 0;
         list = has_container(event->pod, event->container) ? "containers" : "initContainers";
         if (asprintf(ret, "spec.%s{%s}", list, event->container) < 0) {
@@ -142,21 +144,33 @@ static char *copy_message(const char *message) {
         return shorter ? shorter : copy;
 }
 
-static Kept *kept_new(const PodEvent *event, uint64_t now) {
-        const ObjectMeta *pod = &event->pod->metadata;
+/* As the kubelet has it, the UID of a node is its name. */
+static ObjectMeta metadata_of_node(const Events *events) {
+        return (ObjectMeta){ .name = (char *) (uintptr_t) events->node_name,
+                             .namespace = (char *) (uintptr_t) "default",
+                             .uid = (char *) (uintptr_t) events->node_name };
+}
+
+static Kept *kept_new(const Events *events, const PodEvent *event, uint64_t now) {
+        const ObjectMeta node = metadata_of_node(events);
+        const ObjectMeta *object = event->pod         ? &event->pod->metadata
+                                   : event->daemonset ? &event->daemonset->metadata
+                                                      : &node;
         Kept *kept = calloc(1, sizeof(*kept));
 
         if (!kept)
                 return NULL;
-        kept->uid = strdup(strna(pod->uid));
-        kept->namespace = strdup(strna(pod->namespace));
-        kept->pod = strdup(strna(pod->name));
+        kept->kind_of_object = event->pod ? "Pod" : event->daemonset ? "DaemonSet" : "Node";
+        kept->api_version = event->daemonset && !event->pod ? "apps/v1" : "v1";
+        kept->uid = strdup(strna(object->uid));
+        kept->namespace = strdup(strna(object->namespace));
+        kept->object = strdup(strna(object->name));
         kept->kind = event->kind;
         kept->reason = strdup(event->reason);
         kept->message = copy_message(event->message);
         kept->first = now;
         if (print_field_path(event, &kept->field_path) < 0 || !kept->uid || !kept->namespace ||
-            !kept->pod || !kept->reason || !kept->message) {
+            !kept->object || !kept->reason || !kept->message) {
                 kept_free(kept);
                 return NULL;
         }
@@ -197,7 +211,7 @@ static void make_room(Events *events, const char *uid) {
 }
 
 bool events_add(Events *events, const PodEvent *event, uint64_t now) {
-        Kept *kept = kept_new(event, now), *same;
+        Kept *kept = kept_new(events, event, now), *same;
 
         if (!kept)
                 return false;
@@ -225,15 +239,16 @@ static json_t *time_of(uint64_t realtime) {
 static json_t *metadata_of(const Kept *kept) {
         char name[512];
 
-        (void) snprintf(name, sizeof(name), "%s.%016" PRIx64, kept->pod, kept->first + kept->name);
+        (void) snprintf(name, sizeof(name), "%s.%016" PRIx64, kept->object,
+                        kept->first + kept->name);
         return json_pack("{s:s, s:s, s:o}", "name", name, "namespace", kept->namespace,
                          "creationTimestamp", time_of(kept->first));
 }
 
 static json_t *object_of(const Kept *kept) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "kind", "Pod", "namespace",
-                         kept->namespace, "name", kept->pod, "uid", kept->uid, "apiVersion", "v1",
-                         "fieldPath", kept->field_path);
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "kind", kept->kind_of_object,
+                         "namespace", kept->namespace, "name", kept->object, "uid", kept->uid,
+                         "apiVersion", kept->api_version, "fieldPath", kept->field_path);
 }
 
 static char *print(const Events *events, const Kept *kept) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The events of pods, in memory: the last ones, each with how often it happened. They are for
- * people who look; an agent that ends takes them along. What happens again (the same pod,
- * container, reason and sentence) is one event that is counted, and becomes the latest. */
+/* The events of pods and DaemonSets, in memory: the last ones, each with how often it happened.
+ * They are for people who look; an agent that ends takes them along. What happens again (the same
+ * object, container, reason and sentence) is one event that is counted, and becomes the latest. */
 
 #include "agent/model/event.h"
 

@@ -82,9 +82,9 @@ void journal_tell_event(const PodEvent *event) {
                 { "BackOff", MESSAGE_CONTAINER_BACK_OFF },
                 { "Failed", MESSAGE_CONTAINER_FAILED },
         };
-        const ObjectMeta *metadata = &event->pod->metadata;
+        const ObjectMeta *metadata = event->pod ? &event->pod->metadata : NULL;
 
-        if (!error_is_journal())
+        if (!metadata || !error_is_journal()) /* of sets all is in the log */
                 return;
         for (size_t i = 0; i < N_ELEMENTS(reasons); i++)
                 if (streq(reasons[i].reason, event->reason))

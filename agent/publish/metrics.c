@@ -151,6 +151,25 @@ static void write_all_metrics(FILE *out, const PublishCounts *counts, const char
                 write_metric(out, &metrics[i]);
 }
 
+static void write_pressure(FILE *out, const PublishCounts *counts) {
+        if (counts->evictions)
+                (void) fputs("# HELP kubelet_evictions Pods evicted since the agent started, by "
+                             "what the node was short of.\n"
+                             "# TYPE kubelet_evictions counter\n",
+                             out);
+        for (EvictionSignal s = 0; counts->evictions && s < N_EVICTION_SIGNALS; s++)
+                (void) fprintf(out, "kubelet_evictions{eviction_signal=\"%s\"} %" PRIu64 "\n",
+                               eviction_signals[s].name, counts->evictions[s]);
+        if (counts->conditions)
+                (void) fputs("# HELP mainstay_node_condition 1 while the node has the condition.\n"
+                             "# TYPE mainstay_node_condition gauge\n",
+                             out);
+        for (NodeCondition c = 0; counts->conditions && c < N_NODE_CONDITIONS; c++)
+                (void) fprintf(out, "mainstay_node_condition{condition=\"%s\"} %d\n",
+                               node_conditions[c].name,
+                               (counts->conditions->set & NODE_CONDITION_BIT(c)) != 0);
+}
+
 /* Names of objects have nothing in them that would have to be escaped. */
 static void write_probes(FILE *out, const PublishCounts *counts) {
         static const char name[] = "prober_probe_total";
@@ -183,6 +202,7 @@ char *publish_metrics(const PublishCounts *counts) {
         if (!out)
                 return NULL;
         write_all_metrics(out, counts, node);
+        write_pressure(out, counts);
         write_probes(out, counts);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
 }

@@ -4,6 +4,7 @@
 /* The agent's state in a few words, for systemd (sd_notify) and for Prometheus. Counts come in,
  * text goes out; what they mean is decided elsewhere. */
 
+#include "agent/model/eviction.h"
 #include "agent/model/probe-sample.h"
 #include "common/macros.h"
 
@@ -31,6 +32,9 @@ typedef struct PublishCounts {
         const char *manifest_error;   /* the first of them, with its place; NULL: none */
         const char *manifest_trouble; /* why the directory cannot be read; NULL: it can */
         unsigned archives_broken;
+
+        const NodeConditions *conditions; /* NULL: not known */
+        const uint64_t *evictions;        /* N_EVICTION_SIGNALS; likewise */
 
         const ProbeSample *probes;
         size_t n_probes;

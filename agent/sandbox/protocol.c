@@ -98,6 +98,7 @@ static const Member request_members[] = {
         { "attempt",       KIND_UNSIGNED, offsetof(Request, attempt),       BIT(REQUEST_RUN)    },
         { "bundle",        KIND_STRING,   offsetof(Request, bundle),        BIT(REQUEST_RUN)    },
         { "log",           KIND_STRING,   offsetof(Request, log),           BIT(REQUEST_RUN)    },
+        { "journal_fields", KIND_STRINGS, offsetof(Request, journal_fields), BIT(REQUEST_RUN)   },
         { "events_file",   KIND_OPTIONAL, offsetof(Request, events_file),   BIT(REQUEST_RUN)    },
         { "note",          KIND_OPTIONAL, offsetof(Request, note),          BIT(REQUEST_RUN) | BIT(REQUEST_NOTE) },
         { "has_input",     KIND_BOOLEAN,  offsetof(Request, has_input),     BIT(REQUEST_RUN) | BIT(REQUEST_SESSION) },

@@ -31,8 +31,8 @@ typedef struct StringList {
 typedef enum RequestType {
         REQUEST_HELLO,    /* version */
         REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
-        REQUEST_RUN,      /* id, name, attempt, bundle, log, events_file, note, has_input,
-                           * has_terminal */
+        REQUEST_RUN,      /* id, name, attempt, bundle, log, journal_fields, events_file, note,
+                           * has_input, has_terminal */
         REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
         REQUEST_DELETE,   /* id, directories */
         REQUEST_TEARDOWN, /* nothing */
@@ -55,6 +55,7 @@ typedef struct Request {
         unsigned attempt;
         const char *bundle;
         const char *log;
+        StringList journal_fields; /* "NAME=value": its lines go to the journal, too, with these */
         const char *events_file;
         const char *note;
         bool has_input;    /* its standard input is open; but in a session nobody writes to it */

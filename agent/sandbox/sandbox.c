@@ -358,6 +358,10 @@ int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup) {
                                                  .log_max_files = setup->log_max_files });
 }
 
+static StringList list_of(char *const *strv) {
+        return (StringList){ (const char *const *) strv, strv_length(strv) };
+}
+
 int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
         return send_request(sandbox, &(Request){ .type = REQUEST_RUN,
                                                  .id = run->id,
@@ -365,6 +369,7 @@ int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
                                                  .attempt = run->attempt,
                                                  .bundle = run->bundle,
                                                  .log = run->log,
+                                                 .journal_fields = list_of(run->journal_fields),
                                                  .events_file = run->events_file,
                                                  .note = run->note,
                                                  .has_input = run->has_input,
@@ -402,10 +407,6 @@ int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *director
         return send_request(sandbox, &(Request){ .type = REQUEST_DELETE,
                                                  .id = id,
                                                  .directories = { directories, n_directories } });
-}
-
-static StringList list_of(char *const *strv) {
-        return (StringList){ (const char *const *) strv, strv_length(strv) };
 }
 
 int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {

@@ -85,8 +85,10 @@ typedef struct SandboxRun {
         const char *id; /* also the runtime's container ID; 64 hex digits */
         const char *name;
         unsigned attempt;
-        const char *bundle; /* directory with config.json and fstab */
-        const char *log;    /* path of the log file; its directory exists */
+        const char *bundle;          /* directory with config.json and fstab */
+        const char *log;             /* path of the log file; its directory exists */
+        char *const *journal_fields; /* "NAME=value": what it writes goes to the journal as well,
+                                      * with these; NULL: it does not */
         const char *
                 events_file; /* cgroup file with an "oom_kill" line, read when the container ends */
         const char *note;  /* at most 1 KiB for the agent's own use; comes back with every event */

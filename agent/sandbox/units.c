@@ -208,16 +208,18 @@ static int append_command(sd_bus_message *message, char *const *argv) {
 
 /* It is the parent of containers, and they shall find what they would find below a plain daemon. It
  * is stopped after us when the system goes down: those who are ordered before us at the start are
- * stopped behind us. */
+ * stopped behind us. Nobody wants it but us, which is no reason for 'systemctl isolate' to stop it,
+ * as it stops no scope of a container. */
 static int append_service(sd_bus_message *message, const UnitService *service) {
         int r = sd_bus_message_append(
-                message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description", "s",
-                service->description, "Slice", "s", service->slice, "Before", "as", 1,
-                "mainstay.service", "CollectMode", "s", "inactive-or-failed", "KillMode", "s",
-                "mixed", "Delegate", "b", true, "TasksMax", "t", UINT64_MAX, "LimitNOFILE", "t",
-                UINT64_C(1048576), "OOMScoreAdjust", "i", -998, "StandardInputFileDescriptor", "h",
-                service->input_fd, "StandardOutput", "s", "journal", "StandardError", "s",
-                "journal", "SyslogIdentifier", "s", "mainstay-shim");
+                message, "(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)(sv)", "Description",
+                "s", service->description, "Slice", "s", service->slice, "Before", "as", 1,
+                "mainstay.service", "CollectMode", "s", "inactive-or-failed", "IgnoreOnIsolate",
+                "b", true, "KillMode", "s", "mixed", "Delegate", "b", true, "TasksMax", "t",
+                UINT64_MAX, "LimitNOFILE", "t", UINT64_C(1048576), "OOMScoreAdjust", "i", -998,
+                "StandardInputFileDescriptor", "h", service->input_fd, "StandardOutput", "s",
+                "journal", "StandardError", "s", "journal", "SyslogIdentifier", "s",
+                "mainstay-shim");
 
         return r < 0 ? r : append_command(message, service->argv);
 }
@@ -361,4 +363,19 @@ int units_stop(Units *units, const char *name, Error *reterr) {
         int r = call_for_unit(units, "StopUnit", name, "systemd refuses to stop the unit");
 
         return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to stop the unit %s", name) : 0;
+}
+
+int units_kill(Units *units, const char *name, int signal, Error *reterr) {
+        cleanup_with(sd_bus_message_unrefp) sd_bus_message *message = NULL;
+        Call *call = NULL;
+        int r = new_call(units, "KillUnit", &message);
+
+        if (r >= 0)
+                r = sd_bus_message_append(message, "ssi", name, "main", (int32_t) signal);
+        if (r >= 0) {
+                call = call_new(units, name, "systemd refuses to signal the unit");
+                r = call ? send_take(message, on_reply, call) : -ENOMEM;
+        }
+        return r < 0 ? error_prefixf(reterr, r, "cannot ask systemd to signal the unit %s", name)
+                     : 0;
 }

@@ -56,3 +56,6 @@ int units_set_properties(Units *units, const char *name, const SliceProperty *pr
 
 /* Asks for the end of a unit and of all that is in it; one that is not there is none to end. */
 int units_stop(Units *units, const char *name, Error *reterr);
+
+/* Asks for a signal to the main process of a unit. 0 or -errno. */
+int units_kill(Units *units, const char *name, int signal, Error *reterr);

@@ -3,8 +3,8 @@
 
 #include "common/cleanup.h"
 
-/* /configmaps and /secrets: the objects of the manifests, one at a time. The values of Secrets
- * never come here. */
+/* /configmaps, /secrets, /priorityclasses and /runtimeclasses: the objects of the manifests, one at
+ * a time. The values of Secrets never come here. */
 
 typedef struct ObjectWalk {
         Serve *serve;
@@ -19,15 +19,17 @@ static int next(void *userdata) {
         ObjectWalk *walk = userdata;
         cleanup_free char *json = NULL;
         bool is_first = !walk->key;
-        char *key;
+        char *key, head[128];
         int r;
 
         if (walk->is_ended)
                 return -ENODATA;
         if (!walk->is_begun) {
                 walk->is_begun = true;
-                return text_say(&walk->text, "{\"kind\":\"", object_kind_names[walk->kind],
-                                "List\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[");
+                (void) snprintf(head, sizeof(head),
+                                "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{},",
+                                object_kind_names[walk->kind], object_kind_versions[walk->kind]);
+                return text_say(&walk->text, "", head, "\"items\":[");
         }
         r = walk->serve->handlers->next_object(walk->serve->userdata, walk->kind, walk->key, &key,
                                                &json);
@@ -74,4 +76,13 @@ enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, con
 
 enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest) {
         return answer(serve, http, OBJECT_SECRET);
+}
+
+enum MHD_Result serve_priority_classes(Serve *serve, struct MHD_Connection *http,
+                                       const char *rest) {
+        return answer(serve, http, OBJECT_PRIORITY_CLASS);
+}
+
+enum MHD_Result serve_runtime_classes(Serve *serve, struct MHD_Connection *http, const char *rest) {
+        return answer(serve, http, OBJECT_RUNTIME_CLASS);
 }

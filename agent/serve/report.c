@@ -37,6 +37,7 @@ void serve_report_manifest(ServeReport *report, const ServeManifest *manifest) {
 
         (void) json_object_set_new(item, "file", json_string(manifest->file));
         (void) json_object_set_new(item, "pods", strings(manifest->pods));
+        (void) json_object_set_new(item, "daemonsets", strings(manifest->daemonsets));
         (void) json_object_set_new(item, "error", string_or_null(manifest->error));
         if (manifest->error)
                 (void) json_object_set_new(

@@ -168,6 +168,8 @@ static const struct {
         { "GET",    "/node",               false, serve_node      },
         { "GET",    "/configmaps",         false, serve_config_maps },
         { "GET",    "/secrets",            false, serve_secrets   },
+        { "GET",    "/priorityclasses",    false, serve_priority_classes },
+        { "GET",    "/runtimeclasses",     false, serve_runtime_classes },
         { "GET",    "/manifests",          false, serve_manifests },
         { "GET",    "/images",             false, serve_images    },
         { "POST",   "/images/pull",        false, serve_pull      },

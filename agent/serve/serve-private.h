@@ -81,6 +81,8 @@ enum MHD_Result serve_pods(Serve *serve, struct MHD_Connection *http, const char
 enum MHD_Result serve_events(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_config_maps(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_secrets(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_priority_classes(Serve *serve, struct MHD_Connection *http, const char *rest);
+enum MHD_Result serve_runtime_classes(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_manifests(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_images(Serve *serve, struct MHD_Connection *http, const char *rest);
 enum MHD_Result serve_pull(Serve *serve, struct MHD_Connection *http, const char *rest);

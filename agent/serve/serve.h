@@ -23,7 +23,8 @@ typedef struct ServeLog {
 /* One file of the manifest directory. Strings are borrowed. */
 typedef struct ServeManifest {
         const char *file;
-        char *const *pods; /* "namespace/name" each */
+        char *const *pods;       /* "namespace/name" each */
+        char *const *daemonsets; /* likewise; their pods are among the pods */
         char *const *warnings;
         const char *error;    /* NULL: its bytes are in use */
         uint64_t error_since; /* realtime, microseconds */
@@ -43,6 +44,8 @@ typedef struct ServeExec {
         bool has_input, has_output, has_error, has_terminal;
 } ServeExec;
 
+typedef int (*serve_each_t)(const char *key, const char *json, void *context);
+
 /* What serve asks of the agent. All are called from the loop, return at once, and are given the
  * 'userdata' of serve_new(). */
 typedef struct ServeHandlers {
@@ -55,12 +58,12 @@ typedef struct ServeHandlers {
          * it never lies in memory as a whole. */
         int (*next_pod)(void *userdata, const char *after, char **ret_key, char **ret_json);
 
-        /* The first event of the pods that came after the one with this number, 0: the oldest. 1
+        /* The first event that came after the one with this number, 0: the oldest. 1
          * with its number and the v1.Event as compact JSON, which serve frees; 0 when there is
          * none; -ENOMEM. What is counted again comes again, with a greater number. */
         int (*next_event)(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json);
 
-        /* The first ConfigMap or Secret whose "<namespace>/<name>" is greater than 'after', as
+        /* The first object of the kind whose "<namespace>/<name>" is greater than 'after', as
          * next_pod(). What a Secret holds is not in its JSON. */
         int (*next_object)(void *userdata, ObjectKind kind, const char *after, char **ret_key,
                            char **ret_json);
@@ -99,9 +102,12 @@ typedef struct ServeHandlers {
         /* 0, or -errno with a sentence while the first scan has not been acted on. */
         int (*is_ready)(void *userdata, Error *reterr);
 
-        /* A DaemonSetList and a ControllerRevisionList as JSON that serve frees, or NULL; and this
-         * node as a v1.Node. */
-        char *(*daemonsets)(void *userdata);
+        /* Tells of each DaemonSet, in an order that does not change: its "<namespace>/<name>", and
+         * itself as compact JSON. 0, what 'each' gave below that, or -ENOMEM. */
+        int (*each_daemonset)(void *userdata, serve_each_t each, void *context);
+
+        /* A ControllerRevisionList as JSON that serve frees, or NULL; and this node as a v1.Node.
+         */
         char *(*revisions)(void *userdata);
         char *(*node)(void *userdata);
 
@@ -152,6 +158,9 @@ void serve_pod_changed(Serve *serve, ServeChange change, const char *key, const 
 
 /* next_event() has one more to give; for those who watch. */
 void serve_event_came(Serve *serve);
+
+/* each_daemonset() may tell other things now, likewise. */
+void serve_daemonsets_changed(Serve *serve);
 
 /* The attempt is over and the last byte of its log is written. Those who follow it read what there
  * is and are done. 'directory' and 'attempt' as find_log() gave them; an unknown one is ignored.

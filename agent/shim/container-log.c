@@ -30,6 +30,7 @@ struct ContainerLog {
         int fd; /* -EBADF when it could not be opened; tried again at the next write */
         char *name;
         LogLimits limits;
+        JournalLog *journal; /* NULL: lines go to the file alone */
         uint64_t size;
         uint64_t rotated_second; /* of the last rotation, and its number in it */
         unsigned rotated_number;
@@ -104,6 +105,11 @@ int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, E
 
 void container_log_set_limits(ContainerLog *log, LogLimits limits) {
         log->limits = limits;
+}
+
+void container_log_set_journal_take(ContainerLog *log, JournalLog *journal) {
+        journal_log_free(log->journal);
+        log->journal = journal;
 }
 
 static int compare_names(const void *a, const void *b) {
@@ -269,6 +275,16 @@ static void push(Batch *batch, const void *data, size_t length) {
         batch->bytes += length;
 }
 
+static void tell_journal(JournalLog *journal, bool full, const LogStream *stream, const char *text,
+                         size_t length) {
+        journal_log_line(journal, &(JournalLine){
+                                          .is_error = streq(stream->name, "stderr"),
+                                          .is_part = !full,
+                                          .text = { { stream->carry, stream->carry_length },
+                                                    { (void *) (uintptr_t) text, length } },
+                                  });
+}
+
 /* One line: what was carried over, then 'text'. */
 static void add_line(Batch *batch, bool full, LogStream *stream, const char *text, size_t length) {
         const char *head = full ? batch->full : batch->part;
@@ -281,6 +297,8 @@ static void add_line(Batch *batch, bool full, LogStream *stream, const char *tex
         push(batch, "\n", 1);
         batch->text_bytes += stream->carry_length + length;
         batch->n_lines++;
+        if (batch->log->journal)
+                tell_journal(batch->log->journal, full, stream, text, length);
         /* The vector keeps pointing there until flush(), before which nothing is appended. */
         stream->carry_length = 0;
 }
@@ -361,6 +379,7 @@ void container_log_end_line(ContainerLog *log, LogStream *stream, uint64_t realt
 ContainerLog *container_log_free(ContainerLog *log) {
         if (!log)
                 return NULL;
+        journal_log_free(log->journal);
         close_fd(log->fd);
         close_fd(log->dir_fd);
         free(log->name);

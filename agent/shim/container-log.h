@@ -7,6 +7,7 @@
  * fails for the caller: what the disk does not take is dropped and counted, and the log says so
  * once it can be written again. */
 
+#include "agent/shim/journal-log.h"
 #include "common/error.h"
 
 #include <stdint.h>
@@ -39,6 +40,9 @@ void container_log_write(ContainerLog *log, LogStream *stream, const char *data,
 
 /* The stream ends, or pauses: writes what it kept, as a part of a line. */
 void container_log_end_line(ContainerLog *log, LogStream *stream, uint64_t realtime_usec);
+
+/* From now on lines go to the journal as well. */
+void container_log_set_journal_take(ContainerLog *log, JournalLog *journal);
 
 /* New limits, from the next line on. */
 void container_log_set_limits(ContainerLog *log, LogLimits limits);

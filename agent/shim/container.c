@@ -314,6 +314,24 @@ static int open_console(Shim *shim, const Request *request, const Attempt *attem
         return MIN(job->input_fd, 0);
 }
 
+/* The pipes of its output, and where what comes through them goes. */
+static int open_output(const Shim *shim, const Request *request, Attempt *attempt, int ret_fds[2],
+                       Error *reterr) {
+        JournalLog *journal = NULL;
+        int r = 0;
+
+        if (request->journal_fields.n > 0)
+                r = journal_log_new(JOURNAL_SOCKET, &request->journal_fields, &journal);
+        if (r >= 0)
+                r = output_new(shim->epoll_fd, request->log, shim->log_limits, &attempt->output,
+                               ret_fds, reterr);
+        if (r < 0)
+                journal_log_free(journal);
+        else if (journal)
+                output_set_journal_take(attempt->output, journal);
+        return r;
+}
+
 void container_run(Shim *shim, const Request *request) {
         cleanup_error Error error = ERROR_NULL;
         Attempt *attempt;
@@ -334,8 +352,7 @@ void container_run(Shim *shim, const Request *request) {
                 fail_start(shim, attempt, false, "the sandbox is not set up");
                 return;
         }
-        r = output_new(shim->epoll_fd, request->log, shim->log_limits, &attempt->output, fds,
-                       &error);
+        r = open_output(shim, request, attempt, fds, &error);
         if (r < 0) {
                 fail_start(shim, attempt, false, error_message(&error, r));
                 return;

@@ -54,6 +54,7 @@ static const struct {
         { "x-mainstay.mode=",     offsetof(MountSpec, mode)          },
         { "x-mainstay.volume=",   offsetof(MountSpec, volume)        },
         { "x-mainstay.beneath=",  offsetof(MountSpec, beneath)       },
+        { "x-mainstay.label=",    offsetof(MountSpec, label)         },
 };
 /* clang-format on */
 
@@ -86,6 +87,21 @@ static int append_data(MountSpec *spec, const char *option) {
         return 0;
 }
 
+/* Without the quotes around it. */
+static int set_value(char **string, const char *value) {
+        size_t length = strlen(value);
+        char *copy;
+
+        if (length < 2 || value[0] != '"' || value[length - 1] != '"')
+                return set_string(string, value);
+        copy = strndup(value + 1, length - 2);
+        if (!copy)
+                return -ENOMEM;
+        free(*string);
+        *string = copy;
+        return 0;
+}
+
 /* 1 when it is one of ours and taken; 0 when not. */
 static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) {
         for (size_t i = 0; i < N_ELEMENTS(own_options); i++) {
@@ -93,7 +109,7 @@ static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) 
                 char **string = (char **) (void *) ((char *) spec + own_options[i].offset);
 
                 if (strncmp(option, own_options[i].prefix, length) == 0)
-                        return set_string(string, option + length) < 0 ? -ENOMEM : 1;
+                        return set_value(string, option + length) < 0 ? -ENOMEM : 1;
         }
         /* Skipping a word that restricts a mount would open what was meant to be closed. */
         if (strncmp(option, "x-mainstay.", strlen("x-mainstay.")) == 0)
@@ -125,20 +141,26 @@ static int parse_option(MountSpec *spec, const char *option, Error *reterr) {
         return r != 0 ? MIN(r, 0) : append_data(spec, option);
 }
 
-static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reterr) {
-        char *rest = entry->mnt_opts, *option;
-        int r;
+/* As strsep() at commas, but for those between quotes. */
+static char *next_option(char **rest) {
+        char *option = *rest, *c = option;
+        bool quoted = false;
 
-        if (set_string(&spec->source, entry->mnt_fsname) < 0 ||
-            set_string(&spec->target, entry->mnt_dir) < 0 ||
-            set_string(&spec->type, entry->mnt_type) < 0)
-                return -ENOMEM;
-        while ((option = strsep(&rest, ",")))
-                if (option[0]) {
-                        r = parse_option(spec, option, reterr);
-                        if (r < 0)
-                                return r;
-                }
+        if (!option)
+                return NULL;
+        for (; *c && (quoted || *c != ','); c++)
+                quoted = quoted != (*c == '"');
+        *rest = *c ? c + 1 : NULL;
+        *c = '\0';
+        return option;
+}
+
+/* Words that mean nothing together would be skipped in silence. */
+static int check_entry(const MountSpec *spec, Error *reterr) {
+        if (spec->label && (spec->bind || spec->data || spec->mode || !streq(spec->target, "none")))
+                return error_setf(reterr, EINVAL, "what gets a label is not mounted");
+        if (spec->label)
+                return 0;
         if (spec->target[0] != '/')
                 return error_setf(reterr, EINVAL, "'%s' is no absolute path", spec->target);
         if (spec->bind && spec->data)
@@ -148,6 +170,23 @@ static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reter
         if (!spec->bind && (spec->hostpath_type || spec->beneath || spec->idmap))
                 return error_setf(reterr, EINVAL, "only a bind mount has a source to check");
         return 0;
+}
+
+static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reterr) {
+        char *rest = entry->mnt_opts, *option;
+        int r;
+
+        if (set_string(&spec->source, entry->mnt_fsname) < 0 ||
+            set_string(&spec->target, entry->mnt_dir) < 0 ||
+            set_string(&spec->type, entry->mnt_type) < 0)
+                return -ENOMEM;
+        while ((option = next_option(&rest)))
+                if (option[0]) {
+                        r = parse_option(spec, option, reterr);
+                        if (r < 0)
+                                return r;
+                }
+        return check_entry(spec, reterr);
 }
 
 static void mount_spec_done(MountSpec *spec) {
@@ -160,6 +199,7 @@ static void mount_spec_done(MountSpec *spec) {
         free(spec->mode);
         free(spec->idmap);
         free(spec->beneath);
+        free(spec->label);
 }
 
 void fstab_done(Fstab *fstab) {

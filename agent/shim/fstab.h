@@ -9,7 +9,11 @@
  *   x-mainstay.volume=<name>     names the volume in what goes wrong
  *   x-mainstay.mode=<octal>      the mode of a new mount's root, afterwards
  *   x-mainstay.idmap=<file>      users appear as those of this user namespace
- *   x-mainstay.beneath=<root>    the source must lie beneath that directory, whatever links say */
+ *   x-mainstay.beneath=<root>    the source must lie beneath that directory, whatever links say
+ * Values may be quoted, for the commas in them, as "context=" is by mount(8).
+ *
+ * A line of no kind, to the target "none", mounts nothing:
+ *   x-mainstay.label=<label>     the source and all in it get this label of SELinux's */
 
 #include "common/error.h"
 
@@ -30,6 +34,7 @@ typedef struct MountSpec {
         char *mode;
         char *idmap;
         char *beneath;
+        char *label;
 } MountSpec;
 
 typedef struct Fstab {

@@ -34,7 +34,7 @@ static const char help[] =
         "Usage: mainstay-shim sandbox --pod UID --run-dir DIR [OPTION]... <LISTENING-SOCKET\n"
         "       mainstay-shim prepare DIR\n"
         "       mainstay-shim cleanup [--cgroup PATH]... [DIR]...\n"
-        "       mainstay-shim usage [DIR]...\n"
+        "       mainstay-shim usage [--inodes] [DIR]...\n"
         "\n"
         "The sandbox of one pod: holds its namespaces and mounts, runs its containers, writes\n"
         "their logs. The agent starts it; it outlives the agent.\n"
@@ -42,7 +42,7 @@ static const char help[] =
         "  sandbox   serve the pod on the socket that is the standard input\n"
         "  prepare   make DIR a private mount, for sandboxes to mount below\n"
         "  cleanup   end all processes in cgroups, remove them and the directories\n"
-        "  usage     print how many bytes of a disk each directory takes\n"
+        "  usage     print how many bytes, or inodes, of a disk each directory takes\n"
         "\n"
         "Options of sandbox:\n"
         "  --pod UID                  the pod; its directory is DIR/pods/UID\n"
@@ -100,8 +100,11 @@ static int verb_cleanup(int argc, char **argv) {
 }
 
 static int verb_usage(int argc, char **argv) {
-        for (int i = 1; i < argc; i++)
-                (void) printf("%" PRIu64 "\n", disk_usage(argv[i]));
+        bool counts_inodes = argc > 1 && streq(argv[1], "--inodes");
+
+        for (int i = counts_inodes ? 2 : 1; i < argc; i++)
+                (void) printf("%" PRIu64 "\n",
+                              counts_inodes ? inode_usage(argv[i]) : disk_usage(argv[i]));
         return fflush(stdout) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -5,6 +5,7 @@
 #include "agent/shim/hostpath.h"
 #include "agent/shim/mountinfo.h"
 #include "common/cleanup.h"
+#include "common/selinux.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -215,6 +216,21 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
         return 0;
 }
 
+static int give_label(const MountSpec *spec, Error *reterr) {
+        int r = selinux_label_tree(spec->source, spec->label);
+
+        if (r < 0)
+                return error_setf(reterr, -r, "cannot give '%s' the label '%s': %s", spec->source,
+                                  spec->label, strerror(-r));
+        return 0;
+}
+
+static int apply(const MountSpec *spec, const char *root, Error *reterr) {
+        if (spec->label)
+                return give_label(spec, reterr);
+        return spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
+}
+
 int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
         cleanup_fstab Fstab fstab = { 0 };
         int r = 0;
@@ -225,7 +241,7 @@ int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
         for (size_t i = 0; r >= 0 && i < fstab.n; i++) {
                 const MountSpec *spec = &fstab.mounts[i];
 
-                r = spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
+                r = apply(spec, root, reterr);
                 if (r < 0 && spec->volume)
                         r = error_prefixf(reterr, r, "volume \"%s\"", spec->volume);
         }

@@ -251,6 +251,10 @@ char *output_last_line(Output *output) {
         return line ? line : last_line_of(&output->streams[0]);
 }
 
+void output_set_journal_take(Output *output, JournalLog *journal) {
+        container_log_set_journal_take(output->log, journal);
+}
+
 void output_set_limits(Output *output, LogLimits limits) {
         container_log_set_limits(output->log, limits);
 }

@@ -36,6 +36,9 @@ int output_expect_terminal(Output *output, const char *path, Error *reterr);
  * input waits. Gives the container's end, O_CLOEXEC, the caller's to close; or -errno. */
 int output_open_input(Output *output);
 
+/* What the container writes goes to the journal as well. */
+void output_set_journal_take(Output *output, JournalLog *journal);
+
 void output_set_limits(Output *output, LogLimits limits);
 
 Output *output_free(Output *output);

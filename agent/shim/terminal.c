@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/log.h"
+#include "common/packet.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -34,17 +35,6 @@ static int listen_at(const char *path, Error *reterr) {
         return TAKE_FD(fd);
 }
 
-static int descriptor_of(struct msghdr *message) {
-        const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-        int fd;
-
-        if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
-            header->cmsg_len != CMSG_LEN(sizeof(fd)))
-                return -EBADMSG;
-        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-        return fd;
-}
-
 /* With it comes its name, which nobody needs. -EAGAIN: it has not been sent yet. */
 static int receive_master(int peer_fd) {
         union {
@@ -63,9 +53,9 @@ static int receive_master(int peer_fd) {
 
         if (recvmsg(peer_fd, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0)
                 return -errno;
-        fd = descriptor_of(&message);
+        fd = message_take_fd(&message);
         if (fd < 0)
-                return fd;
+                return -EBADMSG;
         flags = fcntl(fd, F_GETFL);
         if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0) {
                 int r = -errno;

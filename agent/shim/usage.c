@@ -17,30 +17,41 @@ static uint64_t add(uint64_t a, uint64_t b) {
         return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-static uint64_t usage_below(int dir_fd_taken, dev_t device, unsigned depth);
+/* A walk through one directory. */
+typedef struct Walk {
+        dev_t device;
+        bool counts_inodes; /* else bytes */
+} Walk;
 
-/* Each of several names of a file has its share, so that nobody need remember which were seen. */
-static uint64_t usage_of(int dir_fd, const char *name, dev_t device, unsigned depth) {
+static uint64_t usage_below(int dir_fd_taken, const Walk *walk, unsigned depth);
+
+static uint64_t amount(const Walk *walk, const struct stat *st) {
+        return walk->counts_inodes ? 1 : (uint64_t) st->st_blocks * BLOCK;
+}
+
+/* Each of several names of a file has its share, so that nobody need remember which were seen; an
+ * inode, of which there is no share, is counted with each. */
+static uint64_t usage_of(int dir_fd, const char *name, const Walk *walk, unsigned depth) {
         struct stat st;
-        uint64_t bytes;
+        uint64_t used;
         int fd;
 
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0 ||
-            st.st_dev != device)
+            st.st_dev != walk->device)
                 return 0;
-        bytes = (uint64_t) st.st_blocks * BLOCK;
+        used = amount(walk, &st);
         if (!S_ISDIR(st.st_mode))
-                return bytes / MAX(st.st_nlink, (nlink_t) 1);
+                return walk->counts_inodes ? used : used / MAX(st.st_nlink, (nlink_t) 1);
         if (depth >= DEPTH_MAX)
                 return UINT64_MAX;
         fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 ? bytes : add(bytes, usage_below(fd, device, depth + 1));
+        return fd < 0 ? used : add(used, usage_below(fd, walk, depth + 1));
 }
 
-static uint64_t usage_below(int dir_fd_taken, dev_t device, unsigned depth) {
+static uint64_t usage_below(int dir_fd_taken, const Walk *walk, unsigned depth) {
         cleanup_closedir DIR *dir = fdopendir(dir_fd_taken);
         struct dirent *entry;
-        uint64_t bytes = 0;
+        uint64_t used = 0;
 
         if (!dir) {
                 close_fd(dir_fd_taken);
@@ -48,12 +59,13 @@ static uint64_t usage_below(int dir_fd_taken, dev_t device, unsigned depth) {
         }
         while ((entry = readdir(dir)))
                 if (!streq(entry->d_name, ".") && !streq(entry->d_name, ".."))
-                        bytes = add(bytes, usage_of(dirfd(dir), entry->d_name, device, depth));
-        return bytes;
+                        used = add(used, usage_of(dirfd(dir), entry->d_name, walk, depth));
+        return used;
 }
 
-uint64_t disk_usage(const char *path) {
+static uint64_t usage_at(const char *path, bool counts_inodes) {
         int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        Walk walk = { .counts_inodes = counts_inodes };
         struct stat st;
 
         if (fd < 0)
@@ -62,5 +74,14 @@ uint64_t disk_usage(const char *path) {
                 close_fd(fd);
                 return 0;
         }
-        return add((uint64_t) st.st_blocks * BLOCK, usage_below(fd, st.st_dev, 0));
+        walk.device = st.st_dev;
+        return add(amount(&walk, &st), usage_below(fd, &walk, 0));
+}
+
+uint64_t disk_usage(const char *path) {
+        return usage_at(path, /* counts_inodes= */ false);
+}
+
+uint64_t inode_usage(const char *path) {
+        return usage_at(path, /* counts_inodes= */ true);
 }

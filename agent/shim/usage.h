@@ -10,3 +10,6 @@
  * and is led nowhere by who moves things meanwhile. What is nested deeper than 500 directories is
  * there to hide, and counts as more than any limit: UINT64_MAX. */
 uint64_t disk_usage(const char *path);
+
+/* The same in files and directories, each by its name. */
+uint64_t inode_usage(const char *path);

@@ -45,7 +45,7 @@ void action_finish_soon(Action *action, ActionResult result, const char *format,
         printf_like(3, 4);
 
 /* The number of a port that may be named. 0 where the container has none of that name. */
-int64_t action_port(const Action *action, const PortRef *port);
+int64_t action_port(const Action *action, const IntOrString *port);
 
 /* The engine, made now where there is none yet. NULL: action_finish_soon() has been called. */
 Http *action_http(Action *action);

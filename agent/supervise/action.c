@@ -65,13 +65,13 @@ void action_finish_soon(Action *action, ActionResult result, const char *format,
                                           action);
 }
 
-int64_t action_port(const Action *action, const PortRef *port) {
+int64_t action_port(const Action *action, const IntOrString *port) {
         const Container *container = action->target.container;
 
-        if (!port->name)
-                return port->number;
+        if (!port->text)
+                return port->number.value;
         for (size_t i = 0; i < container->ports.n; i++)
-                if (streq_ptr(container->ports.items[i].name, port->name))
+                if (streq_ptr(container->ports.items[i].name, port->text))
                         return container->ports.items[i].container_port.value;
         return 0;
 }

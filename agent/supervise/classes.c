@@ -25,9 +25,12 @@ static int resolve_default(const ObjectLookup *lookup, PodSpec *spec) {
         return 0;
 }
 
-static int resolve_priority(const ObjectLookup *lookup, const PodSpec *running, PodSpec *spec) {
+static int resolve_priority(const ObjectLookup *lookup, const PodSpec *running, bool is_resolved,
+                            PodSpec *spec) {
         const DataObject *class;
 
+        if (is_resolved)
+                return 0;
         if (!spec->priority_class_name)
                 return resolve_default(lookup, spec);
         if (system_priority(spec->priority_class_name) != 0)
@@ -66,7 +69,9 @@ static int resolve_overhead(const ObjectLookup *lookup, const PodSpec *running, 
 
 int classes_resolve(const ObjectLookup *lookup, const Pod *running, Pod *pod) {
         const PodSpec *spec = running ? &running->spec : NULL;
-        int r = resolve_priority(lookup, spec, &pod->spec);
+        /* An API server has worked it out by its own classes. */
+        bool is_resolved = pod_is_of_api(pod) && pod->spec.priority.is_set;
+        int r = resolve_priority(lookup, spec, is_resolved, &pod->spec);
 
         return r < 0 ? r : resolve_overhead(lookup, spec, &pod->spec);
 }

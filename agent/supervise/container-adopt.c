@@ -25,6 +25,15 @@ void container_recover(ContainerLife *c, unsigned attempt, uint64_t now) {
         container_end_unseen(c, &end, "The container ran, and its end was not seen");
 }
 
+void container_recover_end(ContainerLife *c, unsigned attempt, const ContainerExit *end,
+                           const char *reason) {
+        if (c->state != LIFE_IDLE || c->attempt_is_used || c->attempt > 0)
+                return;
+        container_adopt(c, attempt, 0);
+        container_record_end(c, end, reason, end->message);
+        container_handle(c, EVENT_DONE);
+}
+
 void container_adopt_post_started(ContainerLife *c) {
         c->has_post_started = true;
 }

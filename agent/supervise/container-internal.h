@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of a container's life share: container.c is the machine, container-adopt.c brings
- * it to where a container is that was found, container-questions.c and container-status.c tell
- * where it is. Nobody else includes this. */
+/* What the files of a container's life share: container.c is the machine, container-ends.c says
+ * what follows an end, container-adopt.c brings it to where a container is that was found,
+ * container-questions.c and container-status.c tell where it is. Nobody else includes this. */
 
 #include "agent/supervise/container.h"
 
@@ -20,6 +20,26 @@ typedef enum LifeState {
         LIFE_FINISHED,
         N_LIFE_STATES,
 } LifeState;
+
+typedef enum Event {
+        EVENT_START,
+        EVENT_IMAGE_READY,
+        EVENT_IMAGE_FAILED,
+        EVENT_TURN,
+        EVENT_STARTED,
+        EVENT_HOOK_DONE,
+        EVENT_START_FAILED,
+        EVENT_RESTART,
+        EVENT_WAIT,
+        EVENT_DONE,
+        EVENT_RETRY,
+        EVENT_SANDBOX_GONE,
+        EVENT_KILL,
+        EVENT_STOP,
+        EVENT_AGAIN,
+        EVENT_EDIT,
+        N_EVENTS,
+} Event;
 
 /* What is so in a state, whatever led to it. */
 typedef struct LifeFacts {
@@ -72,6 +92,17 @@ struct ContainerLife {
 
 /* The one writer of the state. */
 void container_set_state(ContainerLife *c, LifeState state);
+
+/* The one door of the machine: what an event means is in its table. */
+void container_handle(ContainerLife *c, Event event);
+
+/* Reason and message of who waits, in the place of his state's; both may be NULL. */
+void container_set_waiting(ContainerLife *c, const char *reason, const char *message);
+
+/* What the runtime refuses will never run by itself: StartError and 128, as container engines say
+ * it; what came before the runtime is tried again, whatever the policy. */
+void container_start_failed(ContainerLife *c, bool by_runtime, const char *reason,
+                            const char *message);
 
 /* How the present attempt ended; the texts are copied, and the message may be NULL. */
 void container_record_end(ContainerLife *c, const ContainerExit *end, const char *reason,

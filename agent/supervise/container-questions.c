@@ -16,6 +16,10 @@ bool container_has_run(const ContainerLife *c, unsigned attempt) {
         return c->attempt_is_used && c->attempt <= attempt;
 }
 
+bool container_has_begun(const ContainerLife *c) {
+        return c->attempt_is_used || c->attempt > 0;
+}
+
 uint64_t container_next_delay(const ContainerLife *c) {
         return c->next_delay_usec;
 }
@@ -55,6 +59,10 @@ bool container_is_finished(const ContainerLife *c) {
 bool container_has_succeeded(const ContainerLife *c) {
         return c->state == LIFE_FINISHED && c->ended.kind == STATE_TERMINATED &&
                c->ended.exit_code == 0;
+}
+
+const ContainerState *container_end(const ContainerLife *c) {
+        return c->state == LIFE_FINISHED && c->ended.kind == STATE_TERMINATED ? &c->ended : NULL;
 }
 
 uint64_t container_finished_at(const ContainerLife *c) {

@@ -53,7 +53,6 @@ static void fill_state(const ContainerLife *c, const char *uid, ContainerState *
 }
 
 int container_status(const ContainerLife *c, const char *uid, ContainerStatus *ret) {
-        bool has_run = c->attempt_is_used || c->attempt > 0;
         bool is_running = life_facts[c->state].kube == STATE_RUNNING;
 
         *ret = (ContainerStatus){ 0 };
@@ -66,7 +65,7 @@ int container_status(const ContainerLife *c, const char *uid, ContainerStatus *r
                 (void) copy_ended(c, &c->ended_last, uid, c->attempt - 1, &ret->last_state);
         ret->ready = ret->started = is_running && ret->state.kind == STATE_RUNNING;
         ret->restart_count = c->attempt;
-        if (has_run)
+        if (container_has_begun(c))
                 ret->container_id =
                         public_id(c, uid, c->attempt_is_used ? c->attempt : c->attempt - 1);
         return ret->name ? 0 : -ENOMEM;

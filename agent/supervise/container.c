@@ -1,44 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The machine. Facts about states stand in one table, legal moves in a second; decisions are in
- * decide.c; effects are the enter_…() functions; set_state() alone writes the state.
+/* The machine. Facts about states stand in one table, legal moves in a second; what an end means is
+ * container-ends.c's to say; effects are the enter_…() functions; container_set_state() alone
+ * writes the state.
  *
  * An attempt is one run of the container: its number is the restart count, the name of its log and
  * part of its ID. A number is used up when the shim was asked to run it, whatever came of it. */
 
-#include "agent/model/duration.h"
 #include "agent/supervise/container-internal.h"
 #include "common/cleanup.h"
-#include "common/clock.h"
 #include "common/error.h"
 #include "common/log.h"
-#include "common/message-ids.h"
-
-#include <assert.h>
-
-typedef enum Event {
-        EVENT_START,
-        EVENT_IMAGE_READY,
-        EVENT_IMAGE_FAILED,
-        EVENT_TURN,
-        EVENT_STARTED,
-        EVENT_HOOK_DONE,
-        EVENT_START_FAILED,
-        EVENT_RESTART,
-        EVENT_WAIT,
-        EVENT_DONE,
-        EVENT_RETRY,
-        EVENT_SANDBOX_GONE,
-        EVENT_KILL,
-        EVENT_STOP,
-        EVENT_AGAIN,
-        EVENT_EDIT,
-        N_EVENTS,
-} Event;
-
-/* Of who was killed and says that all is well. */
-enum {
-        KILLED_EXIT_CODE = 137,
-};
 
 /* clang-format off */
 const LifeFacts life_facts[N_LIFE_STATES] = {
@@ -74,8 +45,6 @@ static const char *const event_names[N_EVENTS] = {
 };
 /* clang-format on */
 
-static void handle(ContainerLife *c, Event event);
-
 static void set_text(char **text, const char *value) {
         free(*text);
         *text = value ? strdup(value) : NULL;
@@ -103,9 +72,6 @@ static void enter_queued(ContainerLife *c) {
         c->driver->ask_turn(c->userdata);
 }
 
-static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
-                         const char *message);
-
 static void enter_creating(ContainerLife *c) {
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -116,10 +82,10 @@ static void enter_creating(ContainerLife *c) {
                 c->attempt_is_used = true;
                 return;
         }
-        start_failed(c, /* by_runtime= */ false,
-                     r == -CONTAINER_CONFIG_ERROR ? "CreateContainerConfigError"
-                                                  : "CreateContainerError",
-                     error_message(&error, r));
+        container_start_failed(c, /* by_runtime= */ false,
+                               r == -CONTAINER_CONFIG_ERROR ? "CreateContainerConfigError"
+                                                            : "CreateContainerError",
+                               error_message(&error, r));
         /* What it refers to may come with a manifest. */
         c->waits_for_reference = r == -CONTAINER_CONFIG_ERROR && c->state == LIFE_BACK_OFF;
 }
@@ -142,7 +108,7 @@ static const Handler *hook_of(const ContainerLife *c, ContainerHook hook) {
 
 static void enter_post_start(ContainerLife *c) {
         if (!hook_of(c, HOOK_POST_START) || c->has_post_started)
-                handle(c, EVENT_HOOK_DONE);
+                container_handle(c, EVENT_HOOK_DONE);
         else
                 c->driver->run_hook(c->userdata, HOOK_POST_START, c->attempt, false);
 }
@@ -155,9 +121,14 @@ static void enter_running(ContainerLife *c) {
 
 static void enter_pre_stop(ContainerLife *c) {
         if (!hook_of(c, HOOK_PRE_STOP))
-                handle(c, EVENT_HOOK_DONE);
+                container_handle(c, EVENT_HOOK_DONE);
         else
                 c->driver->run_hook(c->userdata, HOOK_PRE_STOP, c->attempt, c->stops_for_good);
+}
+
+/* It was only killed, with a grace of its own; now it is stopped for good. */
+static void enter_hurried(ContainerLife *c) {
+        c->driver->hurry(c->userdata);
 }
 
 static void enter_stopping(ContainerLife *c) {
@@ -175,7 +146,7 @@ static void enter_finished(ContainerLife *c) {
         c->runs_again = false;
         remove_remains(c, /* and_present= */ true);
         if (runs_again)
-                handle(c, EVENT_EDIT);
+                container_handle(c, EVENT_EDIT);
 }
 
 typedef struct Move {
@@ -245,6 +216,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
                 [EVENT_WAIT]         = MOVE(BACK_OFF, enter_back_off),
                 [EVENT_DONE]         = MOVE(FINISHED, enter_finished),
                 [EVENT_SANDBOX_GONE] = MOVE(IDLE,     enter_idle),
+                [EVENT_STOP]         = MOVE(PRE_STOP, enter_hurried), /* the hook goes on, for no longer than that */
         },
         [LIFE_STOPPING] = {
                 [EVENT_STARTED]      = MOVE(STOPPING, enter_stopping), /* it was being created */
@@ -268,7 +240,7 @@ static const Move moves[N_LIFE_STATES][N_EVENTS] = {
 };
 /* clang-format on */
 
-static void set_waiting(ContainerLife *c, const char *reason, const char *message) {
+void container_set_waiting(ContainerLife *c, const char *reason, const char *message) {
         free(c->waiting_reason);
         free(c->waiting_message);
         c->waiting_reason = reason ? strdup(reason) : NULL;
@@ -289,14 +261,14 @@ void container_set_state(ContainerLife *c, LifeState state) {
                 c->driver->drop_hook(c->userdata);
         /* Who looks again for what was missing says so until it is found. */
         if (state != LIFE_BACK_OFF && state != LIFE_PULLING)
-                set_waiting(c, NULL, NULL);
+                container_set_waiting(c, NULL, NULL);
         c->waits_for_reference = false;
         c->state = state;
         log_debug("'%s': %s -> %s", c->description, life_facts[old].name, life_facts[state].name);
         c->driver->changed(c->userdata);
 }
 
-static void handle(ContainerLife *c, Event event) {
+void container_handle(ContainerLife *c, Event event) {
         const Move *move = &moves[c->state][event];
 
         if (!move->is_legal) {
@@ -333,7 +305,7 @@ int container_new(const ObjectMeta *pod, const Container *spec, const RestartTer
 ContainerLife *container_free(ContainerLife *c) {
         if (!c)
                 return NULL;
-        set_waiting(c, NULL, NULL);
+        container_set_waiting(c, NULL, NULL);
         container_state_done(&c->ended);
         container_state_done(&c->ended_last);
         free(c->kill_message);
@@ -344,7 +316,7 @@ ContainerLife *container_free(ContainerLife *c) {
 }
 
 void container_start(ContainerLife *c) {
-        handle(c, EVENT_START);
+        container_handle(c, EVENT_START);
 }
 
 void container_set_spec(ContainerLife *c, const Container *spec, const RestartTerms *terms) {
@@ -360,7 +332,7 @@ void container_edit(ContainerLife *c) {
         if (container_has_process(c))
                 c->runs_again = true;
         if (!container_is_stopping(c))
-                handle(c, EVENT_EDIT);
+                container_handle(c, EVENT_EDIT);
 }
 
 void container_forgive(ContainerLife *c) {
@@ -376,20 +348,24 @@ void container_stop(ContainerLife *c) {
         c->runs_again = false;
         c->is_retired = c->stops_for_good = true;
         if (!is_being_stopped && c->state != LIFE_FINISHED)
-                handle(c, EVENT_STOP);
+                container_handle(c, EVENT_STOP);
+}
+
+bool container_may_be_killed(const ContainerLife *c) {
+        return moves[c->state][EVENT_KILL].is_legal;
 }
 
 void container_kill(ContainerLife *c, const char *why) {
-        if (!moves[c->state][EVENT_KILL].is_legal)
+        if (!container_may_be_killed(c))
                 return;
         c->is_killed = true;
         set_text(&c->kill_message, why);
-        handle(c, EVENT_KILL);
+        container_handle(c, EVENT_KILL);
 }
 
 void container_on_hook_done(ContainerLife *c, const char *failure) {
         if (c->state != LIFE_POST_START || !failure) {
-                handle(c, EVENT_HOOK_DONE);
+                container_handle(c, EVENT_HOOK_DONE);
                 return;
         }
         set_text(&c->post_start_failure, failure);
@@ -407,7 +383,7 @@ void container_again(ContainerLife *c) {
                 return;
         c->is_retired = c->stops_for_good = false;
         c->wants_all = false;
-        handle(c, EVENT_AGAIN);
+        container_handle(c, EVENT_AGAIN);
 }
 
 void container_retry_now(ContainerLife *c, bool sandbox_is_ready) {
@@ -421,20 +397,20 @@ void container_retry_references(ContainerLife *c, bool sandbox_is_ready) {
 }
 
 void container_on_image_ready(ContainerLife *c) {
-        handle(c, EVENT_IMAGE_READY);
+        container_handle(c, EVENT_IMAGE_READY);
 }
 
 void container_on_image_failed(ContainerLife *c, const char *reason, const char *message) {
         if (c->state != LIFE_PULLING)
                 return;
-        set_waiting(c, reason, message);
+        container_set_waiting(c, reason, message);
         c->image_delay_usec = back_off_next(c->image_delay_usec, c->back_off);
         c->retry_delay_usec = c->image_delay_usec;
-        handle(c, EVENT_IMAGE_FAILED);
+        container_handle(c, EVENT_IMAGE_FAILED);
 }
 
 void container_on_turn(ContainerLife *c) {
-        handle(c, EVENT_TURN);
+        container_handle(c, EVENT_TURN);
 }
 
 void container_on_started(ContainerLife *c, unsigned attempt, uint64_t started_at) {
@@ -444,161 +420,11 @@ void container_on_started(ContainerLife *c, unsigned attempt, uint64_t started_a
                 log_info("Container '%s' runs, attempt %u", c->description, attempt);
         c->attempt_is_used = true;
         c->started_at = started_at;
-        handle(c, EVENT_STARTED);
-}
-
-void container_record_end(ContainerLife *c, const ContainerExit *end, const char *reason,
-                          const char *message) {
-        container_state_done(&c->ended);
-        if (!message && c->is_killed)
-                message = c->kill_message;
-        c->ended = (ContainerState){
-                .kind = STATE_TERMINATED,
-                .reason = strdup(reason),
-                .message = message ? strdup(message) : NULL,
-                .exit_code = end->exit_code,
-                .started_at = end->started_at,
-                .finished_at = end->finished_at,
-        };
-}
-
-/* Nothing follows, as far as this container alone is concerned. */
-static bool is_last(ContainerLife *c, const RestartDecision *decision) {
-        c->wants_all = decision->verdict == RESTART_ALL && !c->is_retired;
-        if (c->wants_all) {
-                c->retry_delay_usec = decision->delay_usec;
-                c->next_delay_usec = decision->next_delay_usec;
-        }
-        return c->is_retired || c->wants_all || decision->verdict == RESTART_NOT;
-}
-
-/* What the runtime refuses will never run by itself: StartError and 128, as container engines say
- * it. */
-static void start_failed(ContainerLife *c, bool by_runtime, const char *reason,
-                         const char *message) {
-        uint64_t now = now_realtime_usec();
-        ContainerExit end = { .exit_code = 128, .started_at = now, .finished_at = now };
-        RestartTerms always = { .policy = RESTART_POLICY_ALWAYS };
-        RestartDecision decision;
-
-        if (by_runtime)
-                container_record_end(c, &end, "StartError", message);
-        if (c->runs_again) { /* what failed is not what is wanted now */
-                handle(c, EVENT_DONE);
-                return;
-        }
-        decision = restart_decide(by_runtime ? &c->terms : &always, end.exit_code, 0,
-                                  c->next_delay_usec, c->back_off);
-        c->next_delay_usec = decision.next_delay_usec;
-        if (c->state != LIFE_STOPPING && is_last(c, &decision)) {
-                handle(c, EVENT_DONE);
-                return;
-        }
-        /* No immediate second try: what failed a moment ago fails again, and its sentence would be
-         * lost. */
-        c->retry_delay_usec = MAX(decision.delay_usec, c->back_off->initial_usec);
-        c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
-        set_waiting(c, reason, message);
-        handle(c, EVENT_START_FAILED);
-}
-
-void container_on_start_failed(ContainerLife *c, unsigned attempt, bool by_runtime,
-                               const char *message) {
-        if (attempt == c->attempt && life_facts[c->state].may_fail_to_start)
-                start_failed(c, by_runtime,
-                             by_runtime ? "RunContainerError" : "CreateContainerError", message);
-}
-
-/* In the kubelet's words. */
-static void say_back_off(ContainerLife *c, uint64_t delay_usec) {
-        cleanup_free char *message = NULL;
-        char delay[DURATION_SIZE];
-
-        if (asprintf(&message, "back-off %s restarting failed container=%s pod=%s_%s(%s)",
-                     duration_format(delay, delay_usec), c->spec->name, c->pod->name,
-                     c->pod->namespace, c->pod->uid) < 0)
-                message = NULL;
-        set_waiting(c, "CrashLoopBackOff", message);
-}
-
-/* As after a start that failed: no immediate second try, so that its sentence is not lost. */
-static void wait_after_hook(ContainerLife *c, const RestartDecision *decision) {
-        cleanup_free char *failure = TAKE_PTR(c->post_start_failure);
-
-        c->retry_delay_usec = MAX(decision->delay_usec, c->back_off->initial_usec);
-        c->next_delay_usec = back_off_next(c->retry_delay_usec, c->back_off);
-        set_waiting(c, "PostStartHookError", failure);
-        handle(c, EVENT_WAIT);
-}
-
-/* Raises what the policy makes of an end that is recorded. 'restart' is what is to come of it at
- * once, or, without 'sits_out', in any case. */
-static void decide_after_end(ContainerLife *c, const ContainerExit *end, Event restart,
-                             bool sits_out) {
-        uint64_t ran = end->finished_at > end->started_at ? end->finished_at - end->started_at : 0;
-        /* Who was killed has failed, whatever he says. */
-        int exit_code = c->is_killed && end->exit_code == 0 ? KILLED_EXIT_CODE : end->exit_code;
-        RestartDecision decision =
-                restart_decide(&c->terms, exit_code, ran, c->next_delay_usec, c->back_off);
-
-        /* Who was stopped to begin by another spec has said nothing by his end. */
-        if (c->runs_again || is_last(c, &decision)) {
-                handle(c, EVENT_DONE);
-                return;
-        }
-        c->next_delay_usec = decision.next_delay_usec;
-        if (restart == EVENT_RESTART && c->post_start_failure) {
-                wait_after_hook(c, &decision);
-                return;
-        }
-        if (!sits_out || decision.verdict == RESTART_NOW) {
-                handle(c, restart);
-                return;
-        }
-        say_back_off(c, decision.delay_usec);
-        c->retry_delay_usec = container_remaining_delay(decision.delay_usec, end->finished_at);
-        handle(c, EVENT_WAIT);
-}
-
-void container_on_exited(ContainerLife *c, unsigned attempt, const ContainerExit *end) {
-        const char *reason = exit_reason(end->exit_code, end->oom_killed);
-
-        if (attempt != c->attempt || !life_facts[c->state].may_end)
-                return;
-        log_mark(MESSAGE_CONTAINER_ENDED);
-        log_info("Container '%s' ended with exit code %d (%s)", c->description, end->exit_code,
-                 reason);
-        container_record_end(c, end, reason, end->message);
-        decide_after_end(c, end, end->is_found ? EVENT_SANDBOX_GONE : EVENT_RESTART,
-                         /* sits_out= */ true);
-}
-
-void container_end_unseen(ContainerLife *c, const ContainerExit *end, const char *message) {
-        container_record_end(c, end, "ContainerStatusUnknown", message);
-        decide_after_end(c, end, EVENT_SANDBOX_GONE, /* sits_out= */ false);
+        container_handle(c, EVENT_STARTED);
 }
 
 void container_on_retry(ContainerLife *c, bool sandbox_is_ready) {
-        handle(c, sandbox_is_ready ? EVENT_RETRY : EVENT_SANDBOX_GONE);
-}
-
-void container_on_sandbox_lost(ContainerLife *c, uint64_t now) {
-        ContainerExit end = {
-                .exit_code = 137,
-                .is_unknown = true,
-                .started_at = c->started_at,
-                .finished_at = now,
-        };
-
-        if (c->state == LIFE_BACK_OFF || c->state == LIFE_FINISHED)
-                return; /* these need no sandbox; the retry looks for one */
-        if (!container_has_process(c)) {
-                handle(c, EVENT_SANDBOX_GONE);
-                return;
-        }
-        /* With the shim went all the remains of its attempts. */
-        c->oldest_remains = c->attempt + 1;
-        container_end_unseen(c, &end, "The container could not be located when its shim ended");
+        container_handle(c, sandbox_is_ready ? EVENT_RETRY : EVENT_SANDBOX_GONE);
 }
 
 void container_print_moves(FILE *out) {

@@ -38,6 +38,7 @@ typedef struct ContainerDriver {
         void (*run_hook)(void *userdata, ContainerHook hook, unsigned attempt, bool for_good);
         void (*drop_hook)(void *userdata);
         void (*stop)(void *userdata, unsigned attempt, bool for_good); /* → container_on_exited */
+        void (*hurry)(void *userdata); /* the stop that is under way is for good by now */
         void (*remove)(void *userdata, unsigned attempt);       /* its remains, in its own time */
         void (*arm_retry)(void *userdata, uint64_t delay_usec); /* → container_on_retry */
         void (*disarm_retry)(void *userdata);
@@ -80,8 +81,9 @@ void container_edit(ContainerLife *container);
 /* What made it fail may be gone: it does not wait any longer. */
 void container_forgive(ContainerLife *container);
 
-/* Ends the present attempt, if it runs; what follows is the policy's to say, but a success is none.
- * 'why' is its last word where it has none of its own. */
+/* Ends the present attempt, if it runs and is not being stopped; what follows is the policy's to
+ * say, but a success is none. 'why' is its last word where it has none of its own. */
+bool container_may_be_killed(const ContainerLife *container);
 void container_kill(ContainerLife *container, const char *why);
 
 /* Who runs may run on, but is not started any more. */
@@ -118,6 +120,10 @@ void container_adopt(ContainerLife *container, unsigned attempt, uint64_t next_d
  * that nobody saw, and the policy says what follows. Nothing to who knows of an attempt already. */
 void container_recover(ContainerLife *container, unsigned attempt, uint64_t now);
 
+/* The same where it is known how that attempt ended: the policy said that nothing follows. */
+void container_recover_end(ContainerLife *container, unsigned attempt, const ContainerExit *end,
+                           const char *reason);
+
 /* After a restart of the agent: its postStart hook need not be run again. */
 void container_adopt_post_started(ContainerLife *container);
 
@@ -134,6 +140,7 @@ void container_adopt_last(ContainerLife *container, unsigned attempt, const Cont
 unsigned container_attempt(const ContainerLife *container);
 /* The present attempt is none that is yet to come, and not later than this one. */
 bool container_has_run(const ContainerLife *container, unsigned attempt);
+bool container_has_begun(const ContainerLife *container); /* any attempt of it has */
 uint64_t container_next_delay(
         const ContainerLife *container); /* travels with the attempt as its note */
 bool container_has_process(const ContainerLife *container);
@@ -146,6 +153,8 @@ uint64_t container_started_at(const ContainerLife *container); /* realtime */
 bool container_is_finished(const ContainerLife *container);
 const char *container_waiting_reason(const ContainerLife *container); /* were it waiting */
 bool container_has_succeeded(const ContainerLife *container);         /* finished, with 0 */
+/* How it ended, if it has finished; or NULL. */
+const ContainerState *container_end(const ContainerLife *container);
 uint64_t container_finished_at(const ContainerLife *container); /* realtime; 0: it never ended */
 
 /* It runs, and what comes after it in the pod's order may begin. */

@@ -2,7 +2,7 @@
 /* An edit of a pod that runs. The plan (model/edit.h) says what it takes. What can be applied is
  * recorded, then done: an agent that dies in between leaves a record by which the next one goes on.
  * What replaces the pod is staged first; only when the successor could begin is the one that runs
- * told to end, and when it has ended the successor begins in the same step. */
+ * told to end, on disk too, and when it has ended the successor begins in the same step. */
 
 #include "agent/supervise/record.h"
 #include "agent/supervise/slot.h"
@@ -105,7 +105,8 @@ static void replace(Slot *slot, const char *why) {
         log_info("Pod '%s' is replaced, edited: %s", slot->description, why);
         pod_life_set_edit_trouble(slot->life, NULL);
         slot->retry_timer = sd_event_source_disable_unref(slot->retry_timer);
-        pod_life_unwant(slot->life);
+        /* On disk: the next agent, too, shall start nothing of it again. */
+        pod_life_delete(slot->life, -1);
 }
 
 static char *print_reasons(const EditPlan *plan) {
@@ -142,7 +143,8 @@ static void stage(Supervisor *s, Slot *slot, const EditPlan *plan) {
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
 
-        if (!pod_life_has_processes(slot->life)) {
+        /* Nothing would be lost, and what the successor lacks is better seen in its own status. */
+        if (pod_life_has_ended(slot->life) || !pod_life_has_begun(slot->life)) {
                 replace(slot, strna(reasons));
                 return;
         }

@@ -10,6 +10,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
+#include "common/strv.h"
 
 /* Whoever is created for longer lets the next one begin. */
 #define TURN_USEC (5 * USEC_PER_SEC)
@@ -48,12 +49,17 @@ static int stop_signal(const PodContainer *c) {
 
 /* What is asked later about the attempt, when the image may be another. */
 static int use_image(PodContainer *c) {
-        char *image_id = strdup(c->image->digest);
+        char *image_id = strdup(c->image->digest), *image_name = strdup(c->spec->image);
 
-        if (!image_id)
+        if (!image_id || !image_name) {
+                free(image_id);
+                free(image_name);
                 return -ENOMEM;
+        }
         free(c->image_id);
         c->image_id = image_id;
+        free(c->image_name);
+        c->image_name = image_name;
         c->stop_signal = stop_signal(c);
         return 0;
 }
@@ -74,6 +80,7 @@ static int check_run_dir(PodLife *pod, Error *reterr) {
 static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         PodLife *pod = c->pod;
         cleanup_with(bundle_done) Bundle bundle = { 0 };
+        cleanup_strv char **journal_fields = NULL;
         BundleConfig config = *pod->context->bundle;
         char note[NOTE_MAX];
         int r;
@@ -86,6 +93,8 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
         if (r >= 0)
                 r = bundle_prepare_container(&config, pod->pod, c->spec, attempt, c->image,
                                              sandbox_pid(pod->sandbox), &bundle, reterr);
+        if (r >= 0)
+                r = bundle_journal_fields(&config, pod->pod, c->spec, bundle.id, &journal_fields);
         if (r < 0)
                 return r;
         r = use_image(c);
@@ -103,6 +112,7 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                                                  .attempt = attempt,
                                                  .bundle = bundle.directory,
                                                  .log = bundle.log,
+                                                 .journal_fields = journal_fields,
                                                  .events_file = bundle.events_file,
                                                  .note = note,
                                                  .has_input = c->spec->has_stdin,
@@ -198,6 +208,7 @@ const ContainerDriver pod_container_driver = {
         .run_hook = pod_container_run_hook,
         .drop_hook = pod_container_drop_hook,
         .stop = pod_container_stop,
+        .hurry = pod_container_hurry,
         .remove = remove_attempt,
         .arm_retry = arm_retry,
         .disarm_retry = disarm_retry,

@@ -68,7 +68,9 @@ static void announce_stop(PodContainer *c, uint64_t grace) {
         (void) sandbox_stop_later(c->pod->sandbox, id, signal_of(c), grace, grace + GRACE_MIN_USEC);
 }
 
-void pod_container_hurry(PodContainer *c) {
+void pod_container_hurry(void *userdata) {
+        PodContainer *c = userdata;
+
         if (c->hook && c->hook_kind == HOOK_PRE_STOP)
                 announce_stop(c, pod_life_rest_of_grace_usec(c->pod));
         else
@@ -76,6 +78,8 @@ void pod_container_hurry(PodContainer *c) {
 }
 
 void pod_container_kill(PodContainer *c, const OptionalInt *grace, const char *why) {
+        if (!container_may_be_killed(c->life))
+                return; /* who is being stopped keeps the grace that he has */
         c->kill_grace = *grace;
         container_kill(c->life, why);
         pod_container_update_note(c);

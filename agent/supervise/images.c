@@ -103,6 +103,13 @@ static void on_image(int r, Image *image, const Error *error, void *userdata) {
         image_is_there(c);
 }
 
+/* For who watches. */
+void pod_container_on_progress(void *userdata) {
+        const PodContainer *c = userdata;
+
+        pod_life_mark(c->pod);
+}
+
 void pod_container_get_own_image(PodContainer *c) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_pull_secrets char **auths = NULL;
@@ -117,7 +124,8 @@ void pod_container_get_own_image(PodContainer *c) {
                 r = image_store_request(c->pod->context->images,
                                         &(ImageWish){ .reference = c->spec->image,
                                                       .policy = c->spec->image_pull_policy,
-                                                      .auths = auths },
+                                                      .auths = auths,
+                                                      .progress = pod_container_on_progress },
                                         on_image, c, &image, &c->image_request, &error);
         c->is_pulling = r == 0 && image_request_progress(c->image_request, &done, &total);
         if (c->is_pulling)
@@ -137,7 +145,7 @@ void pod_container_drop_image(void *userdata) {
         c->image_request = image_request_cancel(c->image_request);
 }
 
-/* How it goes, for who asks; nobody is woken for it. */
+/* How it goes, for who asks. */
 char *pod_container_pull_progress(const PodContainer *c) {
         uint64_t done, total;
         char *text;

@@ -19,15 +19,15 @@ enum {
 };
 
 void pod_container_print_note(const PodContainer *c, char note[NOTE_MAX]) {
-        bool is_known = c->probers.is_begun && c->probers.attempt == container_attempt(c->life);
         char flags[5];
         size_t n = 0;
 
         if (container_has_post_started(c->life))
                 flags[n++] = FLAG_POST_STARTED;
-        if (is_known && c->probers.has_started)
+        /* Also of who is not probed: a probe may be added while it runs. */
+        if (probers_have_started(c))
                 flags[n++] = FLAG_STARTED;
-        if (is_known && c->probers.is_ready)
+        if (probers_are_passed(c))
                 flags[n++] = FLAG_READY;
         if (container_is_killed(c->life))
                 flags[n++] = FLAG_KILLED;

@@ -34,7 +34,7 @@ void pod_life_update_volumes(PodLife *life) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        if (!life->is_wanted || !pod_life_is_prepared(life) || !has_data_volume(life->pod))
+        if (!pod_life_goes_on(life) || !pod_life_is_prepared(life) || !has_data_volume(life->pod))
                 return;
         r = bundle_update_volumes(life->context->bundle, life->pod, &error);
         tell_stale(life, r < 0 ? error_message(&error, r) : NULL);

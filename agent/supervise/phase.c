@@ -110,9 +110,13 @@ bool pod_has_initialized(const PodStatus *status) {
         return false;
 }
 
-PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restart) {
+PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restart, bool is_over) {
         Count count = count_containers(spec, status);
 
+        if (is_over && count.running == 0)
+                return count.waiting == 0 && count.stopped > 0 && count.stopped == count.succeeded
+                               ? POD_SUCCEEDED
+                               : POD_FAILED;
         if (all_restart)
                 return pod_has_initialized(status) ? POD_RUNNING : POD_PENDING;
         if (count.failed_init > 0)

@@ -7,8 +7,9 @@
 
 /* The kubelet's getPhase(): of init, what failed for good fails the pod, and what is not done keeps
  * it Pending until a main container has run. Sidecars keep it Running, and their ends count for
- * nothing. 'all_restart': whatever has ended begins again. */
-PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restart);
+ * nothing. 'all_restart': whatever has ended begins again; 'is_over': nothing does, so what has not
+ * succeeded has failed. */
+PodPhase pod_phase(const PodSpec *spec, const PodStatus *status, bool all_restart, bool is_over);
 
 /* A main container runs or ran: the pod was initialized once. */
 bool pod_has_initialized(const PodStatus *status);

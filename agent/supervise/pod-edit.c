@@ -31,6 +31,13 @@ bool pod_life_has_processes(const PodLife *life) {
         return false;
 }
 
+bool pod_life_has_begun(const PodLife *life) {
+        for (size_t i = 0; i < life->n_containers; i++)
+                if (container_has_begun(life->containers[i].life))
+                        return true;
+        return false;
+}
+
 void pod_life_set_edit_trouble(PodLife *life, const char *message) {
         if (streq_ptr(life->edit_trouble, message))
                 return;
@@ -127,12 +134,13 @@ void pod_life_resize(PodLife *life) {
         size_t n = 0;
         int r;
 
-        if (!running || !life->is_wanted || !pod_life_is_prepared(life))
+        if (!running || !pod_life_goes_on(life) || !pod_life_is_prepared(life))
                 return;
         for (size_t i = 0; i < life->n_containers; i++) {
                 const PodContainer *c = &life->containers[i];
 
-                if (container_is_running(c->life))
+                /* Who is stopped for his new limits ends by those that he began with. */
+                if (container_is_running(c->life) && !pod_container_is_outdated(c))
                         running[n++] = (RunningContainer){ c->spec, container_attempt(c->life) };
         }
         r = bundle_resize(life->context->bundle, life->pod, running, n, &error);

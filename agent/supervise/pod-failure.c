@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pod that has failed as a whole: it used more than it may, or took longer. Its containers are
- * stopped, its sandbox ends, and nothing of it starts again until its file changes. That is said on
- * disk, beside its record, because the next agent must not start it either. */
+ * stopped, its sandbox ends, and nothing of it starts again until its file changes; or, where it
+ * was the node that was short of something, until that is over (eviction.c). That is said on disk,
+ * beside its record, because the next agent must not start it either. */
 
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
@@ -13,6 +14,8 @@
 #include "common/sealed.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
 
 static const char file_name[] = "failure";
 
@@ -30,14 +33,20 @@ int pod_life_open_state(const PodLife *life) {
         return fd < 0 ? -errno : fd;
 }
 
-/* Two lines: the reason, and the sentence. */
+/* Two lines: the reason, and the sentence; of an eviction a third with the node's condition, and
+ * when it was. */
 static int store(const PodLife *life) {
+        const PodFailure *failure = &life->failure;
         cleanup_close int fd = pod_life_open_state(life);
         cleanup_free char *text = NULL;
+        char eviction[64] = "";
 
         if (fd < 0)
                 return fd;
-        if (asprintf(&text, "%s\n%s\n", life->failure.reason, life->failure.message) < 0) {
+        if (failure->evicted_at > 0)
+                (void) snprintf(eviction, sizeof(eviction), "%s %" PRIu64 "\n",
+                                node_conditions[failure->condition].name, failure->evicted_at);
+        if (asprintf(&text, "%s\n%s\n%s", failure->reason, failure->message, eviction) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }
@@ -57,10 +66,24 @@ static int set_failure(PodLife *life, const char *reason, const char *message) {
         return 0;
 }
 
+static void read_eviction(PodLife *life, char *line) {
+        char *time = strchr(line, ' ');
+        NodeCondition condition;
+
+        if (!time)
+                return;
+        *time++ = '\0';
+        condition = node_condition_by_name(line);
+        if (condition == N_NODE_CONDITIONS)
+                return;
+        life->failure.condition = condition;
+        life->failure.evicted_at = strtoull(time, NULL, 10);
+}
+
 void pod_life_load_failure(PodLife *life) {
         cleanup_close int fd = pod_life_open_state(life);
         cleanup_free char *text = NULL;
-        char *message;
+        char *message, *eviction;
         int r = fd < 0 ? fd : sealed_read_at(fd, file_name, FAILURE_MAX, &text);
 
         if (r == -EBADMSG) {
@@ -72,8 +95,14 @@ void pod_life_load_failure(PodLife *life) {
         if (!message)
                 return;
         *message++ = '\0';
-        message[strcspn(message, "\n")] = '\0';
-        (void) set_failure(life, text, message);
+        eviction = strchr(message, '\n');
+        if (eviction)
+                *eviction++ = '\0';
+        if (set_failure(life, text, message) < 0)
+                return;
+        if (eviction)
+                read_eviction(life, eviction);
+        pod_life_limit_end(life, pod_life_grace_usec(life));
 }
 
 void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
@@ -98,7 +127,7 @@ void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const c
 }
 
 void pod_life_shut_down(PodLife *life, uint64_t grace_usec) {
-        if (pod_life_has_failed(life) || !life->is_wanted ||
+        if (pod_life_has_ended(life) ||
             set_failure(life, "Terminated",
                         "Pod was terminated in response to imminent node shutdown.") < 0)
                 return;
@@ -108,11 +137,30 @@ void pod_life_shut_down(PodLife *life, uint64_t grace_usec) {
         pod_life_mark(life);
 }
 
-bool pod_life_has_process(const PodLife *life) {
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (container_has_process(life->containers[i].life))
-                        return true;
-        return false;
+/* By a restart of all, which waits for those that are being stopped, and finds its way whether the
+ * sandbox is still there or not. */
+void pod_life_go_on(PodLife *life) {
+        if (!life->failure.is_passing)
+                return;
+        pod_failure_done(&life->failure);
+        life->end_timer = sd_event_source_disable_unref(life->end_timer);
+        life->all_restart = ALL_RESTART_ENDING;
+        pod_life_mark(life);
+}
+
+void pod_life_evict(PodLife *life, NodeCondition condition, const char *message,
+                    uint64_t grace_usec) {
+        if (pod_life_has_failed(life) || !life->is_wanted)
+                return;
+        life->failure.condition = condition;
+        life->failure.evicted_at = now_realtime_usec();
+        pod_life_fail(life, POD_EVENT_WARNING, "Evicted", message, grace_usec);
+        if (!pod_life_has_failed(life))
+                pod_failure_done(&life->failure);
+}
+
+bool pod_life_is_evicted(const PodLife *life) {
+        return pod_life_has_failed(life) && life->failure.evicted_at > 0;
 }
 
 bool pod_life_has_failed(const PodLife *life) {

@@ -73,7 +73,8 @@ static void get_next(PodContainer *c, size_t from) {
                                 c->pod->context->images,
                                 &(ImageWish){ .reference = spec->volumes.items[i].image->reference,
                                               .policy = spec->volumes.items[i].image->pull_policy,
-                                              .auths = auths },
+                                              .auths = auths,
+                                              .progress = pod_container_on_progress },
                                 on_image, c, &c->volume_images[i], &c->image_request, &error);
                 if (r < 0)
                         failed(c, &spec->volumes.items[i], r, &error);

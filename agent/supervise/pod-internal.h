@@ -7,6 +7,7 @@
  * finds logs. Nobody else includes this. */
 
 #include "agent/image/image.h"
+#include "agent/model/eviction.h"
 #include "agent/supervise/attachment.h"
 #include "agent/supervise/container.h"
 #include "agent/supervise/order.h"
@@ -46,6 +47,7 @@ struct PodContainer {
         ContainerLife *life;
         Image *image;       /* of the attempt that is next */
         char *image_id;     /* of the attempt that runs or ran last */
+        char *image_name;   /* likewise, as its spec had it; NULL: an earlier agent ran it */
         int stop_signal;    /* likewise */
         ContainerUser user; /* likewise, once it was asked for: */
         unsigned user_attempt;
@@ -79,6 +81,8 @@ typedef struct PodFailure {
         char *message;
         uint64_t grace_usec; /* for its containers, if that is less than the pod's; 0: the pod's */
         bool is_passing;     /* until the next boot */
+        uint64_t evicted_at; /* realtime, where the node was short of something; 0: it was not … */
+        NodeCondition condition; /* … and had this therefore */
 } PodFailure;
 
 /* All containers are ended, and the pod begins again in the sandbox that it has. */
@@ -110,11 +114,14 @@ struct PodLife {
         PodLifePhase retry_phase;
         uint64_t retry_delay_usec;
         PodFailure failure;
+        char *ends;     /* of its containers, as they are on disk; NULL: none */
+        int ends_error; /* they could not be written; as it was logged */
         bool told_of_labels;
         sd_event_source *storage_timer; /* then what it has written is measured */
         Child *storage_child;
-        char *stale;          /* why a volume is not what it should be, as it was logged */
-        bool is_rejected;     /* the node is none that it asks for; it is not begun */
+        char *stale;           /* why a volume is not what it should be, as it was logged */
+        const char *rejection; /* the reason why the node does not begin it; NULL: it does */
+        char *rejection_message;
         char *trouble;        /* why the sandbox is not ready, for a person */
         char *edit_trouble;   /* why its successor cannot begin */
         char *resize_trouble; /* why its groups are not as its spec says */
@@ -144,7 +151,8 @@ void pod_life_mark(PodLife *life);
 void pod_life_set_trouble(PodLife *life, const char *message);
 
 /* admission.c: as the kubelet asks before a pod of a file begins: is the node one that its
- * nodeSelector and its required affinity want? Taints are not asked. */
+ * nodeSelector and its required affinity want? Taints are not asked. And has the node what it
+ * takes? That is asked of pods that never ran. */
 bool pod_life_is_admitted(PodLife *life);
 
 /* objects.c: its groups and volumes were made when it began; a shim of it runs, or is about to. */
@@ -166,7 +174,19 @@ bool pod_life_is_ready(const PodLife *life);
 void pod_life_fail(PodLife *life, PodEventKind kind, const char *reason, const char *message,
                    uint64_t grace_usec);
 void pod_life_load_failure(PodLife *life);
+
+/* The same because the node is short of something: until it is not any more. */
+void pod_life_evict(PodLife *life, NodeCondition condition, const char *message,
+                    uint64_t grace_usec);
+bool pod_life_is_evicted(const PodLife *life);
 void pod_failure_done(PodFailure *failure);
+
+/* pod-ends.c: on disk it is known who has ended for good, and how. */
+void pod_life_keep_ends(PodLife *life);
+void pod_life_load_ends(PodLife *life);
+
+/* The attempt's end, if an earlier agent kept it. */
+bool pod_container_recover_end(PodContainer *c, unsigned attempt);
 
 /* The pod's directory of the state, for its sealed files. A descriptor or -errno. */
 int pod_life_open_state(const PodLife *life);
@@ -252,6 +272,9 @@ void pod_life_resume(PodLife *life, bool is_ready, bool has_run);
  * had. */
 int pod_life_start_undertaker(PodLife *life, Error *reterr);
 
+/* The shim that is there is one of these. */
+bool pod_life_has_undertaker(const PodLife *life);
+
 /* Of a container that no shim knows of but that has logs: it ran, and nobody saw its end. */
 void pod_container_recover(PodContainer *c);
 
@@ -274,8 +297,7 @@ void pod_container_update_note(PodContainer *c); /* it has changed: the shim hea
 /* hook.c: of the driver, and what probes and hooks are done to. 'id' is what the target's lies in.
  */
 void pod_container_stop(void *userdata, unsigned attempt, bool for_good);
-void pod_container_hurry(
-        PodContainer *c); /* the pod's grace is another: for who is being stopped */
+void pod_container_hurry(void *userdata); /* who is being stopped has what the pod has left */
 void pod_container_run_hook(void *userdata, ContainerHook hook, unsigned attempt, bool for_good);
 void pod_container_drop_hook(void *userdata);
 ActionTarget pod_container_target(PodContainer *c, char id[65]);
@@ -293,6 +315,9 @@ void pod_container_remove(PodContainer *c, unsigned attempt);
 
 void pod_container_get_own_image(PodContainer *c);
 void pod_container_drop_image(void *userdata);
+
+/* An image of the container has come further: 'userdata' is the container. */
+void pod_container_on_progress(void *userdata);
 
 /* A sentence of how the pull goes, which the caller frees; NULL where there is none. */
 char *pod_container_pull_progress(const PodContainer *c);

@@ -136,13 +136,17 @@ static void look_at_network(PodLife *life) {
                                           delay, CHECK_USEC, on_check_timer, life);
 }
 
+bool pod_life_has_undertaker(const PodLife *life) {
+        return life->attachment && !sandbox_has_network(life->sandbox);
+}
+
 static bool must_end(const PodLife *life, bool is_ready, bool has_run) {
         if (life->phase == PHASE_DETACHING || life->phase == PHASE_ENDING)
                 return true;
         if (!life->attachment)
                 return false;
-        /* The undertaker of an earlier agent; or what one had begun to end. */
-        return !sandbox_has_network(life->sandbox) ||
+        /* An earlier agent's, or ours; or what one had begun to end. */
+        return pod_life_has_undertaker(life) ||
                (is_ready && has_run && attachment_is_deleting(life->attachment));
 }
 

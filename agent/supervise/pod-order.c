@@ -63,7 +63,7 @@ uint64_t pod_life_grace_usec(const PodLife *life) {
         if (life->has_grace)
                 seconds = life->grace_seconds;
         /* Even a grace of nothing is a second, as with the kubelet. */
-        grace = (uint64_t) MAX(seconds, 1) * USEC_PER_SEC;
+        grace = (uint64_t) MIN(MAX(seconds, 1), INT32_MAX) * USEC_PER_SEC;
         return life->failure.grace_usec > 0 ? MIN(grace, life->failure.grace_usec) : grace;
 }
 

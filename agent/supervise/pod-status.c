@@ -77,7 +77,8 @@ static int fill_container(const PodLife *life, PodContainer *c, ContainerStatus 
 
         if (r < 0)
                 return r;
-        one->image = strdup(c->spec->image);
+        /* Of the attempt that the ID is of: an edit may name another. */
+        one->image = strdup(c->image_name ? c->image_name : c->spec->image);
         one->image_id = strdup(strna(c->image_id));
         if (!one->image || !one->image_id)
                 return -ENOMEM;
@@ -100,7 +101,7 @@ static int fill_containers(const PodLife *life, PodStatus *status) {
         status->containers.items = calloc(spec->containers.n + 1, sizeof(ContainerStatus));
         if (!status->init_containers.items || !status->containers.items)
                 return -ENOMEM;
-        if (life->is_rejected) /* none will ever be */
+        if (life->rejection) /* none will ever be */
                 return 0;
         for (size_t i = 0; i < life->n_containers; i++) {
                 ContainerStatusList *list = i < spec->init_containers.n ? &status->init_containers
@@ -137,7 +138,9 @@ static uint64_t first_transition(const PodLife *life, const PodStatus *status,
 
 static void set_condition(PodLife *life, PodStatus *status, PodConditionType type, bool is_true,
                           const char *reason, const char *message) {
-        PodCondition *known = &life->conditions[type];
+        PodCondition provisional = { 0 };
+        /* What is told before it is known what an earlier agent left is no transition. */
+        PodCondition *known = life->must_clean ? &provisional : &life->conditions[type];
 
         if (known->last_transition == 0)
                 known->last_transition = first_transition(life, status, type);
@@ -197,7 +200,7 @@ static void fill_conditions(PodLife *life, PodStatus *status) {
                 reason = ended = status->phase == POD_SUCCEEDED ? "PodCompleted" : "PodFailed";
                 message = NULL;
         }
-        if (life->is_rejected) /* and of its containers nothing is told */
+        if (life->rejection) /* and of its containers nothing is told */
                 reason = "UnknownContainerStatuses";
         set_condition(life, status, CONDITION_READY_TO_START_CONTAINERS, has_sandbox, NULL,
                       life->trouble);
@@ -206,6 +209,8 @@ static void fill_conditions(PodLife *life, PodStatus *status) {
         set_condition(life, status, CONDITION_SCHEDULED, true, NULL, NULL);
         set_passing(life, status, CONDITION_RESIZE_IN_PROGRESS, "Error", life->resize_trouble);
         set_passing(life, status, CONDITION_EDIT_PENDING, "SuccessorNotReady", life->edit_trouble);
+        set_passing(life, status, CONDITION_DISRUPTION_TARGET, "TerminationByKubelet",
+                    pod_life_is_evicted(life) ? life->failure.message : NULL);
         set_condition(life, status, CONDITION_ALL_CONTAINERS_RESTARTING, all_restart, ended, NULL);
         if (all_restart)
                 set_text(&status->conditions[CONDITION_ALL_CONTAINERS_RESTARTING].reason,
@@ -222,11 +227,10 @@ static void fill_addresses(const PodLife *life, PodStatus *status) {
 }
 
 static void fill_phase(const PodLife *life, PodStatus *status) {
-        if (life->is_rejected) {
+        if (life->rejection) {
                 status->phase = POD_FAILED;
-                status->reason = strdup("NodeAffinity");
-                status->message = strdup("Pod was rejected: Predicate NodeAffinity failed: node(s) "
-                                         "didn't match Pod's node affinity/selector");
+                status->reason = strdup(life->rejection);
+                status->message = strdup(strna(life->rejection_message));
                 return;
         }
         if (pod_life_has_failed(life)) {
@@ -235,12 +239,15 @@ static void fill_phase(const PodLife *life, PodStatus *status) {
                 status->message = strdup(life->failure.message);
                 return;
         }
-        status->phase = pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE);
+        /* A file's pod is never over, and when it ends it is gone. */
+        status->phase = pod_phase(&life->pod->spec, status, life->all_restart != ALL_RESTART_NONE,
+                                  !life->is_wanted && pod_is_of_api(life->pod));
 }
 
 int pod_life_status(PodLife *life, PodStatus *ret) {
         const char *host_ip = life->context->host_ip;
         PodStatus status = {
+                .is_syncing = !pod_life_is_synced(life),
                 .start_time = life->start_time,
                 .deletion_time = life->deletion_time,
                 .qos_class = pod_qos_class(&life->pod->spec),

@@ -84,13 +84,8 @@ static void look_later(PodLife *life) {
 }
 
 static bool must_be_watched(const PodLife *life) {
-        if (!life->is_wanted || pod_life_has_failed(life) || !pod_life_is_ready(life) ||
-            !storage_is_limited(&life->pod->spec))
-                return false;
-        for (size_t i = 0; i < life->n_containers; i++)
-                if (container_has_process(life->containers[i].life))
-                        return true;
-        return false;
+        return life->is_wanted && !pod_life_has_failed(life) && pod_life_is_ready(life) &&
+               storage_is_limited(&life->pod->spec) && pod_life_has_processes(life);
 }
 
 void pod_life_watch_storage(PodLife *life) {

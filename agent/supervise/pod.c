@@ -167,6 +167,7 @@ int pod_life_new_take(PodContext *context, Pod *pod, bool was_recorded, void *ow
         }
         if (was_recorded) {
                 pod_life_load_failure(life);
+                pod_life_load_ends(life);
                 pod_life_load_deletion(life);
         }
         *ret = life;
@@ -181,6 +182,7 @@ static void free_container(PodContainer *c) {
         image_unref(c->image);
         pod_container_forget_volume_images(c);
         free(c->image_id);
+        free(c->image_name);
         container_user_done(&c->user);
         sd_event_source_disable_unref(c->retry_timer);
         sd_event_source_disable_unref(c->turn_timer);
@@ -208,12 +210,14 @@ PodLife *pod_life_free(PodLife *life) {
         sd_event_source_disable_unref(life->end_timer);
         sd_event_source_disable_unref(life->resize_timer);
         sd_event_source_disable_unref(life->check_timer);
+        free(life->ends);
         free(life->edit_trouble);
         free(life->resize_trouble);
         sd_event_source_disable_unref(life->order_timer);
         sd_event_source_disable_unref(life->deadline_timer);
         free(life->stale);
         free(life->trouble);
+        free(life->rejection_message);
         free(life->description);
         pod_free(life->pod);
         free(life);
@@ -384,7 +388,7 @@ void pod_container_recover(PodContainer *c) {
         if (container_is_waiting(c->life))
                 last = bundle_last_logged_attempt(c->pod->context->bundle, c->pod->pod,
                                                   c->spec->name);
-        if (last >= 0)
+        if (last >= 0 && !pod_container_recover_end(c, (unsigned) last))
                 container_recover(c->life, (unsigned) last, now_realtime_usec());
 }
 
@@ -428,6 +432,7 @@ static int start_sandbox(PodLife *life, Error *reterr) {
 }
 
 static int find_or_start_sandbox(PodLife *life, Error *reterr) {
+        bool is_over;
         int r = 0;
 
         if (!life->sandbox)
@@ -438,13 +443,14 @@ static int find_or_start_sandbox(PodLife *life, Error *reterr) {
         r = sandbox_connect(life->sandbox, reterr);
         if (r != 0)
                 return r;
+        is_over = !pod_life_goes_on(life);
         /* Nobody is there. What an earlier shim of this pod may have left is cleaned up first. */
         if (life->must_clean || (!life->is_wanted && !pod_life_has_network(life))) {
                 life->sandbox = sandbox_free(life->sandbox);
                 step_cleanup(life);
                 return 0;
         }
-        r = life->is_wanted ? start_sandbox(life, reterr) : pod_life_start_undertaker(life, reterr);
+        r = is_over ? pod_life_start_undertaker(life, reterr) : start_sandbox(life, reterr);
         return r < 0 ? r : 1;
 }
 
@@ -461,8 +467,8 @@ static bool needs_sandbox(PodLife *life) {
                 return true;
         for (size_t i = 0; i < life->n_containers; i++)
                 pod_container_recover(&life->containers[i]);
-        if (!pod_life_goes_on(life))
-                return false;
+        if (!pod_life_goes_on(life)) /* but its addresses are given back */
+                return pod_life_has_network(life) && !life->failure.is_passing;
         pod_life_forget_order(life);
         return true;
 }
@@ -475,7 +481,7 @@ static void step_none(PodLife *life) {
                 pod_life_follow_order(life);
                 return;
         }
-        if (life->is_wanted && !life->must_clean && !pod_life_is_admitted(life))
+        if (pod_life_goes_on(life) && !life->must_clean && !pod_life_is_admitted(life))
                 return;
         r = find_or_start_sandbox(life, &error);
         if (r < 0) {
@@ -499,9 +505,11 @@ static void step_ready(PodLife *life) {
                 step_unwanted_with_shim(life);
                 return;
         }
-        if (life->trouble && !pod_life_is_ending(life)) { /* the time of the setup, which failed,
-                                                             has come again */
-                pod_life_ask_for_setup(life);
+        if (life->trouble && !pod_life_is_ending(life)) { /* what failed is due again */
+                if (pod_life_has_undertaker(life))
+                        pod_life_end_sandbox(life);
+                else
+                        pod_life_ask_for_setup(life);
                 return;
         }
         pod_life_restart_outdated(life);
@@ -550,6 +558,7 @@ void pod_step(PodLife *life) {
         LOG_ABOUT(&subject);
 
         step_phase(life);
+        pod_life_keep_ends(life);
         for (size_t i = 0; i < life->n_containers; i++)
                 probers_step(&life->containers[i]);
 }

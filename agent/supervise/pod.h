@@ -9,6 +9,7 @@
 #include "agent/image/image.h"
 #include "agent/model/edit.h"
 #include "agent/model/event.h"
+#include "agent/model/eviction.h"
 #include "agent/model/node.h"
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
@@ -33,7 +34,8 @@ typedef struct PodContext {
         uint64_t log_max_size;
         unsigned log_max_files;
         const char *host_ip;
-        const NodeFacts *node; /* what pods ask for before they are let in; or NULL */
+        const NodeFacts *node;            /* what pods ask for before they are let in; or NULL */
+        const NodeConditions *conditions; /* which keep some of them out; or NULL */
         /* The pod wants pod_step() soon; its status may be another. */
         void (*on_dirty)(void *owner, void *userdata);
         /* A container's attempt is over and its log complete; for those who follow it. */
@@ -69,8 +71,11 @@ bool pod_life_has_ended(PodLife *life);
 /* It has failed as a whole: it was evicted, or its time was over. */
 bool pod_life_has_failed(const PodLife *life);
 
-/* Somebody would be stopped, were it replaced. */
+/* One of its containers runs, is being created or being stopped. */
 bool pod_life_has_processes(const PodLife *life);
+
+/* One of its containers has run, or was tried. */
+bool pod_life_has_begun(const PodLife *life);
 
 /* For the record: which attempts began by an older spec; with a plan, as it will be after it. The
  * caller frees it; NULL where memory ends. */
@@ -89,11 +94,12 @@ void pod_life_set_edit_trouble(PodLife *life, const char *message);
 void pod_life_delete(PodLife *life, int64_t grace_seconds);
 
 /* The machine goes down: its containers are stopped, with at most this long to end, and nothing of
- * it starts again before the next boot. */
+ * it starts again before the next boot. One that has ended already stays as it is. */
 void pod_life_shut_down(PodLife *life, uint64_t grace_usec);
 
-/* Whether any of its containers runs. */
-bool pod_life_has_process(const PodLife *life);
+/* It does not go down after all: what the above stopped begins again, with all that its volumes
+ * hold, once what is under way has ended. */
+void pod_life_go_on(PodLife *life);
 
 /* A pod that is to begin now, not when its manifest was read. 0 or -ENOMEM. */
 int pod_begin_anew(Pod *pod);
@@ -111,7 +117,8 @@ void pod_life_objects_changed(PodLife *life);
 /* True when nothing is left of a pod that is not wanted. */
 bool pod_life_is_gone(const PodLife *life);
 
-/* True once what runs is known; false between a restart of the agent and the shim's answer. */
+/* False between a restart of the agent and the shim's answer, or the discovery that there is no
+ * shim; neither who does not answer nor what is being cleaned up is waited for. */
 bool pod_life_is_synced(const PodLife *life);
 
 const Pod *pod_life_pod(const PodLife *life);

@@ -293,6 +293,19 @@ static void step(PodContainer *c, ProbeKind kind) {
                 turn_on(p);
 }
 
+/* An edit may have taken away what was waited for. That it is not any more is noted, for another
+ * edit may bring it back. */
+static void forgo_removed(PodContainer *c) {
+        bool has_started = c->probers.has_started || !c->spec->startup_probe;
+        bool is_ready = c->probers.is_ready || !c->spec->readiness_probe;
+
+        if (has_started == c->probers.has_started && is_ready == c->probers.is_ready)
+                return;
+        c->probers.has_started = has_started;
+        c->probers.is_ready = is_ready;
+        pod_container_update_note(c);
+}
+
 void probers_step(PodContainer *c) {
         if (!container_is_up(c->life)) {
                 probers_stop(c);
@@ -300,9 +313,7 @@ void probers_step(PodContainer *c) {
         }
         if (!is_known(c))
                 start_attempt(c);
-        /* An edit may have taken away what was asked for. */
-        c->probers.has_started = c->probers.has_started || !c->spec->startup_probe;
-        c->probers.is_ready = c->probers.is_ready || !c->spec->readiness_probe;
+        forgo_removed(c);
         for (size_t kind = 0; kind < N_PROBE_KINDS; kind++)
                 step(c, (ProbeKind) kind);
 }
@@ -339,8 +350,10 @@ bool probers_have_started(const PodContainer *c) {
         return is_known(c) ? c->probers.has_started : !c->spec->startup_probe;
 }
 
-bool probers_are_ready(const PodContainer *c) {
-        if (!probers_have_started(c))
-                return false;
+bool probers_are_passed(const PodContainer *c) {
         return is_known(c) ? c->probers.is_ready : !c->spec->readiness_probe;
+}
+
+bool probers_are_ready(const PodContainer *c) {
+        return probers_have_started(c) && probers_are_passed(c);
 }

@@ -50,6 +50,10 @@ void probers_stop(PodContainer *c);
 /* The end of a program in a container. True where it was a probe's. */
 bool probers_handle(PodContainer *c, const SandboxEvent *event);
 
-/* What the API calls started and ready, of a container that runs. */
+/* Its startup probe has passed, or there is none; the same of its readiness probe. Of an attempt
+ * that is yet to begin: as it will begin. */
 bool probers_have_started(const PodContainer *c);
+bool probers_are_passed(const PodContainer *c);
+
+/* Both: what the API calls ready, of a container that runs. */
 bool probers_are_ready(const PodContainer *c);

@@ -24,46 +24,69 @@ static void set_slice(const PodContext *context, const char *group, const Cgroup
                 log_warning("%s", error_message(&error, r));
 }
 
-void slices_set_pod(const PodContext *context, const Pod *pod) {
+/* What an edit could not make so, such as less memory than is in use, systemd must not make so
+ * either: it is told what is in the files. */
+static void take_present(const char *group, CgroupValue *values, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                cleanup_free char *present =
+                        cgroup_read_value(group, values[i].controller, values[i].file);
+
+                if (present)
+                        (void) snprintf(values[i].value, sizeof(values[i].value), "%.*s",
+                                        (int) strcspn(present, "\n"), present);
+        }
+}
+
+static void set_pod(const PodContext *context, const Pod *pod, const char *group, bool is_there) {
         CgroupValue values[CGROUP_VALUES_MAX];
-        size_t n;
+        size_t n = pod_cgroup_values(&pod->spec, cgroup_version(), context->bundle->pids_limit,
+                                     values);
+
+        n = cgroup_values_complete(values, n, cgroup_version());
+        group_round_values(values, n);
+        if (is_there)
+                take_present(group, values, n);
+        set_slice(context, group, values, n);
+}
+
+void slices_set_pod(const PodContext *context, const Pod *pod) {
+        cleanup_free char *group =
+                group_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+
+        if (context->sandbox->units && group && group_is_slice(group))
+                set_pod(context, pod, group, /* is_there= */ false);
+}
+
+static void set_scope(const PodContext *context, const Pod *pod, const char *pod_group,
+                      const RunningContainer *running) {
+        CgroupValue values[CGROUP_VALUES_MAX];
+        SliceProperty properties[SLICE_PROPERTIES_MAX];
+        cleanup_free char *scope = NULL;
+        char id[65];
+        size_t n = container_cgroup_values(context->bundle, &pod->spec, running->spec,
+                                           cgroup_version(), values);
+
+        n = cgroup_values_complete(values, n, cgroup_version());
+        container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
+        scope = group_of_container(pod_group, id);
+        if (!scope)
+                return;
+        group_round_values(values, n);
+        take_present(scope, values, n);
+        (void) units_set_properties(context->sandbox->units, group_unit(scope), properties,
+                                    group_properties(values, n, properties), NULL);
+}
+
+void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
+                   size_t n_running) {
         cleanup_free char *group =
                 group_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
 
         if (!context->sandbox->units || !group || !group_is_slice(group))
                 return;
-        n = pod_cgroup_values(&pod->spec, cgroup_version(), context->bundle->pids_limit, values);
-        n = cgroup_values_complete(values, n, cgroup_version());
-        group_round_values(values, n);
-        set_slice(context, group, values, n);
-}
-
-void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
-                   size_t n_running) {
-        const BundleConfig *bundle = context->bundle;
-        cleanup_free char *group =
-                group_of_pod(bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
-
-        if (!context->sandbox->units || !group || !group_is_slice(group))
-                return;
-        slices_set_pod(context, pod);
-        for (size_t i = 0; i < n_running; i++) {
-                CgroupValue values[CGROUP_VALUES_MAX];
-                SliceProperty properties[SLICE_PROPERTIES_MAX];
-                cleanup_free char *scope = NULL;
-                char id[65];
-                size_t n = container_cgroup_values(bundle, &pod->spec, running[i].spec,
-                                                   cgroup_version(), values);
-
-                n = cgroup_values_complete(values, n, cgroup_version());
-                group_round_values(values, n);
-                container_id(pod->metadata.uid, running[i].spec->name, running[i].attempt, id);
-                scope = group_of_container(group, id);
-                if (scope)
-                        (void) units_set_properties(context->sandbox->units, group_unit(scope),
-                                                    properties,
-                                                    group_properties(values, n, properties), NULL);
-        }
+        set_pod(context, pod, group, /* is_there= */ true);
+        for (size_t i = 0; i < n_running; i++)
+                set_scope(context, pod, group, &running[i]);
 }
 
 void slices_end(const PodContext *context, const char *group) {

@@ -12,7 +12,8 @@
 /* The pod's slice, with its limits as they are in its spec now. May be said again. */
 void slices_set_pod(const PodContext *context, const Pod *pod);
 
-/* The limits of containers that run, as they are in the spec now, after bundle_resize(). */
+/* After bundle_resize(): the pod's slice and the limits of containers that run, as far as that
+ * could make them what is in the spec now. */
 void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
                    size_t n_running);
 

@@ -2,8 +2,9 @@
 #pragma once
 
 /* What the files of the supervisor share: supervisor.c hears wishes and steps, edits.c brings a pod
- * that runs to what is wished now. Nobody else includes this. */
+ * that runs to what is wished now, going-down.c stops all. Nobody else includes this. */
 
+#include "agent/supervise/eviction.h"
 #include "agent/supervise/orphans.h"
 #include "agent/supervise/pod.h"
 #include "agent/supervise/staging.h"
@@ -23,6 +24,7 @@ typedef struct Slot {
         unsigned generation; /* of the wishes in which it was named last */
         bool is_dirty;
         bool was_told;
+        bool was_refused; /* 'next', while the machine goes down; it has been said */
         sd_event_source *retry_timer;
         uint64_t retry_delay_usec; /* of the staging */
         char *trouble;             /* why 'next' cannot begin, as it was logged */
@@ -44,9 +46,13 @@ struct Supervisor {
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
         void *shutdown_userdata;
+        Evictions evictions;
         bool has_qos_groups; /* they have been made, with their weights */
         bool qos_is_due;     /* pods came, went or were edited: once a turn, however many */
 };
+
+/* All that is dirty is stepped soon. */
+void supervisor_schedule(Supervisor *s);
 
 /* The slot is stepped soon. */
 void slot_mark(Slot *slot);
@@ -66,3 +72,9 @@ void slot_consider_edit(Supervisor *s, Slot *slot);
 
 /* Images may be there now. */
 void slot_retry_staging(Slot *slot);
+
+/* While the machine goes down: on to the next stage when this one is empty or its time is over. */
+void supervisor_follow_shutdown(Supervisor *s);
+
+/* What is to follow cannot begin while the machine goes down; says so once. */
+void supervisor_refuse(Supervisor *s, Slot *slot);

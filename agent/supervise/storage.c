@@ -76,32 +76,28 @@ static char *sentence(const char *format, ...) {
         return n < 0 ? NULL : text;
 }
 
+uint64_t storage_of_container(const PodSpec *spec, const uint64_t *bytes, size_t n,
+                              size_t container) {
+        size_t at = 2 * container;
+
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                at += is_on_disk(&spec->volumes.items[i]);
+        return at + 1 < n ? add(bytes[at], bytes[at + 1]) : 0;
+}
+
 static bool exceeds(uint64_t bytes, const Quantity *limit) {
         return quantity_is_set(limit) && bytes > (uint64_t) MAX(limit->value, 0);
 }
 
-/* As Kubernetes prints a sum: in the greatest unit that it is a whole number of. */
-static char *print_sum(int64_t bytes) {
-        static const char *const units[] = { "", "Ki", "Mi", "Gi", "Ti", "Pi" };
-        size_t unit = 0;
-
-        while (bytes > 0 && bytes % 1024 == 0 && unit + 1 < N_ELEMENTS(units)) {
-                bytes /= 1024;
-                unit++;
-        }
-        return sentence("%" PRId64 "%s", bytes, units[unit]);
-}
-
 static char *check_total(const PodSpec *spec, uint64_t total) {
         int64_t limit = resource_sum_of_limits(spec, RESOURCE_EPHEMERAL_STORAGE);
-        cleanup_free char *text = NULL;
+        char text[QUANTITY_SIZE];
 
         if (limit < 0 || total <= (uint64_t) limit)
                 return NULL;
-        text = print_sum(limit);
         return sentence(
                 "Pod ephemeral local storage usage exceeds the total limit of containers %s.",
-                strna(text));
+                quantity_print_bytes(text, limit));
 }
 
 char *storage_verdict(const PodSpec *spec, const uint64_t *bytes, size_t n) {

@@ -13,6 +13,10 @@ bool storage_is_limited(const PodSpec *spec);
  * each container its writable layers and its logs. 0 or -ENOMEM. */
 int storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
+/* What a container has written, by its number in the pod, of what those directories hold. */
+uint64_t storage_of_container(const PodSpec *spec, const uint64_t *bytes, size_t n,
+                              size_t container);
+
 /* 'bytes' are what those directories hold. The kubelet's sentence about the first limit that is
  * exceeded, in memory that the caller frees, or NULL. */
 char *storage_verdict(const PodSpec *spec, const uint64_t *bytes, size_t n);

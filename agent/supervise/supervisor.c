@@ -8,7 +8,6 @@
 #include "agent/model/schema.h"
 #include "agent/supervise/orphans.h"
 #include "agent/supervise/record.h"
-#include "agent/supervise/shutdown.h"
 #include "agent/supervise/slices.h"
 #include "agent/supervise/slot.h"
 #include "common/cgroup.h"
@@ -27,7 +26,7 @@
 
 static int on_step(sd_event_source *source, void *userdata);
 
-static void schedule(Supervisor *s) {
+void supervisor_schedule(Supervisor *s) {
         int r = sd_event_source_set_enabled(s->step_source, SD_EVENT_ONESHOT);
 
         if (r < 0)
@@ -36,7 +35,7 @@ static void schedule(Supervisor *s) {
 
 void slot_mark(Slot *slot) {
         slot->is_dirty = true;
-        schedule(slot->supervisor);
+        supervisor_schedule(slot->supervisor);
 }
 
 static void on_dirty(void *slot, void *userdata) {
@@ -75,6 +74,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
                 .log_max_files = config->log_max_files,
                 .host_ip = config->host_ip,
                 .node = config->node,
+                .conditions = config->conditions,
                 .on_dirty = on_dirty,
                 .on_log_ended = on_log_ended,
                 .on_event = on_event,
@@ -124,6 +124,7 @@ Supervisor *supervisor_free(Supervisor *s) {
                 s->slots = slot->following;
                 slot_free(slot);
         }
+        evictions_done(&s->evictions);
         http_free(s->context.http);
         orphans_free(s->orphans);
         sd_event_source_disable_unref(s->stage_timer);
@@ -312,6 +313,17 @@ int supervisor_want(Supervisor *s, const char *file, const Pod *wish, Error *ret
         return r < 0 ? r : want_take(s, slot, file, &pod, reterr);
 }
 
+bool supervisor_is_named(const Supervisor *s, const char *namespace, const char *pod) {
+        size_t length = strlen(namespace);
+
+        for (const Slot *slot = s->slots; slot; slot = slot->following)
+                if (slot->generation == s->generation &&
+                    strncmp(slot->description, namespace, length) == 0 &&
+                    slot->description[length] == '/' && streq(slot->description + length + 1, pod))
+                        return true;
+        return false;
+}
+
 /* The weight of all Burstable pods together follows what they ask for. */
 static void update_qos(Supervisor *s) {
         cleanup_error Error error = ERROR_NULL;
@@ -338,7 +350,7 @@ void supervisor_sweep(Supervisor *s) {
                 if (slot->life)
                         pod_life_unwant(slot->life);
         }
-        schedule(s);
+        supervisor_schedule(s);
         if (!s->has_swept_orphans)
                 orphans_sweep(s->orphans, is_known_uid, s);
         s->has_swept_orphans = true;
@@ -372,67 +384,6 @@ void supervisor_images_changed(Supervisor *s) {
                 if (slot->staging)
                         slot_retry_staging(slot);
         }
-}
-
-/* ---- the machine goes down ---- */
-
-static bool is_of_stage(const Supervisor *s, const Slot *slot) {
-        return slot->life &&
-               shutdown_stage_of(s->stages, s->n_stages,
-                                 pod_life_pod(slot->life)->spec.priority.value) == s->stage;
-}
-
-static bool stage_runs(const Supervisor *s) {
-        for (const Slot *slot = s->slots; slot; slot = slot->following)
-                if (is_of_stage(s, slot) && pod_life_has_process(slot->life))
-                        return true;
-        return false;
-}
-
-static int on_stage_over(sd_event_source *source, uint64_t usec, void *userdata) {
-        Supervisor *s = userdata;
-
-        s->stage_timer = sd_event_source_disable_unref(s->stage_timer);
-        schedule(s);
-        return 0;
-}
-
-static void stop_stage(Supervisor *s) {
-        uint64_t period = s->stages[s->stage].period_usec;
-        int r = sd_event_add_time_relative(s->context.event, &s->stage_timer, CLOCK_BOOTTIME,
-                                           period, 0, on_stage_over, s);
-
-        if (r < 0)
-                (void) log_warning_errno(r, "Cannot arm the timer of the shutdown");
-        for (Slot *slot = s->slots; slot; slot = slot->following)
-                if (is_of_stage(s, slot))
-                        pod_life_shut_down(slot->life, period);
-}
-
-/* Goes on to the next stage when this one is empty, or its time is over. */
-static void follow_shutdown(Supervisor *s) {
-        while (s->stage < s->n_stages && (!s->stage_timer || !stage_runs(s))) {
-                s->stage_timer = sd_event_source_disable_unref(s->stage_timer);
-                if (++s->stage < s->n_stages)
-                        stop_stage(s);
-        }
-        if (s->stage == s->n_stages && s->on_shut_down) {
-                s->on_shut_down(s->shutdown_userdata);
-                s->on_shut_down = NULL;
-        }
-}
-
-void supervisor_shut_down(Supervisor *s, const ShutdownStage *stages, size_t n_stages,
-                          void (*done)(void *userdata), void *userdata) {
-        if (s->stages)
-                return;
-        s->stages = stages;
-        s->n_stages = n_stages;
-        s->on_shut_down = done;
-        s->shutdown_userdata = userdata;
-        if (n_stages > 0)
-                stop_stage(s);
-        schedule(s);
 }
 
 /* ---- the step ---- */
@@ -519,6 +470,8 @@ static void step_slot(Supervisor *s, Slot *slot) {
                 if (slot->life)
                         pod_step(slot->life);
         }
+        if (!slot->life && slot->next && s->stages)
+                supervisor_refuse(s, slot);
         if (!slot->life)
                 return;
         slot->was_told = true;
@@ -552,7 +505,7 @@ static int on_step(sd_event_source *source, void *userdata) {
                 if (!slot->is_dirty)
                         continue;
                 if (now_boottime_usec() > end) { /* five hundred that begin at once take a while */
-                        schedule(s);
+                        supervisor_schedule(s);
                         break;
                 }
                 step_slot(s, slot);
@@ -566,7 +519,7 @@ static int on_step(sd_event_source *source, void *userdata) {
         }
         s->qos_is_due = false;
         if (s->stages)
-                follow_shutdown(s);
+                supervisor_follow_shutdown(s);
         return 0;
 }
 

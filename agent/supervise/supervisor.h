@@ -15,6 +15,7 @@
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
 #include "agent/network/network.h"
+#include "agent/pressure/sentence.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/supervise/decide.h"
 
@@ -35,6 +36,7 @@ typedef struct SupervisorConfig {
         unsigned creating_max; /* containers that are created at the same time */
         const char *host_ip;   /* NULL: unknown */
         const NodeFacts *node; /* its labels; may change, see supervisor_node_changed() */
+        const NodeConditions *conditions; /* likewise; or NULL: it never has any */
 } SupervisorConfig;
 
 typedef struct SupervisorCallbacks {
@@ -65,6 +67,9 @@ void supervisor_begin(Supervisor *supervisor);
 int supervisor_want(Supervisor *supervisor, const char *file, const Pod *wish, Error *reterr);
 void supervisor_sweep(Supervisor *supervisor);
 
+/* Somebody of the present wishes has the name already. */
+bool supervisor_is_named(const Supervisor *supervisor, const char *namespace, const char *pod);
+
 /* A person ends a pod ('pod' is its full name), with a grace period in seconds or, where that is
  * -1, its own. If it is wanted still, supervisor_want() must say so once more: then it begins anew
  * when this life has ended. 0; -ENOENT with a sentence. */
@@ -80,7 +85,7 @@ int supervisor_session(Supervisor *supervisor, const char *namespace, const char
  * others. */
 void supervisor_objects_changed(Supervisor *supervisor);
 
-/* The node has other labels: who was not let in is asked again. */
+/* The node has other labels or conditions: who was not let in is asked again. */
 void supervisor_node_changed(Supervisor *supervisor);
 
 /* A staging (see staging.h) of a pod that is not wished for yet, because another has to end first.
@@ -128,6 +133,31 @@ typedef struct SupervisorCounts {
  * borrowed. */
 void supervisor_shut_down(Supervisor *supervisor, const ShutdownStage *stages, size_t n_stages,
                           void (*done)(void *userdata), void *userdata);
+
+/* It does not go down after all: 'done' is not called any more, what was stopped starts again, and
+ * what was refused begins. */
+void supervisor_go_on(Supervisor *supervisor);
+/* The node is short of something: the pod that is to go first (pressure/rank.h) is stopped, and has
+ * failed. Whether there is one, or what pods have written is being measured to find it. */
+bool supervisor_evict(Supervisor *supervisor, const Shortage *shortage);
+
+/* True from then on until nothing of it runs or is mounted any more; at most half a minute longer
+ * than its grace. */
+bool supervisor_is_evicting(const Supervisor *supervisor);
+
+/* When the last of those was evicted (realtime) that are still out for this condition; 0: none. */
+uint64_t supervisor_evicted_at(const Supervisor *supervisor, NodeCondition condition);
+
+/* Before wishes are made: pods that were evicted for what the node does not have any more end, and
+ * begin anew if they are wanted; but not those that are to run once only, nor those of an API
+ * server, where others are made in their place. */
+void supervisor_let_return(Supervisor *supervisor);
+
+/* How many were evicted, by signal. */
+const uint64_t *supervisor_eviction_counts(const Supervisor *supervisor);
+
+/* There is a pod that may use up what the node has. */
+bool supervisor_is_active(const Supervisor *supervisor);
 
 /* True once no pod is left, nor anything that is still being removed. */
 bool supervisor_is_empty(const Supervisor *supervisor);

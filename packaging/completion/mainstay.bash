@@ -76,10 +76,11 @@ _mainstay() {
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
         *::0) choices='get describe logs exec cp top delete rollout wait images validate match diff version help' ;;
-        *:get:0) choices='pods daemonsets nodes events images configmaps secrets' ;;
-        *:describe:0 | *:delete:0) choices='pods daemonsets' ;;
+        *:get:0) choices='pods daemonsets nodes events images configmaps secrets priorityclasses runtimeclasses' ;;
+        *:describe:0) choices='pods daemonsets nodes' ;;
+        *:delete:0) choices='pods daemonsets' ;;
         *:top:0) choices='pods' ;;
-        *:images:0) choices='ls pull import export rm prune verify' ;;
+        *:images:0) choices='ls pull import export rm prune verify repair' ;;
         *:rollout:0) choices='history status undo restart' ;;
         *:rollout:1) choices=$(_mainstay_daemonsets) ;;
         *:get:1 | *:describe:1 | *:delete:1)

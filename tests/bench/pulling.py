@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pull of an image of ten layers from a registry on loopback: the time to the synced layers, over that of other ways to
-the same, in turns with each; and what the agent itself needs meanwhile."""
+the same, in turns with each; what the agent itself needs meanwhile; and whether pods start as fast meanwhile.
 
+Each pull goes into a file system that was just made: where files were removed in the last minutes, ext4 looks at each of
+their inodes before it makes another, which takes longer than all the rest."""
+
+import contextlib
 import json
 import os
 import random
@@ -11,12 +15,14 @@ import tarfile
 import tempfile
 import time
 
+import bare
 import harness
 import world
 from registry import MANIFEST_TYPE, DockerRegistry
 
 LAYERS = 10
 SAMPLES = 3
+MEANWHILE = 4  # pulls in which pods start
 NAME = "bench/big:1"
 
 
@@ -67,10 +73,16 @@ class Ways:
     def __init__(self, registry, build):
         self.registry, self.build = registry, build
 
+    def start_ours(self, to):
+        process = subprocess.Popen(  # pylint: disable=consider-using-with
+            [f"{self.build}/agent/mainstay-image", "pull", "--store", to, f"{self.registry.host}/{NAME}"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        process.stdin.write(json.dumps({"insecureRegistries": [self.registry.host]}).encode())
+        process.stdin.close()
+        return process
+
     def ours(self, to):
-        subprocess.run([f"{self.build}/agent/mainstay-image", "pull", "--store", to, f"{self.registry.host}/{NAME}"],
-                       input=json.dumps({"insecureRegistries": [self.registry.host]}), text=True, check=True,
-                       stdout=subprocess.DEVNULL)
+        assert self.start_ours(to).wait() == 0
 
     def curl(self, to):
         base = f"http://{self.registry.host}/v2/{NAME.split(':')[0]}"
@@ -90,33 +102,75 @@ class Ways:
         subprocess.run(["sync", "-f", to], check=True)
 
     def podman(self, to):
-        subprocess.run(["podman", "--root", f"{to}/root", "--runroot", f"{to}/run", "pull", "-q", "--tls-verify=false",
-                        f"{self.registry.host}/{NAME}"], check=True, capture_output=True)
+        subprocess.run(["podman", "--storage-driver", "overlay", "--root", f"{to}/root", "--runroot", f"{to}/run", "pull", "-q",
+                        "--tls-verify=false", f"{self.registry.host}/{NAME}"], check=True, capture_output=True)
         subprocess.run(["sync", "-f", to], check=True)
+        subprocess.run(["umount", f"{to}/root/overlay"], check=False, capture_output=True)  # it leaves it
 
 
-def take(way, directory):
-    to = tempfile.mkdtemp(dir=directory)
-    subprocess.run(["sync", "-f", directory], check=True)
-    begun = time.monotonic()
-    way(to)
-    took = time.monotonic() - begun
-    subprocess.run(["umount", f"{to}/root/overlay"], check=False, capture_output=True)  # podman leaves it
-    shutil.rmtree(to)
-    return took
+@contextlib.contextmanager
+def file_system(directory, megabytes):
+    """An empty one, in a file."""
+    image, to = f"{directory}/disk", tempfile.mkdtemp(dir=directory)
+    with open(image, "wb") as file:
+        file.truncate(max(2 << 30, megabytes * 5_000_000))
+    subprocess.run(["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", image], check=True)
+    subprocess.run(["mount", "-o", "loop,noinit_itable", image, to], check=True)
+    try:
+        yield to
+    finally:
+        # Children of what was measured may end a moment later.
+        world.wait(lambda: subprocess.run(["umount", to], check=False, capture_output=True).returncode == 0,
+                   lambda: f"{to} is unmounted")
+        os.rmdir(to)
+        os.unlink(image)
 
 
-def compare(ways, directory, figures):
+def take(way, directory, megabytes):
+    with file_system(directory, megabytes) as to:
+        begun = time.monotonic()
+        way(to)
+        return time.monotonic() - begun
+
+
+def compare(ways, directory, megabytes, figures):
     others = [("curl | tar in a row", ways.curl, 1.0), ("skopeo copy and umoci unpack", ways.skopeo, 0.5)]
     if shutil.which("podman"):
         others.append(("podman pull", ways.podman, 0.6))
     times, ours = {name: [] for name, _, _ in others}, []
     for _ in range(SAMPLES):
         for name, way, _ in others:
-            ours.append(take(ways.ours, directory))
-            times[name].append(take(way, directory))
+            ours.append(take(ways.ours, directory, megabytes))
+            times[name].append(take(way, directory, megabytes))
     for name, _, goal in others:
         figures.compare(f"pull and unpack, over {name}", ours, times[name], goal)
+
+
+def starts_meanwhile(ways, directory, archive, figures):
+    """Pods whose image is here, while another image is pulled."""
+    node = harness.Node(archive)
+    try:
+        bell, count, quiet, busy = bare.Bell(node.data), 0, [], []
+
+        def start():
+            nonlocal count
+            count += 1
+            took = bare.start(node, bell, bare.measured_pod(node, f"pod{count}"))
+            node.remove(f"pod{count}")
+            node.wait_gone(f"pod{count}")
+            return took
+
+        start()
+        for _ in range(MEANWHILE):
+            subprocess.run(["sync", "-f", directory], check=True)
+            quiet += [start() for _ in range(5)]
+            with ways.start_ours(tempfile.mkdtemp(dir=directory)) as pull:
+                while pull.poll() is None:
+                    busy.append(start())
+                assert pull.returncode == 0
+        figures.compare("a pod's start while an image is pulled, over one in quiet", busy, quiet, 1.2)
+    finally:
+        node.finish()
 
 
 def resident(pid):
@@ -144,7 +198,9 @@ def measure(archive, arguments, figures):
         registry = DockerRegistry(directory)
         try:
             registry.push(make_image(directory, arguments.megabytes), NAME)
-            compare(Ways(registry, arguments.build), directory, figures)
+            ways = Ways(registry, arguments.build)
+            compare(ways, directory, arguments.megabytes, figures)
+            starts_meanwhile(ways, directory, archive, figures)
             agent_memory(registry, figures)
         finally:
             registry.stop()

@@ -35,6 +35,7 @@ typedef struct Agent {
         char *jsons[PODS_MAX];
         size_t n_pods;
         unsigned n_events;
+        unsigned n_sets, state_of_sets;
         char executed[128]; /* "namespace/pod/container word word <streams>" */
         int executed_fd;
         char deleted[64]; /* "namespace/pod/grace" */
@@ -138,8 +139,22 @@ static char *metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
 
-static char *daemonsets(void *userdata) {
-        return strdup("{\"items\":[]}\n");
+static int each_daemonset(void *userdata, serve_each_t each, void *context) {
+        int r = 0;
+
+        for (unsigned i = 0; i < agent.n_sets && r >= 0; i++) {
+                char key[32], json[64];
+
+                (void) snprintf(key, sizeof(key), "default/set%u", i);
+                (void) snprintf(json, sizeof(json), "{\"set\":%u,\"state\":%u}", i,
+                                agent.state_of_sets);
+                r = each(key, json, context);
+        }
+        return r;
+}
+
+static char *node(void *userdata) {
+        return strdup("{\"kind\":\"Node\"}\n");
 }
 
 static char *no_memory(void *userdata) {
@@ -160,9 +175,9 @@ static const ServeHandlers handlers = { .next_pod = next_pod,
                                         .report = report,
                                         .find_log = find_log,
                                         .delete_pod = delete_pod,
-                                        .daemonsets = daemonsets,
+                                        .each_daemonset = each_daemonset,
                                         .revisions = no_memory,
-                                        .node = daemonsets,
+                                        .node = node,
                                         .order_daemonset = order_daemonset,
                                         .exec = exec_in,
                                         .is_ready = is_ready,

@@ -111,7 +111,7 @@ static void perform(World *world, const Handler *handler, uint64_t timeout_usec,
 
 static void get(World *world, const char *path, uint64_t timeout_usec, bool is_hook) {
         HttpGetAction http = { .path = (char *) (uintptr_t) path,
-                               .port = { .number = world->server.port } };
+                               .port = { .number = { true, world->server.port } } };
 
         perform(world, &(Handler){ .http_get = &http }, timeout_usec, is_hook);
 }
@@ -178,7 +178,7 @@ TEST(a_request_says_what_it_was_told_to_say)
                                  { (char[]){ "Host" }, (char[]){ "example.com" } },
                                  { (char[]){ "X-Empty" }, NULL } };
         HttpGetAction http = { .path = (char[]){ "echo" },
-                               .port = { .name = (char[]){ "web" } },
+                               .port = { .text = (char[]){ "web" } },
                                .host = (char[]){ "localhost" },
                                .http_headers = { headers, N_ELEMENTS(headers) } };
         World world;
@@ -202,7 +202,7 @@ TEST(nobody_looks_at_a_certificate)
         World world;
 
         world_init(&world, serve_tls);
-        http.port.number = world.server.port;
+        http.port.number = (OptionalInt){ true, world.server.port };
         perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
         EXPECT_EQ(world.result, ACTION_SUCCEEDED);
         EXPECT_STREQ(world.message, "fine");
@@ -220,7 +220,7 @@ TEST(a_handshake_without_end_stops_nobody)
         World world;
 
         world_init(&world, flood_with_handshake);
-        http.port.number = world.server.port;
+        http.port.number = (OptionalInt){ true, world.server.port };
         begun = now_boottime_usec();
         perform(&world, &(Handler){ .http_get = &http }, USEC_PER_SEC, false);
         EXPECT_EQ(world.result, ACTION_FAILED);
@@ -238,7 +238,7 @@ TEST(a_hook_takes_any_answer_and_does_without_tls)
         EXPECT_EQ(world.result, ACTION_SUCCEEDED);
         get(&world, "/close", 0, /* is_hook= */ true);
         EXPECT_EQ(world.result, ACTION_FAILED);
-        http.port.number = world.server.port;
+        http.port.number = (OptionalInt){ true, world.server.port };
         perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, /* is_hook= */ true);
         EXPECT_EQ(world.result, ACTION_SUCCEEDED);
         perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, /* is_hook= */ false);
@@ -248,7 +248,7 @@ TEST(a_hook_takes_any_answer_and_does_without_tls)
 
 TEST(a_connection_is_enough_for_tcp)
 {
-        TcpSocketAction tcp = { .port = { .name = (char[]){ "web" } } };
+        TcpSocketAction tcp = { .port = { .text = (char[]){ "web" } } };
         World world;
 
         world_init(&world, serve_http);
@@ -347,7 +347,8 @@ TEST(to_sleep_is_to_let_time_pass_and_no_failure)
 
 TEST(a_name_that_is_still_looked_up_keeps_nobody_waiting)
 {
-        TcpSocketAction tcp = { .port = { .number = 1 }, .host = (char[]){ "slow.test" } };
+        TcpSocketAction tcp = { .port = { .number = { true, 1 } },
+                                .host = (char[]){ "slow.test" } };
         World world;
 
         REQUIRE(sem_init(&lookup.has_begun, 0, 0) == 0 && sem_init(&lookup.may_end, 0, 0) == 0 &&
@@ -370,7 +371,7 @@ TEST(what_is_under_way_can_be_given_up_at_any_time)
         world_init(&world, serve_http);
         for (unsigned i = 0; i < 40; i++) {
                 HttpGetAction http = { .path = (char[]){ "/here" },
-                                       .port = { .number = world.server.port } };
+                                       .port = { .number = { true, world.server.port } } };
                 const Handler handler = { .http_get = &http };
                 uint64_t until = now_boottime_usec() + (uint64_t) i * 100;
 

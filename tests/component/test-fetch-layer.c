@@ -19,6 +19,7 @@ enum {
 typedef struct Stack {
         int fds[LAYERS_MAX];
         size_t n;
+        Allowance *allowance; /* of all of them; NULL: each has its own */
 } Stack;
 
 static void stack_done(Stack *stack) {
@@ -30,6 +31,7 @@ static void stack_done(Stack *stack) {
 /* Unpacks atop what there is. What fails leaves no layer in the stack. */
 static int unpack_tar(Stack *stack, const Tar *tar, Error *reterr) {
         View below = { stack->fds, stack->n };
+        cleanup_with(allowance_freep) Allowance *own = stack->allowance ? NULL : allowance_new();
         cleanup_with(stream_freep) Stream *packed = NULL;
         cleanup_close int tar_fd = -EBADF, fd = -EBADF;
         cleanup_free char *path = in_test_directory("layer.tar"), *directory = NULL;
@@ -45,7 +47,7 @@ static int unpack_tar(Stack *stack, const Tar *tar, Error *reterr) {
         REQUIRE(stream_new_file(tar_fd, 0, &plain) >= 0);
         r = stream_new_plain_take(plain, &packed, reterr);
         if (r >= 0)
-                r = layer_unpack(packed, fd, &below, reterr);
+                r = layer_unpack(packed, fd, &below, own ? own : stack->allowance, reterr);
         (void) unlink(path);
         if (r < 0)
                 return r;
@@ -375,7 +377,49 @@ TEST(sizes_that_lie_are_refused)
                                       .pax = "GNU.sparse.size=1099511627776\nGNU.sparse.map=0,1" },
                                     { 0 } },
                       &huge_error) < 0);
-        EXPECT(strstr(strna(huge_error.message), "the layer has files of more than"));
+        EXPECT(strstr(strna(huge_error.message), "the image has files of more than"));
+        stack_done(&stack);
+}
+
+TEST(what_a_layer_takes_is_missing_for_the_others)
+{
+        cleanup_with(allowance_freep) Allowance *allowance = allowance_new();
+        cleanup_error Error entries_error = ERROR_NULL, bytes_error = ERROR_NULL;
+        const TarEntry two[] = { { .name = "a", .data = "123" },
+                                 { .name = "b", .data = "45" },
+                                 { 0 } };
+        Stack stack = { .allowance = allowance };
+
+        REQUIRE(allowance);
+        atomic_store(&allowance->entries, 3);
+        EXPECT(unpack(&stack, two, NULL) >= 0);
+        EXPECT_EQ(atomic_load(&allowance->entries), 1);
+        EXPECT_EQ(atomic_load(&allowance->bytes), IMAGE_BYTES_MAX - 5);
+        EXPECT_EQ(unpack(&stack, two, &entries_error), -E2BIG);
+        EXPECT_STREQ(entries_error.message, "the image has more than 2000000 entries");
+        atomic_store(&allowance->entries, 3);
+        atomic_store(&allowance->bytes, 4);
+        EXPECT_EQ(unpack(&stack, two, &bytes_error), -EFBIG);
+        EXPECT_STREQ(bytes_error.message,
+                     "'b': the image has files of more than 137438953472 bytes");
+        stack_done(&stack);
+}
+
+TEST(a_tar_may_end_with_the_last_byte_of_its_last_file_and_no_sooner)
+{
+        cleanup_error Error error = ERROR_NULL;
+        Stack stack = { 0 };
+        Tar tar = { 0 };
+
+        tar_add(&tar, &(TarEntry){ .name = "a", .data = "12345" });
+        tar_add(&tar, &(TarEntry){ .name = "b", .data = "12345" });
+        tar.length -= 512 - 5;
+        EXPECT(unpack_tar(&stack, &tar, &error) >= 0);
+        EXPECT_STREQ(strna(error.message), "");
+        EXPECT(!streq(see(&stack, "b"), "nothing"));
+        tar.length--;
+        EXPECT(unpack_tar(&stack, &tar, &error) < 0);
+        tar_done(&tar);
         stack_done(&stack);
 }
 

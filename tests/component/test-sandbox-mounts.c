@@ -3,6 +3,7 @@
 #include "tests/component/pod-world.h"
 
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 
 /* A path as the shim sees it. */
 static char *in_shim(const TestPod *pod, const char *path) {
@@ -113,6 +114,36 @@ TEST(host_paths_are_made_and_bound)
         world_done(&world);
 }
 
+TEST(a_line_of_a_label_labels_what_is_there_and_mounts_nothing)
+{
+        static const char label[] = "a_u:a_r:a_t:s0:c1,c2";
+        cleanup_free char *fstab = NULL, *path = NULL, *wrong = NULL, *before = NULL, *after = NULL;
+        char found[sizeof(label)] = "";
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_init(&pod, &world, "labelled");
+        pod_start(&pod);
+        path = print_text("%s/volume", world.directory);
+        write_text(path, "");
+        wrong = print_text("%s/missing none none x-mainstay.label=\"%s\",x-mainstay.volume=v 0 0\n",
+                           world.directory, label);
+        before =
+                print_text("volume \"v\": cannot give '%s/missing' the label '%s': No such file or "
+                           "directory",
+                           world.directory, label);
+        EXPECT_STREQ(pod_set_up(&pod, wrong), before);
+        fstab = print_text("%s none none x-mainstay.label=\"%s\" 0 0\n", path, label);
+        EXPECT_STREQ(pod_set_up(&pod, fstab), "ready");
+        EXPECT_EQ(getxattr(path, "security.selinux", found, sizeof(found)), sizeof(label));
+        EXPECT_STREQ(found, label);
+        after = in_shim(&pod, "/none");
+        EXPECT(access(after, F_OK) < 0);
+        pod_down(&pod);
+        world_done(&world);
+}
+
 TEST(a_setup_that_fails_leaves_no_mounts)
 {
         cleanup_free char *fstab = NULL, *before = NULL, *after = NULL;
@@ -196,6 +227,36 @@ TEST(a_source_stays_beneath_its_root)
 
                 EXPECT(strstr(mounts, line));
         }
+        pod_down(&pod);
+        world_done(&world);
+}
+
+TEST(what_is_missing_is_made_where_links_within_a_volume_lead)
+{
+        cleanup_free char *volume = NULL, *versions = NULL, *link = NULL, *out = NULL;
+        cleanup_free char *fstab = NULL, *made = NULL, *escape = NULL, *escaped = NULL;
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        pod_init(&pod, &world, "links");
+        pod_start(&pod);
+        volume = path_join(world.directory, "volume");
+        versions = path_join(volume, "versions");
+        link = path_join(volume, "current");
+        out = path_join(volume, "out");
+        REQUIRE(mkdir(volume, 0755) >= 0 && mkdir(versions, 0755) >= 0);
+        REQUIRE(symlink("versions", link) >= 0 && symlink("..", out) >= 0);
+        escape = print_text("%s/out/new %s/v none bind,x-mainstay.beneath=%s 0 0\n", volume,
+                            pod.directory, volume);
+        EXPECT(strstr(pod_set_up(&pod, escape), "cannot open 'out/new' beneath"));
+        escaped = path_join(world.directory, "new");
+        EXPECT(access(escaped, F_OK) < 0);
+        fstab = print_text("%s/current/a/b %s/v none bind,x-mainstay.beneath=%s 0 0\n", volume,
+                           pod.directory, volume);
+        EXPECT_STREQ(pod_set_up(&pod, fstab), "ready");
+        made = path_join(versions, "a/b");
+        EXPECT(access(made, F_OK) >= 0);
         pod_down(&pod);
         world_done(&world);
 }

@@ -14,9 +14,10 @@ TEST(every_route_answers)
                 "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n");
         expect_answer("/manifests", "HTTP/1.1 200",
                       "{\"directory\":\"/etc/kubernetes/manifests\",\"trouble\":null,\"items\":["
-                      "{\"file\":\"web.yaml\",\"pods\":[\"default/web-n1\"],\"error\":null,"
+                      "{\"file\":\"web.yaml\",\"pods\":[\"default/"
+                      "web-n1\"],\"daemonsets\":[],\"error\":null,"
                       "\"warnings\":[\"web.yaml:9:5: spec.foo: unknown field\"]},"
-                      "{\"file\":\"bad.yaml\",\"pods\":[],"
+                      "{\"file\":\"bad.yaml\",\"pods\":[],\"daemonsets\":[],"
                       "\"error\":\"bad.yaml:1:1: is \\\"no\\\" mapping\","
                       "\"errorSince\":\"2026-01-02T03:04:05Z\",\"warnings\":[]}],"
                       "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is no archive\"}]}");
@@ -82,8 +83,14 @@ static void expect_order(const char *path, const char *head, const char *ordered
 TEST(daemonsets_are_told_of_and_told_what_to_do)
 {
         start();
-        expect_answer("/daemonsets", "HTTP/1.1 200", "{\"items\":[]}\n");
-        expect_answer("/node", "HTTP/1.1 200", "{\"items\":[]}\n");
+        expect_answer("/daemonsets", "HTTP/1.1 200",
+                      "{\"kind\":\"DaemonSetList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
+                      "\"items\":[]}\n");
+        agent.n_sets = 2;
+        expect_answer("/daemonsets", "HTTP/1.1 200",
+                      "{\"kind\":\"DaemonSetList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
+                      "\"items\":[{\"set\":0,\"state\":0},{\"set\":1,\"state\":0}]}\n");
+        expect_answer("/node", "HTTP/1.1 200", "{\"kind\":\"Node\"}\n");
         expect_order("/daemonsets/default/logs/undo?revision=3", "HTTP/1.1 200",
                      "undo default/logs 3");
         expect_order("/daemonsets/default/logs/undo?revision=9", "HTTP/1.1 200",
@@ -243,6 +250,30 @@ TEST(the_pods_come_one_after_the_other)
         expect_answer("/pods", "HTTP/1.1 200",
                       "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},"
                       "\"items\":[{\"a\":1},{\"b\":2}]}\n");
+        stop();
+}
+
+TEST(a_watch_of_daemonsets_tells_what_has_become_of_each)
+{
+        Client client;
+
+        start();
+        agent.n_sets = 2;
+        client = client_open();
+        client_ask(&client, "/daemonsets?watch=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"set\":1,\"state\":0}}"));
+        agent.state_of_sets = 1;
+        serve_daemonsets_changed(serve);
+        agent.state_of_sets = 2; /* it is asked when there is time to */
+        serve_daemonsets_changed(serve);
+        EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"set\":1,\"state\":2}}"));
+        EXPECT(!strstr(client_body(&client), "\"state\":1"));
+        agent.n_sets = 1;
+        serve_daemonsets_changed(serve);
+        EXPECT(client_wait(&client, "{\"type\":\"DELETED\",\"object\":{\"set\":1,\"state\":2}}"));
+        EXPECT(!strstr(client_body(&client), "{\"type\":\"DELETED\",\"object\":{\"set\":0"));
+        client_close(&client);
+        expect_idle();
         stop();
 }
 

@@ -43,7 +43,7 @@ static void check_daemonset(const DaemonSet *set) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cleanup_error Error error = ERROR_NULL;
-        ManifestObjects objects = { 0 };
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         int r = manifest_parse("fuzz.yaml", (const char *) data, size, "node1", &objects, &error);
 
         if (r < 0) {
@@ -55,6 +55,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 check_pod(objects.pods.items[i]);
         for (size_t i = 0; i < objects.daemonsets.n; i++)
                 check_daemonset(objects.daemonsets.items[i]);
-        manifest_objects_done(&objects);
         return 0;
 }

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tempfile
 
+import apiserver
 import harness
+import member
 import pytest
 import specs
 
@@ -41,6 +43,31 @@ def fixture_make_node(archive):
 @pytest.fixture(name="node")
 def fixture_node(make_node):
     return make_node()
+
+
+@pytest.fixture(name="api")
+def fixture_api():
+    """An API server."""
+    directory = tempfile.mkdtemp(prefix="mainstay-api-")
+    server = apiserver.make(directory)
+    yield server
+    server.stop()
+    shutil.rmtree(directory)
+
+
+@pytest.fixture(name="make_member")
+def fixture_make_member(archive, api):
+    """Nodes that have joined the API server; each must leave nothing behind."""
+    nodes = []
+
+    def make(**options):
+        node = member.Member(api, **{"archive": archive, **options})
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.finish()
 
 
 @pytest.fixture(scope="module", name="shared_node")

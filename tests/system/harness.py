@@ -53,6 +53,7 @@ class Node:
         self.stderr = os.path.join(self.directory, "agent.stderr")
         self.config = os.path.join(self.directory, "config.yaml")
         self.archive = archive
+        self.own_mounts = {self.run}
         self.agent = None
         self.write_config(**(config or {}))
         if archive:
@@ -65,7 +66,9 @@ class Node:
     def write_config(self, **fields):
         document = {"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
                     "cgroupRoot": self.cgroup_root,
-                    "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"}, **fields}
+                    "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
+                    # How full the disk of this machine is must not matter.
+                    "evictionHard": {"memory.available": "100Mi"}, **fields}
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(specs.text(document))
 
@@ -323,7 +326,7 @@ class Node:
     def leftovers(self):
         """What is there that should have gone with the last pod."""
         found = [f"mount {mount['at']}" for mount in world.mounts()
-                 if self.directory in mount["at"] and mount["at"] != self.run]
+                 if self.directory in mount["at"] and mount["at"] not in self.own_mounts]
         found += [f"cgroup {path}" for path in world.cgroups_below(self.cgroup_root) if "/pod" in path]
         found += [f"process {pid} {world.cmdline(pid)}" for pid in world.pids()
                   if pid != self.agent.pid and self.is_ours(pid)]

@@ -176,3 +176,44 @@ def test_after_the_last_pod_nothing_is_left(node):
     assert node.leftovers(), "while it runs there is something"
     node.remove_all()
     assert node.leftovers() == []
+
+
+def test_two_files_that_swap_their_pods_in_one_moment_end_in_what_they_say(node):
+    def pod(name, word):
+        return specs.pod(name, specs.container(script=f": {word}; {specs.IDLE}"))
+
+    node.drop(pod("one", "a"), "a.yaml")
+    node.drop(pod("two", "b"), "b.yaml")
+    for name in ("one", "two"):
+        node.wait_running(name)
+    before = {name: node.init(name) for name in ("one", "two")}
+    staged = [node.stage(pod("two", "b")), node.stage(pod("one", "a"))]
+    os.rename(staged[0], node.path("a.yaml"))
+    os.rename(staged[1], node.path("b.yaml"))
+    for name, word in (("one", "a"), ("two", "b")):
+        node.wait_pod(name, lambda pod: "deletionTimestamp" not in pod["metadata"] and is_running(pod), "runs")
+        assert f": {word};" in world.cmdline(node.init(name))[-1]
+    world.wait(lambda: "is already defined" not in node.cli("get", "pods").stderr, "neither file is wrong any more")
+    assert len({node.init(name) for name in before}) == 2
+
+
+def test_a_configmap_that_goes_while_its_pod_starts_holds_up_what_needs_it_until_it_is_back(node):
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"word": "one"}}
+    variable = [{"name": "WORD", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "word"}}}]
+    node.drop(settings)
+    node.drop(specs.pod("web", specs.container(env=variable, volumeMounts=[specs.mount("c", "/c")]),
+                        initContainers=[specs.container("slow", "while [ ! -e /v/go ]; do sleep 0.05; done",
+                                                        volumeMounts=[specs.mount("v", "/v")])],
+                        volumes=[specs.host_path("v", node.data), {"name": "c", "configMap": {"name": "settings"}}]))
+    node.wait_pod("web", lambda pod: "running" in node.status("web", "slow").get("state", {}), "initializes")
+    node.remove("settings")
+    world.wait(lambda: "No resources" in node.cli("get", "configmaps").stderr, "the agent knows it")
+    with open(os.path.join(node.data, "go"), "w", encoding="ascii"):
+        pass
+    assert 'configmap "settings" not found' in node.wait_waiting("web", "CreateContainerConfigError")
+    settings["data"]["word"] = "two"
+    node.drop(settings)
+    node.wait_running("web")
+    assert world.environ(node.init("web"))["WORD"] == "two"
+    assert world.read(f"/proc/{node.init('web')}/root/c/word") == "two"
+    assert node.status("web")["restartCount"] == 0

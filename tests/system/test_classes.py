@@ -56,6 +56,25 @@ def test_there_is_one_default_priority_class(node):
     assert node.launch(specs.pod("second"))["spec"]["priority"] == 7
 
 
+def test_diff_says_what_becomes_of_a_pod_s_priority(node):
+    def diff(**spec):
+        return node.cli("diff", "-", input=specs.text(specs.pod("web", **spec))).stdout
+
+    node.drop(priority_class("high", 1000))
+    node.drop(priority_class("low", 10))
+    node.launch(specs.pod("web", priorityClassName="high"))
+    assert diff(priorityClassName="high") == "pod default/web: unchanged\n"
+    assert diff() == ("pod default/web: applied live: spec.priorityClassName (high -> none), "
+                      "spec.priority (1000 -> none)\n")
+    assert "spec.priorityClassName (high -> low), spec.priority (1000 -> 10)" in diff(priorityClassName="low")
+    node.drop(priority_class("usual", 7, globalDefault=True))
+    world.wait(lambda: "usual" in node.cli("get", "pc").stdout, "there is a default")
+    assert "spec.priorityClassName (high -> usual), spec.priority (1000 -> 7)" in diff()
+    node.drop(specs.pod("web"))
+    node.wait_pod("web", lambda pod: pod["spec"]["priority"] == 7, "has the default")
+    assert diff() == "pod default/web: unchanged\n"
+
+
 def test_a_runtime_class_names_a_runtime_of_the_configuration(make_node):
     node = make_node(start=False)
     node.write_config(mainstay={"runtimes": {"other": wrapper(node)}})

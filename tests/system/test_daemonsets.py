@@ -7,6 +7,7 @@ import os
 import re
 import signal
 
+import pytest
 import specs
 import world
 from harness import NODE_NAME, is_running
@@ -376,20 +377,24 @@ def test_an_edit_of_a_label_is_decided_at_once_among_many(make_node):
     wait_daemon(node, "idle8")
 
 
-def test_a_selector_that_changed_while_no_agent_looked_changes_no_pod(node):
+@pytest.mark.parametrize("file, sentence", [
+    ("logs.yaml", "spec.selector: field is immutable; give the set another name"),
+    ("other.yaml", "spec.selector: field is immutable; its pods go on as they are")])
+def test_a_selector_that_changed_while_no_agent_looked_changes_no_pod(node, file, sentence):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")
     pid = init_of(node, pod)
     node.kill9()
+    node.remove("logs")
     other = specs.daemonset("logs", specs.container(env=[{"name": "NEW", "value": "1"}]))
     other["spec"]["selector"]["matchLabels"] = {"tier": "x"}
     other["spec"]["template"]["metadata"]["labels"] = {"tier": "x"}
-    node.drop(other)
+    node.drop(other, file=file)
     node.start()
-    wait(lambda: "spec.selector: field is immutable; its pods go on as they are" in node.said(), "it is refused")
+    wait(lambda: sentence in node.said(), "it is refused")
     assert world.is_alive(pid)
     assert pods_of(node, "logs")[0]["metadata"]["uid"] == pod["metadata"]["uid"]
-    node.drop(specs.daemonset("logs"))
+    node.drop(specs.daemonset("logs"), file=file)
     node.drop(specs.pod("later"))
     node.wait_running("later")
     assert world.is_alive(pid)

@@ -316,6 +316,76 @@ def test_the_deadline_of_a_successor_counts_from_its_own_begin(node, archive_of_
     node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and harness.is_running(pod), "is replaced and runs")
 
 
+def test_a_pod_in_its_back_off_is_replaced_only_by_a_successor_that_could_begin(node, archive_of_other):
+    node.drop(specs.script_pod("web", "exit 1"))
+    node.wait_waiting("web", "CrashLoopBackOff")
+    old = node.pod("web")["metadata"]["uid"]
+    node.drop(specs.pod("web", specs.container(image=OTHER), hostIPC=True))
+    assert OTHER in pending(node.wait_pod("web", pending, "says why it waits"))
+    ran = node.status("web")["restartCount"]
+    node.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] > ran, "is tried again", 60)
+    assert node.pod("web")["metadata"]["uid"] == old
+    node.preload(archive_of_other)
+    node.wait_pod("web", lambda pod: pod["metadata"]["uid"] != old and harness.is_running(pod), "is replaced")
+
+
+def test_a_pod_of_which_nothing_ever_began_is_replaced_at_once(node):
+    node.drop(specs.pod("web", specs.container(image=OTHER)))
+    node.wait_waiting("web", "ErrImagePull")
+    node.drop(specs.pod("web", hostIPC=True, volumes=[{"name": "c", "configMap": {"name": "later"}}]))
+    now = node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the other")
+    assert not pending(now)
+    assert "later" in node.wait_waiting("web", "ContainerCreating")
+
+
+def test_an_agent_that_dies_in_a_replacement_leaves_nothing_that_its_successor_starts_again(node, archive_of_other):
+    def deaf(word, **fields):
+        made = writer(node, word, **fields.pop("spec", {}))
+        made["spec"]["containers"][0].update(fields)
+        made["spec"]["containers"].append(specs.container("deaf", "trap '' TERM; sleep 100000 & wait", **fields))
+        return made
+
+    node.launch(deaf("one"))
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\n", "the first has begun")
+    node.preload(archive_of_other, "other.tar")
+    node.drop(deaf("two", image=OTHER, spec={"hostIPC": True}))
+    world.wait(lambda: world.read(f"{node.data}/log") == "one up\none down\n", "it was told to end")
+    world.wait(lambda: not node.find_init("web"), "it has ended")
+    node.kill9()
+    os.unlink(f"{node.state}/preload/other.tar")
+    node.start()
+    node.wait_pod("web", lambda pod: "deletionTimestamp" in pod["metadata"], "is being ended still")
+    world.kill_all([node.init("web", "deaf")])
+    node.wait_pod("web", lambda pod: pod["spec"].get("hostIPC"), "is the successor, which waits for its image")
+    node.preload(archive_of_other)
+    world.wait(lambda: (world.read(f"{node.data}/log") or "").endswith("two up\n"), "the second has begun")
+    assert world.read(f"{node.data}/log") == "one up\none down\ntwo up\n"
+
+
+def test_while_an_edited_container_ends_its_status_and_its_limits_are_those_it_began_with(node, archive_of_other):
+    node.preload(archive_of_other)
+    pod = specs.pod("web", specs.container(
+        script="trap '' TERM; sleep 100000 & wait", resources=limits("200m", "64Mi"),
+        resizePolicy=[{"resourceName": "memory", "restartPolicy": "RestartContainer"}]), terminationGracePeriodSeconds=60)
+    node.launch(pod)
+    before, group = identity(node, "web"), node.container_cgroup("web")
+    image_id = node.status("web")["imageID"]
+    pod = edited(pod, image=OTHER, resources=limits("200m", "32Mi"))
+    node.drop(pod)
+    node.wait_pod("web", lambda pod: pod["spec"]["containers"][0]["image"] == OTHER, "is edited")
+    status = node.status("web")
+    assert (status["image"], status["imageID"]) == (specs.IMAGE, image_id)
+    assert status["resources"]["limits"]["memory"] == "64Mi"
+    assert limits_of(group)[1] == str(64 << 20)
+    world.kill_all([before[0]])
+    node.wait_restarts("web", 1)
+    assert node.status("web")["image"] == OTHER
+    world.wait(lambda: limits_of(node.container_cgroup("web"))[1] == str(32 << 20), "the next one has the new limit")
+    world.wait(lambda: limits_of(node.pod_cgroup("web"))[1] == str(32 << 20), "and so has its pod")
+    pod["spec"]["terminationGracePeriodSeconds"] = 1
+    node.drop(pod)
+
+
 def test_what_a_replacement_has_stopped_is_not_started_again_by_a_new_agent(node):
     def pod(word, **spec):
         made = writer(node, word, **spec)

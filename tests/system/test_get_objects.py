@@ -19,6 +19,10 @@ def fixture_stocked(shared_node):
                       "stringData": {"password": SECRET}})
     shared_node.drop({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "far", "namespace": "other"},
                       "data": {"x": "y"}})
+    shared_node.drop({"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"},
+                      "value": 1000, "globalDefault": True, "description": "for what matters"})
+    shared_node.drop({"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "plain"},
+                      "handler": "runc", "overhead": {"podFixed": {"memory": "8Mi"}}})
     shared_node.launch(specs.pod("web"))
     return shared_node
 
@@ -56,7 +60,24 @@ def test_what_is_secret_is_nowhere(stocked):
     assert SECRET not in told and "Y29ycmVjd" not in told
 
 
+def test_classes_have_kubectl_s_columns_and_belong_to_no_namespace(stocked):
+    table = rows(stocked.cli("get", "priorityclasses", "-n", "other").stdout)
+    assert table[0] == ["NAME", "VALUE", "GLOBAL-DEFAULT", "AGE", "PREEMPTIONPOLICY"]
+    assert (table[1][:3], table[1][4]) == (["high", "1000", "true"], "PreemptLowerPriority")
+    assert rows(stocked.cli("get", "pc", "-A", "--no-headers").stdout)[0][0] == "high"
+    table = rows(stocked.cli("get", "runtimeclass").stdout)
+    assert (table[0], table[1][:2]) == (["NAME", "HANDLER", "AGE"], ["plain", "runc"])
+    shown = json.loads(stocked.cli("get", "runtimeclass/plain", "-o", "json").stdout)
+    assert (shown["apiVersion"], shown["kind"]) == ("node.k8s.io/v1", "RuntimeClass")
+    assert (shown["handler"], shown["overhead"]) == ("runc", {"podFixed": {"memory": "8Mi"}})
+    assert "namespace" not in shown["metadata"]
+    assert stocked.cli("get", "priorityclass", "-o", "name").stdout == "priorityclass.scheduling.k8s.io/high\n"
+
+
 @pytest.mark.parametrize("words,status,said", [
+    (["priorityclasses", "low"], 1, 'priorityclasses.scheduling.k8s.io "low" not found'),
+    (["events", "none"], 1, 'events "none" not found'),
+    (["nodes", "none"], 1, 'nodes "none" not found'),
     (["configmaps", "nothing"], 1, 'configmaps "nothing" not found'),
     (["secrets", "-n", "empty"], 0, "No resources found in empty namespace."),
     (["secrets", "-w"], 2, "cannot be watched"),

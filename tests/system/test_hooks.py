@@ -95,6 +95,17 @@ def test_a_container_that_is_restarted_has_its_hook_too(node):
     assert story(node)[:3] == ["begun", "hook", "term"]
 
 
+def test_the_hook_of_one_that_is_killed_lasts_no_longer_than_its_pod_s_end_when_the_file_goes(node):
+    probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1,
+             "terminationGracePeriodSeconds": 600}
+    node.launch(hooked(node, "killed", livenessProbe=probe, grace=1,
+                       lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))
+    world.wait(lambda: story(node) == ["begun", "hook"], "its hook runs, which may take ten minutes")
+    node.remove("killed")
+    node.wait_gone("killed")
+    assert story(node) == ["begun", "hook", "term"]
+
+
 def test_without_an_agent_the_container_still_ends(node):
     """The hook hangs, the agent dies: the shim keeps the time."""
     node.launch(hooked(node, "orphan", grace=2, lifecycle={"preStop": shell("echo hook >> /v/story; sleep 1000")}))

@@ -267,6 +267,20 @@ def test_a_sidecar_holds_up_what_follows_until_its_startup_probe_has_passed(node
     node.wait_running("probed")
 
 
+def test_a_sidecar_that_does_not_start_is_restarted_holds_up_the_others_and_ends_with_its_pod(node):
+    probe = {"exec": {"command": ["false"]}, "periodSeconds": 1, "failureThreshold": 1, "terminationGracePeriodSeconds": 1}
+    node.drop(specs.pod("held", initContainers=[specs.container("side", restartPolicy="Always", startupProbe=probe)]))
+    pod = node.wait_pod("held", lambda pod: node.status("held", "side").get("restartCount", 0) >= 1, "is restarted", 60)
+    assert pod["status"]["phase"] == "Pending"
+    assert not node.status("held", "side")["started"]
+    assert node.status("held")["state"]["waiting"]["reason"] == "PodInitializing"
+    assert "failed startup probe" in node.status("held", "side")["lastState"]["terminated"]["message"]
+    node.remove("held")
+    node.wait_gone("held")
+    node.launch(specs.pod("held"))
+    assert node.status("held")["restartCount"] == 0
+
+
 def test_kills_at_random_moments_run_each_container_of_init_once(node):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods with a network of their own: real plugins, in a network namespace of the test's own."""
 
+import json
 import os
 import re
 import shutil
@@ -130,6 +131,34 @@ def test_a_lost_shim_leaves_no_address_and_the_pod_gets_another(net):
     assert len(net.veths()) == 1
     assert not [rule for rule in net.rules() if f"{first}/32" in rule or f"{first}:" in rule], net.rules()
     wait(lambda: net.fetch(NODE_ADDRESS, 18082) == "back\n", "the port leads to the new one")
+
+
+def test_a_pod_that_has_failed_gives_its_address_back_also_when_its_shim_is_lost(net):
+    net.launch(pod("late", script="trap '' TERM; sleep 100000 & wait", activeDeadlineSeconds=3,
+                   terminationGracePeriodSeconds=600))
+    net.wait_phase("late", "Failed")
+    assert net.reserved()
+    world.kill_all([net.shim("late")])
+    wait(lambda: not net.reserved(), "its address is free")
+    wait(lambda: not net.shims(), "nothing of it runs")
+    assert net.pod("late")["status"]["reason"] == "DeadlineExceeded"
+    net.restart()
+    assert net.wait_phase("late", "Failed")["status"]["reason"] == "DeadlineExceeded"
+    wait(lambda: not net.shims(), "nobody is left, nor one who cleans up")
+
+
+def test_a_pod_that_had_come_to_its_end_holds_no_address_after_the_node_was_down(net):
+    net.drop(pod("done", script="exit 0", restartPolicy="OnFailure"))
+    net.wait_phase("done", "Succeeded")
+    net.kill9()
+    world.kill_all(net.shims())
+    net.start()
+    net.wait_phase("done", "Succeeded")
+    wait(lambda: not net.reserved(), "its address is free")
+    wait(lambda: not net.shims(), "nobody is left")
+    assert net.status("done")["restartCount"] == 0
+    assert "trying again" not in net.said()
+    clean_masquerade(net)
 
 
 def test_an_address_outlives_the_agent(net):
@@ -342,6 +371,17 @@ def test_what_the_agent_runs_is_not_in_the_pod_s_namespace(net):
     assert f"CNI_NETNS=/proc/{net.shim('web')}/ns/net\n" in environment
     assert re.search(r"^CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=default;K8S_POD_NAME=web-node1;", environment, re.M)
     assert "MAINSTAY" not in environment and "ASAN" not in environment
+
+
+def test_bandwidth_that_annotations_ask_for_reaches_the_plugin_that_can_limit_it(net):
+    net.configure(chain(net.ipam, {"type": "spy", "capabilities": {"bandwidth": True}}))
+    net.install_plugin("spy", "cat >$0.input\n/usr/bin/python3 -c 'import json,sys; "
+                       "print(json.dumps(json.load(open(sys.argv[1])).get(\"prevResult\")))' $0.input\n")
+    limited = pod("limited")
+    limited["metadata"]["annotations"] = {"kubernetes.io/ingress-bandwidth": "1M", "kubernetes.io/egress-bandwidth": "2M"}
+    net.launch(limited)
+    told = json.loads(world.read(os.path.join(net.plugin_directory, "spy.input")))["runtimeConfig"]["bandwidth"]
+    assert (told["ingressRate"], told["egressRate"]) == (1000000, 2000000)
 
 
 def test_a_pod_is_probed_at_its_own_address(net):

@@ -3,6 +3,7 @@
 
 import base64
 import os
+import re
 import stat
 
 import pytest
@@ -42,6 +43,16 @@ def seen(node, name, path=""):
 
 def mode(path):
     return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_last_words_are_described_line_by_line_and_order_no_terminal_about(node):
+    words = "first\\n\\033[2Jsecond\\r\\tthird\\n"
+    node.drop(specs.script_pod("sad", f"printf '{words}' > /dev/termination-log; exit 1", restartPolicy="Never"))
+    node.wait_phase("sad", "Failed")
+    assert node.status("sad")["state"]["terminated"]["message"] == "first\n\033[2Jsecond\r\tthird\n"
+    described = node.cli("describe", "pod", "sad").stdout
+    assert re.search(r"\n      Message: +first\n +\?\[2Jsecond  third\n      Exit Code: +1\n", described), described
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", described)
 
 
 def test_variables_come_from_objects_and_from_the_pod_itself(node):

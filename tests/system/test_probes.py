@@ -237,6 +237,22 @@ def test_a_new_agent_does_not_call_ready_what_was_not(node):
     assert not node.status("unready")["ready"]
 
 
+def test_a_probe_that_an_edit_adds_takes_nothing_back_also_for_a_new_agent(node):
+    pod = probed(node, "web")
+    node.launch(pod)
+    pid = node.init("web")
+    pod["spec"]["containers"][0].update(startupProbe={**exists("never"), "failureThreshold": 1},
+                                        readinessProbe={**exists("never"), "failureThreshold": 1000})
+    node.drop(pod)
+    node.wait_pod("web", lambda pod: "startupProbe" in pod["spec"]["containers"][0], "is edited")
+    for _ in range(2):
+        status = node.status("web")
+        assert (status["started"], status["ready"], status["restartCount"]) == (True, True, 0)
+        node.restart()
+        node.wait_pod("web", lambda pod: "containerID" in pod["status"]["containerStatuses"][0], "is known again")
+    assert world.is_alive(pid)
+
+
 def test_a_hanging_server_costs_nobody_else_anything(node):
     """A socket that accepts and never answers, in one pod; the other is asked all the same."""
     node.drop(specs.pod("deaf", specs.container(

@@ -30,9 +30,18 @@ class Puller:
     def __init__(self, directory):
         self.directory = str(directory)
         self.store = os.path.join(self.directory, "store")
+        self.prefix = []
+
+    def sees(self, name, text):
+        """From now on it finds another file of /etc."""
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.directory, 0o755)
+        self.prefix += ["unshare", "--mount", "sh", "-c", f'mount --bind "{path}" "/etc/{name}" && exec "$@"', "sh"]
 
     def spawn(self, reference, **settings):
-        process = subprocess.Popen([harness.program("mainstay-image"), "pull", "--store", self.store, reference],
+        process = subprocess.Popen([*self.prefix, harness.program("mainstay-image"), "pull", "--store", self.store, reference],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         settings.setdefault("certificateDirectories", [os.path.join(self.directory, "certs.d")])
         process.stdin.write(json.dumps(settings))
@@ -43,7 +52,7 @@ class Puller:
     def run(self, reference, **settings):
         """Gives the exit status and the sentence."""
         process = self.spawn(reference, **settings)
-        _, error = process.communicate(timeout=60)
+        _, error = process.communicate(timeout=180)
         return process.returncode, error.strip()
 
     def pull(self, registry, name="team/app:latest", **settings):
@@ -473,6 +482,44 @@ def test_a_pull_that_was_killed_goes_on_where_it_was(puller, serve):
     assert starts[-1] >= len(data) * 98 // 100
 
 
+def families(random_source):
+    """Two images with layers in common, and one of their own each."""
+    common = [{f"common{i}/{j}": random_source.randbytes(60_000) for j in range(20)} for i in range(3)]
+    return [Blobs([*common[:2], {f"own{i}/x": random_source.randbytes(400_000)}, common[2]]) for i in range(2)]
+
+
+def verified(puller):
+    return subprocess.run([harness.program("mainstay-image"), "verify", "--store", puller.store], check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_pulls_side_by_side_that_are_killed_at_any_moment_leave_nothing_but_whole_layers(puller, serve):
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 32)))
+    print(f"MAINSTAY_SEED={seed}")
+    chance = random.Random(seed)
+    images = families(chance)
+    registries = [serve(image) for image in images]
+    for _ in range(25):
+        pulls = [puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host]) for registry in registries]
+        for pull in chance.sample(pulls, chance.randrange(1, 3)):
+            time.sleep(chance.random() * 0.15)  # the moment at which it dies is the point
+            pull.kill()
+        for pull in pulls:
+            pull.communicate(timeout=120)
+        sound = verified(puller)
+        assert sound.returncode == 0, sound.stdout
+    for registry in registries:
+        result = puller.pull(registry)
+        assert result[0] == 0, result[1]
+    sound = verified(puller)
+    assert sound.returncode == 0, sound.stdout
+    subprocess.run([harness.program("mainstay-image"), "sweep", "--store", puller.store], check=True)
+    assert os.listdir(f"{puller.store}/tmp") == [] and os.listdir(f"{puller.store}/partial") == []
+    names = {layer for registry in registries for layer in registry.image.layers}
+    assert {f"sha256:{name}" for name in os.listdir(f"{puller.store}/blobs/sha256")} >= names
+    assert len(os.listdir(f"{puller.store}/records")) == 2
+
+
 # R5: answers that are none
 
 @pytest.mark.parametrize("length", [-100, 100])
@@ -561,6 +608,60 @@ def test_a_name_that_nobody_has_is_told(puller):
 
 def test_a_registry_that_is_not_there_is_told(puller):
     refused(puller, puller.run("127.0.0.1:1/team/app:latest"), "registry '127.0.0.1:1'", "connect")
+
+
+def test_of_a_hundred_addresses_the_one_that_answers_is_found(puller, serve):
+    registry = serve()
+    puller.sees("hosts", "".join(f"127.0.1.{i} many.test\n" for i in range(1, 100)) + "127.0.0.1 many.test\n")
+    host = f"many.test:{registry.port}"
+    taken(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
+
+
+class BlackHole:
+    """Takes no connection and refuses none: the queue of its listener is full."""
+
+    def __init__(self, family, address, port=0):
+        self.listener = socket.socket(family)
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind((address, port))
+        self.listener.listen(0)
+        self.port = self.listener.getsockname()[1]
+        self.fill = []
+        for _ in range(4):
+            one = socket.socket(family)
+            one.setblocking(False)
+            one.connect_ex((address, self.port))
+            self.fill.append(one)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for one in [self.listener, *self.fill]:
+            one.close()
+
+
+def test_where_ipv6_leads_nowhere_ipv4_is_taken(puller, serve):
+    registry = serve()
+    puller.sees("hosts", "::1 both.test\n127.0.0.1 both.test\n")
+    host = f"both.test:{registry.port}"
+    with BlackHole(socket.AF_INET6, "::1", registry.port):
+        taken(puller, puller.run(f"{host}/team/app:latest", insecureRegistries=[host]))
+
+
+def test_a_registry_that_swallows_all_is_given_up_and_told(puller):
+    with BlackHole(socket.AF_INET, "127.0.0.1") as hole:
+        host = f"127.0.0.1:{hole.port}"
+        refused(puller, puller.run(f"{host}/team/app:latest"), f"registry '{host}'", "Failed to connect", "Timeout")
+
+
+def test_a_name_server_that_is_silent_is_given_up_and_told(puller):
+    """Nothing reads what it is asked."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
+        server.bind(("127.0.53.1", 53))
+        puller.sees("resolv.conf", "nameserver 127.0.53.1\noptions timeout:1 attempts:1\n")
+        refused(puller, puller.run("registry.example.test/team/app:latest"), "registry 'registry.example.test'")
+        assert server.recv(512), "it was asked"
 
 
 def test_mirrors_are_asked_first_and_the_registry_when_they_have_it_not(puller, serve):

@@ -5,8 +5,11 @@ network."""
 import base64
 import json
 import os
+import re
+import shutil
 import socket
 import subprocess
+import threading
 import time
 
 import harness
@@ -78,6 +81,19 @@ def test_what_is_here_needs_no_registry_unless_the_policy_is_always(registry, pu
     assert registry.host in node.wait_waiting("fourth", "ImagePullBackOff")
     node.remove("fixed")
     node.wait_gone("fixed")
+
+
+def test_of_an_image_that_is_here_no_name_server_and_no_registry_is_asked(registry, pulling_node, tmp_path):
+    """Rather than waiting for an answer that does not come on a node without a network."""
+    node, trace = pulling_node(registry), str(tmp_path / "trace")
+    node.launch(pod("first", f"{registry.host}/team/busybox:1"))
+    with subprocess.Popen(["strace", "-qq", "-f", "-e", "trace=socket,execve", "-o", trace, "-p", str(node.agent.pid)]) as tracer:
+        wait(lambda: "TracerPid:\t0" not in world.read(f"/proc/{node.agent.pid}/status"), "it is watched")
+        node.launch(pod("second", f"{registry.host}/team/busybox:1"))
+        tracer.terminate()
+    text = world.read(trace)
+    assert "execve" in text, "its children are watched, too"
+    assert "AF_INET" not in text and "mainstay-image" not in text, text
 
 
 def test_an_archive_s_image_is_taken_as_it_is_even_if_the_policy_is_always(make_node):
@@ -175,6 +191,25 @@ def test_a_registry_that_hangs_holds_up_no_other_pod(pulling_node, archive):
         registry.stop()
 
 
+def test_no_more_images_are_pulled_at_once_than_the_kubelet_s_setting_says(make_node):
+    """The registry holds up each until it has seen that the others wait."""
+    end = threading.Event()
+    registry = BadRegistry(Blobs([{"file": b"x"}]), lambda handler: end.wait(60) and False)
+    try:
+        node = make_node(config={"serializeImagePulls": False, "maxParallelImagePulls": 2,
+                                 "mainstay": {"insecureRegistries": [registry.host]}})
+        for i in range(4):
+            node.drop(pod(f"web{i}", f"{registry.host}/team/app{i}:latest"))
+        wait(lambda: len(json.loads(node.get("/images")[1])["pulls"]) == 4, "all four are asked for")
+        wait(lambda: len(registry.seen) == 2, "two are asked of the registry")
+        assert len({path for _, path, _ in registry.seen}) == 2
+        end.set()
+        wait(lambda: len(registry.asked("/manifests/")) == 4, "the others have their turn")
+    finally:
+        end.set()
+        registry.stop()
+
+
 def test_a_pull_that_is_under_way_is_seen(pulling_node):
     registry = BadRegistry(Blobs([{}]), lambda handler: time.sleep(60))
     try:
@@ -185,6 +220,45 @@ def test_a_pull_that_is_under_way_is_seen(pulling_node):
         assert json.loads(node.get("/images")[1])["pulls"][0]["reference"] == f"{registry.host}/team/app:latest"
     finally:
         registry.stop()
+
+
+def test_who_watches_sees_how_far_a_pull_is(pulling_node):
+    pieces, end = 40, threading.Event()
+
+    def drip(handler):
+        data = image.blobs[image.layers[0]]
+        if image.layers[0] not in handler.path:
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(data)))
+        handler.end_headers()
+        for i in range(pieces):
+            handler.wfile.write(data[len(data) * i // pieces:len(data) * (i + 1) // pieces])
+            handler.wfile.flush()
+            if end.wait(0.25):
+                break
+        return True
+
+    image = Blobs([{"noise": os.urandom(1_000_000)}])
+    registry = BadRegistry(image, drip)
+    node = pulling_node(registry)
+    with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "get", "pods", "-w"], text=True,
+                          stdout=subprocess.PIPE, env=node.environment()) as client:
+        try:
+            node.drop(pod("web", f"{registry.host}/team/app:latest"))
+            seen = []
+            for line in client.stdout:
+                percent = re.search(r"web-node1.* Pulling:(\d+)%", line)
+                if percent:
+                    seen.append(int(percent[1]))
+                if len(seen) == 3:
+                    break
+            assert seen[0] < seen[1] < seen[2] <= 100, seen
+            assert re.search(r"Pulling image: \d\.\d of 1\.0 MiB", node.cli("describe", "pod", "web").stdout)
+        finally:
+            end.set()
+            client.kill()
+            registry.stop()
 
 
 def test_an_agent_that_is_killed_while_it_pulls_pulls_again(registry, pulling_node):
@@ -244,6 +318,96 @@ def test_damage_in_the_store_is_found(registry, pulling_node):
         file.write(b"xxxx")
     result = node.cli("images", "verify")
     assert result.returncode == 1 and largest in result.stdout
+
+
+def layer_with(node, name):
+    layers = f"{node.state}/images/layers"
+    return next(f"{layers}/{layer}" for layer in os.listdir(layers) if os.path.lexists(f"{layers}/{layer}/{name}"))
+
+
+DAMAGE = {
+    "bin/busybox": (lambda path: os.truncate(path, 1000), None),  # which has hundreds of names
+    "bin/sh": (os.unlink, "is missing"),
+    "bin": (lambda path: os.chmod(path, 0o700), "has another owner, mode or time"),
+    "surplus": (lambda path: os.symlink("x", path), "is not of the image"),
+}
+
+
+@pytest.mark.parametrize("way", ["registry", "archive"])
+def test_damage_in_a_layer_is_found_and_repaired(registry, pulling_node, make_node, way):
+    if way == "registry":
+        node = pulling_node(registry)
+        node.launch(pod("web", f"{registry.host}/team/busybox:1"))
+    else:
+        node = make_node()
+        node.launch(specs.pod("web"))
+    assert node.cli("images", "verify").stdout == "all images are sound\n"
+    top = layer_with(node, "bin/busybox")
+    before = {name: os.lstat(f"{top}/{name}") for name in DAMAGE if os.path.lexists(f"{top}/{name}")}
+    with open(f"{top}/bin/busybox", "rb") as file:
+        contents = file.read()
+    for name, (damage, _) in DAMAGE.items():
+        damage(f"{top}/{name}")
+    for verb in ("verify", "repair"):
+        result = node.cli("images", verb)
+        assert result.returncode == 1
+        assert result.stdout.count(" has other contents") == 1
+        for name, (_, what) in DAMAGE.items():
+            assert not what or f"'{name}' {what}" in result.stdout, result.stdout + result.stderr
+    assert node.cli("images", "verify").stdout == "all images are sound\n"
+    for name, was in before.items():
+        now = os.lstat(f"{top}/{name}")
+        assert (now.st_mode, now.st_uid, now.st_size, now.st_mtime_ns) == (was.st_mode, was.st_uid, was.st_size, was.st_mtime_ns)
+    with open(f"{top}/bin/busybox", "rb") as file:
+        assert file.read() == contents
+    assert not os.path.lexists(f"{top}/surplus")
+    assert node.status("web")["restartCount"] == 0
+    node.launch(pod("next", node.status("web")["image"]))
+
+
+def test_a_layer_that_is_missing_is_put_back_by_a_repair(registry, pulling_node):
+    node = pulling_node(registry)
+    assert node.cli("images", "pull", f"{registry.host}/team/busybox:1").returncode == 0
+    top = layer_with(node, "bin/busybox")
+    shutil.rmtree(top)
+    assert "is missing" in node.cli("images", "repair").stdout
+    assert os.path.exists(f"{top}/bin/busybox")
+    assert node.cli("images", "verify").stdout == "all images are sound\n"
+
+
+def test_images_that_are_removed_while_others_come_take_nothing_of_theirs_along(registry, archive, pulling_node, tmp_path):
+    """All of them stand on the same first layer."""
+    names = ["a", "b", "c"]
+    for name in names:
+        layout = f"{tmp_path}/{name}"
+        subprocess.run(["skopeo", "copy", f"docker-archive:{archive}", f"oci:{layout}:x"], check=True, capture_output=True)
+        file = tmp_path / f"{name}.file"
+        file.write_bytes(os.urandom(500_000))
+        subprocess.run(["umoci", "insert", "--image", f"{layout}:x", str(file), f"/{name}"], check=True, capture_output=True)
+        registry.push(f"oci:{layout}:x", f"team/{name}:1")
+    node, end = pulling_node(registry), threading.Event()
+    node.drop(pod("kept", f"{registry.host}/team/a:1"))
+
+    def prune():
+        while not end.is_set():
+            node.cli("images", "prune")
+
+    pruner = threading.Thread(target=prune)
+    pruner.start()
+    try:
+        for _ in range(5):
+            for name in names:
+                result = node.cli("images", "pull", f"{registry.host}/team/{name}:1")
+                # Who is too late hears that what came has gone; that is no damage.
+                assert result.returncode == 0 or "Sanitizer" not in result.stderr
+    finally:
+        end.set()
+        pruner.join()
+    node.wait_running("kept")
+    assert node.cli("images", "verify").stdout == "all images are sound\n"
+    for name in names:
+        node.launch(pod(f"last-{name}", f"{registry.host}/team/{name}:1"))
+    assert node.cli("images", "verify").stdout == "all images are sound\n"
 
 
 # Room on the disk

@@ -37,13 +37,14 @@ def surge(seconds=0):
 
 def test_an_update_ends_the_old_pod_before_it_begins_the_new(node):
     # Both want the same lock: who comes while it is held dies.
-    script = ("mkdir /v/lock || exit 1; trap 'rmdir /v/lock; exit 0' TERM; sleep 100000 & wait")
+    script = ("trap 'rmdir /v/lock; exit 0' TERM; mkdir /v/lock || exit 1; sleep 100000 & wait")
     fields = {"script": script, "volumeMounts": [specs.mount("v", "/v")]}
     def locked(version):
         return specs.daemonset("logs", specs.container(env=[{"name": "VERSION", "value": version}], **fields),
                                volumes=[specs.host_path("v", node.data)])
     node.drop(locked("1"))
     first = wait_version(node, "1")
+    wait(lambda: os.path.isdir(os.path.join(node.data, "lock")), "the old pod has the lock")
     node.drop(locked("2"))
     second = wait_version(node, "2")
     assert second["metadata"]["name"] != first["metadata"]["name"]

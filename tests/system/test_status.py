@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the status of a pod says of its containers, against the kernel's word: processes, control groups, mounts."""
 
+import os
+import signal
 import subprocess
+import time
 
 import harness
 import pytest
@@ -44,6 +47,28 @@ def told_limits(node, name):
 
 def conditions(pod):
     return {c["type"]: c for c in pod["status"]["conditions"]}
+
+
+def test_who_asks_before_a_new_agent_knows_what_runs_changes_the_time_of_no_condition(node):
+    def is_unready():
+        try:
+            return harness.condition(node.pod("web"), "Ready")["status"] == "False"
+        except ConnectionError:
+            return False
+
+    node.launch(specs.pod("web"))
+    since = harness.condition(node.pod("web"), "Ready")["lastTransitionTime"]
+    shim, read = node.shim("web"), time.monotonic()
+    node.kill9()
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        node.start(ready=False)
+        world.wait(is_unready, "it does not know yet")
+        world.wait(lambda: time.monotonic() > read + 1.5, "a second has passed")
+    finally:
+        os.kill(shim, signal.SIGCONT)
+    node.wait_pod("web", lambda pod: harness.condition(pod, "Ready")["status"] == "True", "is known again")
+    assert harness.condition(node.pod("web"), "Ready")["lastTransitionTime"] <= since
 
 
 def test_the_user_is_the_one_that_the_first_process_has(node):

@@ -216,6 +216,35 @@ def test_a_killed_shim_s_pod_that_is_never_restarted_has_failed(node):
     assert (ended["exitCode"], ended["reason"]) == (137, "ContainerStatusUnknown")
 
 
+def test_what_had_come_to_its_end_is_not_run_again_after_the_node_was_down(node):
+    node.drop(starter(node, "done", "exit 0", restartPolicy="OnFailure"))
+    node.drop(starter(node, "failed", "printf 'no\\nway' > /dev/termination-log; exit 3", restartPolicy="Never"))
+    half = starter(node, "half", "exit 0", restartPolicy="OnFailure")
+    half["spec"]["containers"].append(specs.container("other"))
+    node.drop(half)
+    node.wait_phase("done", "Succeeded")
+    node.wait_phase("failed", "Failed")
+    node.wait_pod("half", lambda pod: "terminated" in node.status("half").get("state", {}) and
+                  "running" in node.status("half", "other").get("state", {}), "has one that ended, and one that runs")
+    before = {name: node.status(name)["state"] for name in ("done", "failed", "half")}
+    node.kill9()
+    world.kill_all(node.shims())
+    for _ in range(2):
+        node.start()
+        node.wait_phase("done", "Succeeded")
+        node.wait_phase("failed", "Failed")
+        node.wait_pod("half", lambda pod: "running" in node.status("half", "other").get("state", {}), "goes on")
+        assert {name: node.status(name)["state"] for name in before} == before
+        assert sorted(starts(node)) == ["done", "failed", "half"]
+        node.kill9()
+    assert before["failed"]["terminated"]["exitCode"] == 3
+    assert before["failed"]["terminated"]["message"] == "no\nway"
+    node.start()
+    node.drop(starter(node, "done", "exit 7", restartPolicy="Never"))
+    node.wait_phase("done", "Failed")
+    assert node.status("done")["state"]["terminated"]["exitCode"] == 7
+
+
 def test_damaged_records_do_not_stop_a_start(node):
     node.launch(specs.pod("web"))
     before = identities(node, ["web"])

@@ -57,6 +57,7 @@ def test_the_namespaces_of_the_pod_belong_to_its_users(net):
     init = net.init("own")
     assert world.mount_at(init, "/sys")["type"] == "sysfs"
     assert world.mount_at(init, "/dev/mqueue")["type"] == "mqueue"
+    assert os.stat(f"/proc/{init}/root/dev/mqueue").st_uid == first_id(init)
 
 
 def test_a_way_that_is_closed_to_others_is_said(net):

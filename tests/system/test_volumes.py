@@ -135,3 +135,40 @@ def test_a_volume_that_the_container_mounts_over_etc_hosts_wins(node):
     node.launch(specs.pod("own", specs.container(volumeMounts=[specs.mount("v", "/etc/hosts")]),
                           volumes=[specs.host_path("v", f"{node.data}/hosts", type="File")]))
     assert world.read(f"/proc/{node.init('own')}/root/etc/hosts") == "mine\n"
+
+
+def test_the_pods_own_files_lie_in_a_volume_that_covers_where_they_are(node):
+    node.launch(specs.pod("covered", specs.container(volumeMounts=[specs.mount("etc", "/etc")]),
+                          volumes=[{"name": "etc", "emptyDir": {}}]))
+    root = f"/proc/{node.init('covered')}/root"
+    assert world.read(f"{root}/etc/hosts").startswith("# Kubernetes-managed hosts file")
+    assert world.read(f"{root}/etc/hostname").strip()
+
+
+def test_the_pods_shared_memory_lies_in_the_nodes_devices(node):
+    node.launch(specs.pod("devices", specs.container(volumeMounts=[specs.mount("dev", "/dev")]),
+                          volumes=[specs.host_path("dev", "/dev")]))
+    root = f"/proc/{node.init('devices')}/root"
+    assert os.stat(f"{root}/dev/null").st_dev == os.stat("/dev/null").st_dev
+    assert os.stat(f"{root}/dev/shm").st_dev != os.stat("/dev/shm").st_dev
+
+
+def test_a_volume_of_fields_over_the_pods_own_files_hides_them(node):
+    fields = {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]}
+    node.launch(specs.pod("fields", specs.container(volumeMounts=[specs.mount("etc", "/etc")]),
+                          volumes=[{"name": "etc", "downwardAPI": fields}]))
+    root = f"/proc/{node.init('fields')}/root"
+    assert world.read(f"{root}/etc/name") .startswith("fields")
+    assert not os.path.exists(f"{root}/etc/hosts")
+
+
+def test_a_sandbox_that_begins_again_leaves_an_empty_dir_to_who_has_it(node):
+    script = "test -e /v/made || { touch /v/made; chmod 0700 /v; }; " + specs.IDLE
+    node.launch(specs.pod("kept", specs.container(script=script, volumeMounts=[specs.mount("v", "/v")]),
+                          volumes=[{"name": "v", "emptyDir": {}}]))
+    seen = f"/proc/{node.init('kept')}/root/v"
+    world.wait(lambda: stat.S_IMODE(os.stat(seen).st_mode) == 0o700, "the container has closed it")
+    world.kill_all([node.shim("kept")])
+    node.wait_restarts("kept", 1)
+    assert stat.S_IMODE(os.stat(f"/proc/{node.init('kept')}/root/v").st_mode) == 0o700
+    assert os.path.exists(f"/proc/{node.init('kept')}/root/v/made")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fixtures: the package and the disk, made once, and machines that boot from it."""
 
+import contextlib
 import glob
 import os
 import random
@@ -56,11 +57,11 @@ def make_large_archives(cache, count):
     return made
 
 
-@pytest.fixture(scope="module", name="machine")
-def _machine(disk):
-    """Booted, with our package installed; all tests of a file share it, in their order."""
+@contextlib.contextmanager
+def booted(disk, arguments=""):
+    """A machine that was told these things by its kernel's command line, with our package installed."""
     directory = tempfile.mkdtemp(prefix="mainstay-vm-")
-    machine = Machine(directory, *disk)
+    machine = Machine(directory, *disk, arguments=arguments)
     try:
         machine.boot()
         machine.run("dpkg --install /opt/test/mainstay_*.deb")
@@ -71,7 +72,33 @@ def _machine(disk):
         shutil.rmtree(directory)
 
 
+@pytest.fixture(scope="module", name="machine")
+def _machine(disk):
+    """All tests of a file share it, in their order."""
+    with booted(disk) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module", name="enforcing")
+def _enforcing(disk):
+    """The same with SELinux, which refuses what the policy does not allow."""
+    with booted(disk, "security=selinux selinux=1") as machine:
+        assert machine.run("getenforce").strip() == "Enforcing"
+        yield machine
+
+
+FIGURES = []
+
+
+@pytest.fixture(name="figures")
+def _figures():
+    """Sentences with what was measured, for people: no two hosts emulate alike."""
+    return FIGURES
+
+
 def pytest_terminal_summary(terminalreporter):
-    """The line that tests/run adds up."""
+    """What was measured, and the line that tests/run adds up."""
+    for sentence in FIGURES:
+        terminalreporter.write_line(sentence)
     count = {what: len(terminalreporter.stats.get(what, [])) for what in ("passed", "failed", "error")}
     terminalreporter.write_line(f"{count['passed']} passed, {count['failed'] + count['error']} failed")

@@ -10,8 +10,9 @@ import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
-runc containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
-libsystemd0 libyaml-0-2""".split()
+runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
+libsystemd0 libyaml-0-2 libisal2 apparmor
+selinux-policy-default""".split()
 SIZE = "3G"
 
 DOOR_SERVICE = """[Unit]
@@ -37,6 +38,35 @@ while read -r number command; do
     output=$(bash -c "$(base64 -d <<<"$command")" 2>&1 </dev/null | base64 -w 0; exit "${PIPESTATUS[0]}")
     echo "$number $? $output"
 done
+"""
+
+# Debian's policy has defaults for containers, but not the types that they name. Here a container may do anything but
+# have what has categories that it has not.
+CONTAINERS = """(type container_t)
+(roletype system_r container_t)
+(typeattributeset domain (container_t))
+(typeattributeset mcs_constrained_type (container_t))
+(typeattributeset unconfined_domain_type (container_t))
+(typeattributeset files_unconfined_type (container_t))
+(typeattributeset filesystem_unconfined_type (container_t))
+(typeattributeset kern_unconfined (container_t))
+(type other_container_t)
+(roletype system_r other_container_t)
+(typeattributeset domain (other_container_t))
+(typeattributeset unconfined_domain_type (other_container_t))
+(typeattributeset files_unconfined_type (other_container_t))
+(typeattributeset filesystem_unconfined_type (other_container_t))
+(typeattributeset kern_unconfined (other_container_t))
+(type container_file_t)
+(roletype object_r container_file_t)
+(typeattributeset file_type (container_file_t))
+(typeattributeset non_security_file_type (container_file_t))
+(typeattributeset entry_type (container_file_t))
+(allow initrc_t container_t (process (transition siginh rlimitinh noatsecure)))
+(allow initrc_t container_t (process2 (nnp_transition nosuid_transition)))
+(allow container_t container_file_t (file (entrypoint)))
+(allow initrc_t other_container_t (process (transition siginh rlimitinh noatsecure)))
+(allow other_container_t container_file_t (file (entrypoint)))
 """
 
 
@@ -72,6 +102,17 @@ def furnish(root):
     subprocess.run(["chroot", root, "passwd", "--quiet", "--delete", "root"], check=True)
 
 
+def label(root):
+    """For the machines that have SELinux; to the others attributes of files that nobody reads."""
+    write(root, "etc/selinux/config", "SELINUX=enforcing\nSELINUXTYPE=default\n")
+    write(root, "etc/selinux/containers.cil", CONTAINERS)
+    contexts = "/etc/selinux/default/contexts/files/file_contexts"
+    subprocess.run(["unshare", "--mount", "sh", "-ec",
+                    f"mount --bind /proc '{root}/proc'\n"
+                    f"chroot '{root}' semodule --noreload --install /etc/selinux/containers.cil\n"
+                    f"chroot '{root}' setfiles -F -e /proc -e /sys -e /dev {contexts} /"], check=True)
+
+
 def base(cache):
     """The root directory without anything of ours, made once."""
     with open(__file__, "rb") as file:
@@ -82,6 +123,7 @@ def base(cache):
     shutil.rmtree(root, ignore_errors=True)
     debootstrap(root)
     furnish(root)
+    label(root)
     write(cache, "root.stamp", stamp)
     return root
 

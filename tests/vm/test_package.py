@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Debian's own checker says of the package."""
+"""What Debian's own checker says of the package, and the other package that can be made of the same files."""
 
+import os
 import subprocess
 
 
@@ -8,3 +9,26 @@ def test_lintian_finds_no_error_in_the_package(package):
     said = subprocess.run(["lintian", "--allow-root", "--tag-display-limit=0", package], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
     assert not [line for line in said.splitlines() if line.startswith("E:")], said
+
+
+def output(*words, **fields):
+    return subprocess.run(words, check=True, text=True, stdout=subprocess.PIPE, **fields).stdout
+
+
+def files(listing):
+    """Programs, units, manuals and the like: what both have."""
+    return {path for path in listing if path.startswith(("/usr/", "/etc/")) and "/.build-id" not in path
+            and not path.endswith("/") and "/share/doc/" not in path}
+
+
+def test_an_rpm_of_the_same_files_can_be_made(package, tmp_path):
+    output("cpack", "-G", "RPM", "-B", tmp_path, cwd=os.path.dirname(package), stderr=subprocess.STDOUT)
+    (rpm,) = tmp_path.glob("mainstay-*.rpm")
+    ours = output("dpkg", "--contents", package).splitlines()
+    theirs = output("rpm", "-qp", "--qf", "[%{FILEMODES:perms} %{FILENAMES}\n]", rpm).splitlines()
+    assert files(line.split()[5][1:] for line in ours if line[0] == "-") == \
+        files(line.split()[1] for line in theirs if line[0] == "-")
+    assert output("rpm", "-qpc", rpm).split() == ["/etc/apparmor.d/mainstay-container", "/etc/mainstay/config.yaml"]
+    scripts = output("rpm", "-qp", "--scripts", rpm)
+    assert "mainstayd --drain" in scripts and "systemctl restart mainstay.service" in scripts
+    subprocess.run(["sh", "-n"], input=scripts.replace("scriptlet (using /bin/sh):", ""), text=True, check=True)

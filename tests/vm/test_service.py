@@ -1,23 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The package and its service on a machine of its own, from the first installation to the purge."""
 
-import json
-
+from pods import MANIFESTS, launch, scope, show, values, wait_running
 import specs
 
 PIDS = "pgrep -x sleep | sort -n"
-SCRIPT = "exec sleep 100000"
-MANIFESTS = "/etc/kubernetes/manifests"
-
-
-def launch(machine, name, **fields):
-    pod = specs.pod(name, specs.container(script=SCRIPT, **fields))
-    machine.write(f"{MANIFESTS}/{name}.yaml", specs.text(pod))
-    wait_running(machine, name)
-
-
-def wait_running(machine, name):
-    machine.wait(f"mainstay get pods | grep -E '^{name}-machine +1/1 +Running'", f"pod {name} runs")
 
 
 def processes(machine):
@@ -29,11 +16,6 @@ def agent(machine):
     return machine.run("systemctl show --property MainPID --value mainstay").strip()
 
 
-def container_file(machine, name, file):
-    uid = json.loads(machine.run(f"mainstay get pod {name}-machine -o json"))["metadata"]["uid"]
-    return machine.run(f"cat $(find /sys/fs/cgroup -path '*{uid}*' -mindepth 2 -name {file} | tail -n 1)").strip()
-
-
 def test_the_installed_package_runs_pods_under_systemd_without_more_ado(machine):
     assert machine.run("stat -f -c %T /sys/fs/cgroup").strip() == "cgroup2fs"
     assert machine.run("systemctl is-active mainstay; systemctl is-enabled mainstay").split() == ["active", "enabled"]
@@ -43,8 +25,34 @@ def test_the_installed_package_runs_pods_under_systemd_without_more_ado(machine)
 
 def test_limits_are_in_the_files_of_the_second_version_of_control_groups(machine):
     launch(machine, "limited", resources={"limits": {"cpu": "200m", "memory": "64Mi"}})
-    assert container_file(machine, "limited", "memory.max") == str(64 << 20)
-    assert container_file(machine, "limited", "cpu.max") == "20000 100000"
+    assert values(machine, scope(machine, "limited"), "memory.max", "cpu.max") == {"memory.max": str(64 << 20),
+                                                                                   "cpu.max": "20000 100000"}
+
+
+def test_containers_are_confined_by_the_profile_that_the_package_brings_unless_they_say_otherwise(machine):
+    admin = {"capabilities": {"add": ["SYS_ADMIN"]}}
+    for name, context in [("confined", admin), ("plain", {"allowPrivilegeEscalation": False}),
+                          ("free", {**admin, "appArmorProfile": {"type": "Unconfined"}}), ("privileged", {"privileged": True})]:
+        launch(machine, name, securityContext=context)
+    current = {name: machine.run(f"mainstay exec {name}-machine -- cat /proc/1/attr/current").strip("\n\0 ")
+               for name in ("confined", "plain", "free", "privileged")}
+    assert current == {"confined": "mainstay-container (enforce)", "plain": "mainstay-container (enforce)",
+                       "free": "unconfined", "privileged": "unconfined"}
+    mount = "mainstay exec {}-machine -- mount -t tmpfs none /tmp"
+    assert machine.ask(mount.format("confined"))[0] != 0
+    machine.run(mount.format("free"))
+    for name in current:
+        machine.run(f"rm {MANIFESTS}/{name}.yaml")
+        machine.wait(f"! mainstay get pods | grep -q '^{name}-machine'", f"pod {name} ends when it is told to")
+
+
+def test_a_pod_with_users_of_its_own_finds_its_control_group(machine):
+    pod = specs.pod("apart", specs.container(script="exec sleep 100000"), hostUsers=False, hostNetwork=False)
+    machine.write(f"{MANIFESTS}/apart.yaml", specs.text(pod))
+    wait_running(machine, "apart")
+    assert "pids.current" in machine.run("mainstay exec apart-machine -- ls /sys/fs/cgroup").split()
+    machine.run(f"rm {MANIFESTS}/apart.yaml")
+    machine.wait("! mainstay get pods | grep -q '^apart-machine'", "the pod is gone")
 
 
 def test_restarting_the_service_restarts_no_container(machine):
@@ -62,6 +70,31 @@ def test_a_killed_agent_is_started_again_and_no_container_is(machine):
                  "systemctl is-active mainstay", "another agent runs")
     wait_running(machine, "first")
     assert processes(machine) == before
+
+
+def test_an_agent_is_never_given_up_on_and_waits_for_no_network(machine):
+    before = processes(machine)
+    unit = show(machine, "mainstay.service", "After", "Wants", "Requires", "StartLimitIntervalUSec", "Type", "KillMode", "Restart")
+    for key in "After", "Wants", "Requires":
+        assert "network-online.target" not in unit[key].split()
+    assert [unit[key] for key in ("StartLimitIntervalUSec", "Type", "KillMode", "Restart")] == ["0", "notify", "process", "always"]
+    for _ in range(8):
+        machine.run("systemctl kill -s KILL mainstay")
+        machine.wait("systemctl is-active mainstay", "another agent runs")
+    wait_running(machine, "first")
+    assert processes(machine) == before
+
+
+def test_the_package_brings_what_people_and_their_tools_look_for(machine):
+    there = machine.run("dpkg -L mainstay").splitlines()
+    for path in ("/usr/share/doc/mainstay/alerts.yaml", "/usr/share/doc/mainstay/dashboard.json",
+                 "/usr/share/doc/mainstay/10-mainstay.conflist", "/usr/share/man/man8/mainstayd.8.gz",
+                 "/usr/share/man/man1/mainstay.1.gz", "/usr/share/man/man5/mainstay-config.5.gz",
+                 "/usr/share/bash-completion/completions/mainstay", "/etc/mainstay/config.yaml"):
+        assert path in there
+    assert "The agent has started" in machine.run("journalctl --list-catalog | grep Mainstay")
+    assert machine.run("getent passwd mainstay-image").endswith("/usr/sbin/nologin\n")
+    assert machine.run("stat -c '%a %U' /var/lib/mainstay /run/mainstay").split("\n")[:2] == ["700 root", "700 root"]
 
 
 def test_the_watchdog_replaces_an_agent_that_stands_still(machine):
@@ -94,5 +127,6 @@ def test_removing_the_package_stops_the_pods_and_purging_it_leaves_nothing(machi
     machine.run(f"rm {MANIFESTS}/*.yaml && dpkg --purge mainstay")
     left = machine.run("find / -xdev -name '*mainstay*' -not -path '/opt/test/*' -not -path '/var/log/*' -not -path '/proc/*'")
     assert left == ""
+    assert machine.ask("getent passwd mainstay-image; getent group mainstay-image")[1] == ""
     assert machine.run("find /sys/fs/cgroup -name '*kubepods*'") == ""
     assert "mainstay" not in machine.run("cat /proc/self/mountinfo")

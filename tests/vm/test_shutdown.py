@@ -1,65 +1,144 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The machine goes down in order: pods by their priority, each with its time; and comes up with all of them."""
+"""The machine goes down in order: pods by their priority, each with its time; and comes up with all of them. Whether a
+logind is there that asks before it does anything, or not."""
 
 import specs
 
 MANIFESTS = "/etc/kubernetes/manifests"
 NOTES = "/var/tmp/notes"
+LOG = "journalctl -u mainstay --no-pager -o cat"
 
 # Ends a second after it was asked to, and says when both was.
 SCRIPT = """note() {{ read up rest </proc/uptime; echo "{name} $1 $up" >>/notes/list; }}
-trap 'note asked; sleep {seconds}; note ended; exit' TERM
+trap 'note asked; {ending}; note ended; exit' TERM
 while :; do sleep 0.1; done"""
 
 
-def launch(machine, name, priority_class=None, priority=None, seconds=1):
-    pod = specs.pod(name, {**specs.container(script=SCRIPT.format(name=name, seconds=seconds)),
-                           "volumeMounts": [{"name": "notes", "mountPath": "/notes"}]})
-    pod["spec"]["volumes"] = [{"name": "notes", "hostPath": {"path": NOTES, "type": "DirectoryOrCreate"}},
-                              {"name": "kept", "emptyDir": {}}]
-    pod["spec"]["terminationGracePeriodSeconds"] = 30
-    if priority_class:
-        pod["spec"]["priorityClassName"] = priority_class
-    if priority is not None:
-        pod["spec"]["priority"] = priority
-    machine.write(f"{MANIFESTS}/{name}.yaml", specs.text(pod))
+def launch(machine, name, priority_class=None, ending="sleep 1"):
+    write(machine, name, priority_class, ending)
     wait_running(machine, name)
 
 
+def write(machine, name, priority_class=None, ending="sleep 1"):
+    pod = specs.pod(name, {**specs.container(script=SCRIPT.format(name=name, ending=ending)),
+                           "volumeMounts": [{"name": "notes", "mountPath": "/notes"}, {"name": "kept", "mountPath": "/kept"}]})
+    pod["spec"]["volumes"] = [{"name": "notes", "hostPath": {"path": NOTES, "type": "DirectoryOrCreate"}},
+                              {"name": "kept", "emptyDir": {}}]
+    pod["spec"]["terminationGracePeriodSeconds"] = 600
+    if priority_class:
+        pod["spec"]["priorityClassName"] = priority_class
+    machine.write(f"{MANIFESTS}/{name}.yaml", specs.text(pod))
+
+
+def configure(machine, period, critical):
+    machine.write("/etc/mainstay/config.yaml",
+                  "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n"
+                  f"shutdownGracePeriod: {period}s\nshutdownGracePeriodCriticalPods: {critical}s\n")
+    machine.run("systemctl restart mainstay")
+
+
 def wait_running(machine, name):
-    machine.wait(f"mainstay get pods -A | grep -E ' {name}-machine +1/1 +Running|^{name}-machine +1/1 +Running'",
-                 f"pod {name} runs")
+    machine.wait(f"mainstay get pods | grep -E '^{name}-machine +1/1 +Running'", f"pod {name} runs")
 
 
 def notes(machine):
-    """(pod, what, when), in the order in which they were written."""
-    lines = machine.run(f"cat {NOTES}/list").splitlines()
-    return [(name, what, float(when)) for name, what, when in (line.split() for line in lines)]
+    """(pod, what), in the order in which they were written."""
+    return [tuple(line.split()[:2]) for line in machine.run(f"cat {NOTES}/list").splitlines()]
 
 
-def test_a_poweroff_stops_pods_by_priority_each_within_its_time(machine):
-    machine.write("/etc/mainstay/config.yaml",
-                  "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n"
-                  "shutdownGracePeriod: 12s\nshutdownGracePeriodCriticalPods: 4s\n")
-    machine.run("systemctl restart mainstay")
-    launch(machine, "critical", priority_class="system-node-critical")
-    launch(machine, "plain")
-    launch(machine, "slow", seconds=100)
-    machine.power_off()
-    machine.boot()
-    told = notes(machine)
-    order = [(name, what) for name, what, _ in told]
+def logind_says(machine, name):
+    return machine.run("busctl get-property org.freedesktop.login1 /org/freedesktop/login1 "
+                       f"org.freedesktop.login1.Manager {name}").split()[1]
+
+
+def wait_for_lock(machine):
+    machine.wait("systemd-inhibit --list --no-legend | grep -E '^Mainstay +0 +root .* shutdown .* delay'", "the lock is taken")
+
+
+def assert_order(machine):
+    order = notes(machine)
     assert order.index(("plain", "ended")) < order.index(("critical", "asked")), order
     assert order.index(("slow", "asked")) < order.index(("critical", "asked")), order
     assert ("critical", "ended") in order and ("slow", "ended") not in order, order
-    when = {(name, what): moment for name, what, moment in told}
-    assert when["critical", "asked"] - when["slow", "asked"] <= 30
+
+
+def memory(machine):
+    """What the agent has for itself, in KiB."""
+    pid = machine.run("systemctl show -P MainPID mainstay").strip()
+    return int(machine.run(f"awk '/^Pss:/ {{ print $2 }}' /proc/{pid}/smaps_rollup"))
+
+
+def test_the_agent_holds_a_lock_of_logind_that_lasts_for_all_pods(machine, figures):
+    configure(machine, 60, 4)
+    wait_for_lock(machine)
+    machine.wait("busctl get-property org.freedesktop.login1 /org/freedesktop/login1 "
+                 "org.freedesktop.login1.Manager InhibitDelayMaxUSec | grep ' 60000000$'", "a shutdown waits for long enough")
+    machine.run("systemctl restart systemd-logind")
+    wait_for_lock(machine)
+    figures.append(f"the agent with a lock of logind: {memory(machine)} KiB PSS")
+
+
+def test_a_lock_is_taken_again_when_the_bus_comes_back(machine):
+    machine.run("systemctl restart dbus systemd-logind")
+    wait_for_lock(machine)
+    machine.wait("busctl list --no-pager | grep -E ' mainstayd? +root '", "the agent is on the bus again")
+
+
+def test_a_shutdown_that_is_cancelled_brings_back_the_pods(machine):
+    launch(machine, "critical", priority_class="system-node-critical")
+    launch(machine, "plain", ending=f"while ! test -e /notes/go; do sleep 0.1; done")
+    machine.run("mainstay exec plain-machine -c main -- touch /kept/file")
+    machine.run("systemctl poweroff")
+    machine.wait(f"grep 'plain asked' {NOTES}/list", "it is asked to end")
+    assert logind_says(machine, "PreparingForShutdown") == "true"
+    write(machine, "late")
+    machine.wait("mainstay get events | grep 'NodeShutdown.*rejected as the node is shutting down'", "it is refused")
+    machine.run(f"systemctl mask --runtime poweroff.target; touch {NOTES}/go")
+    for name in "critical", "plain", "late":
+        wait_running(machine, name)
+    assert machine.run(f"{LOG} | grep -c 'does not go down, pods start again'").strip() == "1"
+    assert [one for one in notes(machine) if one[0] == "critical"] == [("critical", "asked"), ("critical", "ended")]
+    machine.run("mainstay exec plain-machine -c main -- test -e /kept/file")
+    wait_for_lock(machine)
+    machine.run(f"systemctl unmask --runtime poweroff.target; rm {MANIFESTS}/*.yaml")
+    machine.wait("! mainstay get pods | grep machine", "all are gone")
+
+
+def test_a_poweroff_stops_pods_by_priority_each_within_its_time(machine):
+    machine.run(f"rm -f {NOTES}/*")
+    configure(machine, 12, 4)
+    launch(machine, "critical", priority_class="system-node-critical")
+    launch(machine, "plain")
+    launch(machine, "slow", ending="sleep 1000")
+    wait_for_lock(machine)
+    machine.power_off()
+    machine.boot()
+    assert_order(machine)
 
 
 def test_what_a_shutdown_stopped_runs_after_the_next_boot(machine):
     for name in "critical", "plain", "slow":
         wait_running(machine, name)
-    assert "stopping all pods within 12s" in machine.run("journalctl -b -1 -u mainstay --no-pager -o cat")
+    said = machine.run("journalctl -b -1 --no-pager -o cat")
+    moments = [said.rindex(what) for what in ("stopping all pods within 12s", "the machine may go down",
+                                              "Stopping mainstay.service")]
+    assert moments == sorted(moments), said[-4000:]
+
+
+def test_without_a_bus_the_stop_of_the_service_does_it(machine, figures):
+    machine.run(f"rm {NOTES}/list; systemctl mask --now dbus.socket dbus.service systemd-logind.service; rm -f /run/dbus/*socket")
+    machine.run("systemctl restart mainstay")
+    assert machine.run(f"{LOG} | grep -c 'A shutdown is not held back for pods'").strip() == "1"
+    for name in "critical", "plain", "slow":
+        wait_running(machine, name)
+    figures.append(f"the agent without a bus: {memory(machine)} KiB PSS")
+    machine.power_off()
+    machine.boot()
+    assert_order(machine)
+    said = machine.run("journalctl -b -1 --no-pager -o cat")
+    assert said.rindex("Stopping mainstay.service") < said.rindex("stopping all pods within 12s"), said[-4000:]
+    for name in "critical", "plain", "slow":
+        wait_running(machine, name)
 
 
 def test_a_restart_of_the_service_stops_no_pod(machine):

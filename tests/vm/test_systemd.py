@@ -3,35 +3,8 @@
 
 import json
 
+from pods import MANIFESTS, SCRIPT, end, get, group, launch, show, uid, wait_running, write
 import specs
-
-SCRIPT = "exec sleep 100000"
-MANIFESTS = "/etc/kubernetes/manifests"
-
-
-def launch(machine, name, **fields):
-    pod = specs.pod(name, specs.container(script=SCRIPT, **fields))
-    machine.write(f"{MANIFESTS}/{name}.yaml", specs.text(pod))
-    wait_running(machine, name)
-
-
-def wait_running(machine, name):
-    machine.wait(f"mainstay get pods | grep -E '^{name}-machine +1/1 +Running'", f"pod {name} runs")
-
-
-def end(machine, name):
-    machine.run(f"rm {MANIFESTS}/{name}.yaml")
-    machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", f"pod {name} is gone")
-
-
-def uid(machine, name):
-    return json.loads(machine.run(f"mainstay get pod {name}-machine -o json"))["metadata"]["uid"]
-
-
-def show(machine, unit, *properties):
-    """What systemd knows of a unit."""
-    said = machine.run(f"systemctl show {unit} " + " ".join(f"-p {one}" for one in properties))
-    return dict(line.split("=", 1) for line in said.splitlines())
 
 
 def test_a_pods_shim_is_a_unit_of_its_own_that_is_gone_with_the_pod(machine):
@@ -72,11 +45,6 @@ def test_a_shim_that_is_killed_is_started_again_by_systemd(machine):
     wait_running(machine, "shot")
     assert show(machine, unit, "ActiveState")["ActiveState"] == "active"
     end(machine, "shot")
-
-
-def group(machine, name):
-    """Of the pod, in the file system."""
-    return machine.run(f"cat /run/mainstay/pods/{uid(machine, name)}/cgroup").strip()
 
 
 def values(machine, directory):
@@ -192,6 +160,87 @@ def test_the_journal_finds_sentences_by_pod_and_container_and_explains_them(mach
     assert "Container main has ended" in machine.run(f"journalctl -x --no-pager MESSAGE_ID={ended[0]['MESSAGE_ID']} "
                                                      "POD_NAME=told-machine")
     end(machine, "told")
+
+
+def lines(machine, name):
+    """What of a pod's containers is in the journal."""
+    said = machine.run(f"journalctl --sync; journalctl --no-pager --all -o json CONTAINER_NAME=main POD_NAME={name}-machine "
+                       "_COMM=mainstay-shim")
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def test_lines_of_containers_are_in_the_journal_where_a_pod_wishes_it(machine):
+    script = "echo hello; echo oh >&2; printf %020000d 0; exec sleep 100000"
+    for name, says in ("spoken", "true"), ("silent", "false"):
+        write(machine, specs.pod(name, specs.container(script=script), metadata={"annotations": {"mainstay.dev/journal-logs": says}}))
+        wait_running(machine, name)
+    machine.wait("journalctl --sync; [ $(journalctl -q CONTAINER_NAME=main POD_NAME=spoken-machine _COMM=mainstay-shim "
+                 "-o cat | wc -l) = 3 ]", "they are there")
+    # Two pipes: which is read first is nobody's to say.
+    (second,) = [one for one in lines(machine, "spoken") if one["MESSAGE"] == "oh"]
+    first, third = [one for one in lines(machine, "spoken") if one["MESSAGE"] != "oh"]
+    status = get(machine, "spoken")["status"]["containerStatuses"][0]
+    identity = status["containerID"].rsplit("/", 1)[1]
+    assert (first["MESSAGE"], first["PRIORITY"]) == ("hello", "6") and (second["MESSAGE"], second["PRIORITY"]) == ("oh", "3")
+    assert third["MESSAGE"] == 16384 * "0" and third["CONTAINER_PARTIAL_MESSAGE"] == "true"
+    assert {first[key] for key in ("CONTAINER_ID_FULL", "POD_NAMESPACE", "POD_UID", "SYSLOG_IDENTIFIER")} == \
+        {identity, "default", uid(machine, "spoken"), "main"} and first["CONTAINER_ID"] == identity[:12]
+    assert first["_SYSTEMD_UNIT"] == f"mainstay-pod-{uid(machine, 'spoken')}.service"
+    assert lines(machine, "silent") == []
+    assert "hello" in machine.run("mainstay logs silent-machine")
+    end(machine, "spoken")
+    end(machine, "silent")
+
+
+def test_a_journal_that_stands_still_holds_up_no_container(machine):
+    script = "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i + 1)); done; echo all >/tmp/all; exec sleep 100000"
+    machine.run("systemctl kill -s STOP systemd-journald")
+    try:
+        write(machine, specs.pod("loud", specs.container(script=script), metadata={"annotations": {"mainstay.dev/journal-logs": "true"}}))
+        machine.wait("tail -n 1 /var/log/pods/default_loud-machine_*/main/0.log | grep ' F line 19999$'", "all of it is written")
+    finally:
+        machine.run("systemctl kill -s CONT systemd-journald")
+    machine.wait("journalctl -q CONTAINER_NAME=main POD_NAME=loud-machine -o cat | grep -E 'line 1$'", "it goes on")
+    end(machine, "loud")
+
+
+def test_whoever_stops_units_of_a_pod_does_not_end_it(machine):
+    write(machine, specs.pod("stubborn", specs.container()))  # ends when systemd asks it to
+    wait_running(machine, "stubborn")
+    unit = f"mainstay-pod-{uid(machine, 'stubborn')}.service"
+    for script in (f"systemctl stop {unit}", f"systemctl restart {unit}", f"systemctl kill -s KILL {unit}; systemctl reset-failed",
+                   "systemctl stop mainstay.slice"):
+        before = machine.run("pgrep -x sleep").strip()
+        machine.ask(script)
+        machine.wait(f"pid=$(pgrep -x sleep) && [ \"$pid\" != '{before}' ] && [ ! -e /proc/{before} ]",
+                     f"after '{script}' another container runs, alone")
+        wait_running(machine, "stubborn")
+        assert show(machine, unit, "ActiveState") == {"ActiveState": "active"}
+    end(machine, "stubborn")
+
+
+def test_going_to_another_target_and_back_stops_no_pod(machine):
+    launch(machine, "kept")
+    before = machine.run("pgrep -x sleep").strip()
+    machine.run("systemctl isolate multi-user.target && systemctl is-active mainstay")
+    wait_running(machine, "kept")
+    assert machine.run("pgrep -x sleep").strip() == before
+    end(machine, "kept")
+
+
+def test_an_agent_that_is_stopped_again_and_again_while_pods_start_doubles_none(machine):
+    names = [f"p{i}" for i in range(6)]
+    for name in names:
+        write(machine, specs.pod(name, specs.container(script=SCRIPT)))
+    for _ in range(3):
+        machine.run("systemctl restart mainstay; sleep 0.3; systemctl kill -s KILL mainstay; sleep 1")
+    machine.run("dpkg --force-confold --install /opt/test/mainstay_*.deb")
+    for name in names:
+        wait_running(machine, name)
+    assert len(machine.run("pgrep -x sleep").split()) == len(names)
+    assert {get(machine, name)["status"]["containerStatuses"][0]["restartCount"] for name in names} == {0}
+    for name in names:
+        end(machine, name)
 
 
 def test_a_reload_is_announced_and_ends(machine):

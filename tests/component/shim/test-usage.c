@@ -99,3 +99,17 @@ TEST(a_tree_that_is_nested_to_hide_is_more_than_any_limit)
         }
         EXPECT_EQ(disk_usage(test_directory()), UINT64_MAX);
 }
+
+TEST(inodes_are_counted_with_the_directory_itself)
+{
+        uint64_t before = inode_usage(test_directory());
+        char path[512];
+
+        for (int i = 0; i < 5; i++) {
+                (void) snprintf(path, sizeof(path), "%s/inode-%d", test_directory(), i);
+                REQUIRE(mkdir(path, 0700) == 0);
+        }
+        EXPECT_EQ(before, 1);
+        EXPECT_EQ(inode_usage(test_directory()), before + 5);
+        EXPECT_EQ(inode_usage("/no/such/directory"), 0);
+}

@@ -166,7 +166,7 @@ TEST(every_example_becomes_the_configuration_in_its_golden_file)
 
 TEST(a_layer_list_becomes_one_overlay_line)
 {
-        cleanup_free char *fstab = container_fstab(&image, "/b", "/s", NULL);
+        cleanup_free char *fstab = container_fstab(&image, "/b", "/s", NULL, NULL);
 
         EXPECT_STREQ(
                 fstab,

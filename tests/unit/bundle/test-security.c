@@ -49,24 +49,6 @@ static char *groups(const Security *security) {
         return json_dumps(security->groups, JSON_COMPACT);
 }
 
-TEST(a_label_is_refused_only_where_it_would_mean_something)
-{
-        SeLinuxOptions options = { .level = (char[]){ "s0" } };
-        RuntimeSpecInput in = input();
-        cleanup_with(security_done) Security security = { 0 };
-        cleanup_error Error error = ERROR_NULL;
-
-        container.security_context.se_linux_options = &options;
-        EXPECT_EQ(container_security(&in, &security, NULL), 0);
-        security_done(&security);
-        config.has_se_linux = true;
-        EXPECT_EQ(container_security(&in, &security, &error), -ENOTSUP);
-        EXPECT_STREQ(error.message,
-                     "Cannot set an SELinux label: volumes and images have none on this node");
-        container.security_context.se_linux_options = NULL;
-        EXPECT_EQ(container_security(&in, &security, NULL), 0);
-}
-
 TEST(the_images_user_is_taken_with_its_groups_where_nothing_is_said)
 {
         gid_t of_image[] = { 29, 6 };
@@ -269,6 +251,39 @@ TEST(app_armor_is_refused_where_the_kernel_does_not_enforce_it)
         EXPECT(!security.app_armor_profile);
         security_done(&security);
         memset(&container.security_context, 0, sizeof(container.security_context));
+}
+
+TEST(who_names_no_profile_of_app_armor_has_ours_where_it_is_loaded)
+{
+        SecurityProfile profile = { 0 };
+        static const struct {
+                ProfileType type;
+                bool is_privileged;
+                const char *expected;
+        } cases[] = {
+                { PROFILE_UNSET, false, "ours" },
+                { PROFILE_UNSET, true, "" },
+                { PROFILE_RUNTIME_DEFAULT, false, "ours" },
+                { PROFILE_RUNTIME_DEFAULT, true, "" },
+                { PROFILE_UNCONFINED, false, "unconfined" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                RuntimeSpecInput in = input();
+                Security security;
+
+                config.has_app_armor = true;
+                config.app_armor_default = "ours";
+                profile.type = cases[i].type;
+                if (profile.type != PROFILE_UNSET)
+                        pod.spec.security_context.app_armor_profile = &profile;
+                container.security_context.privileged = cases[i].is_privileged;
+                security = resolve(&in);
+                EXPECT_STREQ(strna(security.app_armor_profile), cases[i].expected);
+                security_done(&security);
+        }
+        memset(&container.security_context, 0, sizeof(container.security_context));
+        memset(&pod.spec, 0, sizeof(pod.spec));
 }
 
 TEST(a_local_filter_cannot_be_outside_its_directory)

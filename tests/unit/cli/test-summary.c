@@ -15,7 +15,10 @@
 #define RUNNING         "'ready':true,'state':{'running':{}}"
 #define UNREADY         "'ready':false,'state':{'running':{}}"
 #define WAITING(reason) "'ready':false,'state':{'waiting':{'reason':'" reason "'}}"
-#define ENDED(members)  "'ready':false,'state':{'terminated':{" members "}}"
+#define PULLING(how)                                                                         \
+        "'ready':false,'state':{'waiting':{'reason':'ContainerCreating','message':'Pulling " \
+        "image: " how "'}}"
+#define ENDED(members) "'ready':false,'state':{'terminated':{" members "}}"
 
 /* clang-format off */
 static const struct {
@@ -31,6 +34,12 @@ static const struct {
         { POD(STATUSES(WAITING("ErrImagePull"), WAITING("CrashLoopBackOff")), ""), "0/2", "ErrImagePull", "0" },
         { POD(STATUSES(WAITING(""), RUNNING), ""), "1/2", "Running", "0" },
         { POD(STATUSES(WAITING("ContainerCreating"), WAITING("ContainerCreating")), ""), "0/2", "ContainerCreating", "0" },
+        /* Of a pull it is told how far it is. */
+        { POD(STATUSES(PULLING("1.5 of 6.0 MiB"), RUNNING), ""), "1/2", "Pulling:25%", "0" },
+        { POD(STATUSES(PULLING("7.0 of 6.0 MiB"), RUNNING), ""), "1/2", "Pulling:100%", "0" },
+        { POD(STATUSES(PULLING("0.0 of 0.0 MiB"), RUNNING), ""), "1/2", "ContainerCreating", "0" },
+        { "{'spec':{'containers':[{}],'initContainers':[{'name':'i'}]},'status':{'phase':'Pending','initContainerStatuses':["
+          "{'name':'i','state':{'waiting':{'reason':'PodInitializing','message':'Pulling image: 1.0 of 2.0 MiB'}}}]}}", "0/1", "Init:Pulling:50%", "0" },
         { POD(STATUSES(ENDED("'reason':'Completed'"), ENDED("'reason':'Completed'")), ""), "0/2", "Completed", "0" },
         { POD(STATUSES(ENDED("'reason':'OOMKilled','exitCode':137"), RUNNING), ""), "1/2", "OOMKilled", "0" },
         { POD(STATUSES(ENDED("'exitCode':3"), ENDED("'exitCode':4")), ""), "0/2", "ExitCode:3", "0" },

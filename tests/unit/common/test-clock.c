@@ -82,3 +82,24 @@ TEST(both_clocks_run_forwards)
         EXPECT(now_boottime_usec() >= boottime);
         EXPECT(now_realtime_usec() > UINT64_C(1700000000) * USEC_PER_SEC);
 }
+
+TEST(a_steady_clock_does_not_move_with_the_one_that_people_set)
+{
+        SteadyClock clock = steady_clock_start();
+        const uint64_t hour = 3600 * USEC_PER_SEC, second = USEC_PER_SEC;
+        uint64_t now = steady_now_usec(&clock), stamp;
+
+        EXPECT(now + second > now_realtime_usec() && now < now_realtime_usec() + second);
+        /* The machine's clock went on by an hour since it was started, or back. */
+        clock.offset -= hour;
+        now = steady_now_usec(&clock);
+        EXPECT(now + hour + second > now_realtime_usec() &&
+               now + hour < now_realtime_usec() + second);
+        stamp = steady_of_realtime_usec(&clock, now_realtime_usec() - 10 * second);
+        EXPECT(stamp + 10 * second <= steady_now_usec(&clock));
+        EXPECT(stamp + 11 * second > steady_now_usec(&clock));
+        /* What is to come is now. */
+        stamp = steady_of_realtime_usec(&clock, now_realtime_usec() + hour);
+        EXPECT(stamp <= steady_now_usec(&clock) && stamp + second > steady_now_usec(&clock));
+        EXPECT_EQ(steady_of_realtime_usec(&(SteadyClock){ 0 }, 0), 0);
+}

@@ -117,6 +117,10 @@ TEST(a_history_is_read_as_it_was_written)
         (void) history_note_good(&history);
         note(&history, "b");
         REQUIRE(history_pin(&history, "a", NULL, "Undone by somebody", 7) == 0);
+        history.origin = strdup("some file.yaml");
+        history.set = strdup("{\"metadata\":{}}");
+        history.is_orphaning = true;
+        REQUIRE(history.origin && history.set);
         text = history_format(&history);
         REQUIRE(text);
         copy = strdup(text);
@@ -125,6 +129,9 @@ TEST(a_history_is_read_as_it_was_written)
         EXPECT_STREQ(second, text);
         EXPECT_STREQ(history_find_number(&again, 3)->template, "{\"spec\":{}}");
         EXPECT_STREQ(again.pin_reason, "Undone by somebody");
+        EXPECT_STREQ(again.origin, "some file.yaml");
+        EXPECT_STREQ(again.set, "{\"metadata\":{}}");
+        EXPECT(again.is_orphaning);
 }
 
 TEST(what_is_no_history_is_refused)

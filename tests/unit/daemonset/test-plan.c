@@ -5,8 +5,8 @@
 #include "common/clock.h"
 #include "tests/test.h"
 
-/* A pod is four letters: 'c'urrent or 'o'ld, 'e'nding or not, 'r'eady or not, and in which order it
- * started. Pods that are ready are so since second 100. */
+/* A pod is four letters: 'c'urrent or 'o'ld; 'e'nding, 'f'ailed, 's'yncing or none of these;
+ * 'r'eady or not; and in which order it started. Pods that are ready are so since second 100. */
 static size_t read_pods(const char *text, DaemonPod pods[4]) {
         size_t n = 0;
 
@@ -14,6 +14,8 @@ static size_t read_pods(const char *text, DaemonPod pods[4]) {
                 pods[n++] = (DaemonPod){
                         .is_current = text[0] == 'c',
                         .is_ending = text[1] == 'e',
+                        .has_ended = text[1] == 'f',
+                        .is_syncing = text[1] == 's',
                         .is_ready = text[2] == 'r',
                         .ready_since = text[2] == 'r' ? 100 * USEC_PER_SEC : 0,
                         .start_time = (uint64_t) text[3],
@@ -25,12 +27,13 @@ typedef enum Strategy {
         REPLACE,
         SURGE,
         ON_DELETE,
-        STAGE, /* REPLACE, with a successor that could not begin yet */
+        STAGE,    /* REPLACE, with a successor that could not begin yet */
+        BACK_OFF, /* REPLACE, with nobody made anew yet */
 } Strategy;
 
 static DaemonSet make_set(Strategy strategy, RollingUpdateDaemonSet *rolling, int64_t min_ready) {
         *rolling = (RollingUpdateDaemonSet){
-                .max_unavailable.number = { true, strategy == REPLACE || strategy == STAGE },
+                .max_unavailable.number = { true, strategy != SURGE },
                 .max_surge.number = { true, strategy == SURGE },
         };
         return (DaemonSet){
@@ -48,12 +51,15 @@ static void plan(Strategy strategy, DaemonVerdict verdict, const char *pods, uns
         DaemonSet set = make_set(strategy, &rolling, 10);
         DaemonPod items[4];
         DaemonPods list = { items, read_pods(pods, items) };
+        const DaemonPlanning planning = { .verdict = verdict,
+                                          .is_staged = strategy != STAGE,
+                                          .backs_off = strategy == BACK_OFF,
+                                          .now = now_sec * USEC_PER_SEC };
         bool keep[4];
         DaemonPlan result;
         size_t n;
 
-        daemonset_plan(&set, verdict, &list, strategy != STAGE, now_sec * USEC_PER_SEC, keep,
-                       &result);
+        daemonset_plan(&set, &list, &planning, keep, &result);
         n = (size_t) snprintf(text, 64, "keeps ");
         for (size_t i = 0; i < list.n; i++)
                 text[n++] = keep[i] ? '1' : '0';
@@ -99,8 +105,31 @@ TEST(an_update_is_a_table)
                 { REPLACE, DAEMON_KEEP, "", 110, "keeps  settled" },
                 { REPLACE, DAEMON_KEEP, "o-r1", 110, "keeps 1 settled" },
                 { REPLACE, DAEMON_KEEP, "o-r1 c-r2", 110, "keeps 01 available" },
-                { REPLACE, DAEMON_STOP, "c-r1 o-r2", 110, "keeps 00 available" },
+                { REPLACE, DAEMON_STOP, "c-r1 o-r2", 110, "keeps 00" },
                 { REPLACE, DAEMON_STOP, "", 110, "keeps  settled" },
+                { SURGE, DAEMON_KEEP, "o-r1", 110, "keeps 1 settled" },
+                { SURGE, DAEMON_KEEP, "o-r1 c--2", 110, "keeps 11 settled" },
+                { SURGE, DAEMON_KEEP, "o-r1 c-r2", 110, "keeps 01 available" },
+                /* What has ended by itself goes, and is made anew when it has gone. */
+                { REPLACE, DAEMON_RUN, "cf-1", 110, "keeps 0" },
+                { BACK_OFF, DAEMON_RUN, "cf-1", 110, "keeps 1" },
+                { BACK_OFF, DAEMON_RUN, "ce-1", 110, "keeps 0 new" },
+                { BACK_OFF, DAEMON_RUN, "of-1", 110, "keeps 0" },
+                { STAGE, DAEMON_RUN, "of-1", 110, "keeps 0" },
+                { BACK_OFF, DAEMON_KEEP, "cf-1", 110, "keeps 1 settled" },
+                { REPLACE, DAEMON_KEEP, "cf-1", 110, "keeps 0" },
+                { BACK_OFF, DAEMON_STOP, "cf-1", 110, "keeps 0" },
+                { SURGE, DAEMON_RUN, "of-1", 110, "keeps 0 new" },
+                { SURGE, DAEMON_RUN, "o-r1 cf-2", 110, "keeps 10" },
+                { ON_DELETE, DAEMON_RUN, "of-1", 110, "keeps 0" },
+                { ON_DELETE, DAEMON_RUN, "cf-1", 110, "keeps 0" },
+                /* Of what is not known yet nothing is made. */
+                { REPLACE, DAEMON_RUN, "os-1", 110, "keeps 1" },
+                { SURGE, DAEMON_RUN, "os-1 cs-2", 110, "keeps 11" },
+                { SURGE, DAEMON_RUN, "os-1 c-r2", 110, "keeps 11" },
+                { SURGE, DAEMON_RUN, "o-r1 cs-2 ce-3", 110, "keeps 110" },
+                { REPLACE, DAEMON_KEEP, "os-1", 110, "keeps 1" },
+                { REPLACE, DAEMON_STOP, "os-1", 110, "keeps 0" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -134,8 +163,8 @@ TEST(there_is_never_a_pod_too_many)
                                 .is_ending = letters[1][(bits >> (3 * i + 1)) & 1] == 'e',
                                 .is_ready = (bits >> (3 * i + 2)) & 1,
                         };
-                daemonset_plan(&set, DAEMON_RUN, &(DaemonPods){ items, n }, bits & 1, 1, keep,
-                               &result);
+                daemonset_plan(&set, &(DaemonPods){ items, n },
+                               &(DaemonPlanning){ DAEMON_RUN, bits & 1, false, 1 }, keep, &result);
                 for (size_t i = 0; i < n; i++) {
                         n_kept += keep[i];
                         EXPECT(!(keep[i] && items[i].is_ending));

@@ -2,6 +2,7 @@
 #include "agent/fetch/config.h"
 #include "agent/fetch/metadata.h"
 #include "agent/fetch/platform.h"
+#include "common/architecture.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "tests/test.h"
@@ -202,7 +203,7 @@ TEST(attributes_that_mean_something_to_the_host_are_dropped)
 
 TEST(images_for_other_machines_do_not_fit)
 {
-        const char *here = platform_architecture();
+        const char *here = machine_architecture();
         cleanup_error Error error = ERROR_NULL;
 
         EXPECT(platform_fit("linux", here, NULL) > 0);

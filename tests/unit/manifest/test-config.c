@@ -124,14 +124,14 @@ TEST(settings_without_effect_get_a_warning_each)
         const char *path = config_path();
         size_t n = strlen(path);
 
-        EXPECT_STREQ(load("maxPods: 10\nevictionHard: {memory.available: 5%}\nstaticPodPaht: /x\n"
+        EXPECT_STREQ(load("maxPods: 10\nenforceNodeAllocatable: [pods]\nstaticPodPaht: /x\n"
                           "mainstay: {runtim: x}\nfoo: 1\n",
                           &config, &warnings),
                      "");
         EXPECT_EQ(strv_length(warnings), 5);
         REQUIRE(strv_length(warnings) == 5);
         EXPECT_STREQ(warnings[0] + n, ":1:1: maxPods: has no effect here");
-        EXPECT_STREQ(warnings[1] + n, ":2:1: evictionHard: has no effect here");
+        EXPECT_STREQ(warnings[1] + n, ":2:1: enforceNodeAllocatable: has no effect here");
         EXPECT_STREQ(warnings[2] + n,
                      ":3:1: staticPodPaht: is not a field of KubeletConfiguration; "
                      "did you mean 'staticPodPath'?");
@@ -139,6 +139,33 @@ TEST(settings_without_effect_get_a_warning_each)
                                       "did you mean 'runtime'?");
         EXPECT_STREQ(warnings[4] + n, ":5:1: foo: is not a field of KubeletConfiguration");
         config_done(&config);
+}
+
+TEST(how_many_images_are_pulled_at_once_may_be_said_in_the_kubelets_words)
+{
+        static const struct {
+                const char *yaml;
+                int64_t pulls;
+        } cases[] = {
+                { "", 3 },
+                { "serializeImagePulls: true", 1 },
+                { "serializeImagePulls: false", 64 },
+                { "serializeImagePulls: false\nmaxParallelImagePulls: 5", 5 },
+                { "maxParallelImagePulls: 5", 5 },
+                { "serializeImagePulls: true\nmaxParallelImagePulls: 1", 1 },
+                { "mainstay: {maxParallelPulls: 7}", 7 },
+                { "serializeImagePulls: false\nmainstay: {maxParallelPulls: 7}", 7 },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_strv char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), "");
+                EXPECT(warnings == NULL);
+                EXPECT_EQ(config.mainstay.max_parallel_pulls.value, cases[i].pulls);
+                config_done(&config);
+        }
 }
 
 TEST(the_times_of_a_shutdown_are_sorted_by_priority)
@@ -202,6 +229,17 @@ TEST(wrong_settings_are_refused_with_their_place)
                 { "shutdownGracePeriodByPodPriority: [{priority: 0}]",
                   ":1:36: shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds: is "
                   "required" },
+                { "serializeImagePulls: true\nmaxParallelImagePulls: 2",
+                  ":2:24: maxParallelImagePulls: cannot be larger than 1 unless "
+                  "serializeImagePulls is false" },
+                { "maxParallelImagePulls: 2\nmainstay: {maxParallelPulls: 3}",
+                  ":1:24: maxParallelImagePulls: says otherwise than mainstay.maxParallelPulls, "
+                  "which is 3" },
+                { "serializeImagePulls: true\nmainstay: {maxParallelPulls: 3}",
+                  ":1:22: serializeImagePulls: says otherwise than mainstay.maxParallelPulls, "
+                  "which is 3" },
+                { "maxParallelImagePulls: 0",
+                  ":1:24: maxParallelImagePulls: must be between 1 and 64, not 0" },
                 { "containerLogMaxSize: 10",
                   ":1:22: containerLogMaxSize: must be a string, not the number 10; quote it" },
                 { "containerLogMaxSize: ten",
@@ -311,4 +349,133 @@ TEST(the_configuration_that_is_installed_shows_every_setting_at_its_default)
         EXPECT_EQ(config.back_off_max_usec, 300 * USEC_PER_SEC);
         EXPECT_STREQ(config.mainstay.runtime, "runc");
         config_done(&config);
+}
+
+static const EvictionThreshold *find_threshold(const Config *config, EvictionSignal signal,
+                                               bool is_soft) {
+        for (size_t i = 0; i < config->eviction.n_thresholds; i++)
+                if (config->eviction.thresholds[i].signal == signal &&
+                    (config->eviction.thresholds[i].grace_usec > 0) == is_soft)
+                        return &config->eviction.thresholds[i];
+        return NULL;
+}
+
+TEST(without_a_word_pods_are_evicted_by_the_kubelets_thresholds)
+{
+        static const char *const without[] = { "", "{}", "evictionHard: null",
+                                               "evictionPressureTransitionPeriod: 0s" };
+
+        for (size_t i = 0; i < N_ELEMENTS(without); i++) {
+                char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(without[i], &config, &warnings), "");
+                REQUIRE(config.eviction.n_thresholds == 5);
+                EXPECT_EQ(find_threshold(&config, EVICTION_MEMORY, false)->value.quantity,
+                          100 * MIB);
+                EXPECT(find_threshold(&config, EVICTION_IMAGE_FS, false)->value.fraction == 0.15);
+                EXPECT(find_threshold(&config, EVICTION_NODE_FS, false)->value.fraction == 0.10);
+                EXPECT_EQ(config.eviction.transition_usec, 300 * USEC_PER_SEC);
+                EXPECT_EQ(config.eviction.max_pod_grace_seconds, 0);
+                config_done(&config);
+        }
+}
+
+TEST(thresholds_that_are_said_are_the_only_ones_unless_they_are_merged)
+{
+        char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(load("evictionHard: {}", &config, &warnings), "");
+        EXPECT_EQ(config.eviction.n_thresholds, 0);
+        config_done(&config);
+        EXPECT_STREQ(load("evictionHard: {memory.available: 1Gi, nodefs.available: 0%}", &config,
+                          &warnings),
+                     "");
+        EXPECT_EQ(config.eviction.n_thresholds, 1);
+        config_done(&config);
+        EXPECT_STREQ(load("evictionHard: {memory.available: 1Gi, nodefs.available: 100%}\n"
+                          "mergeDefaultEvictionSettings: true",
+                          &config, &warnings),
+                     "");
+        EXPECT_EQ(config.eviction.n_thresholds, 4);
+        EXPECT_EQ(find_threshold(&config, EVICTION_MEMORY, false)->value.quantity, 1024 * MIB);
+        EXPECT(!find_threshold(&config, EVICTION_NODE_FS, false));
+        config_done(&config);
+}
+
+TEST(soft_thresholds_have_their_grace_and_all_have_their_minimum)
+{
+        char **warnings = NULL;
+        Config config = { 0 };
+        const EvictionThreshold *soft;
+
+        EXPECT_STREQ(load("evictionHard: {memory.available: 5%}\n"
+                          "evictionSoft: {memory.available: 500Mi}\n"
+                          "evictionSoftGracePeriod: {memory.available: 1m30s}\n"
+                          "evictionMinimumReclaim: {memory.available: 10%}\n"
+                          "evictionMaxPodGracePeriod: 20\n"
+                          "evictionPressureTransitionPeriod: 30s\n"
+                          "kernelMemcgNotification: true",
+                          &config, &warnings),
+                     "");
+        EXPECT(warnings == NULL);
+        soft = find_threshold(&config, EVICTION_MEMORY, true);
+        REQUIRE(soft != NULL);
+        EXPECT_EQ(soft->value.quantity, 500 * MIB);
+        EXPECT_EQ(soft->grace_usec, 90 * USEC_PER_SEC);
+        EXPECT(soft->min_reclaim.fraction == 0.1);
+        EXPECT(find_threshold(&config, EVICTION_MEMORY, false)->min_reclaim.fraction == 0.1);
+        EXPECT_EQ(config.eviction.max_pod_grace_seconds, 20);
+        EXPECT_EQ(config.eviction.transition_usec, 30 * USEC_PER_SEC);
+        EXPECT(config.eviction.has_memcg_notification);
+        config_done(&config);
+}
+
+TEST(a_threshold_that_is_none_is_refused_with_its_place)
+{
+        static const struct {
+                const char *yaml, *sentence;
+        } cases[] = {
+                { "evictionHard: {memory.left: 1Gi}",
+                  ":1:29: evictionHard[memory.left]: unsupported eviction signal" },
+                { "evictionHard:\n  memory.available: lots",
+                  ":2:21: evictionHard[memory.available]: must be a quantity such as 500m, 2 or "
+                  "1.5Gi, not 'lots'" },
+                { "evictionHard: {nodefs.available: 0}",
+                  ":1:34: evictionHard[nodefs.available]: must be a string, not the number 0; "
+                  "quote it" },
+                { "evictionHard: {nodefs.available: \"0\"}",
+                  ":1:34: evictionHard[nodefs.available]: must be positive, not 0" },
+                { "evictionHard: {nodefs.available: 110%}",
+                  ":1:34: evictionHard[nodefs.available]: must be <= 100%, not 110%" },
+                { "evictionHard: {nodefs.available: -1%}",
+                  ":1:34: evictionHard[nodefs.available]: must be >= 0%, not -1%" },
+                { "evictionHard: {nodefs.available: x%}",
+                  ":1:34: evictionHard[nodefs.available]: must be a percentage such as 10%, not "
+                  "'x%'" },
+                { "evictionSoft: {pid.available: 1k}",
+                  ":1:31: evictionSoft[pid.available]: needs a grace period of its own in "
+                  "evictionSoftGracePeriod" },
+                { "evictionSoftGracePeriod: {pid.available: soon}",
+                  ":1:42: evictionSoftGracePeriod[pid.available]: must be a duration such as "
+                  "1m30s, "
+                  "not 'soon'" },
+                { "evictionMinimumReclaim: {pid.available: 0%}",
+                  ":1:41: evictionMinimumReclaim[pid.available]: must be positive, not 0%" },
+                { "evictionMinimumReclaim: {pid.available: \"-1\"}",
+                  ":1:41: evictionMinimumReclaim[pid.available]: must be greater than or equal to "
+                  "0, not -1" },
+                { "evictionPressureTransitionPeriod: x",
+                  ":1:35: evictionPressureTransitionPeriod: must be a duration such as 90s or 2m, "
+                  "not 'x'" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                char **warnings = NULL;
+                Config config = { 0 };
+
+                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].sentence);
+                config_done(&config);
+        }
 }

@@ -18,11 +18,27 @@ static const char *verdict(const char *yaml) {
         text[0] = '\0';
         if (r < 0)
                 (void) snprintf(text, sizeof(text), "%s", error_message(&error, r));
-        strv_foreach(warning, objects.warnings)
+        strv_foreach(warning, r < 0 ? NULL : objects.warnings)
                 n += (size_t) snprintf(text + n, sizeof(text) - n, "%s%s",
                                        n > 0 ? "\n" : "warning: ", *warning);
         manifest_objects_done(&objects);
         return text;
+}
+
+TEST(the_warnings_before_an_error_are_told_beside_it)
+{
+        static const char yaml[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
+                                   "spec: {hostIpc: true, containers: [{name: a}]}\n";
+        ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(manifest_parse("f", yaml, strlen(yaml), "n", &objects, &error), -EINVAL);
+        EXPECT_STREQ(error.message, "f:4:36: spec.containers[0].image: is required");
+        REQUIRE(objects.warnings && objects.warnings[0]);
+        EXPECT_STREQ(objects.warnings[0],
+                     "f:4:8: spec.hostIpc: is not a field of PodSpec; did you mean 'hostIPC'?");
+        EXPECT_EQ(objects.pods.n, (size_t) 0);
+        manifest_objects_done(&objects);
 }
 
 /* What stands in a container: line 6, after "  - ". */

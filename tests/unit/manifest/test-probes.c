@@ -148,7 +148,7 @@ TEST(defaults_of_probes_are_those_of_kubernetes)
         probe = first_container(&objects)->readiness_probe;
         EXPECT_STREQ(probe->handler.http_get->path, "/");
         EXPECT_EQ(probe->handler.http_get->scheme, URI_SCHEME_HTTP);
-        EXPECT_STREQ(probe->handler.http_get->port.name, "web");
+        EXPECT_STREQ(probe->handler.http_get->port.text, "web");
         EXPECT_EQ(probe->initial_delay_seconds.value, 0);
         EXPECT_EQ(probe->timeout_seconds.value, 1);
         EXPECT_EQ(probe->period_seconds.value, 10);

@@ -201,3 +201,46 @@ TEST(whole_numbers_are_found_in_any_spelling)
                 tree_done(&tree);
         }
 }
+
+/* What "<text>: v" has for a key. */
+static const struct {
+        const char *text;
+        const char *key; /* NULL: refused */
+} keys[] = {
+        { "yes", "true" },
+        { "0x10", "16" },
+        { "0777", "511" },
+        { "1.5", "1.5" },
+        { "1.50", "1.5" },
+        { "1.10", "1.1" },
+        { "-.5", "-0.5" },
+        { "100.0", "100" },
+        { "1e3", "1000" },
+        { "100000.0", "100000" },
+        { "1000000.0", "1e+06" },
+        { "1234567.0", "1.234567e+06" },
+        { "0.0001", "0.0001" },
+        { "0.00001", "1e-05" },
+        { "3.14159265358979", "3.1415927" },
+        { "16777217.0", "1.6777216e+07" },
+        { "1e39", NULL },
+        { ".inf", NULL },
+        { "~", NULL },
+};
+
+TEST(a_key_that_is_a_number_is_the_string_that_kubernetes_makes_of_it)
+{
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
+                Tree tree = { 0 };
+                Error error = ERROR_NULL;
+                char yaml[256];
+
+                (void) snprintf(yaml, sizeof(yaml), "? %s\n: v\n", keys[i].text);
+                if (tree_parse("f", yaml, strlen(yaml), &tree, &error) < 0)
+                        EXPECT(!keys[i].key);
+                else
+                        EXPECT_STREQ(node_key(tree.documents[0], 0)->text, keys[i].key);
+                error_done(&error);
+                tree_done(&tree);
+        }
+}

@@ -149,3 +149,26 @@ TEST(a_quantity_of_endless_digits_is_refused)
         digits[sizeof(digits) - 1] = '\0';
         EXPECT_EQ(quantity_parse(digits, &quantity, NULL), -22);
 }
+
+TEST(an_amount_is_printed_in_the_greatest_unit_that_it_is_a_whole_number_of)
+{
+        static const struct {
+                int64_t amount;
+                const char *bytes, *count;
+        } cases[] = {
+                { 0, "0", "0" },
+                { 1023, "1023", "1023" },
+                { 1024, "1Ki", "1024" },
+                { 100 << 20, "100Mi", "104857600" },
+                { 32000, "32000", "32k" },
+                { INT64_C(3) << 40, "3Ti", "3298534883328" },
+                { -2048, "-2Ki", "-2048" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                char text[QUANTITY_SIZE];
+
+                EXPECT_STREQ(quantity_print_bytes(text, cases[i].amount), cases[i].bytes);
+                EXPECT_STREQ(quantity_print_count(text, cases[i].amount), cases[i].count);
+        }
+}

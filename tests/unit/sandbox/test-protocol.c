@@ -24,6 +24,7 @@ TEST(a_request_survives_the_way_there)
                   .attempt = 7,
                   .bundle = "/run/b",
                   .log = "/var/log/0.log",
+                  .journal_fields = { directories, 2 },
                   .events_file = "/sys/fs/cgroup/x",
                   .note = "\"quoted\"\n",
                   .has_input = true,
@@ -69,6 +70,9 @@ TEST(a_request_survives_the_way_there)
                 EXPECT_EQ(got.timeout_usec, sent->timeout_usec);
                 EXPECT_EQ(got.arguments.n, sent->arguments.n);
                 EXPECT_EQ(got.environment.n, sent->environment.n);
+                EXPECT_EQ(got.journal_fields.n, sent->journal_fields.n);
+                for (size_t j = 0; j < MIN(got.journal_fields.n, N_ELEMENTS(directories)); j++)
+                        EXPECT_STREQ(got.journal_fields.items[j], directories[j]);
                 for (size_t j = 0; j < MIN(got.arguments.n, N_ELEMENTS(directories)); j++)
                         EXPECT_STREQ(got.arguments.items[j], directories[j]);
                 for (size_t j = 0; j < MIN(got.environment.n, N_ELEMENTS(directories)); j++)

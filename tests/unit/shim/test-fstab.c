@@ -45,6 +45,24 @@ TEST(a_line_becomes_a_mount)
         EXPECT(!spec->hostpath_type && !spec->volume && !spec->beneath);
 }
 
+TEST(commas_between_quotes_are_part_of_a_value)
+{
+        cleanup_fstab Fstab fstab = { 0 };
+
+        EXPECT_EQ(parse("overlay /x overlay lowerdir=/a,context=\"u:r:t:s0:c1,c2\",ro 0 0\n"
+                        "/v none none x-mainstay.label=\"u:r:t:s0:c1,c2\",x-mainstay.volume=v 0 0\n"
+                        "/w none none x-mainstay.label=u:r:t 0 0\n",
+                        &fstab, NULL),
+                  0);
+        EXPECT_EQ(fstab.n, 3);
+        EXPECT_STREQ(fstab.mounts[0].data, "lowerdir=/a,context=\"u:r:t:s0:c1,c2\"");
+        EXPECT_EQ(fstab.mounts[0].flags, MS_RDONLY);
+        EXPECT_STREQ(fstab.mounts[1].source, "/v");
+        EXPECT_STREQ(fstab.mounts[1].label, "u:r:t:s0:c1,c2");
+        EXPECT_STREQ(fstab.mounts[1].volume, "v");
+        EXPECT_STREQ(fstab.mounts[2].label, "u:r:t");
+}
+
 TEST(our_own_options_are_taken_out)
 {
         cleanup_fstab Fstab fstab = { 0 };
@@ -76,6 +94,10 @@ TEST(a_wrong_line_is_named)
                   "line 1: unknown option 'x-mainstay.volume'" },
                 { "a /b tmpfs x-mainstay.hostpath=File 0 0",
                   "line 1: only a bind mount has a source to check" },
+                { "/a /b none bind,x-mainstay.label=u:r:t 0 0",
+                  "line 1: what gets a label is not mounted" },
+                { "/a none none ,x-mainstay.label=u:r:t,c1 0 0",
+                  "line 1: what gets a label is not mounted" },
         };
         char nul[] = "a /b tmpfs rw\0 0 0";
 

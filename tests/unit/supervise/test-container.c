@@ -73,6 +73,10 @@ static void stop(void *userdata, unsigned attempt, bool for_good) {
         say(for_good ? "stop" : "kill");
 }
 
+static void hurry(void *userdata) {
+        say("hurry");
+}
+
 static void remove_remains(void *userdata, unsigned attempt) {
         say("remove");
         world.n_removed[attempt % 512]++;
@@ -100,6 +104,7 @@ static const ContainerDriver recorder = {
         .run_hook = run_hook,
         .drop_hook = drop_hook,
         .stop = stop,
+        .hurry = hurry,
         .remove = remove_remains,
         .arm_retry = arm_retry,
         .disarm_retry = disarm_retry,
@@ -305,6 +310,56 @@ TEST(a_container_whose_hook_fails_is_killed_and_waits_with_its_sentence)
         container_on_retry(world.life, true);
         container_on_started(world.life, 1, 2);
         EXPECT(world.hook);
+        end();
+}
+
+TEST(an_end_that_an_earlier_agent_kept_is_known_as_it_was)
+{
+        ContainerStatus *status = calloc(1, sizeof(*status));
+        PodStatus all = { .containers = { status, 1 } };
+
+        REQUIRE(status);
+        begin(RESTART_POLICY_ON_FAILURE);
+        container_recover_end(
+                world.life, 2,
+                &(ContainerExit){
+                        .exit_code = 0, .started_at = 1, .finished_at = 2, .message = "words" },
+                "Completed");
+        EXPECT(container_is_finished(world.life) && container_has_succeeded(world.life));
+        REQUIRE(container_end(world.life));
+        EXPECT_STREQ(container_end(world.life)->message, "words");
+        EXPECT_EQ(container_status(world.life, "u", status), 0);
+        EXPECT_EQ(status->restart_count, 2U);
+        EXPECT_EQ(status->state.exit_code, 0);
+        pod_status_done(&all);
+        container_recover(world.life, 5, 3); /* it knows of one already */
+        EXPECT_EQ(container_attempt(world.life), 2U);
+        container_edit(world.life);
+        EXPECT(!container_end(world.life));
+        container_start(world.life);
+        EXPECT_EQ(world.attempts_run[3], 1U);
+        end();
+}
+
+TEST(who_is_stopped_for_good_while_the_hook_of_his_kill_runs_is_hurried)
+{
+        Handler hook = { 0 };
+        Lifecycle lifecycle = { .pre_stop = &hook };
+
+        begin_with(RESTART_POLICY_ALWAYS, &lifecycle);
+        container_start(world.life);
+        container_on_started(world.life, 0, 1);
+        EXPECT(container_may_be_killed(world.life));
+        container_kill(world.life, "why");
+        EXPECT(!container_may_be_killed(world.life));
+        container_stop(world.life);
+        container_stop(world.life); /* said once */
+        EXPECT_STREQ(world.script, "image run pre-stop hurry");
+        EXPECT(world.hook);
+        container_on_hook_done(world.life, NULL);
+        container_on_exited(world.life, 0, &(ContainerExit){ .exit_code = 143, .started_at = 1 });
+        EXPECT_STREQ(world.script, "image run pre-stop hurry stop remove");
+        EXPECT(container_is_finished(world.life));
         end();
 }
 

@@ -93,7 +93,7 @@ TEST(the_phase_is_the_kubelets)
                 PodPhase phase;
 
                 make(&world, (RestartPolicy) cases[i].policy, cases[i].pod);
-                phase = pod_phase(&world.spec, &world.status, false);
+                phase = pod_phase(&world.spec, &world.status, false, false);
                 if (phase != cases[i].phase)
                         test_fail(__FILE__, __LINE__, cases[i].pod, "gives %s, not %s",
                                   pod_phase_names[phase], pod_phase_names[cases[i].phase]);
@@ -105,8 +105,8 @@ TEST(while_all_are_restarted_nothing_has_ended_for_good)
         World world;
 
         make(&world, RESTART_POLICY_NEVER, "iT0 mT1 mT0");
-        EXPECT_EQ(pod_phase(&world.spec, &world.status, true), POD_RUNNING);
-        EXPECT_EQ(pod_phase(&world.spec, &world.status, false), POD_FAILED);
+        EXPECT_EQ(pod_phase(&world.spec, &world.status, true, false), POD_RUNNING);
+        EXPECT_EQ(pod_phase(&world.spec, &world.status, false, false), POD_FAILED);
 }
 
 TEST(conditions_name_the_containers_that_hold_them_up)

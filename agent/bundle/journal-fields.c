@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/logs.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+/* A pod may say otherwise than the node. */
+static bool goes_to_journal(const BundleConfig *config, const Pod *pod) {
+        const char *says = string_map_get(&pod->metadata.annotations, "mainstay.dev/journal-logs");
+
+        return says ? streq(says, "true") : config->has_journal;
+}
+
+int bundle_journal_fields(const BundleConfig *config, const Pod *pod, const Container *container,
+                          const char *id, char ***ret) {
+        const ObjectMeta *metadata = &pod->metadata;
+        cleanup_strv char **fields = NULL;
+        int r = 0;
+
+        if (goes_to_journal(config, pod)) {
+                r = strv_appendf(&fields, "CONTAINER_NAME=%s", container->name);
+                if (r >= 0)
+                        r = strv_appendf(&fields, "CONTAINER_ID=%.12s", id);
+                if (r >= 0)
+                        r = strv_appendf(&fields, "CONTAINER_ID_FULL=%s", id);
+                if (r >= 0)
+                        r = strv_appendf(&fields, "POD_NAMESPACE=%s", metadata->namespace);
+                if (r >= 0)
+                        r = strv_appendf(&fields, "POD_NAME=%s", metadata->name);
+                if (r >= 0)
+                        r = strv_appendf(&fields, "POD_UID=%s", metadata->uid);
+                if (r >= 0)
+                        r = strv_appendf(&fields, "SYSLOG_IDENTIFIER=%s", container->name);
+        }
+        if (r >= 0)
+                *ret = TAKE_PTR(fields);
+        return r;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cli/nodes.h"
+
+#include "agent/cli/client.h"
+#include "agent/cli/columns.h"
+#include "agent/cli/describe-template.h"
+#include "agent/cli/describe.h"
+#include "agent/cli/output.h"
+#include "agent/cli/resources.h"
+#include "agent/cli/words.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <stdio.h>
+
+/* describe node: kubectl's lines, as far as there is something behind them. */
+
+static void describe_taints(const json_t *node, FILE *out) {
+        size_t i;
+        json_t *taint;
+
+        json_array_foreach(json_at(node, "spec", "taints"), i, taint) {
+                const char *value = json_text(taint, "value");
+
+                fprintf(out, "%s\t%s%s%s:%s\n", i == 0 ? "Taints:" : "",
+                        strna(json_text(taint, "key")), value ? "=" : "", strna(value),
+                        strna(json_text(taint, "effect")));
+        }
+        if (json_array_size(json_at(node, "spec", "taints")) == 0)
+                fputs("Taints:\t<none>\n", out);
+}
+
+static void describe_conditions(const json_t *node, FILE *out) {
+        size_t i;
+        json_t *condition;
+
+        fputs("Conditions:\n  Type\tStatus\tLast Change\tReason\tMessage\n"
+              "  ----\t------\t-----------\t------\t-------\n",
+              out);
+        json_array_foreach(json_at(node, "status", "conditions"), i, condition) {
+                const char *since = json_text(condition, "lastTransitionTime");
+                char age[DURATION_SIZE];
+
+                fprintf(out, "  %s\t%s\t%s\t%s\t%s\n", strna(json_text(condition, "type")),
+                        strna(json_text(condition, "status")),
+                        since ? format_age(age, since, now_realtime_usec()) : "<none>",
+                        strna(json_text(condition, "reason")),
+                        strna(json_text(condition, "message")));
+        }
+}
+
+/* The UID by which events know a node is its name. */
+static void describe_its_events(const json_t *node, const json_t *events, FILE *out) {
+        cleanup_json json_t *object =
+                json_pack("{s:{s:O?}}", "metadata", "uid", json_at(node, "metadata", "name"));
+
+        describe_events(object, events, out);
+}
+
+static int print(const json_t *node, const json_t *events) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return -ENOMEM;
+        fprintf(out, "Name:\t%s\n", strna(json_text(node, "metadata", "name")));
+        describe_map("Labels", json_at(node, "metadata", "labels"), "", out);
+        describe_taints(node, out);
+        describe_conditions(node, out);
+        describe_its_events(node, events, out);
+        return columns_print_description(out, &text);
+}
+
+int describe_nodes(const Options *options, char *const *names, size_t n_names) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_json json_t *node = NULL, *events = NULL, *nodes = json_array();
+        const char *missing;
+        int r = client_get_json(options->socket, "/node", &node, &error);
+
+        if (r < 0 || json_array_append(nodes, node) < 0)
+                return fail(r < 0 ? r : -ENOMEM, &error);
+        missing = resource_missing_name(nodes, names, n_names);
+        if (missing)
+                return fail(error_setf(&error, ENOENT, "nodes \"%s\" not found", missing), &error);
+        r = client_get_json(options->socket, "/events", &events, &error);
+        if (r >= 0)
+                r = print(node, events);
+        return r < 0 ? fail(r, &error) : STATUS_OK;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of cluster.h share; nobody else includes this. */
+
+#include "agent/cluster.h"
+#include "agent/kube/client.h"
+#include "agent/kube/event-writer.h"
+#include "agent/kube/lease.h"
+#include "agent/kube/metadata.h"
+#include "agent/kube/node-keeper.h"
+#include "agent/kube/pod-write.h"
+#include "agent/kube/reflector.h"
+#include "agent/kube/renewer.h"
+#include "agent/kube/writer.h"
+#include "agent/manifest/kubeconfig-watch.h"
+#include "common/hash.h"
+
+/* All that is known under one name: what the server has, what it wants, what is here. */
+typedef struct ClusterPod ClusterPod;
+struct ClusterPod {
+        ClusterPod *following;
+        char *key; /* "namespace/name" */
+
+        bool has_remote;
+        KubeMetadata remote;
+        unsigned generation; /* of the list that had it last */
+        char *deleted_uid;   /* of an object that we have ended: as good as not there */
+
+        Pod *wanted;   /* that an API server wants, as it was last good; or NULL */
+        char *refusal; /* v1.Pod with a status that says why what it wants cannot be; or NULL */
+        int64_t told_grace; /* with which the life was told to end; -1: it was not */
+
+        char *local_uid; /* of the life that is here; or NULL */
+        bool is_of_api;  /* the life, or the last one */
+        char *last;      /* v1.Pod of a life that has ended; the server may not know it yet */
+        char *last_uid;
+        bool is_noted; /* that the life has succeeded or failed */
+
+        char *refused; /* why what was told last was not taken; NULL: it was */
+        KubePodWriteKind under_way;
+        char told[SHA256_HEX_SIZE]; /* of the status that the server took last; "": none */
+        char sent[SHA256_HEX_SIZE]; /* of the one that is on its way */
+};
+
+typedef struct ClusterObject ClusterObject;
+typedef struct ClusterToken ClusterToken;
+typedef struct ClusterServices ClusterServices;
+typedef struct ClusterDaemonSets ClusterDaemonSets;
+
+struct Cluster {
+        ClusterConfig config;
+        Kubeconfig kubeconfig;
+        KubeClient *client;
+        KubeReflector *reflector; /* of the pods */
+        KubeWriter *writer;       /* likewise, by key */
+        ClusterPod *pods;         /* sorted by key */
+        unsigned generation;
+        ClusterObject *objects; /* that pods refer to, sorted */
+        unsigned objects_generation;
+        ClusterToken *tokens;
+        KubeWriter *token_writer; /* by their keys */
+        sd_event_source *token_timer;
+        ClusterServices *services;
+        ClusterDaemonSets *daemonsets;
+        sd_event_source *wishes_due; /* once a turn of the loop, whatever came */
+        sd_event_source *objects_due;
+        bool is_listing;
+        bool is_synced;  /* what is here is all known */
+        bool is_leaving; /* the machine goes down */
+        bool has_doubt;  /* the last list had so few of them that another one is due */
+        NodeKeeper *node;
+        KubeLease *lease;
+        EventWriter *events;
+        char *node_uid;           /* of the Node object; NULL while there is none */
+        KubeconfigWatch *files;   /* of the kubeconfig */
+        KubeBootstrap *bootstrap; /* while it is got */
+        KubeRenewer *renewer;     /* of the certificate */
+        char *directory;          /* of certificates that are ours to renew */
+        char *trouble;            /* of the kubeconfig */
+        char *certificate_trouble;
+        char *pods_trouble; /* of listing or watching them */
+};
+
+/* cluster.c: the first time, or again. */
+int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error *reterr);
+
+/* cluster-identity.c: begins to read the kubeconfig, or to get one. 0 or -errno. */
+int cluster_watch_identity(Cluster *cluster);
+void cluster_forget_identity(Cluster *cluster);
+
+/* cluster.c: wishes, or objects that pods refer to, are others. */
+void cluster_schedule_wishes(Cluster *cluster);
+void cluster_schedule_objects(Cluster *cluster);
+
+/* cluster.c: a directory of what is kept for when the server is away, below <state>/cluster; ".":
+ * that one itself. A descriptor, or -errno. */
+int cluster_open_kept(const Cluster *cluster, const char *name);
+
+/* cluster-pods.c: begins to follow the pods of this node. 0 or -errno. */
+int cluster_follow_pods(Cluster *cluster);
+
+/* cluster-pods.c: that of the key; made where there is none, or NULL where memory ends. */
+ClusterPod *cluster_get_pod(Cluster *cluster, const char *namespace, const char *name);
+ClusterPod *cluster_find_pod(Cluster *cluster, const char *key);
+void cluster_forget_pods(Cluster *cluster);
+
+/* cluster-ended.c: that a pod of an API server has succeeded or failed, for the next agent: after a
+ * boot nothing of it is left to tell so. */
+void cluster_note_ended(Cluster *cluster, const char *uid, const char *json);
+bool cluster_has_ended(const Cluster *cluster, const char *uid, char **ret_json);
+void cluster_forget_ended(Cluster *cluster, const char *uid);
+
+/* cluster-pods.c: what is here of them may be news to the server. */
+void cluster_tell_all_pods(Cluster *cluster);
+
+/* cluster-machine.c: 0 or -ENOMEM; the status is the caller's. */
+int cluster_describe_machine(const Cluster *cluster, NodeStatus *ret);
+
+/* cluster-node.c: begins to be a node of the server's. 0 or -errno. */
+int cluster_keep_node(Cluster *cluster);
+void cluster_forget_node(Cluster *cluster);
+
+/* cluster-objects.c: which objects are followed is said of all pods at each wish. */
+void cluster_begin_references(Cluster *cluster);
+int cluster_note_references(Cluster *cluster, const Pod *pod); /* 0 or -ENOMEM */
+void cluster_end_references(Cluster *cluster);
+void cluster_forget_objects(Cluster *cluster);
+
+/* cluster-tokens.c; 'uid' is the pod's, NULL: all, but they stay on the disk. */
+extern const KubeWriterSpec cluster_token_writer;
+void cluster_forget_tokens(Cluster *cluster, const char *uid);
+void cluster_arm_tokens(Cluster *cluster);
+
+/* cluster-services.c */
+int cluster_services_new(Cluster *cluster);    /* with what was kept */
+int cluster_follow_services(Cluster *cluster); /* 0 or -errno */
+void cluster_forget_services(Cluster *cluster);
+
+/* cluster-daemonsets.c */
+int cluster_daemonsets_new(Cluster *cluster);
+int cluster_place_daemonsets(Cluster *cluster); /* 0 or -errno */
+void cluster_forget_daemonsets(Cluster *cluster);
+
+/* cluster-write.c: what is here of a pod is told to the server. */
+extern const KubeWriterSpec cluster_pod_writer;
+
+/* cluster-write.c: frees what is in a call that was made. */
+void cluster_unmake_call(KubeCall *call, void *userdata);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cluster-private.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+
+const char cluster_file[] = "the API server";
+
+static int on_wishes_due(sd_event_source *source, void *userdata) {
+        Cluster *cluster = userdata;
+
+        cluster->config.on_due(cluster->config.userdata);
+        return 0;
+}
+
+static int on_objects_due(sd_event_source *source, void *userdata) {
+        Cluster *cluster = userdata;
+
+        cluster->config.on_objects_changed(cluster->config.userdata);
+        return 0;
+}
+
+int cluster_open_kept(const Cluster *cluster, const char *name) {
+        cleanup_free char *path = NULL;
+
+        if (asprintf(&path, "%s/cluster/%s", cluster->config.state_dir, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return open_directory_at(AT_FDCWD, path, 0700);
+}
+
+void cluster_schedule_wishes(Cluster *cluster) {
+        (void) sd_event_source_set_enabled(cluster->wishes_due, SD_EVENT_ONESHOT);
+}
+
+void cluster_schedule_objects(Cluster *cluster) {
+        (void) sd_event_source_set_enabled(cluster->objects_due, SD_EVENT_ONESHOT);
+}
+
+/* After all news of a turn. */
+static int add_due(Cluster *cluster, sd_event_handler_t on_due, sd_event_source **ret) {
+        int r = sd_event_add_defer(cluster->config.event, ret, on_due, cluster);
+
+        if (r >= 0)
+                r = sd_event_source_set_priority(*ret, SD_EVENT_PRIORITY_NORMAL + 5);
+        return r < 0 ? r : sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+}
+
+int cluster_new(const ClusterConfig *config, Cluster **ret) {
+        Cluster *cluster = calloc(1, sizeof(*cluster));
+        int r;
+
+        if (!cluster)
+                return -ENOMEM;
+        cluster->config = *config;
+        r = cluster_services_new(cluster);
+        if (r >= 0)
+                r = cluster_daemonsets_new(cluster);
+        if (r >= 0)
+                r = add_due(cluster, on_wishes_due, &cluster->wishes_due);
+        if (r >= 0)
+                r = add_due(cluster, on_objects_due, &cluster->objects_due);
+        if (r < 0)
+                cluster_free(cluster);
+        else
+                *ret = cluster;
+        return r;
+}
+
+Cluster *cluster_free(Cluster *cluster) {
+        if (!cluster)
+                return NULL;
+        cluster_forget_identity(cluster);
+        kube_writer_free(cluster->writer);
+        kube_reflector_free(cluster->reflector);
+        cluster_forget_node(cluster);
+        cluster_forget_tokens(cluster, NULL);
+        kube_writer_free(cluster->token_writer);
+        cluster_forget_services(cluster);
+        cluster_forget_daemonsets(cluster);
+        cluster_forget_objects(cluster);
+        sd_event_source_disable_unref(cluster->wishes_due);
+        sd_event_source_disable_unref(cluster->objects_due);
+        sd_event_source_disable_unref(cluster->token_timer);
+        cluster_forget_pods(cluster);
+        kube_client_free(cluster->client);
+        kubeconfig_done(&cluster->kubeconfig);
+        free(cluster->node_uid);
+        free(cluster->pods_trouble);
+        free(cluster);
+        return NULL;
+}
+
+static int connect_server(Cluster *cluster, Error *reterr) {
+        KubeWriterSpec pods = cluster_pod_writer, tokens = cluster_token_writer;
+        int r = kube_client_new(cluster->config.event, &cluster->kubeconfig, &cluster->client,
+                                reterr);
+
+        pods.client = tokens.client = cluster->client;
+        pods.userdata = tokens.userdata = cluster;
+        if (r >= 0)
+                r = kube_writer_new(cluster->config.event, &pods, &cluster->writer);
+        if (r >= 0)
+                r = kube_writer_new(cluster->config.event, &tokens, &cluster->token_writer);
+        if (r >= 0)
+                r = cluster_keep_node(cluster);
+        if (r >= 0)
+                r = cluster_follow_services(cluster);
+        if (r >= 0)
+                r = cluster_follow_pods(cluster);
+        return r < 0 ? r : cluster_place_daemonsets(cluster);
+}
+
+static int take_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig) {
+        Kubeconfig copy = { 0 };
+        int r = kubeconfig_copy(kubeconfig, &copy);
+
+        if (r < 0)
+                return r;
+        kubeconfig_done(&cluster->kubeconfig);
+        cluster->kubeconfig = copy;
+        return 0;
+}
+
+int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error *reterr) {
+        int r;
+
+        if (cluster->client) {
+                r = kube_client_reload(cluster->client, kubeconfig, reterr);
+                return r < 0 ? r : take_kubeconfig(cluster, kubeconfig);
+        }
+        r = take_kubeconfig(cluster, kubeconfig);
+        if (r >= 0)
+                r = connect_server(cluster, reterr);
+        if (r >= 0)
+                log_info("The API server of %s is %s", cluster->config.kubeconfig,
+                         cluster->kubeconfig.server);
+        return r;
+}
+
+void cluster_set_synced(Cluster *cluster) {
+        cluster->is_synced = true;
+        cluster_node_changed(cluster);
+        cluster_tell_all_pods(cluster);
+}
+
+void cluster_set_leaving(Cluster *cluster, bool is_leaving) {
+        cluster->is_leaving = is_leaving;
+        cluster_node_changed(cluster);
+        cluster_tell_all_pods(cluster);
+}
+
+const char *cluster_trouble(const Cluster *cluster) {
+        KubeClientState state = { 0 };
+
+        if (cluster->trouble || !cluster->client)
+                return cluster->trouble ? cluster->trouble : cluster->certificate_trouble;
+        state = kube_client_state(cluster->client);
+        if (!state.is_reached)
+                return state.trouble;
+        if (cluster->pods_trouble)
+                return cluster->pods_trouble;
+        return state.identity_trouble ? state.identity_trouble : cluster->certificate_trouble;
+}

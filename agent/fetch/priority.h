@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Who brings images stands back behind what runs and what is being started, on the processors and
+ * at the disk. For this process and those that it starts. */
+void priority_stand_back(void);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kube/event-object.h"
+
+#include "common/cleanup.h"
+
+#include <ctype.h>
+#include <jansson.h>
+
+enum {
+        NAME_MAX_LENGTH = 253, /* of an object of the API */
+};
+
+/* "<pod>.<number>": where that is too long it is the pod's name that gives. */
+static char *fit_name(const char *name) {
+        size_t length = strlen(name);
+        const char *number = strrchr(name, '.');
+        size_t keep = number ? strlen(number) : 0, head;
+        char *fitted;
+
+        if (length <= NAME_MAX_LENGTH || !number || keep >= NAME_MAX_LENGTH)
+                return strndup(name, NAME_MAX_LENGTH);
+        head = NAME_MAX_LENGTH - keep;
+        while (head > 0 && !isalnum((unsigned char) name[head - 1]))
+                head--;
+        return asprintf(&fitted, "%.*s%s", (int) head, name, number) < 0 ? NULL : fitted;
+}
+
+static const char *text_of(const json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key));
+}
+
+static char *print_patch(const json_t *event) {
+        cleanup_with(json_decrefp) json_t *patch =
+                json_pack("{s:O, s:O*, s:O*}", "count", json_object_get(event, "count"),
+                          "lastTimestamp", json_object_get(event, "lastTimestamp"), "message",
+                          json_object_get(event, "message"));
+
+        return patch ? json_dumps(patch, JSON_COMPACT) : NULL;
+}
+
+static char *print_body(json_t *event, const char *name) {
+        json_t *metadata = json_object_get(event, "metadata");
+
+        (void) json_object_del(metadata, "creationTimestamp"); /* the server's to say */
+        (void) json_object_set_new(metadata, "name", json_string(name));
+        return json_dumps(event, JSON_COMPACT);
+}
+
+int event_object_read(const char *json, EventObject *ret) {
+        cleanup_with(json_decrefp) json_t *event = json_loads(json, 0, NULL);
+        cleanup_with(event_object_done) EventObject object = { 0 };
+        const json_t *metadata = json_object_get(event, "metadata");
+        const char *name = text_of(metadata, "name"), *namespace = text_of(metadata, "namespace");
+        const char *uid = text_of(json_object_get(event, "involvedObject"), "uid");
+
+        if (!name || !namespace || !json_is_integer(json_object_get(event, "count")))
+                return -EBADMSG;
+        object.count = (uint64_t) json_integer_value(json_object_get(event, "count"));
+        object.namespace = strdup(namespace);
+        object.name = fit_name(name);
+        object.pod = strdup(uid ? uid : "");
+        object.patch = print_patch(event);
+        object.body = object.name ? print_body(event, object.name) : NULL;
+        if (!object.namespace || !object.pod || !object.patch || !object.body)
+                return -ENOMEM;
+        *ret = object;
+        object = (EventObject){ 0 };
+        return 0;
+}
+
+void event_object_done(EventObject *object) {
+        free(object->namespace);
+        free(object->name);
+        free(object->pod);
+        free(object->body);
+        free(object->patch);
+        *object = (EventObject){ 0 };
+}

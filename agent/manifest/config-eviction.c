@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/config-eviction.h"
+
+#include "agent/model/duration.h"
+#include "agent/model/names.h"
+#include "agent/model/quantity.h"
+#include "common/clock.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define TRANSITION_DEFAULT_USEC (300 * USEC_PER_SEC)
+
+/* Where a setting that names none is not merged with these, it stands alone. */
+static const struct {
+        EvictionSignal signal;
+        EvictionAmount value;
+} hard_defaults[] = {
+        { EVICTION_MEMORY, { .quantity = INT64_C(100) << 20 } },
+        { EVICTION_NODE_FS, { .fraction = 0.10 } },
+        { EVICTION_NODE_FS_INODES, { .fraction = 0.05 } },
+        { EVICTION_IMAGE_FS, { .fraction = 0.15 } },
+        { EVICTION_IMAGE_FS_INODES, { .fraction = 0.05 } },
+};
+
+/* One entry of one of the maps. */
+typedef struct Entry {
+        const Decoder *decoder;
+        const char *map;
+        const Node *node; /* of the map */
+        const KeyValue *pair;
+        EvictionSignal signal;
+} Entry;
+
+static int error_at(const Entry *entry, int r) {
+        const DecodePath map = { .key = entry->map };
+        const DecodePath path = { .parent = &map, .key = entry->pair->key, .is_map_key = true };
+
+        return decode_error_at(entry->decoder, node_get(entry->node, entry->pair->key), &path, r);
+}
+
+/* NAN for what is no number before a '%'. */
+static double parse_percentage(const char *text) {
+        char *end;
+        double value = strtod(text, &end);
+
+        return end > text && streq(end, "%") ? value / 100 : NAN;
+}
+
+/* Kubernetes' words. A percentage of 0 or 100 says that there is no such threshold. */
+static int parse_fraction(const Entry *entry, double *ret) {
+        const char *value = entry->pair->value;
+        double fraction = parse_percentage(value);
+        Error *reterr = entry->decoder->reterr;
+        char text[EXCERPT_SIZE];
+
+        if (!isfinite(fraction))
+                return error_setf(reterr, EINVAL, "must be a percentage such as 10%%, not '%s'",
+                                  excerpt(text, value));
+        if (fraction < 0)
+                return error_setf(reterr, EINVAL, "must be >= 0%%, not %s", excerpt(text, value));
+        if (fraction > 1)
+                return error_setf(reterr, EINVAL, "must be <= 100%%, not %s", excerpt(text, value));
+        *ret = fraction;
+        return 0;
+}
+
+static int parse_quantity(const Entry *entry, int64_t least, int64_t *ret) {
+        Quantity quantity = { 0 };
+        int r = quantity_parse(entry->pair->value, &quantity, entry->decoder->reterr);
+
+        if (r >= 0 && quantity.value < least)
+                r = error_setf(entry->decoder->reterr, EINVAL,
+                               least > 0 ? "must be positive, not %s"
+                                         : "must be greater than or equal to 0, not %s",
+                               quantity.text);
+        if (r >= 0)
+                *ret = quantity.value;
+        quantity_done(&quantity);
+        return r;
+}
+
+static bool is_percentage(const char *text) {
+        return text[0] && text[strlen(text) - 1] == '%';
+}
+
+/* 1, or 0 for one that is switched off. */
+static int parse_threshold(const Entry *entry, EvictionAmount *ret) {
+        EvictionAmount amount = { 0 };
+        int r;
+
+        if (!is_percentage(entry->pair->value))
+                r = parse_quantity(entry, 1, &amount.quantity);
+        else
+                r = parse_fraction(entry, &amount.fraction);
+        if (r < 0)
+                return error_at(entry, r);
+        *ret = amount;
+        return amount.quantity > 0 || (amount.fraction > 0 && amount.fraction < 1);
+}
+
+static int parse_reclaim(const Entry *entry, EvictionAmount *ret) {
+        EvictionAmount amount = { 0 };
+        int r;
+
+        if (!is_percentage(entry->pair->value))
+                r = parse_quantity(entry, 0, &amount.quantity);
+        else
+                r = parse_fraction(entry, &amount.fraction);
+        if (r >= 0 && is_percentage(entry->pair->value) && amount.fraction <= 0)
+                r = error_setf(entry->decoder->reterr, EINVAL, "must be positive, not %s",
+                               entry->pair->value);
+        if (r < 0)
+                return error_at(entry, r);
+        *ret = amount;
+        return 0;
+}
+
+static EvictionThreshold *find(EvictionPolicy *policy, EvictionSignal signal, bool is_soft) {
+        for (size_t i = 0; i < policy->n_thresholds; i++)
+                if (policy->thresholds[i].signal == signal &&
+                    (policy->thresholds[i].grace_usec > 0) == is_soft)
+                        return &policy->thresholds[i];
+        return NULL;
+}
+
+static void add(EvictionPolicy *policy, const EvictionThreshold *threshold) {
+        if (policy->n_thresholds < EVICTION_THRESHOLDS_MAX)
+                policy->thresholds[policy->n_thresholds++] = *threshold;
+}
+
+static int on_hard(const Entry *entry, Config *config) {
+        EvictionThreshold threshold = { .signal = entry->signal };
+        int r = parse_threshold(entry, &threshold.value);
+
+        if (r > 0)
+                add(&config->eviction, &threshold);
+        return r;
+}
+
+/* One that is switched off needs no grace. */
+static int on_soft(const Entry *entry, Config *config) {
+        const char *grace = string_map_get(&config->eviction_soft_grace_period, entry->pair->key);
+        EvictionThreshold threshold = { .signal = entry->signal };
+        int r = parse_threshold(entry, &threshold.value);
+
+        if (r <= 0)
+                return r;
+        if (!grace)
+                return error_at(entry, error_setf(entry->decoder->reterr, EINVAL,
+                                                  "needs a grace period of its own in "
+                                                  "evictionSoftGracePeriod"));
+        if (duration_parse(grace, &threshold.grace_usec) >= 0) /* a bad one is told of below */
+                add(&config->eviction, &threshold);
+        return 0;
+}
+
+static int on_grace(const Entry *entry, Config *config) {
+        char text[EXCERPT_SIZE];
+        uint64_t usec;
+
+        if (duration_parse(entry->pair->value, &usec) >= 0)
+                return 0;
+        return error_at(entry, error_setf(entry->decoder->reterr, EINVAL,
+                                          "must be a duration such as 1m30s, not '%s'",
+                                          excerpt(text, entry->pair->value)));
+}
+
+static int on_reclaim(const Entry *entry, Config *config) {
+        EvictionAmount amount = { 0 };
+        int r = parse_reclaim(entry, &amount);
+
+        for (int is_soft = 0; r >= 0 && is_soft < 2; is_soft++) {
+                EvictionThreshold *threshold = find(&config->eviction, entry->signal, is_soft);
+
+                if (threshold)
+                        threshold->min_reclaim = amount;
+        }
+        return r;
+}
+
+static int read_map(const Decoder *d, const Node *root, const char *key, const StringMap *map,
+                    int (*on_entry)(const Entry *entry, Config *config), Config *config) {
+        for (size_t i = 0; i < map->n; i++) {
+                Entry entry = {
+                        .decoder = d,
+                        .map = key,
+                        .node = node_get(root, key),
+                        .pair = &map->items[i],
+                        .signal = eviction_signal_by_name(map->items[i].key),
+                };
+                int r;
+
+                if (entry.signal == N_EVICTION_SIGNALS)
+                        return error_at(&entry, error_setf(d->reterr, EINVAL,
+                                                           "unsupported eviction signal"));
+                r = on_entry(&entry, config);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static void add_defaults(const Node *root, Config *config) {
+        const Node *node = root ? node_get(root, "evictionHard") : NULL;
+        bool is_said = node && node->kind != NODE_NULL;
+
+        for (size_t i = 0; i < N_ELEMENTS(hard_defaults); i++) {
+                const char *name = eviction_signals[hard_defaults[i].signal].name;
+
+                if (is_said && (!config->merge_default_eviction_settings ||
+                                string_map_get(&config->eviction_hard, name)))
+                        continue;
+                add(&config->eviction, &(EvictionThreshold){ .signal = hard_defaults[i].signal,
+                                                             .value = hard_defaults[i].value });
+        }
+}
+
+int config_read_eviction(const Decoder *d, const Node *root, Config *config) {
+        const struct {
+                const char *key;
+                const StringMap *map;
+                int (*on_entry)(const Entry *entry, Config *config);
+        } maps[] = {
+                { "evictionHard", &config->eviction_hard, on_hard },
+                { "evictionSoft", &config->eviction_soft, on_soft },
+                { "evictionSoftGracePeriod", &config->eviction_soft_grace_period, on_grace },
+                { "evictionMinimumReclaim", &config->eviction_minimum_reclaim, on_reclaim },
+        };
+        EvictionPolicy *policy = &config->eviction;
+
+        add_defaults(root, config);
+        for (size_t i = 0; i < N_ELEMENTS(maps); i++) {
+                int r = read_map(d, root, maps[i].key, maps[i].map, maps[i].on_entry, config);
+
+                if (r < 0)
+                        return r;
+        }
+        if (config->eviction_pressure_transition_period)
+                (void) duration_parse(config->eviction_pressure_transition_period,
+                                      &policy->transition_usec);
+        if (policy->transition_usec == 0) /* none is the default, as with the kubelet */
+                policy->transition_usec = TRANSITION_DEFAULT_USEC;
+        policy->max_pod_grace_seconds = config->eviction_max_pod_grace_period.value;
+        policy->has_memcg_notification = config->kernel_memcg_notification;
+        return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/eviction.h"
+
+/* clang-format off */
+const EvictionSignalInfo eviction_signals[N_EVICTION_SIGNALS] = {
+        [EVICTION_MEMORY]              = { "memory.available",            "memory",            NODE_MEMORY_PRESSURE, false },
+        [EVICTION_ALLOCATABLE_MEMORY]  = { "allocatableMemory.available", "memory",            NODE_MEMORY_PRESSURE, false },
+        [EVICTION_NODE_FS]             = { "nodefs.available",            "ephemeral-storage", NODE_DISK_PRESSURE,   false },
+        [EVICTION_NODE_FS_INODES]      = { "nodefs.inodesFree",           "inodes",            NODE_DISK_PRESSURE,   true  },
+        [EVICTION_IMAGE_FS]            = { "imagefs.available",           "ephemeral-storage", NODE_DISK_PRESSURE,   false },
+        [EVICTION_IMAGE_FS_INODES]     = { "imagefs.inodesFree",          "inodes",            NODE_DISK_PRESSURE,   true  },
+        [EVICTION_CONTAINER_FS]        = { "containerfs.available",       "ephemeral-storage", NODE_DISK_PRESSURE,   false },
+        [EVICTION_CONTAINER_FS_INODES] = { "containerfs.inodesFree",      "inodes",            NODE_DISK_PRESSURE,   true  },
+        [EVICTION_PIDS]                = { "pid.available",               "pids",              NODE_PID_PRESSURE,    true  },
+};
+
+const NodeConditionInfo node_conditions[N_NODE_CONDITIONS] = {
+        [NODE_MEMORY_PRESSURE] = {
+                "MemoryPressure", "node.kubernetes.io/memory-pressure",
+                "KubeletHasInsufficientMemory", "kubelet has insufficient memory available",
+                "KubeletHasSufficientMemory", "kubelet has sufficient memory available",
+        },
+        [NODE_DISK_PRESSURE] = {
+                "DiskPressure", "node.kubernetes.io/disk-pressure",
+                "KubeletHasDiskPressure", "kubelet has disk pressure",
+                "KubeletHasNoDiskPressure", "kubelet has no disk pressure",
+        },
+        [NODE_PID_PRESSURE] = {
+                "PIDPressure", "node.kubernetes.io/pid-pressure",
+                "KubeletHasInsufficientPID", "kubelet has insufficient PID available",
+                "KubeletHasSufficientPID", "kubelet has sufficient PID available",
+        },
+};
+/* clang-format on */
+
+EvictionSignal eviction_signal_by_name(const char *name) {
+        EvictionSignal signal = 0;
+
+        while (signal < N_EVICTION_SIGNALS && !streq(eviction_signals[signal].name, name))
+                signal++;
+        return signal;
+}
+
+NodeCondition node_condition_by_name(const char *name) {
+        NodeCondition condition = 0;
+
+        while (condition < N_NODE_CONDITIONS && !streq(node_conditions[condition].name, name))
+                condition++;
+        return condition;
+}
+
+int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity) {
+        return amount->fraction > 0 ? (int64_t) ((double) capacity * amount->fraction)
+                                    : amount->quantity;
+}

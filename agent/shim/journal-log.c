@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/journal-log.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* One entry is one datagram: "NAME=value" lines. Only a value with a newline in it would need
+ * another form, and there is none: neither in the names of Kubernetes nor in a line. */
+
+#define CONNECT_USEC (1 * USEC_PER_SEC)
+#define PERIOD_USEC  (1 * USEC_PER_SEC)
+#define PATIENCE_MS  100 /* in a period */
+
+enum {
+        PARTS = 5
+};
+
+struct JournalLog {
+        const char *socket_path;
+        int fd; /* -EBADF: nobody listened; tried again after CONNECT_USEC */
+        uint64_t connect_at;
+        char *fields; /* "NAME=value\n" of each */
+        size_t fields_length;
+        uint64_t n_lost;
+        uint64_t period_begins;
+        int patience_ms; /* what is left of it in this period */
+};
+
+int journal_log_new(const char *socket_path, const StringList *fields, JournalLog **ret) {
+        JournalLog *journal = calloc(1, sizeof(*journal));
+        FILE *out;
+
+        if (!journal)
+                return -ENOMEM;
+        journal->fd = -EBADF;
+        journal->socket_path = socket_path;
+        out = open_memstream(&journal->fields, &journal->fields_length);
+        for (size_t i = 0; out && i < fields->n; i++)
+                if (strchr(fields->items[i], '=') && !strchr(fields->items[i], '\n'))
+                        (void) fprintf(out, "%s\n", fields->items[i]);
+        if (!out || fclose(out) != 0) {
+                journal_log_free(journal);
+                return -ENOMEM;
+        }
+        *ret = journal;
+        return 0;
+}
+
+static int connect_to_journal(JournalLog *journal) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_close int fd = -EBADF;
+        uint64_t now = now_boottime_usec();
+
+        if (now < journal->connect_at)
+                return -ENOTCONN;
+        journal->connect_at = now + CONNECT_USEC;
+        if (strlen(journal->socket_path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        memcpy(address.sun_path, journal->socket_path, strlen(journal->socket_path));
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        journal->fd = TAKE_FD(fd);
+        return 0;
+}
+
+/* Until the journal has read something, or our patience with it is at an end. */
+static bool wait_for_room(JournalLog *journal) {
+        struct pollfd poller = { .fd = journal->fd, .events = POLLOUT };
+        uint64_t now = now_boottime_usec(), waited;
+
+        if (now - journal->period_begins >= PERIOD_USEC) {
+                journal->period_begins = now;
+                journal->patience_ms = PATIENCE_MS;
+        }
+        if (journal->patience_ms <= 0 || poll(&poller, 1, journal->patience_ms) < 0)
+                return false;
+        waited = now_boottime_usec() - now;
+        journal->patience_ms -= (int) MIN(waited / USEC_PER_MSEC + 1, (uint64_t) PATIENCE_MS);
+        return (poller.revents & POLLOUT) != 0;
+}
+
+static int send_entry(JournalLog *journal, struct iovec parts[static PARTS]) {
+        const struct msghdr message = { .msg_iov = parts, .msg_iovlen = PARTS };
+        int r;
+
+        for (;;) {
+                r = journal->fd < 0 ? connect_to_journal(journal) : 0;
+                if (r < 0)
+                        return r;
+                if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+                        return 0;
+                r = -errno;
+                if (r == -ECONNREFUSED || r == -ENOTCONN) /* another may listen by now */
+                        journal->fd = close_fd(journal->fd);
+                else if (r != -EINTR && (r != -EAGAIN || !wait_for_room(journal)))
+                        return r;
+        }
+}
+
+static struct iovec part(const char *text) {
+        return (struct iovec){ (void *) (uintptr_t) text, strlen(text) };
+}
+
+static void confess(JournalLog *journal) {
+        char text[128] = "";
+        struct iovec parts[PARTS] = {
+                { journal->fields, journal->fields_length },
+                part("PRIORITY=4\n"),
+                part(text),
+        };
+
+        (void) snprintf(text, sizeof(text),
+                        "MESSAGE=[mainstay: %" PRIu64 " lines did not reach the journal]\n",
+                        journal->n_lost);
+        parts[2].iov_len = strlen(text);
+        if (send_entry(journal, parts) >= 0)
+                journal->n_lost = 0;
+}
+
+void journal_log_line(JournalLog *journal, const JournalLine *line) {
+        struct iovec parts[PARTS] = {
+                { journal->fields, journal->fields_length },
+                part(line->is_error ? "PRIORITY=3\nMESSAGE=" : "PRIORITY=6\nMESSAGE="),
+                line->text[0],
+                line->text[1],
+                part(line->is_part ? "\nCONTAINER_PARTIAL_MESSAGE=true\n" : "\n"),
+        };
+
+        if (journal->n_lost > 0)
+                confess(journal);
+        if (send_entry(journal, parts) < 0)
+                journal->n_lost++;
+}
+
+JournalLog *journal_log_free(JournalLog *journal) {
+        if (!journal)
+                return NULL;
+        if (journal->n_lost > 0)
+                confess(journal);
+        close_fd(journal->fd);
+        free(journal->fields);
+        free(journal);
+        return NULL;
+}

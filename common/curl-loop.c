@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/curl-loop.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+
+struct CurlLoop {
+        const CurlLibrary *curl;
+        CurlLoopSpec spec;
+        CURLM *multi;
+        sd_event_source *timer;
+        bool is_busy;
+        bool is_doomed; /* freed as soon as it is not busy */
+};
+
+/* Those that are done are told so, one by one. */
+static void finish_all(CurlLoop *loop) {
+        int left;
+
+        while (!loop->is_doomed) {
+                CURLMsg *message = loop->curl->multi_info_read(loop->multi, &left);
+
+                if (!message)
+                        break;
+                if (message->msg == CURLMSG_DONE)
+                        loop->spec.on_done(message->easy_handle, message->data.result,
+                                           loop->spec.userdata);
+        }
+}
+
+static void act(CurlLoop *loop, curl_socket_t fd, int what) {
+        int running;
+
+        loop->is_busy = true;
+        (void) loop->curl->multi_socket_action(loop->multi, fd, what, &running);
+        finish_all(loop);
+        loop->is_busy = false;
+        if (loop->is_doomed)
+                curl_loop_free(loop);
+        else if (loop->spec.on_settle)
+                loop->spec.on_settle(loop->spec.userdata);
+}
+
+/* libcurl closes some sockets before it says that it is done with them. What the loop watches is a
+ * descriptor of its own for the same socket, so that it can always be taken out again. */
+typedef struct Watched {
+        CurlLoop *loop;
+        curl_socket_t fd; /* libcurl's */
+        sd_event_source *source;
+} Watched;
+
+static void watched_free(Watched *watched) {
+        if (!watched)
+                return;
+        sd_event_source_disable_unref(watched->source);
+        free(watched);
+}
+DEFINE_CLEANUP(Watched *, watched_free)
+
+static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        Watched *watched = userdata;
+        int what = 0;
+
+        if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP))
+                what |= CURL_CSELECT_IN;
+        if (events & EPOLLOUT)
+                what |= CURL_CSELECT_OUT;
+        if (events & EPOLLERR)
+                what |= CURL_CSELECT_ERR;
+        act(watched->loop, watched->fd, what);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        act(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
+static int add_source(Watched *watched, uint32_t events) {
+        const CurlLoopSpec *spec = &watched->loop->spec;
+        cleanup_close int copy = fcntl(watched->fd, F_DUPFD_CLOEXEC, 3);
+        int r;
+
+        if (copy < 0)
+                return -errno;
+        r = sd_event_add_io(spec->event, &watched->source, copy, events, on_socket, watched);
+        if (r >= 0)
+                r = sd_event_source_set_io_fd_own(watched->source, true);
+        if (r < 0)
+                return r;
+        (void) TAKE_FD(copy);
+        (void) sd_event_source_set_description(watched->source, spec->description);
+        return sd_event_source_set_priority(watched->source, spec->priority);
+}
+
+static int watch_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
+        cleanup_with(watched_freep) Watched *watched = calloc(1, sizeof(*watched));
+
+        if (!watched)
+                return -1;
+        watched->loop = loop;
+        watched->fd = fd;
+        if (add_source(watched, events) < 0 ||
+            loop->curl->multi_assign(loop->multi, fd, watched) != CURLM_OK)
+                return -1;
+        watched = NULL;
+        return 0;
+}
+
+/* The number may be another socket's by now. */
+static bool is_same_socket(const Watched *watched) {
+        struct stat ours, theirs;
+
+        return fstat(sd_event_source_get_io_fd(watched->source), &ours) >= 0 &&
+               fstat(watched->fd, &theirs) >= 0 && ours.st_ino == theirs.st_ino;
+}
+
+static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known) {
+        Watched *watched = known;
+        uint32_t events = 0;
+
+        if (what == CURL_POLL_REMOVE) {
+                watched_free(watched);
+                return 0;
+        }
+        if (what != CURL_POLL_OUT)
+                events |= EPOLLIN;
+        if (what != CURL_POLL_IN)
+                events |= EPOLLOUT;
+        if (!watched)
+                return watch_new(userdata, fd, events);
+        if (is_same_socket(watched))
+                return sd_event_source_set_io_events(watched->source, events) < 0 ? -1 : 0;
+        watched->source = sd_event_source_disable_unref(watched->source);
+        return add_source(watched, events) < 0 ? -1 : 0;
+}
+
+/* Nothing may be done from here but to wait. */
+static int arm_timer(CURLM *multi, long timeout_msec, void *userdata) {
+        CurlLoop *loop = userdata;
+
+        if (timeout_msec < 0)
+                return sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+        if (sd_event_source_set_time_relative(loop->timer,
+                                              (uint64_t) timeout_msec * USEC_PER_MSEC) < 0)
+                return -1;
+        return sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+static int add_timer(CurlLoop *loop) {
+        int r = sd_event_add_time_relative(loop->spec.event, &loop->timer, CLOCK_BOOTTIME, 0,
+                                           USEC_PER_MSEC, on_timer, loop);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_priority(loop->timer, loop->spec.priority);
+        return r;
+}
+
+int curl_loop_new(const CurlLoopSpec *spec, CurlLoop **ret, Error *reterr) {
+        const CurlLibrary *curl = curl_library(reterr);
+        cleanup_with(curl_loop_freep) CurlLoop *loop = NULL;
+        int r;
+
+        if (!curl)
+                return -ELIBACC;
+        loop = calloc(1, sizeof(*loop));
+        if (!loop)
+                return -ENOMEM;
+        loop->curl = curl;
+        loop->spec = *spec;
+        loop->multi = curl->multi_init();
+        if (!loop->multi)
+                return -ENOMEM;
+        r = add_timer(loop);
+        if (r < 0)
+                return r;
+        curl->multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+        curl->multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
+        curl->multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, arm_timer);
+        curl->multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
+        *ret = TAKE_PTR(loop);
+        return 0;
+}
+
+CurlLoop *curl_loop_free(CurlLoop *loop) {
+        if (!loop)
+                return NULL;
+        if (loop->is_busy) {
+                loop->is_doomed = true;
+                return NULL;
+        }
+        if (loop->multi)
+                loop->curl->multi_cleanup(loop->multi);
+        sd_event_source_disable_unref(loop->timer);
+        free(loop);
+        return NULL;
+}
+
+void curl_loop_set_streams(CurlLoop *loop, unsigned max) {
+        loop->curl->multi_setopt(loop->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long) max);
+}
+
+void curl_loop_set_connections(CurlLoop *loop, unsigned max) {
+        loop->curl->multi_setopt(loop->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long) max);
+}
+
+int curl_loop_add(CurlLoop *loop, CURL *easy) {
+        return loop->curl->multi_add_handle(loop->multi, easy) == CURLM_OK ? 0 : -EIO;
+}
+
+void curl_loop_remove(CurlLoop *loop, CURL *easy) {
+        (void) loop->curl->multi_remove_handle(loop->multi, easy);
+}
+
+bool curl_loop_is_busy(const CurlLoop *loop) {
+        return loop->is_busy;
+}

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An edit of a label of the node: how long until what belongs here now runs, and until what does not any more has
+heard of it, among many DaemonSets."""
+
+import os
+import statistics
+import time
+
+import bare
+import harness
+import specs
+
+SETS = 300
+
+SCRIPT = "trap 'echo end-$NAME > /bench/up; exit 0' TERM; echo $NAME > /bench/up; sleep 100000 & wait"
+
+
+def daemonset(node, name):
+    container = specs.container(script=SCRIPT, env=[{"name": "NAME", "value": name}],
+                                volumeMounts=[specs.mount("bench", "/bench")])
+    return specs.daemonset(name, container, volumes=[specs.host_path("bench", node.data)], nodeSelector={"role": name})
+
+
+def stage_config(node, role):
+    """The configuration with this label, ready to be renamed into its place."""
+    path, node.config = node.config, node.config + ".next"
+    node.write_config(mainstay={"nodeLabels": {"role": role}})
+    path, node.config = node.config, path
+    return path
+
+
+def edit(node, bell, role, heard):
+    staged = stage_config(node, role)
+    begun = time.monotonic()
+    os.rename(staged, node.config)
+    return bell.wait_for([heard]) - begun
+
+
+def measure(archive, arguments, figures):
+    node = harness.Node(archive)
+    runtime = None
+    try:
+        bell = bare.Bell(node.data)
+        node.drop(bare.measured_pod(node, "warm"))
+        bell.wait_for(["warm"])
+        runtime = bare.Runtime(node, archive, node.wait_running("warm"))
+        runtime.run(bell)
+        names = ["one", "two", *(f"other{i}" for i in range(SETS - 2))]
+        node.drop(specs.text(*[daemonset(node, name) for name in names]), file="many.yaml")
+        starts, stops, bares = [], [], []
+        for _ in range(arguments.samples):
+            bares.append(runtime.run(bell))
+            starts.append(edit(node, bell, "one", "one"))
+            bares.append(runtime.run(bell))
+            stops.append(edit(node, bell, "none", "end-one"))
+            harness.wait(lambda: len(node.pods()) == 1, "the daemon is gone")
+            runtime.delete_all()
+        alone = statistics.median(bares)
+        figures.add(f"label edited -> daemon runs, beyond runc run, {SETS} sets",
+                    (statistics.median(starts) - alone) * 1000, 100, "ms",
+                    ours_ms=round(statistics.median(starts) * 1000, 1), bare_ms=round(alone * 1000, 1),
+                    samples=len(starts))
+        figures.add(f"label edited -> daemon hears SIGTERM, {SETS} sets", statistics.median(stops) * 1000, 100, "ms",
+                    samples=len(stops))
+    finally:
+        if runtime:
+            runtime.delete_all()
+        node.finish()

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A node of a cluster and nothing else: its Node, its Lease, its events, with the real client on a
+ * loop, for the tests in system/test_kube_node.py. Lines on standard input move it, what it hears
+ * are lines on standard output. */
+
+#include "agent/kube/event-writer.h"
+#include "agent/kube/lease.h"
+#include "agent/kube/node-keeper.h"
+#include "agent/manifest/kubeconfig.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <stdarg.h>
+
+typedef struct World {
+        sd_event *event;
+        KubeClient *client;
+        NodeKeeper *keeper;
+        KubeLease *lease;
+        EventWriter *events;
+        NodeFacts facts;
+        bool has_disk_pressure;
+        int64_t memory;
+} World;
+
+static void say(const char *format, ...) printf_like(1, 2);
+static void say(const char *format, ...) {
+        va_list args;
+
+        va_start(args, format);
+        (void) vprintf(format, args);
+        va_end(args);
+        (void) printf("\n");
+        (void) fflush(stdout);
+}
+
+static int describe(const NodeFacts **ret_facts, NodeStatus *ret, void *userdata) {
+        World *world = userdata;
+
+        *ret_facts = &world->facts;
+        ret->capacity = (NodeResources){ 2000, world->memory, 1000, 0, NODE_RESOURCE_NONE, 110 };
+        ret->allocatable = ret->capacity;
+        if (world->has_disk_pressure)
+                ret->pressure.set = NODE_CONDITION_BIT(NODE_DISK_PRESSURE);
+        ret->hostname = strdup(world->facts.name);
+        return strv_append(&ret->addresses, "192.0.2.10");
+}
+
+static void on_node(const NodeFacts *facts, const char *uid, void *userdata) {
+        World *world = userdata;
+
+        say("node %s labels=%zu taints=%zu", uid ? uid : "gone", facts ? facts->labels.n : 0,
+            facts ? facts->taints.n : 0);
+        (void) kube_lease_set_node(world->lease, uid);
+}
+
+static void on_trouble(const char *error, unsigned status, void *userdata) {
+        say("trouble %u %s", status, error ? error : "none");
+}
+
+static void on_history_lost(void *userdata) {
+        say("history lost");
+        node_keeper_refresh(((World *) userdata)->keeper);
+}
+
+static void obey(World *world, char *line) {
+        if (streq(line, "touch"))
+                node_keeper_touch(world->keeper);
+        else if (streq(line, "pressure")) {
+                world->has_disk_pressure = !world->has_disk_pressure;
+                node_keeper_touch(world->keeper);
+        } else if (streq(line, "memory")) {
+                world->memory *= 2;
+                node_keeper_touch(world->keeper);
+        } else if (streq(line, "quit"))
+                (void) sd_event_exit(world->event, 0);
+        else if (line[0] == '{')
+                say("event %d", event_writer_tell(world->events, line));
+}
+
+static int on_input(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        char line[4096];
+
+        if (!fgets(line, sizeof(line), stdin))
+                return sd_event_exit(((World *) userdata)->event, 0);
+        line[strcspn(line, "\n")] = '\0';
+        obey(userdata, line);
+        return 0;
+}
+
+static int begin(World *world) {
+        NodeKeeperSpec node = { world->client, world->facts.name, true, describe,
+                                on_node,       on_trouble,        world };
+        KubeLeaseSpec lease = { world->client, world->facts.name, on_trouble, on_history_lost,
+                                world };
+        EventWriterSpec events = { world->client, on_trouble, world };
+        int r = kube_lease_new(world->event, &lease, &world->lease);
+
+        if (r >= 0)
+                r = event_writer_new(world->event, &events, &world->events);
+        if (r >= 0)
+                r = node_keeper_new(world->event, &node, &world->keeper);
+        if (r >= 0)
+                r = sd_event_add_io(world->event, NULL, STDIN_FILENO, EPOLLIN, on_input, world);
+        return r;
+}
+
+static void end(World *world) {
+        node_keeper_free(world->keeper);
+        kube_lease_free(world->lease);
+        event_writer_free(world->events);
+        kube_client_free(world->client);
+        sd_event_unref(world->event);
+        node_facts_done(&world->facts);
+}
+
+static int run(const char *path, const char *name, Error *reterr) {
+        cleanup_with(end) World world = { .memory = INT64_C(1024) * 1024 };
+        cleanup_with(kubeconfig_done) Kubeconfig kubeconfig = { 0 };
+        cleanup_strv char **warnings = NULL;
+        int r = kubeconfig_load(path, &kubeconfig, &warnings, reterr);
+
+        if (r < 0)
+                return r;
+        world.facts.name = strdup(name);
+        r = world.facts.name ? node_facts_add_known(&world.facts, name, "amd64") : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_new(&world.event);
+        if (r >= 0)
+                r = kube_client_new(world.event, &kubeconfig, &world.client, reterr);
+        if (r >= 0)
+                r = begin(&world);
+        return r < 0 ? r : sd_event_loop(world.event);
+}
+
+int main(int argc, char **argv) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        (void) setvbuf(stdin, NULL, _IONBF, 0);
+        r = argc == 3 ? run(argv[1], argv[2], &error) : -EINVAL;
+        if (r < 0)
+                say("failed %s", error_message(&error, r));
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

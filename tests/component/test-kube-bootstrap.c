@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A node gets a certificate of its own, and the next one. */
+
+#include "agent/kube/bootstrap.h"
+#include "agent/kube/renewer.h"
+#include "agent/kube/scan.h"
+#include "agent/manifest/kubeconfig.h"
+#include "common/strv.h"
+#include "tests/component/kube-server.h"
+
+#include <sys/stat.h>
+
+typedef struct Node {
+        World world;
+        KubeBootstrap *bootstrap;
+        KubeRenewer *renewer;
+        char *directory, *kubeconfig;
+        char *trouble;
+        unsigned n_done;
+} Node;
+
+static void on_trouble(const char *trouble, void *userdata) {
+        Node *node = userdata;
+
+        printf("%s\n", trouble ? trouble : "no trouble");
+        EXPECT(!trouble || !strstr(trouble, "boot.5tr4p"));
+        free(node->trouble);
+        node->trouble = trouble ? strdup(trouble) : NULL;
+}
+
+static void on_done(void *userdata) {
+        Node *node = userdata;
+
+        node->n_done++;
+        node->bootstrap = kube_bootstrap_free(node->bootstrap);
+}
+
+static void begin(Node *node, const char *name) {
+        cleanup_error Error error = ERROR_NULL;
+
+        REQUIRE(kube_bootstrap_new(&(KubeBootstrapSpec){ .event = node->world.event,
+                                                         .kubeconfig = &node->world.config,
+                                                         .node_name = name,
+                                                         .directory = node->directory,
+                                                         .write_kubeconfig = node->kubeconfig,
+                                                         .on_trouble = on_trouble,
+                                                         .on_done = on_done,
+                                                         .userdata = node },
+                                   &node->bootstrap, &error) >= 0);
+}
+
+static void node_init(Node *node) {
+        sigset_t child;
+
+        memset(node, 0, sizeof(*node));
+        world_init(&node->world, NULL);
+        REQUIRE(sigemptyset(&child) == 0 && sigaddset(&child, SIGCHLD) == 0);
+        REQUIRE(sigprocmask(SIG_BLOCK, &child, NULL) == 0); /* as the loop wants it */
+        node->world.config.token = strdup("boot.5tr4p");
+        node->directory = world_path("pki");
+        node->kubeconfig = world_path("etc/kubeconfig");
+}
+
+static void node_done(Node *node) {
+        node->bootstrap = kube_bootstrap_free(node->bootstrap);
+        node->renewer = kube_renewer_free(node->renewer);
+        free(node->directory);
+        free(node->kubeconfig);
+        free(node->trouble);
+        world_done(&node->world);
+}
+
+static bool has(const Node *node, const char *name) {
+        cleanup_free char *path = path_join(node->directory, name);
+        struct stat st;
+
+        return stat(path, &st) == 0 && (st.st_mode & 07777) == 0600;
+}
+
+/* Who the server takes us for by the kubeconfig that was written. */
+static void expect_peer(Node *node, const char *expected) {
+        cleanup_free char *peer = NULL;
+        cleanup_strv char **warnings = NULL;
+        cleanup_answer Answer answer = { 0 };
+        Kubeconfig config = { 0 };
+        int r = kubeconfig_load(node->kubeconfig, &config, &warnings, NULL);
+
+        REQUIRE(r >= 0);
+        EXPECT(warnings == NULL);
+        kubeconfig_done(&node->world.config);
+        node->world.config = config;
+        node->world.client = kube_client_free(node->world.client);
+        world_connect(&node->world);
+        ask(&node->world, &(KubeCall){ .path = "/echo" }, &answer);
+        peer = json_text_dup(json_text_member((JsonText){ answer.body, answer.length }, "peer"));
+        EXPECT_STREQ(peer, expected);
+        EXPECT(!strstr(answer.body, "authorization"));
+}
+
+TEST(a_token_becomes_a_certificate)
+{
+        Node node;
+
+        node_init(&node);
+        begin(&node, "new");
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        EXPECT(has(&node, PAIR_FILE));
+        EXPECT(!has(&node, "kubelet-client-next.pem"));
+        EXPECT(!has(&node, "kubelet-client-pending.pem"));
+        EXPECT_STREQ(node.trouble, NULL);
+        expect_peer(&node, "system:node:new");
+        node_done(&node);
+}
+
+TEST(an_agent_that_starts_anew_goes_on_with_the_same_request)
+{
+        cleanup_free char *approved = NULL, *said = NULL;
+        Node node;
+
+        node_init(&node);
+        approved = world_path("approved");
+        begin(&node, "patient");
+        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "waiting for the approval"));
+        said = strdup(node.trouble);
+        EXPECT(has(&node, "kubelet-client-pending.pem"));
+        node.bootstrap = kube_bootstrap_free(node.bootstrap);
+        free(node.trouble);
+        node.trouble = NULL;
+        begin(&node, "patient");
+        WAIT_UNTIL(&node.world, node.trouble != NULL);
+        EXPECT_STREQ(node.trouble, said);
+        REQUIRE(write_file_atomic_at(AT_FDCWD, approved, "", 0, 0600) >= 0);
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        expect_peer(&node, "system:node:patient");
+        node_done(&node);
+}
+
+TEST(who_is_refused_is_told_why)
+{
+        Node node;
+
+        node_init(&node);
+        begin(&node, "denied");
+        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "denied"));
+        EXPECT_STREQ(node.trouble, "the certificate signing request was denied: No: not you");
+        EXPECT(!has(&node, "kubelet-client-pending.pem"));
+        EXPECT(!has(&node, PAIR_FILE));
+        node.bootstrap = kube_bootstrap_free(node.bootstrap);
+        free(node.world.config.token);
+        node.world.config.token = strdup("wrong");
+        begin(&node, "new");
+        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "Unauthorized"));
+        node_done(&node);
+}
+
+TEST(a_certificate_for_another_key_never_takes_the_place_of_ours)
+{
+        cleanup_free char *current = NULL, *text = NULL;
+        size_t length;
+        Node node;
+
+        node_init(&node);
+        REQUIRE(mkdir(node.directory, 0700) == 0);
+        current = path_join(node.directory, PAIR_FILE);
+        REQUIRE(write_file_atomic_at(AT_FDCWD, current, "the old one", 11, 0600) >= 0);
+        begin(&node, "stranger");
+        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "the key is not that of"));
+        REQUIRE(read_file_at(AT_FDCWD, current, MIB, &text, &length) >= 0);
+        EXPECT_STREQ(text, "the old one");
+        node_done(&node);
+}
+
+TEST(a_certificate_that_runs_out_is_renewed_with_itself)
+{
+        uint64_t now = now_realtime_usec();
+        KubeClientState before, after;
+        Node node;
+
+        node_init(&node);
+        begin(&node, "new");
+        WAIT_UNTIL(&node.world, node.n_done == 1);
+        expect_peer(&node, "system:node:new");
+        before = kube_client_state(node.world.client);
+        REQUIRE(kube_renewer_new(&(KubeRenewerSpec){ .event = node.world.event,
+                                                     .node_name = "new",
+                                                     .directory = node.directory,
+                                                     .on_trouble = on_trouble,
+                                                     .userdata = &node },
+                                 &node.renewer) >= 0);
+        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, before.begins, before.expires),
+                  0);
+        EXPECT_STREQ(node.trouble, NULL);
+        /* As if it had begun long ago. */
+        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, now - 97 * USEC_PER_SEC,
+                                   now + 3 * USEC_PER_SEC),
+                  0);
+        EXPECT(node.trouble && strstr(node.trouble, "is about to expire"));
+        do
+                REQUIRE(sd_event_run(node.world.event, USEC_PER_SEC) >= 0);
+        while (kube_client_reload(node.world.client, &node.world.config, NULL) != 1 &&
+               now_realtime_usec() < now + PATIENCE_SEC * USEC_PER_SEC);
+        after = kube_client_state(node.world.client);
+        EXPECT(after.expires > 0);
+        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, after.begins, after.expires),
+                  0);
+        WAIT_UNTIL(&node.world, node.trouble == NULL);
+        expect_peer(&node, "system:node:new");
+        node_done(&node);
+}
+
+TEST(a_certificate_that_is_not_ours_to_renew_is_only_spoken_of)
+{
+        uint64_t now = now_realtime_usec();
+        Node node;
+
+        node_init(&node);
+        REQUIRE(kube_renewer_new(&(KubeRenewerSpec){ .event = node.world.event,
+                                                     .node_name = "new",
+                                                     .on_trouble = on_trouble,
+                                                     .userdata = &node },
+                                 &node.renewer) >= 0);
+        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, now - 98 * USEC_PER_SEC,
+                                   now + 2 * USEC_PER_SEC),
+                  0);
+        EXPECT(node.trouble && strstr(node.trouble, "is about to expire"));
+        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "has expired"));
+        EXPECT(!has(&node, "kubelet-client-pending.pem"));
+        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, 0, 0), 0);
+        EXPECT_STREQ(node.trouble, NULL);
+        node_done(&node);
+}

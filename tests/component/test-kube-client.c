@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests to an API server that does not always behave. */
+
+#include "agent/kube/scan.h"
+#include "tests/component/kube-server.h"
+
+#include <dirent.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+static char *word_of(const Answer *answer, const char *key) {
+        return json_text_sentence(
+                json_text_member((JsonText){ answer->body, answer->length }, key));
+}
+
+static long number_of(const Answer *answer, const char *key) {
+        return json_text_number(json_text_member((JsonText){ answer->body, answer->length }, key));
+}
+
+#define EXPECT_WORD(answer, key, expected)                       \
+        do {                                                     \
+                cleanup_free char *word_ = word_of(answer, key); \
+                EXPECT_STREQ(word_, expected);                   \
+        } while (0)
+
+static void expect_protocol(const char *option, const char *protocol) {
+        cleanup_answer Answer answer = { 0 };
+        World world;
+
+        world_init(&world, option);
+        world_connect(&world);
+        EXPECT(!kube_client_state(world.client).is_reached);
+        ask(&world, &(KubeCall){ .path = "/echo?a=b%20c" }, &answer);
+        EXPECT_STREQ(answer.error, NULL);
+        EXPECT_EQ(answer.status, 200);
+        EXPECT_WORD(&answer, "method", "GET");
+        EXPECT_WORD(&answer, "path", "/echo?a=b%20c");
+        EXPECT_WORD(&answer, "protocol", protocol);
+        EXPECT_WORD(&answer, "accept", "application/json");
+        EXPECT_WORD(&answer, "authorization", NULL);
+        EXPECT(strstr(answer.body, "\"user-agent\": \"mainstay/"));
+        EXPECT(kube_client_state(world.client).is_reached);
+        EXPECT(kube_client_state(world.client).since > 0);
+        world_done(&world);
+}
+
+TEST(a_server_is_asked_by_http_2)
+{ expect_protocol(NULL, "h2"); }
+
+TEST(a_server_that_does_not_know_it_is_asked_by_http_1)
+{ expect_protocol("--http1", "http/1.1"); }
+
+TEST(bodies_are_sent_with_every_method)
+{
+        static const struct {
+                const char *method, *type, *body;
+        } cases[] = {
+                { "POST", NULL, "{\"a\":1}" },
+                { "PUT", NULL, "{\"a\":2}" },
+                { "PATCH", "application/strategic-merge-patch+json", "{\"a\":3}" },
+                { "DELETE", NULL, "{\"kind\":\"DeleteOptions\"}" },
+                { "DELETE", NULL, NULL },
+        };
+        cleanup_answer Answer answer = { 0 };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                ask(&world,
+                    &(KubeCall){ .method = cases[i].method,
+                                 .path = "/echo",
+                                 .content_type = cases[i].type,
+                                 .body = cases[i].body,
+                                 .body_length = strlen(strna(cases[i].body)) },
+                    &answer);
+                EXPECT_EQ(answer.status, 200);
+                EXPECT_WORD(&answer, "method", cases[i].method);
+                EXPECT_WORD(&answer, "body", cases[i].body);
+                EXPECT_WORD(&answer, "content-type",
+                            cases[i].type   ? cases[i].type
+                            : cases[i].body ? "application/json"
+                                            : NULL);
+                EXPECT_WORD(&answer, "expect", NULL);
+        }
+        EXPECT_EQ(kube_client_state(world.client).n_requests, N_ELEMENTS(cases));
+        world_done(&world);
+}
+
+static int count_data(const char *data, size_t length, void *userdata) {
+        ((Answer *) userdata)->length += length;
+        return 0;
+}
+
+static size_t count_begun(const Answer *watches, size_t n) {
+        size_t begun = 0;
+
+        for (size_t i = 0; i < n; i++)
+                begun += watches[i].length > 0;
+        return begun;
+}
+
+TEST(a_hundred_watches_share_a_connection)
+{
+        enum {
+                N = 100
+        };
+        static Answer watches[N];
+        KubeRequest *requests[N];
+        cleanup_answer Answer answer = { 0 };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        memset(watches, 0, sizeof(watches));
+        for (size_t i = 0; i < N; i++)
+                REQUIRE(kube_client_call(world.client,
+                                         &(KubeCall){ .method = "GET",
+                                                      .path = "/hold",
+                                                      .deadline_usec = UINT64_MAX,
+                                                      .on_data = count_data,
+                                                      .on_done = answer_keep,
+                                                      .userdata = &watches[i] },
+                                         &requests[i], NULL) >= 0);
+        WAIT_UNTIL(&world, count_begun(watches, N) == N);
+        EXPECT_EQ(count_begun(watches, N), N);
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT_EQ(number_of(&answer, "connection"), 1);
+        for (size_t i = 0; i < N; i++) {
+                EXPECT(!watches[i].is_done);
+                kube_request_cancel(requests[i]);
+        }
+        world_done(&world);
+}
+
+TEST(what_cannot_be_answered_is_told_in_a_sentence)
+{
+        cleanup_answer Answer answer = { 0 };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        ask(&world, &(KubeCall){ .path = "/big/65" }, &answer);
+        EXPECT(answer.error && strstr(answer.error, "the answer is too long"));
+        ask(&world, &(KubeCall){ .path = "/big/64" }, &answer);
+        EXPECT_STREQ(answer.error, NULL);
+        EXPECT_EQ(answer.length, KUBE_RESPONSE_MAX);
+        ask(&world, &(KubeCall){ .path = "/cut" }, &answer);
+        EXPECT(answer.error && strstr(answer.error, world.url));
+        EXPECT_EQ(answer.status, 0);
+        EXPECT(kube_client_state(world.client).is_reached);
+        ask(&world, &(KubeCall){ .path = "/silent", .deadline_usec = 300 * USEC_PER_MSEC },
+            &answer);
+        EXPECT(answer.error != NULL);
+        EXPECT(!kube_client_state(world.client).is_reached);
+        EXPECT_STREQ(kube_client_state(world.client).trouble, answer.error);
+        /* nobody answers there: what follows has another connection */
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT_EQ(number_of(&answer, "connection"), 2);
+        EXPECT_STREQ(kube_client_state(world.client).trouble, NULL);
+        world_kill(&world);
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT(answer.error && strncmp(answer.error, world.url, strlen(world.url)) == 0);
+        EXPECT(!kube_client_state(world.client).is_reached);
+        world_done(&world);
+}
+
+TEST(what_is_no_request_is_refused_at_once)
+{
+        static const KubeCall calls[] = {
+                { .method = "BREW", .path = "/echo" },
+                { .method = "GET", .path = "echo" },
+                { .method = "GET", .path = "/a b" },
+                { .method = "GET", .path = "/a\r\nX: y" },
+        };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        for (size_t i = 0; i < N_ELEMENTS(calls); i++) {
+                cleanup_error Error error = ERROR_NULL;
+                KubeRequest *request = NULL;
+
+                EXPECT_EQ(kube_client_call(world.client, &calls[i], &request, &error), -EINVAL);
+                EXPECT(error.message != NULL);
+        }
+        EXPECT_EQ(kube_client_state(world.client).n_requests, 0);
+        world_done(&world);
+}
+
+TEST(refusals_come_with_their_body_and_when_to_come_back)
+{
+        cleanup_answer Answer answer = { 0 };
+        cleanup_free char *sentence = NULL;
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        ask(&world, &(KubeCall){ .path = "/status/429/7" }, &answer);
+        EXPECT_EQ(answer.status, 429);
+        EXPECT_EQ(answer.retry_after_usec, 7 * USEC_PER_SEC);
+        sentence = kube_answer_explain(
+                &(KubeAnswer){ .status = 429, .body = answer.body, .length = answer.length });
+        EXPECT_STREQ(sentence, "the server said 429: it is \"so\"");
+        ask(&world, &(KubeCall){ .path = "/status/404", .on_data = count_data }, &answer);
+        EXPECT_EQ(answer.status, 404);
+        EXPECT_EQ(number_of(&answer, "code"), 404);
+        ask(&world, &(KubeCall){ .path = "/moved" }, &answer);
+        EXPECT_EQ(answer.status, 302);
+        world_done(&world);
+}
+
+TEST(a_stream_that_says_nothing_may_be_ended_for_it)
+{
+        cleanup_answer Answer answer = { 0 };
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        ask(&world,
+            &(KubeCall){ .path = "/hold",
+                         .silence_usec = 300 * USEC_PER_MSEC,
+                         .deadline_usec = UINT64_MAX,
+                         .on_data = count_data },
+            &answer);
+        EXPECT(answer.error && strstr(answer.error, "nothing came for too long"));
+        EXPECT(kube_client_state(world.client).is_reached);
+        world_done(&world);
+}
+
+/* ---- from within ---- */
+
+typedef struct Inner {
+        World *world;
+        KubeRequest *other;
+        unsigned n_data, n_done;
+        bool frees_client;
+        Answer answer;
+} Inner;
+
+static int on_inner_data(const char *data, size_t length, void *userdata) {
+        Inner *inner = userdata;
+
+        if (inner->n_data++ > 0)
+                return 0;
+        inner->other = kube_request_cancel(inner->other);
+        if (inner->frees_client)
+                inner->world->client = kube_client_free(inner->world->client);
+        else
+                REQUIRE(kube_client_call(inner->world->client,
+                                         &(KubeCall){ .method = "GET",
+                                                      .path = "/echo",
+                                                      .on_done = answer_keep,
+                                                      .userdata = &inner->answer },
+                                         &inner->other, NULL) >= 0);
+        return 0;
+}
+
+static void on_inner_done(const KubeAnswer *answer, void *userdata) {
+        Inner *inner = userdata;
+
+        inner->n_done++;
+        if (inner->frees_client)
+                inner->world->client = kube_client_free(inner->world->client);
+}
+
+static void begin_inner(Inner *inner, const char *path,
+                        int (*on_data)(const char *, size_t, void *), KubeRequest **ret) {
+        REQUIRE(kube_client_call(inner->world->client,
+                                 &(KubeCall){ .method = "GET",
+                                              .path = path,
+                                              .on_data = on_data,
+                                              .on_done = on_inner_done,
+                                              .userdata = inner },
+                                 ret, NULL) >= 0);
+}
+
+TEST(a_callback_may_begin_and_cancel_others)
+{
+        World world;
+        Inner inner = { .world = &world };
+        KubeRequest *request = NULL;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        begin_inner(&inner, "/silent", NULL, &inner.other);
+        begin_inner(&inner, "/hold", on_inner_data, &request);
+        WAIT_UNTIL(&world, inner.answer.is_done);
+        EXPECT_EQ(inner.answer.status, 200);
+        EXPECT_EQ(inner.n_done, 0);
+        kube_request_cancel(request);
+        answer_done(&inner.answer);
+        world_done(&world);
+}
+
+TEST(a_callback_may_end_the_client)
+{
+        static const char *const paths[] = { "/hold", "/echo" };
+
+        for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+                World world;
+                Inner inner = { .world = &world, .frees_client = true };
+                KubeRequest *request = NULL;
+
+                world_init(&world, NULL);
+                world_connect(&world);
+                begin_inner(&inner, "/silent", NULL, &inner.other);
+                begin_inner(&inner, paths[i], i == 0 ? on_inner_data : NULL, &request);
+                WAIT_UNTIL(&world, world.client == NULL);
+                EXPECT_EQ(inner.n_done, i);
+                REQUIRE(sd_event_run(world.event, 0) >= 0);
+                world_done(&world);
+        }
+}
+
+/* ---- who we are, and who they are ---- */
+
+static void use_certificate(World *world, const char *name) {
+        char certificate[32], key[32];
+
+        (void) snprintf(certificate, sizeof(certificate), "%s.crt", name);
+        (void) snprintf(key, sizeof(key), "%s.key", name);
+        free(world->config.certificate_file);
+        free(world->config.key_file);
+        world->config.certificate_file = world_path(certificate);
+        world->config.key_file = world_path(key);
+}
+
+TEST(another_certificate_is_used_from_the_next_request_on)
+{
+        cleanup_answer Answer answer = { 0 }, watch = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        KubeRequest *request = NULL;
+        World world;
+
+        world_init(&world, NULL);
+        use_certificate(&world, "one");
+        world_connect(&world);
+        EXPECT(kube_client_state(world.client).expires > now_realtime_usec());
+        REQUIRE(kube_client_call(world.client,
+                                 &(KubeCall){ .method = "GET",
+                                              .path = "/hold",
+                                              .on_data = count_data,
+                                              .on_done = answer_keep,
+                                              .userdata = &watch },
+                                 &request, NULL) >= 0);
+        WAIT_UNTIL(&world, watch.length > 0);
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT_WORD(&answer, "peer", "system:node:one");
+        EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), 0);
+
+        /* half replaced: the key is another's */
+        free(world.config.key_file);
+        world.config.key_file = world_path("two.key");
+        EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), -EINVAL);
+        EXPECT(error.message && strstr(error.message, "the key is not that of the certificate"));
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT_WORD(&answer, "peer", "system:node:one");
+
+        use_certificate(&world, "two");
+        EXPECT_EQ(kube_client_reload(world.client, &world.config, NULL), 1);
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT_WORD(&answer, "peer", "system:node:two");
+        EXPECT(!watch.is_done);
+        kube_request_cancel(request);
+        world_done(&world);
+}
+
+TEST(a_server_that_another_authority_vouches_for_is_not_believed)
+{
+        cleanup_answer Answer answer = { 0 };
+        World world;
+
+        world_init(&world, NULL);
+        free(world.config.authority_file);
+        world.config.authority_file = world_path("other-ca.crt");
+        world_connect(&world);
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT(answer.error != NULL);
+        EXPECT_STREQ(kube_client_state(world.client).trouble, answer.error);
+        free(world.config.authority_file);
+        world.config.authority_file = world_path("ca.crt");
+        EXPECT_EQ(kube_client_reload(world.client, &world.config, NULL), 1);
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT_EQ(answer.status, 200);
+        world_done(&world);
+}
+
+TEST(the_name_on_the_certificate_is_what_it_is_asked_to_be)
+{
+        static const struct {
+                const char *name;
+                bool is_insecure, is_fine;
+        } cases[] = { { "kubernetes", false, true },
+                      { "other.test", false, false },
+                      { "other.test", true, true } };
+        World world;
+
+        world_init(&world, NULL);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_answer Answer answer = { 0 };
+
+                free(world.config.tls_server_name);
+                world.config.tls_server_name = strdup(cases[i].name);
+                world.config.insecure = cases[i].is_insecure;
+                world_connect(&world);
+                ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+                EXPECT_EQ(answer.status, cases[i].is_fine ? 200 : 0);
+                if (cases[i].is_fine)
+                        EXPECT_WORD(&answer, ":authority", world.url + strlen("https://"));
+                world.client = kube_client_free(world.client);
+        }
+        world_done(&world);
+}
+
+/* ---- tokens ---- */
+
+static void write_token(const char *token) {
+        cleanup_free char *path = world_path("token");
+
+        REQUIRE(write_file_atomic_at(AT_FDCWD, path, token, strlen(token), 0600) >= 0);
+}
+
+static unsigned ask_with_token(World *world, const char *path) {
+        cleanup_answer Answer answer = { 0 };
+
+        ask(world, &(KubeCall){ .path = path }, &answer);
+        return answer.status;
+}
+
+TEST(a_token_is_read_again_when_its_file_is_another)
+{
+        cleanup_free char *path = NULL, *long_token = NULL;
+        World world;
+
+        world_init(&world, NULL);
+        world.config.token = strdup("spare-7f3");
+        world.config.token_file = path = world_path("token");
+        path = NULL;
+        world_connect(&world);
+        EXPECT(strstr(kube_client_state(world.client).identity_trouble, "No such file"));
+        EXPECT_EQ(ask_with_token(&world, "/token/spare-7f3"), 200);
+        write_token("first-9c1\n");
+        EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
+        EXPECT_STREQ(kube_client_state(world.client).identity_trouble, NULL);
+        write_token("");
+        EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
+        EXPECT(strstr(kube_client_state(world.client).identity_trouble, "holds no token"));
+        long_token = calloc(1, MIB + 1);
+        REQUIRE(long_token);
+        memset(long_token, 'x', MIB);
+        write_token(long_token);
+        EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
+        EXPECT(strstr(kube_client_state(world.client).identity_trouble, "too large"));
+        write_token("a\nb");
+        EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
+        write_token("second-2d8");
+        EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 401);
+        EXPECT_EQ(ask_with_token(&world, "/token/second-2d8"), 200);
+        EXPECT_STREQ(kube_client_state(world.client).identity_trouble, NULL);
+        world_done(&world);
+}
+
+/* ---- the kernel's part ---- */
+
+static bool has_options(int fd) {
+        int alive = 0, timeout = 0;
+        socklen_t length = sizeof(int);
+
+        return getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &alive, &length) == 0 && alive &&
+               getsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, &length) == 0 &&
+               timeout > 0 && timeout <= 30000;
+}
+
+TEST(the_kernel_looks_after_every_connection)
+{
+        cleanup_answer Answer answer = { 0 };
+        cleanup_closedir DIR *dir = NULL;
+        unsigned n = 0;
+        World world;
+
+        world_init(&world, NULL);
+        world_connect(&world);
+        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        dir = opendir("/proc/self/fd");
+        REQUIRE(dir);
+        for (struct dirent *entry; (entry = readdir(dir));)
+                n += has_options((int) strtol(entry->d_name, NULL, 10));
+        EXPECT_EQ(n, 1);
+        world_done(&world);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Following collections of a server that does not always behave. What is heard is written down in
+ * one line: "[" and "]" around a complete list, "!" where it broke off. */
+
+#include "agent/kube/reflector.h"
+
+#include "agent/kube/scan.h"
+#include "tests/component/kube-server.h"
+
+typedef struct Follower {
+        World world;
+        KubeReflector *reflector;
+        char heard[8192];
+        size_t n, n_objects;
+        bool is_terse; /* objects are only counted */
+        char *trouble;
+        unsigned status, n_troubles;
+        bool ends; /* with the first object */
+} Follower;
+
+static void hear(Follower *f, const char *what) {
+        size_t room = sizeof(f->heard) - f->n;
+
+        f->n += (size_t) snprintf(f->heard + f->n, room, "%s%s", f->n > 0 ? " " : "", what);
+        REQUIRE(f->n < sizeof(f->heard));
+}
+
+static void on_object(KubeChange change, const char *json, size_t length, void *userdata) {
+        static const char *const signs[N_KUBE_CHANGES] = { "", "+", "~", "-" };
+        Follower *f = userdata;
+        JsonText metadata = json_text_member((JsonText){ json, length }, "metadata");
+        cleanup_free char *name = json_text_dup(json_text_member(metadata, "name"));
+        cleanup_free char *version = json_text_dup(json_text_member(metadata, "resourceVersion"));
+        char text[256];
+
+        EXPECT_EQ(strlen(json), length);
+        f->n_objects++;
+        (void) snprintf(text, sizeof(text), "%s%s:%s", signs[change], name ? name : "?",
+                        version ? version : "?");
+        if (!f->is_terse)
+                hear(f, text);
+        if (f->ends)
+                f->reflector = kube_reflector_free(f->reflector);
+}
+
+static void on_list_begin(void *userdata) {
+        hear(userdata, "[");
+}
+
+static void on_list_end(bool is_complete, void *userdata) {
+        hear(userdata, is_complete ? "]" : "!");
+}
+
+static void on_trouble(const char *error, unsigned status, void *userdata) {
+        Follower *f = userdata;
+
+        free(f->trouble);
+        f->trouble = error ? strdup(error) : NULL;
+        f->status = status;
+        f->n_troubles += error != NULL;
+}
+
+static void follow(Follower *f, const char *path) {
+        REQUIRE(kube_reflector_new(f->world.event,
+                                   &(KubeReflectorSpec){ .client = f->world.client,
+                                                         .path = path,
+                                                         .query = "fieldSelector=a%3Db",
+                                                         .chunk = 2,
+                                                         .on_object = on_object,
+                                                         .on_list_begin = on_list_begin,
+                                                         .on_list_end = on_list_end,
+                                                         .on_trouble = on_trouble,
+                                                         .userdata = f },
+                                   &f->reflector) >= 0);
+}
+
+static void follower_init(Follower *f, const char *path) {
+        memset(f, 0, sizeof(*f));
+        world_init(&f->world, NULL);
+        world_connect(&f->world);
+        follow(f, path);
+}
+
+static void follower_done(Follower *f) {
+        f->reflector = kube_reflector_free(f->reflector);
+        free(f->trouble);
+        world_done(&f->world);
+}
+
+/* How often the server was asked with all of these words; of lists and watches alike. */
+static unsigned asked(Follower *f, const char *word, const char *other) {
+        cleanup_answer Answer answer = { 0 };
+        unsigned n = 0;
+
+        ask(&f->world, &(KubeCall){ .path = "/log" }, &answer);
+        for (char *line = answer.body, *end; line && *line; line = end ? end + 1 : NULL) {
+                end = strchr(line, '\n');
+                if (end)
+                        *end = '\0';
+                n += strstr(line, word) && strstr(line, other);
+        }
+        return n;
+}
+
+static unsigned watches(Follower *f) {
+        return asked(f, "watch=true", "allowWatchBookmarks=true");
+}
+
+static void expect_heard(Follower *f, const char *expected) {
+        WAIT_UNTIL(&f->world, strcmp(f->heard, expected) == 0);
+        EXPECT_STREQ(f->heard, expected);
+}
+
+TEST(collections_are_followed_whatever_happens_to_them)
+{
+        static const struct {
+                const char *name, *heard;
+        } cases[] = {
+                { "plain", "[ a:3 b:4 ] +c:11 ~a:12 -b:13" },
+                { "pages", "[ a:3 b:4 c:5 ]" },
+                { "expired-page", "[ a:3 ! [ a:3 b:12 ]" },
+                { "expired-watch", "[ a:3 ] [ a:18 ] +b:21" },
+                { "gone-watch", "[ a:3 ] [ a:18 ] +b:21" },
+                { "broken-error", "[ a:3 ] [ ]" },
+                { "restored", "[ a:3 ] +x:1001 [ a:3 b:30 ]" },
+                { "closing", "[ ] +t0:11 +t1:12 +t2:13" },
+                { "cut-watch", "[ ] +a:11 +b:12" },
+                { "bad-events", "[ ] +?:11 +?:? +b:13" },
+                { "split", "[ ] +a:11 +a:11" },
+                { "no-json", "[ ] [ ] +a:21" },
+                { "no-list", "[ ! [ ! [ ]" },
+                { "cut-list", "[ a:3 b:4 ! [ a:3 ]" },
+                { "unauthorized", "[ ]" },
+                { "busy", "[ ]" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                Follower f;
+                char path[64];
+
+                printf("%s\n", cases[i].name);
+                (void) snprintf(path, sizeof(path), "/c/%s", cases[i].name);
+                follower_init(&f, path);
+                EXPECT(!kube_reflector_is_synced(f.reflector));
+                expect_heard(&f, cases[i].heard);
+                EXPECT(kube_reflector_is_synced(f.reflector));
+                WAIT_UNTIL(&f.world, f.trouble == NULL);
+                follower_done(&f);
+        }
+}
+
+TEST(the_first_list_may_be_old_and_the_watch_goes_on_from_it)
+{
+        Follower f;
+
+        follower_init(&f, "/c/plain");
+        expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13");
+        EXPECT_EQ(asked(&f, "GET /c/plain?fieldSelector=a%3Db&limit=2&resourceVersion=0", ""), 1);
+        EXPECT_EQ(asked(&f, "/c/plain?fieldSelector=a%3Db&", "&resourceVersion=10&"), 1);
+        EXPECT_EQ(watches(&f), 1);
+        EXPECT_EQ(f.n_troubles, 0);
+        follower_done(&f);
+}
+
+TEST(pages_follow_one_another_by_their_token)
+{
+        Follower f;
+
+        follower_init(&f, "/c/pages");
+        expect_heard(&f, "[ a:3 b:4 c:5 ]");
+        EXPECT_EQ(asked(&f, "limit=2&continue=next%2F1", ""), 1);
+        EXPECT_EQ(asked(&f, "limit=2&continue=next%2F2", ""), 1);
+        EXPECT_EQ(asked(&f, "continue", "resourceVersion"), 0);
+        follower_done(&f);
+}
+
+TEST(pages_that_are_too_old_are_followed_by_the_whole_at_once)
+{
+        Follower f;
+
+        follower_init(&f, "/c/expired-page");
+        expect_heard(&f, "[ a:3 ! [ a:3 b:12 ]");
+        EXPECT_EQ(asked(&f, "GET /c/expired-page?fieldSelector=a%3Db", "limit"), 2);
+        EXPECT_EQ(asked(&f, "GET /c/expired-page?fieldSelector=a%3Db", ""), 3 + watches(&f));
+        follower_done(&f);
+}
+
+TEST(a_watch_that_closes_is_resumed_and_nothing_is_listed)
+{
+        Follower f;
+
+        follower_init(&f, "/c/closing");
+        expect_heard(&f, "[ ] +t0:11 +t1:12 +t2:13");
+        WAIT_UNTIL(&f.world, watches(&f) == 4);
+        EXPECT_EQ(asked(&f, "resourceVersion=13", "watch=true"), 1);
+        EXPECT_EQ(asked(&f, "limit=", ""), 1);
+        EXPECT_EQ(f.n_troubles, 0);
+        follower_done(&f);
+}
+
+TEST(a_watch_that_closes_at_once_is_asked_for_more_and_more_seldom)
+{
+        uint64_t until;
+        Follower f;
+
+        follower_init(&f, "/c/closing-idle");
+        expect_heard(&f, "[ ]");
+        until = now_boottime_usec() + 6 * USEC_PER_SEC;
+        while (now_boottime_usec() < until)
+                REQUIRE(sd_event_run(f.world.event, USEC_PER_SEC) >= 0);
+        EXPECT(watches(&f) >= 2);
+        EXPECT(watches(&f) <= 5); /* at 0, 0.8, 2.4, 5.6 seconds at the earliest */
+        EXPECT_EQ(asked(&f, "limit=", ""), 1);
+        follower_done(&f);
+}
+
+TEST(a_bookmark_moves_the_version_on)
+{
+        Follower f;
+
+        follower_init(&f, "/c/bookmark");
+        WAIT_UNTIL(&f.world, watches(&f) == 2);
+        EXPECT_EQ(asked(&f, "resourceVersion=10", "watch=true"), 1);
+        EXPECT_EQ(asked(&f, "resourceVersion=14", "watch=true"), 1);
+        follower_done(&f);
+}
+
+TEST(what_is_refused_is_said_and_asked_for_seldom)
+{
+        uint64_t until;
+        Follower f;
+
+        follower_init(&f, "/c/refused");
+        WAIT_UNTIL(&f.world, f.trouble != NULL);
+        EXPECT_STREQ(f.trouble, "the server said 403: it is Forbidden");
+        EXPECT_EQ(f.status, 403);
+        until = now_boottime_usec() + 3 * USEC_PER_SEC;
+        while (now_boottime_usec() < until)
+                REQUIRE(sd_event_run(f.world.event, USEC_PER_SEC) >= 0);
+        EXPECT_EQ(asked(&f, "/c/refused", ""), 1);
+        EXPECT_EQ(f.n, 0);
+        follower_done(&f);
+}
+
+TEST(who_cannot_believe_a_list_gets_another)
+{
+        Follower f;
+
+        follower_init(&f, "/c/expired-watch");
+        expect_heard(&f, "[ a:3 ] [ a:18 ] +b:21");
+        kube_reflector_relist(f.reflector, 100 * USEC_PER_MSEC);
+        expect_heard(&f, "[ a:3 ] [ a:18 ] +b:21 [ a:18 ]");
+        EXPECT_EQ(asked(&f, "limit=2&resourceVersion=0", ""), 1);
+        WAIT_UNTIL(&f.world, watches(&f) == 3);
+        follower_done(&f);
+}
+
+TEST(a_long_list_is_told_object_by_object)
+{
+        Follower f;
+
+        follower_init(&f, "/c/many");
+        f.is_terse = true;
+        expect_heard(&f, "[ ]");
+        EXPECT_EQ(f.n_objects, 2000);
+        follower_done(&f);
+}
+
+TEST(it_may_be_ended_by_whoever_it_tells)
+{
+        Follower f;
+
+        follower_init(&f, "/c/many");
+        f.is_terse = f.ends = true;
+        WAIT_UNTIL(&f.world, f.n_objects > 0);
+        EXPECT_EQ(f.n_objects, 1);
+        EXPECT(f.reflector == NULL);
+        f.world.client = kube_client_free(f.world.client);
+        follower_done(&f);
+}
+
+TEST(a_server_that_was_away_is_followed_as_soon_as_anybody_hears_of_it)
+{
+        cleanup_answer Answer answer = { 0 };
+        Follower f;
+
+        follower_init(&f, "/c/plain");
+        expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13");
+        world_kill(&f.world);
+        WAIT_UNTIL(&f.world, f.trouble != NULL);
+        EXPECT(strstr(f.trouble, f.world.url));
+        EXPECT_EQ(f.status, 0);
+        /* Another one, elsewhere, with the same authority's name but not its key. */
+        world_serve(&f.world, NULL);
+        free(f.world.config.server);
+        f.world.config.server = strdup(f.world.url);
+        EXPECT_EQ(kube_client_reload(f.world.client, &f.world.config, NULL), 1);
+        ask(&f.world, &(KubeCall){ .path = "/echo" }, &answer);
+        EXPECT_EQ(answer.status, 200);
+        /* It knows nothing of our version, so its history is another. */
+        expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13 [ a:3 b:4 ] +c:11 ~a:12 -b:13");
+        follower_done(&f);
+}

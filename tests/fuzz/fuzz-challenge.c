@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What registries say in WWW-Authenticate, a header a line, and in Location, which is read as one
+ * of them as well: nothing they say makes a challenge that cannot be met, or leads off https. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/fetch/challenge.h"
+#include "agent/fetch/http.h"
+#include "common/cleanup.h"
+
+#include <errno.h>
+
+enum {
+        VALUE_LENGTH_MAX = 2048 /* of what a challenge says */
+};
+
+static void check_challenge(const Challenge *challenge) {
+        const char *const values[] = { challenge->realm, challenge->service, challenge->scope,
+                                       challenge->error };
+        bool has_any = false;
+
+        for (size_t i = 0; i < N_ELEMENTS(values); i++) {
+                assert(!values[i] || strlen(values[i]) <= VALUE_LENGTH_MAX);
+                has_any = has_any || values[i];
+        }
+        assert(challenge->scheme != CHALLENGE_BEARER || challenge->realm);
+        assert(challenge->scheme != CHALLENGE_NONE || !has_any);
+}
+
+static void check_location(const char *line) {
+        static const char base[] = "https://registry.example.com:5000/v2/a/blobs/x";
+        cleanup_free char *url = NULL, *again = NULL, *host = http_host(line);
+        cleanup_error Error error = ERROR_NULL;
+
+        if (http_resolve(base, line, false, &url, &error) < 0) {
+                assert(error.message);
+                return;
+        }
+        assert(strncmp(url, "https://", strlen("https://")) == 0);
+        assert(!strchr(url, '#'));
+        assert(http_same_origin(url, url));
+        assert(!host || host[0]);
+        assert(http_resolve(base, url, false, &again, NULL) >= 0);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        cleanup_free char *text = strndup((const char *) data, size);
+        Challenge challenge = { 0 };
+        char *rest = text;
+
+        assert(text);
+        for (char *line; (line = strsep(&rest, "\n"));) {
+                assert(challenge_read(&challenge, line) == 0);
+                check_challenge(&challenge);
+                check_location(line);
+        }
+        challenge_done(&challenge);
+        return 0;
+}

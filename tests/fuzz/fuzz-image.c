@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The documents of an image, one after the other with a NUL in between, as a registry gives them:
+ * an index or a manifest, then what it leads to. Together they are an image that can be run, or
+ * something is said about them. */
+
+#include "tests/fuzz/fuzz.h"
+
+#include "agent/fetch/manifest.h"
+#include "common/cleanup.h"
+
+#include <errno.h>
+
+typedef struct Documents {
+        const char *at, *end;
+} Documents;
+
+/* The next one, made as long as it is said to be. */
+static int read_next(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
+                     size_t *ret_length, Error *reterr) {
+        Documents *documents = userdata;
+        size_t length = strnlen(documents->at, (size_t) (documents->end - documents->at));
+
+        assert(digest_is_valid(blob->digest));
+        if (blob->size > max_bytes || length > blob->size || length == 0)
+                return error_setf(reterr, ENOENT, "it is not there");
+        *ret = malloc((size_t) blob->size + 1);
+        assert(*ret);
+        memset(*ret, ' ', (size_t) blob->size);
+        memcpy(*ret, documents->at, length);
+        (*ret)[blob->size] = '\0';
+        *ret_length = (size_t) blob->size;
+        documents->at += length + (documents->at + length < documents->end);
+        return 0;
+}
+
+static void check_image(const CatalogImage *image) {
+        const ImageConfig *settings = image->settings;
+
+        assert(settings && settings->n_diff_ids <= LAYERS_MAX);
+        assert(!settings->working_dir || settings->working_dir[0] == '/');
+        for (char *const *env = settings->env; env && *env; env++)
+                assert(strchr(*env, '=') > *env);
+        for (size_t i = 0; i < settings->n_diff_ids; i++) {
+                assert(digest_is_valid(settings->diff_ids[i]));
+                assert(digest_is_valid(image->layers[i].digest));
+                assert(media_type_is_layer(image->layers[i].media_type));
+        }
+}
+
+static void read_as(const uint8_t *data, size_t size, bool is_index) {
+        Documents documents = { (const char *) data, (const char *) data + size };
+        ImageSource source = { .read = read_next, .userdata = &documents };
+        size_t length = strnlen(documents.at, size);
+        Descriptor descriptor = { .media_type =
+                                          is_index ? "application/vnd.oci.image.index.v1+json"
+                                                   : "application/vnd.oci.image.manifest.v1+json",
+                                  .size = length };
+        cleanup_with(catalog_image_done) CatalogImage image = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        digest_of(data, length, descriptor.digest);
+        r = is_index ? manifest_read_index(&source, &descriptor, &image, &error)
+                     : manifest_read(&source, &descriptor, &image, &error);
+        if (r == 0)
+                check_image(&image);
+        else
+                assert(r > 0 || error.message);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        read_as(data, size, false);
+        read_as(data, size, true);
+        return 0;
+}

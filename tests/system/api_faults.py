@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the test API server misbehaves, and a relay that loses a connection without a word."""
+
+import json
+import select
+import socket
+import threading
+import time
+
+from api_access import Refusal
+from api_store import KINDS
+
+REASONS = {400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 409: "Conflict", 410: "Expired",
+           422: "Invalid", 429: "TooManyRequests", 500: "InternalError", 502: "BadGateway", 503: "ServiceUnavailable",
+           504: "Timeout"}
+
+
+class Fault:
+    """Strikes each request that 'match' names: verb, plural, subresource, namespace, name, who_is, or a function of it
+    as 'when'; 'times' of them, then it is over. What it does:
+
+    status, retry_after   is the answer, not carried out
+    after                 'status' or 'reset' only after it was carried out: the answer is lost
+    latency               seconds before anything happens
+    body                  bytes that are the answer with 200
+    change                a function of the bytes of the answer to others
+    cut                   ends the connection after so many bytes of the answer
+    rate, piece           so many bytes a second; so many bytes a write
+    reset                 ends the connection without an answer
+    empty                 a list has nothing in it
+    size                  a list of at least so many bytes, made up as it is sent
+    watch_seconds         ends a watch after so long
+    expire                "event" or "http": the watch (or list) has expired
+    """
+
+    def __init__(self, times=None, when=None, status=None, retry_after=None, after=False, latency=0, body=None, change=None,
+                 cut=None, rate=None, piece=None, reset=False, empty=False, size=None, watch_seconds=None, expire=None,
+                 **match):
+        self.times, self.when, self.match, self.struck = times, when, match, 0
+        self.status, self.retry_after, self.after, self.latency = status, retry_after, after, latency
+        self.body, self.change, self.cut, self.rate, self.piece = body, change, cut, rate, piece
+        self.reset, self.empty, self.size = reset, empty, size
+        self.watch_seconds, self.expire = watch_seconds, expire
+
+    def meets(self, request):
+        if self.times is not None and self.struck >= self.times:
+            return False
+        if any(getattr(request, key) != value for key, value in self.match.items() if key not in ("plural", "who_is")):
+            return False
+        if self.match.get("who_is") not in (None, request.who.name):
+            return False
+        plural = self.match.get("plural")
+        if plural and (request.kind is None or request.kind.plural != plural):
+            return False
+        return self.when is None or self.when(request)
+
+    def refusal(self, request):
+        reason = REASONS.get(self.status, "Unknown")
+        headers = {"Retry-After": str(self.retry_after)} if self.retry_after is not None else {}
+        more = {"retryAfterSeconds": self.retry_after} if isinstance(self.retry_after, int) else {}
+        kind = request.kind or KINDS["pods"]
+        about = {**({"name": request.name} if request.name else {}), "kind": kind.plural, **more}
+        return Refusal(self.status, reason, f"the test wants {self.status} {reason}", about, **headers)
+
+
+def big_list(kind, size):
+    """The pieces of a list of so many bytes: pods of another node, as JSON."""
+    yield json.dumps({"kind": kind.kind + "List", "apiVersion": kind.api_version,
+                      "metadata": {"resourceVersion": "1"}, "items": []})[:-2].encode()
+    filler, sent, count = "x" * 60000, 0, 0
+    while sent < size:
+        item = {"metadata": {"name": f"filler-{count}", "namespace": "default", "uid": f"filler-{count}",
+                             "annotations": {"filler": filler}},
+                "spec": {"nodeName": "another", "containers": []}, "status": {}}
+        piece = (b"," if count else b"") + json.dumps(item).encode()
+        sent, count = sent + len(piece), count + 1
+        yield piece
+    yield b"]}"
+
+
+class Relay:
+    """Between a client and a server on loopback: freeze() and no byte goes on, though no connection ends."""
+
+    def __init__(self, port):
+        self.target, self.frozen, self.refusing = port, threading.Event(), False
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.port = self.listener.getsockname()[1]
+        self.pairs, self.lock = [], threading.Lock()
+        self.n_accepted = 0
+        self.stopping = False
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while not self.stopping:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            self.n_accepted += 1
+            if self.refusing:
+                client.close()
+                continue
+            threading.Thread(target=self.carry, args=(client,), daemon=True).start()
+
+    def carry(self, client):
+        try:
+            server = socket.create_connection(("127.0.0.1", self.target), 5)
+        except OSError:
+            client.close()
+            return
+        with self.lock:
+            self.pairs.append((client, server))
+        for one in (client, server):
+            one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self.copy(client, server)
+        except (OSError, ValueError):
+            pass
+        for one in (client, server):
+            one.close()
+        with self.lock:
+            self.pairs.remove((client, server))
+
+    def copy(self, client, server):
+        while not self.stopping:
+            if self.frozen.is_set():
+                time.sleep(0.02)
+                continue
+            ready, _, _ = select.select([client, server], [], [], 0.1)
+            if self.frozen.is_set():
+                continue
+            for source in ready:
+                data = source.recv(65536)
+                if not data:
+                    return
+                (server if source is client else client).sendall(data)
+
+    def freeze(self):
+        """From now on nothing arrives on either side."""
+        self.frozen.set()
+
+    def thaw(self):
+        self.frozen.clear()
+
+    def cut(self):
+        """Ends all connections, each with a reset."""
+        with self.lock:
+            pairs = list(self.pairs)
+        for pair in pairs:
+            for one in pair:
+                try:
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    one.shutdown(socket.SHUT_RDWR)
+                except OSError:
+                    pass
+
+    def stop(self):
+        self.stopping = True
+        self.listener.close()
+        self.thaw()
+        self.cut()

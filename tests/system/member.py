@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that has joined an API server of the test's."""
+
+import os
+
+import harness
+from harness import NODE_NAME
+from world import wait
+
+
+class Member(harness.Node):
+    def __init__(self, api, archive=None, config=None, start=True, **settings):
+        self.api = api
+        super().__init__(archive, config, start=False)
+        self.kubeconfig = os.path.join(self.directory, "kubeconfig")
+        api.kubeconfig(self.kubeconfig, node=NODE_NAME)
+        fields = dict(config or {})
+        fields["mainstay"] = {**fields.get("mainstay", {}), "kubeconfig": self.kubeconfig, **settings}
+        self.write_config(**fields)
+        if start:
+            self.start()
+
+    def bind(self, name, *containers, namespace="default", **spec):
+        """A pod that the server binds here, as it stands there."""
+        pod = harness.specs.pod(name, *containers, **spec)
+        return self.api.pod(name, NODE_NAME, harness.specs.IMAGE, namespace,
+                            **{key: value for key, value in pod["spec"].items() if key != "nodeName"})
+
+    def told(self, name, namespace="default"):
+        """The pod as the server knows it, or None."""
+        return self.api.get("pods", namespace, name)
+
+    def wait_told(self, name, predicate, what, deadline=30.0, namespace="default"):
+        """Waits until the server knows the pod to be so; gives it."""
+        def look():
+            pod = self.told(name, namespace)
+            return pod if pod and predicate(pod) else None
+        return wait(look, lambda: f"the server knows of {name}: {what}; it knows:\n{self.told(name, namespace)}\n"
+                                  f"the agent said:\n{self.said()[-4000:]}", deadline)
+
+    def wait_told_phase(self, name, phase, deadline=30.0):
+        return self.wait_told(name, lambda pod: pod["status"].get("phase") == phase, f"is {phase}", deadline)
+
+    def wait_told_gone(self, name, deadline=30.0):
+        wait(lambda: self.told(name) is None, lambda: f"{name} is gone from the server; it is {self.told(name)}\n"
+                                                      f"the agent said:\n{self.said()[-4000:]}", deadline)
+
+    def remove_all(self):
+        self.api.behave()
+        if self.api.listener is None:
+            self.api.start()
+        for pod in self.api.all("pods"):
+            metadata = pod["metadata"]
+            if "kubernetes.io/config.mirror" not in metadata.get("annotations", {}):
+                self.api.delete("pods", metadata["namespace"], metadata["name"], grace=1)
+        super().remove_all()

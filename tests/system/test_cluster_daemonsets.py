@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DaemonSets of an API server, placed by this node where no controller manager does."""
+
+import copy
+import time
+
+import pytest
+import specs
+import world
+from harness import NODE_NAME
+from world import wait
+
+LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+         "metadata": {"name": "kube-controller-manager", "namespace": "kube-system"},
+         "spec": {"holderIdentity": "master_1", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}}
+
+
+def daemonset(name, **fields):
+    one = specs.daemonset(name, **fields)
+    one["metadata"]["namespace"] = "default"
+    return one
+
+
+def pods_of(member, name):
+    return [pod for pod in member.pods() if pod["metadata"].get("labels", {}).get("app") == name]
+
+
+def wait_pod_of(member, name):
+    """The pod that this node has made of the set, once it runs."""
+    pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the agent said:\n{member.said()[-3000:]}", 60)[0]
+    member.wait_running(pod["metadata"]["name"])
+    return pods_of(member, name)[0]
+
+
+def may_place(api):
+    """As the ClusterRole of the package has it."""
+    for plural in ("daemonsets", "leases"):
+        api.api.grant("system:nodes", plural, "get", "list", "watch")
+
+
+def test_a_set_runs_here_where_the_node_places_them_and_a_mirror_shows_it(make_member):
+    member = make_member(start=False)
+    may_place(member.api)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
+    member.api.create("daemonsets", daemonset("logd"))
+    member.api.create("daemonsets", daemonset("elsewhere", nodeSelector={"there": "not"}))
+    member.start()
+    pod = wait_pod_of(member, "logd")
+    member.wait_told_phase(pod["metadata"]["name"], "Running")
+    assert not pods_of(member, "elsewhere")
+    assert "elsewhere" in member.cli("get", "daemonsets").stdout
+    pid = member.init(pod["metadata"]["name"])
+    member.restart()
+    wait(lambda: pods_of(member, "logd"), "the pod is there")
+    assert world.is_alive(pid)
+    member.api.delete("daemonsets", "default", "logd")
+    member.api.delete("daemonsets", "default", "elsewhere")
+    wait(lambda: not world.is_alive(pid), "the pod of the deleted set ends", 60)
+    member.wait_told_gone(pod["metadata"]["name"])
+
+
+def test_who_may_not_list_them_says_so_and_runs_on(make_member):
+    member = make_member(start=False)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
+    member.start()
+    member.launch(specs.pod("own"))
+    wait(lambda: "ClusterRole" in member.said(), "it says what it needs", 60)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+
+
+def test_without_a_lease_the_node_places_them_until_a_controller_binds_its_own(make_member):
+    member = make_member(start=False)
+    may_place(member.api)
+    made = member.api.create("daemonsets", daemonset("logd"))
+    member.start()
+    ours = wait_pod_of(member, "logd")
+    pid = member.init(ours["metadata"]["name"])
+    member.api.create("pods", {
+        "metadata": {"name": "logd-abcde", "namespace": "default", "labels": {"app": "logd"}, "ownerReferences": [
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd", "uid": made["metadata"]["uid"],
+             "controller": True, "blockOwnerDeletion": True}]},
+        "spec": {**specs.pod("x")["spec"], "nodeName": NODE_NAME}})
+    member.wait_told_phase("logd-abcde", "Running", 60)
+    wait(lambda: not world.is_alive(pid), "ours ends", 60)
+    member.wait_told_gone(ours["metadata"]["name"])
+    member.api.delete("pods", "default", "logd-abcde", grace=1)
+    wait(lambda: [pod for pod in pods_of(member, "logd") if pod["metadata"]["name"] != "logd-abcde"],
+         "ours is there again, as nobody else places it", 60)
+    member.api.delete("daemonsets", "default", "logd")
+    wait(lambda: not pods_of(member, "logd"), "the pod goes", 60)
+
+
+def test_as_long_as_the_lease_is_renewed_the_controller_places_them(make_member):
+    member = make_member(start=False)
+    may_place(member.api)
+    lease = member.api.create("leases", copy.deepcopy(LEASE), "kube-system")
+    member.api.create("daemonsets", daemonset("logd"))
+    member.start()
+    for second in range(60):
+        lease["spec"]["renewTime"] = f"2026-01-01T00:00:{second:02}.000000Z"
+        lease = member.api.replace("leases", lease)
+        if "The controller manager places DaemonSets" in member.said():
+            break
+        time.sleep(1)
+    assert "The controller manager places DaemonSets" in member.said()
+    member.launch(specs.pod("own"))
+    assert not pods_of(member, "logd")
+    assert not member.api.asked("list", "daemonsets")
+
+
+@pytest.mark.parametrize("spec", [7, {"selector": {"matchLabels": {"a": "b"}}, "template": {}}])
+def test_a_set_that_is_no_good_harms_no_other(make_member, spec):
+    member = make_member(start=False)
+    may_place(member.api)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "daemonSets": "node"})
+    bad = daemonset("bad")
+    bad["spec"] = spec
+    member.api.create("daemonsets", bad)
+    member.api.create("daemonsets", daemonset("good"))
+    member.start()
+    wait_pod_of(member, "good")
+    assert "bad" in member.said()
+    member.api.delete("daemonsets", "default", "good")
+    wait(lambda: not pods_of(member, "good"), "the pod goes", 60)

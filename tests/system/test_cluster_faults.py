@@ -1,0 +1,491 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An API server that fails in every way that one can, and what that costs the pods of a node: nothing."""
+
+import json
+import os
+import time
+
+import pytest
+import specs
+import world
+from api_certs import Authority
+from api_faults import Relay
+from harness import NODE_NAME
+from world import wait
+
+NODE = f"system:node:{NODE_NAME}"
+
+
+@pytest.fixture(name="relay")
+def fixture_relay(api):
+    relay = Relay(api.port)
+    yield relay
+    relay.stop()
+
+
+def behind(relay, make_member, **options):
+    """A node that reaches the server through the relay."""
+    member = make_member(start=False, **options)
+    member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, port=relay.port)
+    member.start()
+    return member
+
+
+def run(member, *names):
+    """Bound pods that run, and the first process of each."""
+    for name in names:
+        member.bind(name)
+    for name in names:
+        member.wait_told_phase(name, "Running")
+    return {name: member.init(name) for name in names}
+
+
+def assert_untouched(member, inits):
+    for name, pid in inits.items():
+        assert world.is_alive(pid) and member.init(name) == pid, f"{name} was touched; {member.said()[-3000:]}"
+
+
+def lists(member, plural="pods", since=0):
+    return [one for one in member.api.asked("list", plural) if one.at >= since]
+
+
+# A1
+
+def test_watches_that_close_every_second_lose_and_repeat_nothing(make_member):
+    member = make_member()
+    inits = run(member, "first")
+    member.api.misbehave(verb="watch", watch_seconds=1)
+    member.api.drop_connections()
+    since = time.monotonic()
+    for i in range(4):
+        name = f"pod-{i}"
+        inits.update(run(member, name))
+        if i % 2:
+            member.api.delete("pods", "default", name)
+            member.wait_told_gone(name)
+            wait(lambda pid=inits.pop(name): not world.is_alive(pid), "its process has ended")
+    wait(lambda: len([one for one in member.api.asked("watch", "pods") if one.at > since]) >= 8, "many watches", 60)
+    assert_untouched(member, inits)
+    assert len(lists(member, since=since)) <= 1, lists(member)
+
+
+# A2
+
+@pytest.mark.parametrize("how", ["event", "http"])
+def test_a_watch_that_has_expired_lists_again_and_stops_nothing(make_member, how):
+    member = make_member()
+    inits = run(member, "web")
+    fault = member.api.misbehave(verb="watch", plural="pods", expire=how, times=2)
+    member.api.drop_connections()
+    wait(lambda: fault.struck == 2, "two watches that have expired", 60)
+    inits.update(run(member, "late"))
+    assert_untouched(member, inits)
+
+
+def test_a_history_that_is_compacted_is_no_trouble(make_member):
+    member = make_member()
+    inits = run(member, "web")
+    member.api.stop()
+    member.api.store.compact()
+    member.api.start()
+    inits.update(run(member, "late"))
+    assert_untouched(member, inits)
+
+
+def test_a_server_from_a_backup_stops_no_pod_that_it_knew_then(make_member):
+    member = make_member()
+    inits = run(member, "web", "other")
+    backup = member.api.store.dump()
+    for i in range(30):
+        member.api.create("configmaps", {"metadata": {"name": f"later-{i}"}})
+    member.api.stop()
+    member.api.store.restore(backup)
+    member.api.start()
+    inits.update(run(member, "late"))
+    assert_untouched(member, inits)
+
+
+# A3
+
+@pytest.mark.parametrize("how", [
+    {"status": 500}, {"status": 502}, {"status": 503, "retry_after": 1}, {"status": 504}, {"status": 429, "retry_after": 2},
+    {"status": 401}, {"status": 403}, {"status": 404}, {"status": 409}, {"status": 422}, {"reset": True},
+    {"status": 500, "after": True}], ids=lambda how: "-".join(str(value) for value in how.values()))
+def test_a_server_that_refuses_everything_touches_no_pod(make_member, how):
+    member = make_member()
+    inits = run(member, "web")
+    member.launch(specs.pod("own"))
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    inits["own"] = member.init("own")
+    begin, before = time.monotonic(), len(member.api.requests)
+    fault = member.api.misbehave(who_is=NODE, **how)
+    member.api.drop_connections()
+    member.launch(specs.pod("during"))
+    member.wait_running("during")
+    wait(lambda: fault.struck >= 4 and time.monotonic() - begin > 10, lambda: member.api.requests[-9:], 60)
+    passed, asked = time.monotonic() - begin, len(member.api.requests) - before
+    member.api.behave()
+    assert asked <= 25 + 2 * passed, f"{asked} requests in {passed:.0f} s: {member.api.requests[before:]}"
+    assert_untouched(member, inits)
+    member.wait_told_phase(f"during-{NODE_NAME}", "Running", 60)
+    run(member, "after")
+    assert_untouched(member, inits)
+
+
+@pytest.mark.parametrize("status", [403, 409, 422, 500])
+def test_a_status_that_is_refused_is_told_when_it_is_taken(make_member, status):
+    member = make_member()
+    fault = member.api.misbehave(verb="patch", plural="pods", subresource="status", status=status)
+    member.bind("web")
+    member.wait_running("web")
+    wait(lambda: fault.struck >= 2, "two attempts", 60)
+    member.api.behave()
+    member.wait_told_phase("web", "Running", 150)  # what was refused is tried again slowly
+
+
+# A4
+
+def test_a_partition_costs_no_pod_anything_and_ends_with_the_truth(relay, make_member):
+    member = behind(relay, make_member)
+    inits = run(member, "web")
+    member.bind("job", specs.container(script="sleep 3; exit 5"), restartPolicy="Never")
+    member.wait_told_phase("job", "Running")
+    before = relay.n_accepted
+    relay.freeze()
+    member.wait_phase("job", "Failed")
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    wait(lambda: relay.n_accepted > before, "the silence is noticed, and another connection made", 45)
+    relay.cut()
+    relay.thaw()
+    begin = time.monotonic()
+    member.wait_told_phase("job", "Failed", 30)
+    assert time.monotonic() - begin < 20
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    assert_untouched(member, inits)
+
+
+def test_what_was_deleted_during_a_partition_ends_after_it(relay, make_member):
+    member = behind(relay, make_member)
+    inits = run(member, "goes", "stays")
+    relay.freeze()
+    member.api.delete("pods", "default", "goes", grace=1)
+    relay.cut()
+    relay.thaw()
+    member.wait_told_gone("goes", 60)
+    wait(lambda: not world.is_alive(inits["goes"]), "its process has ended")
+    assert_untouched(member, {"stays": inits["stays"]})
+
+
+# A5
+
+def test_a_server_that_takes_a_minute_holds_nobody_up(make_member):
+    member = make_member()
+    inits = run(member, "web")
+    member.api.misbehave(verb="patch", plural="pods", latency=60)
+    member.bind("crash", specs.container(script="sleep 1; exit 1"))
+    member.wait_restarts("crash", 2)
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    assert_untouched(member, inits)
+
+
+def test_a_list_that_drips_stops_nothing(make_member):
+    member = make_member()
+    inits = run(member, "web")
+    for i in range(50):
+        member.api.pod(f"other-{i}", "another", specs.IMAGE)
+    fault = member.api.misbehave(verb="list", plural="pods", rate=1)
+    member.api.store.compact()
+    member.api.drop_connections()
+    wait(lambda: fault.struck >= 1, "a list", 60)
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    assert_untouched(member, inits)
+    member.api.behave()
+    member.api.drop_connections()
+
+
+# A6
+
+BODIES = {
+    "truncated": b'{"kind":"PodList","items":[{"metadata":{"name":"x"',
+    "no-json": b"<html>502 Bad Gateway</html>",
+    "nothing": b"",
+    "number": b"7",
+    "null-items": b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"9999"},"items":null}',
+    "wrong-types": b'{"kind":"PodList","metadata":{"resourceVersion":9},"items":[7,"x",null,[],{"metadata":[]}]}',
+    "deep": b'{"items":' + b"[" * 10000 + b"]" * 10000 + b"}",
+    "surrogate": b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"\\ud800"}}]}',
+    "huge-numbers": b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a",'
+                    b'"namespace":"default","uid":"u","resourceVersion":"1","deletionGracePeriodSeconds":1e999},'
+                    b'"spec":{"terminationGracePeriodSeconds":99999999999999999999}}]}',
+}
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+def test_a_list_that_is_none_stops_nothing(make_member, body):
+    member = make_member()
+    inits = run(member, "web")
+    fault = member.api.misbehave(verb="list", plural="pods", body=body, times=2)
+    member.api.store.compact()
+    member.api.drop_connections()
+    wait(lambda: fault.struck >= 1, "a list", 60)
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    assert_untouched(member, inits)
+    member.api.behave()
+    run(member, "after")
+    assert_untouched(member, inits)
+
+
+def test_an_event_that_comes_byte_by_byte_is_one(make_member):
+    member = make_member()
+    member.api.misbehave(verb="watch", piece=1)
+    member.api.drop_connections()
+    run(member, "web")
+
+
+def test_a_bad_object_is_its_own_trouble(make_member):
+    member = make_member()
+    bad = member.api.pod("bad", NODE_NAME, specs.IMAGE, hostNetwork=True)
+    broken = {**bad, "spec": {**bad["spec"], "containers": [{"name": "c", "image": 7}], "tolerations": "x"}}
+    with member.api.store.lock:
+        member.api.store.objects["pods"][("default", "bad")] = broken
+    member.api.store.compact()
+    member.api.drop_connections()
+    inits = run(member, "web")
+    assert_untouched(member, inits)
+
+
+def test_a_list_of_200_megabytes_needs_little_memory(make_member):
+    member = make_member()
+    inits = run(member, "web")
+    fault = member.api.misbehave(verb="list", plural="pods", size=200 * 1024 * 1024, times=1)
+    member.api.store.compact()
+    member.api.drop_connections()
+    wait(lambda: fault.struck == 1 and fault_is_over(member), lambda: member.said()[-3000:], 300)
+    peak = int(world.status(member.agent.pid, "VmHWM").split()[0])
+    assert peak < 400 * 1024, f"{peak} KiB at most"  # with a sanitizer's shadow of all
+    assert_untouched(member, inits)
+
+
+def fault_is_over(member):
+    """Somebody watches again."""
+    return member.api.asked("watch", "pods")[-1].at > member.api.asked("list", "pods")[-1].at or \
+        len(lists(member)) > 2
+
+
+@pytest.mark.parametrize("size", [1_048_576, 1_500_000])
+def test_a_configmap_is_mounted_unless_it_is_larger_than_any_may_be(make_member, size):
+    member = make_member()
+    member.api.create("configmaps", {"metadata": {"name": "big"}, "data": {"text": "x" * size}})
+    member.bind("reads", specs.container(script="wc -c < /data/text; " + specs.IDLE,
+                                         volumeMounts=[specs.mount("v", "/data")]),
+                volumes=[{"name": "v", "configMap": {"name": "big"}}])
+    if size == 1_048_576:
+        member.wait_told_phase("reads", "Running")
+        wait(lambda: str(size) in "".join(member.log_lines("reads")), lambda: member.log_lines("reads"))
+    else:
+        wait(lambda: "1 MiB" in member.said(), lambda: member.said()[-2000:])
+    run(member, "web")
+
+
+# A7
+
+def test_one_list_that_is_empty_stops_nothing(make_member):
+    member = make_member()
+    inits = run(member, "one", "two", "three")
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    inits["own"] = member.init("own")
+    fault = member.api.misbehave(verb="list", plural="pods", empty=True, times=1)
+    member.api.store.compact()
+    member.api.drop_connections()
+    wait(lambda: fault.struck == 1, "an empty list", 60)
+    wait(lambda: len(lists(member, since=fault_time(member))) >= 1, lambda: f"another one: {lists(member)}", 60)
+    run(member, "after")
+    assert_untouched(member, inits)
+
+
+def fault_time(member):
+    return next(one.at for one in member.api.asked("list", "pods") if one.fault) + 0.001
+
+
+def test_pods_that_two_lists_do_not_have_end_and_those_of_files_do_not(make_member):
+    member = make_member()
+    inits = run(member, "one", "two")
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    own = member.init("own")
+    member.api.stop()
+    with member.api.store.lock:
+        member.api.store.objects["pods"].clear()
+    member.api.store.compact()
+    begin = time.monotonic()
+    member.api.start()
+    wait(lambda: not any(world.is_alive(pid) for pid in inits.values()), "both have ended", 90)
+    assert time.monotonic() - begin >= 9, "it was asked again before"
+    assert world.is_alive(own) and member.init("own") == own
+
+
+# A8
+
+def test_a_server_with_a_certificate_of_another_is_not_believed(make_member, tmp_path):
+    member = make_member()
+    inits = run(member, "web")
+    os.makedirs(tmp_path / "other", exist_ok=True)
+    right, other = member.api.context, Authority(str(tmp_path / "other"))
+    member.api.use_certificate(*other.server())
+    member.api.drop_connections()
+    failed = member.api.n_speechless
+    wait(lambda: member.api.n_speechless > failed, "a connection without a request", 60)
+    before = len(member.api.requests)
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    assert len(member.api.requests) == before
+    assert_untouched(member, inits)
+    member.api.context = right
+    run(member, "after")
+    assert_untouched(member, inits)
+
+
+def test_a_client_certificate_that_has_expired_is_exchanged_by_its_file(make_member):
+    member = make_member()
+    inits = run(member, "web")
+    old = member.api.authority.issue("old", f"/O=system:nodes/CN={NODE}", begin=-7200, end=-60)
+    member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, cert=old[0], key=old[1])
+    member.api.drop_connections()
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    new = member.api.authority.node(NODE_NAME)
+    member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, cert=new[0], key=new[1])
+    inits.update(run(member, "after"))
+    assert_untouched(member, inits)
+
+
+# A9
+
+SECRET = "s3cret-token-of-the-test"
+
+
+def test_a_token_file_that_is_rotated_is_read_again_and_never_shown(make_member):
+    member = make_member(start=False)
+    path = os.path.join(member.directory, "token")
+    write(path, SECRET + "-1")
+    member.api.node_token(SECRET + "-1", NODE_NAME)
+    member.api.kubeconfig(member.kubeconfig, tokenFile=path)
+    member.start()
+    inits = run(member, "web")
+    for text in ("", "x" * 1_000_000, SECRET + "-wrong"):
+        write(path, text)
+        member.api.drop_connections()
+    member.api.tokens.pop(SECRET + "-1")
+    write(path, SECRET + "-2")
+    member.api.node_token(SECRET + "-2", NODE_NAME)
+    inits.update(run(member, "after"))
+    assert_untouched(member, inits)
+    assert SECRET not in member.said()
+
+
+def write(path, text):
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        os.chmod(path + ".new", 0o600)
+        file.write(text)
+    os.rename(path + ".new", path)
+
+
+# A10
+
+def test_a_pod_that_is_another_of_the_same_name_comes_after_the_old_one(make_member):
+    member = make_member()
+    volume = {"volumes": [specs.host_path("v", member.data)], "terminationGracePeriodSeconds": 20}
+    guard = ("if ! mkdir /data/lock; then echo both >> /data/overlap; fi; trap 'sleep 2; rmdir /data/lock; exit 0' TERM; "
+             "while :; do sleep 0.1; done")
+    container = specs.container(script=guard, volumeMounts=[specs.mount("v", "/data")])
+    first = member.bind("same", container, **volume)
+    member.wait_told_phase("same", "Running")
+    pid = member.init("same")
+    member.api.stop()
+    with member.api.store.lock:
+        member.api.store.objects["pods"].pop(("default", "same"))
+    member.api.store.compact()
+    second = member.bind("same", container, **volume)
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+    member.api.start()
+    wait(lambda: not world.is_alive(pid), "the old one has ended", 60)
+    member.wait_told("same", lambda pod: pod["metadata"]["uid"] == second["metadata"]["uid"] and
+                     pod["status"].get("phase") == "Running", "is the other one, and runs", 60)
+    assert not os.path.exists(os.path.join(member.data, "overlap"))
+
+
+# A11
+
+def test_a_grace_that_becomes_nothing_ends_at_once(make_member):
+    member = make_member()
+    member.bind("slow", specs.container(script="trap '' TERM; while :; do sleep 1; done"), terminationGracePeriodSeconds=600)
+    member.wait_told_phase("slow", "Running")
+    pid = member.init("slow")
+    member.api.delete("pods", "default", "slow")
+    wait(lambda: "Killing" in [event["reason"] for event in member.api.all("events")], "it is being stopped")
+    assert world.is_alive(pid)
+    member.api.delete("pods", "default", "slow", grace=0)
+    wait(lambda: not world.is_alive(pid), "the process has ended", 30)
+
+
+def test_a_pod_with_a_finalizer_ends_though_it_stays(make_member):
+    member = make_member()
+    pod = member.bind("final")
+    member.wait_told_phase("final", "Running")
+    pid = member.init("final")
+    member.api.patch("pods", "default", "final", {"metadata": {"finalizers": ["test/one"]}}, strategy=False)
+    member.api.delete("pods", "default", "final", grace=1)
+    wait(lambda: not world.is_alive(pid), "the process has ended")
+    wait(lambda: (member.told("final") or pod)["status"].get("phase") in ("Failed", "Succeeded"), "its end is told")
+    member.api.patch("pods", "default", "final", {"metadata": {"finalizers": None}}, strategy=False)
+    member.wait_told_gone("final")
+
+
+def test_a_pod_that_should_have_been_gone_long_ago_goes_now(make_member):
+    member = make_member()
+    run(member, "late")
+    pid = member.init("late")
+    member.api.stop()
+    member.api.delete("pods", "default", "late", grace=1)
+    member.kill9()
+    member.api.patch("pods", "default", "late", {"metadata": {"labels": {"a": "b"}}})
+    member.start()
+    member.api.start()
+    member.wait_told_gone("late", 60)
+    assert not world.is_alive(pid)
+
+
+# A12
+
+def test_a_mirror_in_a_namespace_that_is_missing_waits_for_it(make_member):
+    member = make_member()
+    member.drop(specs.pod("own", metadata={"namespace": "later"}))
+    wait(lambda: [one for one in member.api.asked("create", "pods") if one.code == 404], lambda: member.api.requests[-9:], 60)
+    member.api.create("namespaces", {"metadata": {"name": "later"}})
+    member.wait_told(f"own-{NODE_NAME}", lambda pod: pod["status"].get("phase") == "Running", "is Running", 90, "later")
+
+
+def test_a_mirror_that_is_refused_costs_its_pod_nothing(make_member):
+    member = make_member()
+    fault = member.api.misbehave(verb="create", plural="pods", status=403)
+    member.launch(specs.pod("own"))
+    member.wait_running("own")
+    wait(lambda: fault.struck >= 1, "a refusal")
+    pid = member.init("own")
+    member.api.behave()
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 90)
+    assert member.init("own") == pid
+
+
+def test_what_a_mirror_may_not_carry_is_left_out_of_it(make_member):
+    member = make_member()
+    member.drop({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}})
+    member.launch(specs.pod("own", specs.container(volumeMounts=[specs.mount("v", "/s")]),
+                            volumes=[{"name": "v", "secret": {"secretName": "s"}}]))
+    told = member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    assert "secret" not in json.dumps(told["spec"].get("volumes", []))

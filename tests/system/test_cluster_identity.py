@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who a node is to its API server: certificates and tokens that are exchanged while it is at work, and the first one,
+which it asks for itself."""
+
+import os
+import shutil
+import stat
+import time
+
+import specs
+from harness import NODE_NAME
+from world import wait
+
+TOKEN, BOOTSTRAP = "n0de-t0ken-8c1f", "b00tstr.ap-t0ken-55aa"
+
+
+def certificates(member, seconds=86400):
+    """The node's pair in files of its own, and a kubeconfig that names them."""
+    cert, key = member.api.authority.node(NODE_NAME, end=seconds)
+    own = [os.path.join(member.directory, name) for name in ("node.crt", "node.key")]
+    exchange(cert, own[0])
+    exchange(key, own[1])
+    member.api.kubeconfig(member.kubeconfig, cert=own[0], key=own[1])
+    return own
+
+
+def exchange(source, target):
+    shutil.copy(source, target + ".new")
+    os.rename(target + ".new", target)
+
+
+def peers(member):
+    """The users that have asked the server for anything."""
+    return {request.who.name for request in member.api.asked()}
+
+
+def watches(member):
+    return member.api.asked("watch", "pods", who=f"system:node:{NODE_NAME}")
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def request_of(member):
+    found = member.api.all("certificatesigningrequests")
+    return found[0] if found else None
+
+
+def test_a_certificate_is_exchanged_and_no_watch_is_dropped(make_member):
+    member = make_member(start=False)
+    own = certificates(member)
+    member.start()
+    wait(lambda: member.api.get("nodes", None, NODE_NAME), "the Node")
+    wait(lambda: watches(member), "a watch of pods")
+    before = len(watches(member))
+    other = member.api.authority.issue("second", f"/O=system:nodes/CN=system:node:{NODE_NAME}")
+    exchange(other[0], own[0])
+    time.sleep(0.5)
+    exchange(other[1], own[1])
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    assert len(watches(member)) == before
+    assert "the key is not that of the certificate" not in member.said()
+
+
+def test_a_pair_that_stays_half_exchanged_is_said_and_the_node_goes_on(make_member):
+    member = make_member(start=False)
+    own = certificates(member)
+    member.start()
+    wait(lambda: member.api.get("nodes", None, NODE_NAME), "the Node")
+    other = member.api.authority.issue("second", f"/O=system:nodes/CN=system:node:{NODE_NAME}")
+    exchange(other[1], own[1])
+    wait(lambda: "the key is not that of the certificate" in member.said(), member.said)
+    assert member.said().count("the key is not that of the certificate") == 1
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+
+
+def test_a_token_is_exchanged_and_never_shown(make_member):
+    member = make_member(start=False)
+    path = os.path.join(member.directory, "token")
+    member.api.node_token(TOKEN, NODE_NAME)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(TOKEN)
+    member.api.kubeconfig(member.kubeconfig, tokenFile=path)
+    member.start()
+    wait(lambda: member.api.get("nodes", None, NODE_NAME), "the Node")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("")
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    member.api.kubeconfig(member.kubeconfig, token=TOKEN, exec="{command: " + TOKEN + "}")
+    wait(lambda: "would run a program to log in" in member.said(), member.said)
+    assert TOKEN not in member.said()
+
+
+def test_a_node_asks_for_its_first_certificate_and_waits_until_it_is_approved(make_member):
+    member = make_member(start=False)
+    bootstrap = os.path.join(member.directory, "bootstrap")
+    member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")
+    member.api.kubeconfig(bootstrap, token=BOOTSTRAP)
+    os.unlink(member.kubeconfig)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "bootstrapKubeconfig": bootstrap})
+    member.start()
+    request = wait(lambda: request_of(member), lambda: f"a certificate signing request\n{member.said()}")
+    assert request["spec"]["signerName"] == "kubernetes.io/kube-apiserver-client-kubelet"
+    wait(lambda: f"waiting for the approval of {request['metadata']['name']}" in member.said(), member.said)
+    member.restart()
+    member.api.approve(request["metadata"]["name"])
+    wait(lambda: member.api.get("nodes", None, NODE_NAME), lambda: f"the Node\n{member.said()}")
+    assert len(member.api.all("certificatesigningrequests")) == 1, "the second agent goes on with the same request"
+    pair = os.path.join(member.state, "pki", "kubelet-client-current.pem")
+    for path in (pair, member.kubeconfig):
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert text_of(pair).startswith("-----BEGIN CERTIFICATE-----") and "PRIVATE KEY-----" in text_of(pair)
+    assert pair in text_of(member.kubeconfig) and BOOTSTRAP not in text_of(member.kubeconfig)
+    assert BOOTSTRAP not in member.said() and "PRIVATE" not in member.said()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+
+
+def test_a_certificate_of_its_own_is_renewed_while_it_is_at_work(make_member):
+    member = make_member(start=False)
+    pki = os.path.join(member.state, "pki")
+    pair = os.path.join(pki, "kubelet-client-current.pem")
+    cert, key = member.api.authority.node(NODE_NAME, begin=-3600, end=120)  # more than 90 % of its life is over
+    os.makedirs(pki, mode=0o700)
+    with open(pair, "w", encoding="utf-8") as file:
+        file.write(text_of(cert) + text_of(key))
+    member.api.kubeconfig(member.kubeconfig, cert=pair, key=pair)
+    before = text_of(pair)
+    member.start()
+    request = wait(lambda: request_of(member), lambda: f"a certificate signing request\n{member.said()}")
+    member.api.approve(request["metadata"]["name"])
+    wait(lambda: text_of(pair) != before, lambda: f"another pair\n{member.said()}")
+    wait(lambda: os.listdir(pki) == ["kubelet-client-current.pem"], lambda: str(os.listdir(pki)))
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+
+
+def test_a_node_that_is_denied_runs_its_files(make_member):
+    member = make_member(start=False)
+    bootstrap = os.path.join(member.directory, "bootstrap")
+    member.api.add_token(BOOTSTRAP, "system:bootstrap:b00tstr", "system:bootstrappers", "system:authenticated")
+    member.api.kubeconfig(bootstrap, token=BOOTSTRAP)
+    os.unlink(member.kubeconfig)
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, "bootstrapKubeconfig": bootstrap})
+    member.start()
+    request = wait(lambda: request_of(member), lambda: f"a certificate signing request\n{member.said()}")
+    member.api.approve(request["metadata"]["name"], approve=False)
+    wait(lambda: "the certificate signing request was denied" in member.said(), member.said)
+    member.launch(specs.pod("own"))
+    member.wait_phase("own", "Running")
+    assert not os.path.exists(member.kubeconfig)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that has joined an API server: its Node, its Lease and the events of its pods, as the server has them."""
+
+import os
+import platform
+import time
+
+import specs
+import world
+from harness import NODE_NAME
+from world import wait
+
+HEARTBEAT = {"$setElementOrder/conditions", "conditions"}
+
+
+def node_of(member):
+    return member.api.get("nodes", None, NODE_NAME)
+
+
+def condition(member, kind="Ready"):
+    node = node_of(member)
+    return next((item for item in node["status"]["conditions"] if item["type"] == kind), None) if node else None
+
+
+def is_ready(member):
+    return (condition(member) or {}).get("status") == "True"
+
+
+def wait_ready(member):
+    wait(lambda: is_ready(member), lambda: f"a Node that is ready: {node_of(member)}\n{member.said()[-4000:]}")
+    return node_of(member)
+
+
+def lease_of(member):
+    return member.api.get("leases", "kube-node-lease", NODE_NAME)
+
+
+def memory_of_the_machine():
+    return int(world.read("/proc/meminfo").split()[1])
+
+
+def test_the_machine_is_told_as_it_is(make_member):
+    member = make_member()
+    node = wait_ready(member)
+    labels, status = node["metadata"]["labels"], node["status"]
+    assert labels["kubernetes.io/os"] == "linux" and labels["kubernetes.io/hostname"] == platform.node()
+    assert status["capacity"]["cpu"] == str(os.cpu_count())
+    assert status["capacity"]["memory"] == f"{memory_of_the_machine()}Ki" or memory_of_the_machine() % 1024 == 0
+    assert status["capacity"]["pods"] == status["allocatable"]["pods"] == "110"
+    assert status["allocatable"]["memory"] != status["capacity"]["memory"], "what evictions keep free is not for pods"
+    info = status["nodeInfo"]
+    assert info["kernelVersion"] == platform.release() and info["operatingSystem"] == "linux"
+    assert info["bootID"] == world.read("/proc/sys/kernel/random/boot_id").strip()
+    assert info["kubeletVersion"].startswith("v1.") and info["containerRuntimeVersion"].startswith("mainstay://")
+    types = [item["type"] for item in status["conditions"]]
+    assert types == ["MemoryPressure", "DiskPressure", "PIDPressure", "Ready"]
+    assert condition(member)["reason"] == "KubeletReady"
+    assert {"type": "Hostname", "address": platform.node()} in status["addresses"]
+
+
+def test_the_images_of_the_node_are_told(make_member):
+    member = make_member()
+    member.launch(specs.pod("own"))
+    member.wait_phase("own", "Running")
+    wait(lambda: any(specs.IMAGE in " ".join(image["names"]) or "busybox" in " ".join(image["names"])
+                     for image in (node_of(member) or {"status": {}})["status"].get("images", [])),
+         lambda: f"the image: {node_of(member)}")
+
+
+def test_a_node_that_somebody_deletes_is_there_again_and_its_pods_run_on(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    node, pid = wait_ready(member), member.init("web")
+    begin = time.monotonic()
+    member.api.delete("nodes", None, NODE_NAME)
+    wait(lambda: node_of(member), "another Node", 10)
+    assert time.monotonic() - begin < 10 and node_of(member)["metadata"]["uid"] != node["metadata"]["uid"]
+    wait_ready(member)
+    assert world.is_alive(pid) and member.told("web")["status"]["phase"] == "Running"
+
+
+def test_a_mirror_belongs_to_the_node_that_is_there_now(make_member):
+    member = make_member()
+    member.launch(specs.pod("own"))
+    name = f"own-{NODE_NAME}"
+    member.wait_told_phase(name, "Running")
+    member.api.delete("nodes", None, NODE_NAME)
+    wait_ready(member)
+    member.api.delete("pods", "default", name, grace=0)  # as the garbage collector does
+    told = member.wait_told_phase(name, "Running")
+    assert told["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
+
+
+def test_the_lease_moves_on(make_member):
+    member = make_member()
+    wait(lambda: lease_of(member), "a Lease")
+    first = lease_of(member)
+    wait(lambda: lease_of(member)["spec"]["renewTime"] > first["spec"]["renewTime"], "a renewal", 25)
+    assert first["metadata"]["ownerReferences"][0]["uid"] == node_of(member)["metadata"]["uid"]
+
+
+def test_a_node_where_nothing_happens_asks_for_no_more_than_its_lease(make_member):
+    member = make_member()
+    member.bind("web")
+    member.launch(specs.pod("own"))
+    member.wait_told_phase("web", "Running")
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    wait_ready(member)
+    api = member.api
+    wait(lambda: settled(api), "an end of what is to be said", 60)
+    before = len(api.requests)
+    renewals = len(api.asked("update", "leases"))
+    begin = time.monotonic()
+    wait(lambda: len(api.asked("update", "leases")) >= renewals + 3, "three renewals", 60)
+    asked = api.requests[before:]
+    assert len(asked) <= 8 * (time.monotonic() - begin) / 60 + 1, asked
+    assert all(one.kind.plural == "leases" for one in asked), asked
+
+
+def settled(api):
+    """Nothing but the Lease was asked for in the last seconds."""
+    last = [one.at for one in list(api.requests) if one.kind is None or one.kind.plural != "leases"]
+    return last and time.monotonic() - last[-1] > 6
+
+
+def test_what_happens_to_a_pod_is_an_event_of_it(make_member):
+    member = make_member()
+    pod = member.bind("web")
+    member.wait_told_phase("web", "Running")
+
+    def find(reason):
+        return [event for event in member.api.all("events", "default") if event["reason"] == reason]
+    (event,) = wait(lambda: find("Started"), lambda: f"the event: {member.api.all('events')}")
+    assert event["involvedObject"]["uid"] == pod["metadata"]["uid"] and event["involvedObject"]["name"] == "web"
+    assert event["involvedObject"]["fieldPath"] == "spec.containers{main}"
+    assert event["type"] == "Normal" and event["count"] == 1
+    assert event["metadata"]["name"].startswith("web.")
+
+
+def test_an_event_that_comes_again_is_counted_at_the_server(make_member):
+    member = make_member()
+    member.bind("crash", specs.container(script="exit 3"))
+
+    def counted():
+        return [event for event in member.api.all("events", "default") if event["reason"] == "Started" and event["count"] > 1]
+    wait(counted, lambda: f"a count: {member.api.all('events')}", 60)
+    assert len([event for event in member.api.all("events", "default") if event["reason"] == "Started"]) == 1
+
+
+def test_the_next_agent_takes_the_node_as_it_is(make_member):
+    member = make_member()
+    uid = wait_ready(member)["metadata"]["uid"]
+    member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": {"disk": "ssd"}}})
+    member.stop()
+    member.start()
+    wait(lambda: member.api.asked("patch", "nodes", NODE_NAME), "a status")
+    wait_ready(member)
+    assert node_of(member)["metadata"]["uid"] == uid
+    assert node_of(member)["metadata"]["labels"]["disk"] == "ssd"
+
+
+def test_with_no_kubeconfig_nobody_is_asked(api, make_node):
+    node = make_node()
+    node.launch(specs.pod("own"))
+    node.wait_phase("own", "Running")
+    assert api.requests == []
+    with open(f"/proc/{node.agent.pid}/maps", encoding="utf-8") as file:
+        assert "libcurl" not in file.read()

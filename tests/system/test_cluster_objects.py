@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pods of an API server refer to: objects that are fetched and followed, tokens, services."""
+
+import base64
+import json
+import os
+
+import specs
+import world
+from harness import NODE_NAME
+from world import wait
+
+USER = f"system:node:{NODE_NAME}"
+TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def inside(member, name, path, container="main"):
+    """A file as the container sees it, or None."""
+    return world.read(f"/proc/{member.init(name, container)}/root{path}")
+
+
+def test_a_pod_sees_its_token_the_authority_and_its_namespace(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    assert inside(member, "web", f"{TOKENS}/namespace") == "default"
+    assert inside(member, "web", f"{TOKENS}/ca.crt") == member.api.get("configmaps", "default", "kube-root-ca.crt")["data"]["ca.crt"]
+    request = member.api.asked("create", "serviceaccounts", "default", "token", who=USER)[-1]
+    assert request.body["spec"]["boundObjectRef"]["uid"] == member.told("web")["metadata"]["uid"]
+    token = inside(member, "web", f"{TOKENS}/token")
+    assert token and token not in member.said()
+    kept = os.path.join(member.state, "cluster", "tokens")
+    assert [os.stat(os.path.join(kept, file)).st_mode & 0o777 for file in os.listdir(kept)] == [0o600]
+
+
+def test_objects_are_had_by_name_and_a_volume_follows_them(make_member):
+    member = make_member()
+    member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
+    member.api.create("secrets", {"metadata": {"name": "login"}, "data": {"key": base64.b64encode(b"s3cr3t").decode()}})
+    member.bind("web", specs.container(
+        env=[{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "login", "key": "key"}}}],
+        volumeMounts=[specs.mount("s", "/settings")]), volumes=[{"name": "s", "configMap": {"name": "settings"}}])
+    member.wait_told_phase("web", "Running")
+    assert inside(member, "web", "/settings/color") == "red"
+    assert world.environ(member.init("web"))["KEY"] == "s3cr3t"
+    assert "s3cr3t" not in member.said()
+    member.api.patch("configmaps", "default", "settings", {"data": {"color": "blue"}})
+    wait(lambda: inside(member, "web", "/settings/color") == "blue", "the volume follows the ConfigMap")
+    assert not [one for one in member.api.asked("list", "secrets") + member.api.asked("list", "configmaps")
+                if "metadata.name" not in str(one.query)]
+
+
+def test_a_pod_waits_for_an_object_that_comes_later_even_if_it_is_optional(make_member):
+    member = make_member()
+    fault = member.api.misbehave(when=lambda one: "metadata.name=later" in str(one.query), status=503)
+    member.bind("web", specs.container(script="echo $(cat /later/word); " + specs.IDLE, volumeMounts=[specs.mount("l", "/later")]),
+                volumes=[{"name": "l", "configMap": {"name": "later", "optional": True}}])
+    member.bind("strict", specs.container(volumeMounts=[specs.mount("l", "/later")]),
+                volumes=[{"name": "l", "configMap": {"name": "missing"}}])
+    member.wait_pod("web", lambda pod: True, "is there")
+    wait(lambda: 'missing' in member.complaints(), "it says what is missing")
+    assert member.told("web")["status"].get("phase") != "Running"
+    member.api.create("configmaps", {"metadata": {"name": "later"}, "data": {"word": "hello"}})
+    member.api.faults.remove(fault)
+    member.wait_told_phase("web", "Running", 60)
+    wait(lambda: member.logged("web") == ["hello"], "it has seen the object that was late")
+    member.api.create("configmaps", {"metadata": {"name": "missing"}, "data": {}})
+    member.wait_told_phase("strict", "Running", 60)
+
+
+def test_services_of_the_namespace_are_variables(make_member):
+    member = make_member()
+    member.api.create("namespaces", {"metadata": {"name": "other"}})
+    for namespace, name in (("default", "my-db"), ("other", "far")):
+        member.api.create("services", {"metadata": {"name": name, "namespace": namespace}, "spec": {
+            "clusterIP": "10.0.0.7", "ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]}}, namespace)
+    member.bind("web")
+    member.bind("alone", enableServiceLinks=False)
+    member.wait_told_phase("web", "Running")
+    member.wait_told_phase("alone", "Running")
+    env = world.environ(member.init("web"))
+    assert env["MY_DB_SERVICE_HOST"] == "10.0.0.7" and env["MY_DB_SERVICE_PORT"] == "5432"
+    assert env["MY_DB_SERVICE_PORT_SQL"] == "5432" and env["MY_DB_PORT"] == "tcp://10.0.0.7:5432"
+    assert env["MY_DB_PORT_5432_TCP_ADDR"] == "10.0.0.7" and env["MY_DB_PORT_5432_TCP_PROTO"] == "tcp"
+    assert "FAR_SERVICE_HOST" not in env
+    assert "MY_DB_SERVICE_HOST" not in world.environ(member.init("alone"))
+
+
+def test_a_token_is_renewed_before_it_ends_and_the_pod_sees_the_new_one(make_member):
+    member = make_member()
+    member.api.api.token_life = 12
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    first = inside(member, "web", f"{TOKENS}/token")
+    pid = member.init("web")
+    wait(lambda: inside(member, "web", f"{TOKENS}/token") not in (first, None, ""), "there is another token", 60)
+    assert member.init("web") == pid
+
+
+def test_what_is_no_pod_of_this_version_is_refused_and_the_server_hears_why(make_member):
+    member = make_member()
+    member.bind("claims", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
+    told = member.wait_told_phase("claims", "Failed")
+    assert told["status"]["reason"] == "UnexpectedAdmissionError"
+    assert "persistentVolumeClaim" in told["status"]["message"]
+    member.api.delete("pods", "default", "claims")
+    member.wait_told_gone("claims")
+    assert json.dumps(member.pods()).count("claims") == 0

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The API server is away, comes back, or says what cannot be true."""
+
+import shutil
+import time
+
+import os
+import specs
+import world
+from harness import NODE_NAME
+from world import wait
+
+TOKENS = "/var/run/secrets/kubernetes.io/serviceaccount"
+
+
+def reboot(member):
+    """All that a boot takes: processes, mounts, what is in /run. The state stays."""
+    member.kill9()
+    found = [pid for pid in world.pids() if member.is_ours(pid)] + world.pids_of_root(member.cgroup_root)
+    world.kill_all(found)
+    wait(lambda: not [pid for pid in found if world.is_alive(pid)], "nothing runs")
+    for mount in reversed(world.mounts()):
+        if member.run in mount["at"]:
+            os.system(f"umount --lazy {mount['at']}")
+    wait(lambda: not world.pids_of_root(member.cgroup_root), "the groups are empty")
+    world.remove_cgroups(member.cgroup_root)
+    shutil.rmtree(member.run)
+    os.mkdir(member.run)
+
+
+def test_a_boot_without_the_server_starts_all_that_it_wanted(make_member):
+    member = make_member()
+    member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
+    member.api.create("services", {"metadata": {"name": "db"}, "spec": {"clusterIP": "10.0.0.7",
+                                                                       "ports": [{"port": 5432, "protocol": "TCP"}]}})
+    member.bind("web", specs.container(volumeMounts=[specs.mount("s", "/settings")]),
+                volumes=[{"name": "s", "configMap": {"name": "settings"}}])
+    member.wait_told_phase("web", "Running")
+    wait(lambda: os.path.exists(os.path.join(member.state, "cluster", "services")), "the services are kept")
+    uid = member.told("web")["metadata"]["uid"]
+    member.api.stop()
+    reboot(member)
+    member.start()
+    member.wait_running("web")
+    pid = member.init("web")
+    root = f"/proc/{pid}/root"
+    assert member.pod("web")["metadata"]["uid"] == uid
+    assert world.read(f"{root}/settings/color") == "red"
+    assert world.read(f"{root}{TOKENS}/token")
+    assert world.environ(pid)["DB_SERVICE_HOST"] == "10.0.0.7"
+    member.api.start()
+    member.launch(specs.pod("own"))
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    assert member.init("web") == pid
+
+
+def test_a_pod_that_has_succeeded_does_not_run_again_after_a_boot(make_member):
+    member = make_member()
+    member.bind("job", specs.container(script="echo once >> /data/runs"), restartPolicy="Never",
+                volumes=[specs.host_path("d", member.data)])
+    member.api.delete("pods", "default", "job", grace=0)
+    member.bind("work", specs.container(script="echo once >> /data/runs", volumeMounts=[specs.mount("d", "/data")]),
+                restartPolicy="Never", volumes=[specs.host_path("d", member.data)])
+    member.wait_told_phase("work", "Succeeded")
+    member.api.stop()
+    reboot(member)
+    member.start()
+    member.launch(specs.pod("own"))
+    assert world.read(os.path.join(member.data, "runs")) == "once\n"
+    member.api.start()
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    assert world.read(os.path.join(member.data, "runs")) == "once\n"
+    assert member.told("work")["status"]["phase"] == "Succeeded"
+
+
+def test_a_pod_that_was_made_anew_while_nobody_listened_replaces_the_old_one(make_member):
+    member = make_member()
+    script = "echo $$ begins >> /data/order; trap 'sleep 1; echo $$ ends >> /data/order; exit 0' TERM; sleep 1000 & wait"
+    fields = {"volumes": [specs.host_path("d", member.data)]}
+    member.bind("web", specs.container(script=script.replace("$$", "old"), volumeMounts=[specs.mount("d", "/data")]), **fields)
+    member.wait_told_phase("web", "Running")
+    old = member.told("web")["metadata"]["uid"]
+    member.kill9()
+    member.api.delete("pods", "default", "web", grace=0)
+    member.bind("web", specs.container(script=script.replace("$$", "new"), volumeMounts=[specs.mount("d", "/data")]), **fields)
+    member.start()
+    member.wait_told("web", lambda pod: pod["status"].get("phase") == "Running" and pod["metadata"]["uid"] != old,
+                     "the new one runs", 60)
+    wait(lambda: world.read(os.path.join(member.data, "order")) == "old begins\nold ends\nnew begins\n",
+         lambda: f"one after the other: {world.read(os.path.join(member.data, 'order'))}")
+
+
+def test_an_empty_list_is_asked_for_again_before_anybody_is_stopped(make_member):
+    member = make_member()
+    for name in ("one", "two", "three"):
+        member.bind(name)
+    for name in ("one", "two", "three"):
+        member.wait_told_phase(name, "Running")
+    pids = [member.init(name) for name in ("one", "two", "three")]
+    lists = len(member.api.asked("list", "pods"))
+    member.api.misbehave(times=1, verb="list", plural="pods", empty=True)
+    member.restart()
+    wait(lambda: len(member.api.asked("list", "pods")) >= lists + 2, "the list is asked for again", 60)
+    assert [member.init(name) for name in ("one", "two", "three")] == pids
+    assert all(world.is_alive(pid) for pid in pids)
+    assert "few of the pods" in member.said()
+
+
+def test_pods_that_two_lists_do_not_have_are_stopped(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    pid = member.init("web")
+    member.kill9()
+    member.api.delete("pods", "default", "web", grace=0)
+    member.start()
+    wait(lambda: not world.is_alive(pid), "the pod is stopped", 60)
+    member.wait_gone("web")
+
+
+def test_a_kubeconfig_that_is_wrong_is_told_and_file_pods_run(make_member):
+    member = make_member(start=False)
+    good = world.read(member.kubeconfig)
+    with open(member.kubeconfig, "w", encoding="utf-8") as file:
+        file.write("apiVersion: v1\nkind: Config\nclusters: 7\n")
+    member.start()
+    member.launch(specs.pod("own"))
+    assert f"{member.kubeconfig}:1:1: current-context: is required" in member.said()
+    with open(member.kubeconfig, "w", encoding="utf-8") as file:
+        file.write(good)
+    member.agent.send_signal(1)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+
+
+def test_a_pod_that_is_deleted_with_force_in_the_middle_of_its_grace_ends_at_once(make_member):
+    member = make_member()
+    member.bind("slow", specs.container(script="trap '' TERM; while :; do sleep 1; done"), terminationGracePeriodSeconds=600)
+    member.wait_told_phase("slow", "Running")
+    pid = member.init("slow")
+    member.api.delete("pods", "default", "slow")
+    wait(lambda: (member.pod("slow") or {}).get("metadata", {}).get("deletionTimestamp"), "it is ending")
+    time.sleep(0.2)
+    assert world.is_alive(pid)
+    member.api.delete("pods", "default", "slow", grace=0)
+    wait(lambda: not world.is_alive(pid), "it is killed")
+    member.wait_told_gone("slow")
+
+
+def test_an_image_that_is_patched_restarts_one_container_and_labels_restart_none(make_member):
+    member = make_member()
+    member.bind("web", specs.container("main"), specs.container("side"))
+    member.wait_told_phase("web", "Running")
+    main, side = member.init("web"), member.init("web", "side")
+    member.api.patch("pods", "default", "web", {"metadata": {"labels": {"color": "blue"}}})
+    wait(lambda: member.pod("web")["metadata"].get("labels", {}).get("color") == "blue", "the label is known")
+    member.api.patch("pods", "default", "web", {"spec": {"containers": [{"name": "side", "image": "docker.io/library/busybox:1@sha256:" + "0" * 64}]}})
+    member.wait_waiting("web", "ErrImagePull", "side")
+    assert member.init("web") == main and world.is_alive(main)
+    member.api.patch("pods", "default", "web", {"spec": {"containers": [{"name": "side", "image": specs.IMAGE}]}})
+    wait(lambda: member.find_init("web", "side") not in (None, side), "it runs again", 60)
+    assert member.init("web") == main

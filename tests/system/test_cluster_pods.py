@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods that an API server binds to this node, and what the server hears of them and of the node's own."""
+
+import specs
+import world
+from harness import NODE_NAME
+from world import wait
+
+
+def test_a_pod_that_is_bound_here_runs_and_the_server_hears_of_it(make_member):
+    member = make_member()
+    member.bind("web")
+    told = member.wait_told_phase("web", "Running")
+    assert world.is_alive(member.init("web"))
+    status = told["status"]
+    assert status["containerStatuses"][0]["ready"] is True
+    assert {one["type"]: one["status"] for one in status["conditions"]}["Ready"] == "True"
+    assert status["containerStatuses"][0]["containerID"].startswith("mainstay://")
+    assert member.pod("web")["metadata"]["uid"] == told["metadata"]["uid"]
+
+
+def test_a_pod_that_somebody_deletes_gets_its_grace_and_then_goes_from_the_server(make_member):
+    member = make_member()
+    member.bind("slow", specs.container(script="trap 'echo ending; exit 7' TERM; sleep 1000 & wait"),
+                terminationGracePeriodSeconds=20)
+    member.wait_told_phase("slow", "Running")
+    pid = member.init("slow")
+    member.api.delete("pods", "default", "slow")
+    member.wait_told_gone("slow")
+    assert not world.is_alive(pid)
+    last = [request for request in member.api.asked("patch", "pods", "slow", "status")][-1].body["status"]
+    assert last["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+    assert last["phase"] == "Failed"
+    final = member.api.asked("delete", "pods", "slow", who=f"system:node:{NODE_NAME}")
+    assert len(final) == 1 and final[0].body["gracePeriodSeconds"] == 0 and final[0].body["preconditions"]["uid"]
+
+
+def test_a_file_pod_has_a_mirror_that_comes_back_and_goes_with_the_file(make_member):
+    member = make_member()
+    member.launch(specs.pod("own"))
+    name = f"own-{NODE_NAME}"
+    mirror = member.wait_told_phase(name, "Running")
+    assert mirror["metadata"]["annotations"]["kubernetes.io/config.mirror"] == member.pod("own")["metadata"]["uid"]
+    assert mirror["metadata"]["ownerReferences"][0]["kind"] == "Node"
+    pid = member.init("own")
+
+    member.api.delete("pods", "default", name, grace=0)
+    again = member.wait_told(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"], "is a new mirror")
+    member.api.delete("pods", "default", name)
+    member.wait_told(name, lambda pod: pod["metadata"]["uid"] != again["metadata"]["uid"] and
+                     pod["status"].get("phase") == "Running", "is a new mirror once more")
+    assert world.is_alive(pid)
+
+    member.remove("own")
+    member.wait_told_gone(name)
+
+
+def test_a_server_that_is_gone_costs_no_container_anything(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    pid = member.init("web")
+    member.api.stop()
+    member.launch(specs.pod("own"))
+    member.restart()
+    member.wait_running("web")
+    assert member.init("web") == pid
+    member.api.start()
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    assert member.init("web") == pid
+
+
+def test_many_pods_that_are_bound_at_once_all_run_and_are_told(make_member):
+    member = make_member()
+    names = [f"many{i}" for i in range(80)]
+    for name in names:
+        member.bind(name)
+    for name in names:
+        member.wait_told_phase(name, "Running", 120)
+    assert member.agent.poll() is None
+    assert len({member.told(name)["status"]["containerStatuses"][0]["containerID"] for name in names}) == len(names)

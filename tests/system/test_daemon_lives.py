@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to the pods of DaemonSets when something goes wrong: they end by themselves, files break, the agent is
+killed in the middle of an update."""
+
+import calendar
+import fcntl
+import json
+import os
+import random
+import signal
+import threading
+import time
+
+import pytest
+import specs
+import world
+from harness import NODE_NAME, condition
+from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
+from test_rollouts import surge, told
+from world import wait
+
+# Holds a lock for as long as it lives, however it dies. Who finds it held was begun too early. The command is the
+# host's: a static busybox need not have it.
+ALONE = "/usr/bin/flock -n 9 || { echo > /v/doubled; exit 1; }; trap 'exit 0' TERM; sleep 100000 & wait"
+
+HOST = {"usr": "/usr", "lib": "/lib", "lib64": "/lib64"}
+
+# Shares one: while anybody serves, nobody can have it alone. It is ready when it does, and goes on a while when it is
+# told to end.
+READY = {"readinessProbe": {"exec": {"command": ["test", "-e", "/serving"]}, "periodSeconds": 1}}
+SERVES = "/usr/bin/flock -s 9; echo > /serving; trap 'sleep 0.3; exit 0' TERM; sleep 100000 & wait"
+
+
+def locked(node, version, script, **fields):
+    container = specs.container(script=f"exec 9>/v/lock; {script}", env=[{"name": "VERSION", "value": version}],
+                                volumeMounts=[specs.mount("v", "/v")] +
+                                [specs.mount(name, path, readOnly=True) for name, path in HOST.items()],
+                                **(READY if script == SERVES else {}))
+    volumes = [specs.host_path(name, os.path.realpath(path)) for name, path in HOST.items()]
+    return specs.daemonset("logs", container, volumes=[specs.host_path("v", node.data), *volumes], **fields)
+
+
+def wait_for(node, version, deadline=60):
+    def look():
+        found = pods_of(node, "logs")
+        return len(found) == 1 and found[0]["status"]["phase"] == "Running" and \
+            {"name": "VERSION", "value": version} in found[0]["spec"]["containers"][0]["env"] and found[0]
+    return wait(look, lambda: f"version {version} runs; there is {json.dumps(pods_of(node, 'logs'))[:3000]}\n"
+                              f"the agent said:\n{node.said()[-3000:]}", deadline)
+
+
+def wait_ready(node):
+    wait(lambda: condition(pods_of(node, "logs")[0], "Ready")["status"] == "True", "it serves")
+
+
+def seeded():
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
+    print(f"MAINSTAY_SEED={seed}")
+    return random.Random(seed)
+
+
+def pause(chance, most):
+    """Not so that something has happened after it: so that anything may have."""
+    signal.sigtimedwait([], chance.uniform(0, most))
+
+
+# Pods that end by themselves
+
+def test_a_daemon_that_was_evicted_is_made_anew(node):
+    script = ("test -e /h/once && { trap 'exit 0' TERM; sleep 100000 & wait; }; echo > /h/once;"
+              "dd if=/dev/zero of=/v/file bs=64k count=64; sleep 100000")
+    node.drop(specs.daemonset(
+        "full", specs.container(script=script, volumeMounts=[specs.mount("v", "/v"), specs.mount("h", "/h")]),
+        volumes=[{"name": "v", "emptyDir": {"sizeLimit": "2Mi"}}, specs.host_path("h", node.data)]))
+    name = wait_daemon(node, "full")["metadata"]["name"]
+    wait(lambda: "Created pod: " + name in told(node, "get", "events"), "that it was made is told")
+    wait(lambda: f"Found failed daemon pod default/{name} on node {NODE_NAME}, will try to kill it" in
+         told(node, "get", "events"), "it is evicted", 60)
+    wait(lambda: f"Deleted pod: {name}" in told(node, "get", "events"), "it goes")
+    again = wait_daemon(node, "full", lambda pod: pod["status"]["phase"] == "Running")
+    assert not os.path.exists(f"{node.state}/pods/{again['metadata']['uid']}/failure")
+    assert not os.path.exists(f"/proc/{init_of(node, again)}/root/v/file"), "it begins with nothing"
+    text = told(node, "describe", "daemonset", "full")
+    assert [line.split()[1] for line in text[text.index("Events:"):].splitlines()[3:]][:3] == \
+        ["FailedDaemonPod", "SuccessfulDelete", "SuccessfulCreate"], text
+
+
+def test_a_daemon_that_was_evicted_waits_before_it_is_made_anew_once_more(node):
+    script = "date +%s >> /h/begun; dd if=/dev/zero of=/v/file bs=64k count=64; sleep 100000"
+    node.drop(specs.daemonset(
+        "full", specs.container(script=script, volumeMounts=[specs.mount("v", "/v"), specs.mount("h", "/h")]),
+        volumes=[{"name": "v", "emptyDir": {"sizeLimit": "2Mi"}}, specs.host_path("h", node.data)]))
+    wait(lambda: len((world.read(f"{node.data}/begun") or "").split()) >= 3, "it begins a third time", 90)
+    assert "(x" in told(node, "describe", "daemonset", "full"), "what happens again is counted"
+    # A revision that is good does not wait for the one that failed.
+    node.drop(specs.daemonset("full"))
+    wait_daemon(node, "full")
+
+
+# Files that break while nobody looks
+
+def test_labels_are_acted_on_for_a_set_whose_file_broke_while_no_agent_looked(make_node):
+    node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
+    node.drop(specs.daemonset("picky", nodeSelector={"role": "a"}))
+    node.drop(specs.daemonset("absent", nodeSelector={"role": "b"}))
+    pod = wait_daemon(node, "picky")
+    pid = init_of(node, pod)
+    wait(lambda: len(os.listdir(f"{node.state}/daemonsets")) == 2, "both are noted")
+    node.kill9()
+    for name in ("picky", "absent"):
+        node.write("kind: [", f"{name}.yaml")
+    node.start()
+    assert world.is_alive(pid)
+    assert wait_daemon(node, "picky")["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert told(node, "get", "ds", "-o", "name").split() == ["daemonset.apps/absent", "daemonset.apps/picky"]
+    node.write_config(mainstay={"nodeLabels": {"role": "b"}})
+    wait_none(node, "picky")
+    assert not world.is_alive(pid)
+    wait_daemon(node, "absent")
+    node.write_config(mainstay={"nodeLabels": {"role": "a"}})
+    wait_daemon(node, "picky")
+    wait_none(node, "absent")
+    node.remove("picky")
+    wait_none(node, "picky")
+
+
+def test_a_directory_that_cannot_be_read_when_the_agent_comes_ends_no_daemon(node):
+    node.drop(specs.daemonset("logs"))
+    pid = init_of(node, wait_daemon(node, "logs"))
+    node.kill9()
+    os.rename(node.manifests, node.manifests + ".away")
+    node.start()
+    wait_daemon(node, "logs")
+    assert world.is_alive(pid)
+    os.rename(node.manifests + ".away", node.manifests)
+    node.drop(specs.pod("later"))
+    node.wait_running("later")
+    assert world.is_alive(pid)
+    node.remove("logs")
+    wait_none(node, "logs")
+
+
+# The agent is killed in the middle
+
+def test_a_surge_that_a_new_agent_finds_keeps_who_serves_until_the_new_one_does(node):
+    node.drop(locked(node, "1", SERVES, **surge(4)))
+    pid = init_of(node, wait_for(node, "1"))
+    wait_ready(node)
+    node.drop(locked(node, "2", SERVES, **surge(4)))
+    wait(lambda: len(pods_of(node, "logs")) == 2, "both are there")
+    node.restart()
+    wait(lambda: not world.is_alive(pid), "the old one ends")
+    stopped = time.time()
+    second = wait_for(node, "2")
+    ready = condition(second, "Ready")["lastTransitionTime"]
+    assert stopped - calendar.timegm(time.strptime(ready, "%Y-%m-%dT%H:%M:%SZ")) >= 4
+    assert second["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_kills_in_the_middle_of_updates_never_begin_two_pods_where_one_is_allowed(node):
+    chance = seeded()
+    node.drop(locked(node, "0", ALONE))
+    wait_for(node, "0")
+    for version in range(1, 9):
+        node.drop(locked(node, str(version), ALONE))
+        pause(chance, 1.0)
+        node.kill9()
+        node.start(ready=False)
+        pause(chance, 0.5)
+    wait(node.is_ready, "the last agent is ready")
+    last = wait_for(node, "8")
+    assert not os.path.exists(f"{node.data}/doubled"), node.said()
+    assert last["status"]["containerStatuses"][0]["restartCount"] == 0
+    told(node, "rollout", "status", "ds/logs")
+
+
+class Watcher(threading.Thread):
+    """Looks whether anybody serves, all the time."""
+
+    def __init__(self, node):
+        super().__init__()
+        self.path = f"{node.data}/lock"
+        self.is_over = threading.Event()
+        self.gaps = 0
+
+    def run(self):
+        with open(self.path, "w", encoding="utf-8") as lock:
+            while not self.is_over.wait(0.002):
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                self.gaps += 1
+
+
+def test_kills_in_the_middle_of_surges_never_leave_nobody_who_serves(node):
+    chance = seeded()
+    node.drop(locked(node, "0", SERVES, **surge(1)))
+    wait_for(node, "0")
+    watcher = Watcher(node)
+    wait_ready(node)
+    watcher.start()
+    try:
+        for version in range(1, 9):
+            node.drop(locked(node, str(version), SERVES, **surge(1)))
+            pause(chance, 2.5)
+            node.kill9()
+            pause(chance, 0.3)
+            node.start(ready=False)
+            pause(chance, 1.5)
+            assert len(pods_of(node, "logs") if wait(node.is_ready, "the agent is ready") else []) <= 3
+        wait_for(node, "8", 90)
+    finally:
+        watcher.is_over.set()
+        watcher.join()
+    assert watcher.gaps == 0, node.said()
+
+
+def test_kills_do_not_keep_a_bad_revision_from_being_rolled_back(node):
+    chance = seeded()
+    deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "4"}}}
+    node.drop(locked(node, "1", ALONE, **deadline))
+    wait_for(node, "1")
+    wait(lambda: "good" in world.read(f"{node.state}/daemonsets/{os.listdir(f'{node.state}/daemonsets')[0]}"),
+         "it has lasted")
+    node.drop(locked(node, "2", "exit 1", **deadline))
+    for _ in range(3):
+        pause(chance, 1.5)
+        node.kill9()
+        node.start()
+    wait(lambda: "Rolled back: revision 2 did not become available within 4s" in node.said(), "it is rolled back")
+    wait_for(node, "1")
+    assert not os.path.exists(f"{node.data}/doubled")
+    answer = node.cli("rollout", "status", "ds/logs")
+    assert answer.returncode == 1
+    assert 'error: daemon set "logs" exceeded its progress deadline: Rolled back: revision 2' in answer.stderr
+    assert "DaemonSetRollback" in told(node, "describe", "ds", "logs")
+    node.restart()
+    wait_for(node, "1")
+    node.drop(locked(node, "3", ALONE, **deadline))
+    wait_for(node, "3")
+    assert "successfully rolled out" in told(node, "rollout", "status", "ds/logs")
+
+
+def test_a_rollout_that_a_new_agent_finds_is_not_rolled_back_before_it_could_begin(node):
+    deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "6"}}}
+    node.drop(locked(node, "1", ALONE, **deadline))
+    wait_for(node, "1")
+    wait(lambda: "good" in world.read(f"{node.state}/daemonsets/{os.listdir(f'{node.state}/daemonsets')[0]}"),
+         "it has lasted")
+    node.drop(locked(node, "2", ALONE, **deadline))
+    wait(lambda: "is not wanted any more" in node.said(), "the update is under way")
+    node.kill9()
+    signal.sigtimedwait([], 7)  # for so long the machine is off
+    node.start()
+    wait_for(node, "2")
+    assert "Rolled back" not in node.said()
+
+
+@pytest.mark.parametrize("order", [("undo",), ("restart",)])
+def test_what_was_answered_to_a_person_holds_though_the_agent_is_killed_at_once(node, order):
+    for version in "12":
+        node.drop(locked(node, version, ALONE))
+        wait_for(node, version)
+    name = wait_for(node, "2")["metadata"]["name"]
+    told(node, "rollout", *order, "ds/logs")
+    node.restart()
+    wait_for(node, "1" if order == ("undo",) else "2")
+    wait(lambda: pods_of(node, "logs")[0]["metadata"]["name"] != name, "it is another pod")
+    assert not os.path.exists(f"{node.data}/doubled")
+
+
+def test_an_orphan_lives_on_wherever_the_agent_is_killed_while_it_becomes_one(node):
+    chance = seeded()
+    node.drop(locked(node, "1", ALONE))
+    pod = wait_for(node, "1")
+    pid = init_of(node, pod)
+    for _ in range(6):
+        deleting = threading.Thread(target=node.cli, args=("delete", "daemonset", "logs", "--cascade=orphan"))
+        deleting.start()
+        pause(chance, 0.15)
+        node.kill9()
+        deleting.join()
+        node.start()
+        assert world.is_alive(pid)
+        if not os.path.exists(node.path("logs.yaml")):
+            node.wait_pod(pod["metadata"]["name"], lambda found: "ownerReferences" not in found["metadata"],
+                          "is nobody's")
+            node.drop(locked(node, "1", ALONE, update={"type": "OnDelete"}))
+        wait(lambda: pods_of(node, "logs"), lambda: f"it is adopted; the agent said:\n{node.said()[-3000:]}")
+        assert world.is_alive(pid)
+    assert not os.path.exists(f"{node.data}/doubled")

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an image says of its containers, and what of that a pod may say otherwise."""
+
+import importlib.machinery
+import importlib.util
+import json
+import os
+
+import harness
+import pytest
+import specs
+import world
+
+NAME = "docker.io/library/told:1"
+LOOP = "trap 'exit 0' TERM; trap 'echo usr1; exit 0' USR1; while :; do sleep 0.05; done"
+CONFIG = {"Entrypoint": ["/bin/sh", "-c"], "Cmd": [LOOP], "WorkingDir": "/var/log", "User": "app",
+          "Env": ["PATH=/bin:/usr/bin", "FROM_IMAGE=yes", "BOTH=image"], "StopSignal": "SIGUSR1"}
+
+
+@pytest.fixture(scope="module", name="told")
+def fixture_told(tmp_path_factory):
+    """An archive of the image of all other tests, with more to say."""
+    loader = importlib.machinery.SourceFileLoader("make_image", os.path.join(harness.TOP, "tests", "make-image"))
+    make = importlib.util.module_from_spec(importlib.util.spec_from_loader("make_image", loader))
+    loader.exec_module(make)
+    plain = make.image_config
+    make.image_config = lambda diff_id: json.dumps({**json.loads(plain(diff_id)), "config": CONFIG}).encode()
+    path = str(tmp_path_factory.mktemp("images") / "told.tar")
+    make.write_atomically(path, make.docker_archive(NAME, make.layer("/bin/busybox"), "none"))
+    return path
+
+
+@pytest.fixture(name="stocked")
+def fixture_stocked(node, told):
+    node.preload(told)
+    return node
+
+
+def launch(node, name, **fields):
+    node.launch(specs.pod(name, {"name": "main", "image": NAME, **fields}, terminationGracePeriodSeconds=2,
+                          os={"name": "linux"}))
+    return node.init(name)
+
+
+def cwd(pid):
+    return os.readlink(f"/proc/{pid}/cwd")
+
+
+def identity(pid):
+    return world.status(pid, "Uid").split()[0], world.status(pid, "Gid").split()[0], \
+        sorted(world.status(pid, "Groups").split())
+
+
+def test_a_pod_that_says_nothing_runs_what_its_image_says(stocked):
+    pid = launch(stocked, "plain")
+    log = os.path.join(stocked.log_directory("plain"), "main", "0.log")
+    assert world.cmdline(pid) == ["/bin/sh", "-c", LOOP]
+    assert cwd(pid) == "/var/log"
+    assert identity(pid) == ("1000", "1000", ["1000", "29"]), "with the groups that the image's files give its user"
+    assert {"FROM_IMAGE": "yes", "BOTH": "image", "PATH": "/bin:/usr/bin"}.items() <= world.environ(pid).items()
+    assert stocked.status("plain")["stopSignal"] == "SIGUSR1"
+    with open(log, encoding="utf-8") as file:
+        stocked.remove("plain")
+        stocked.wait_gone("plain")
+        assert file.read().endswith(" usr1\n")
+
+
+@pytest.mark.parametrize("fields,expected", [
+    ({"args": ["exec sleep 1000"]}, ["sleep", "1000"]),
+    ({"command": ["/bin/sleep", "1000"]}, ["/bin/sleep", "1000"]),
+    ({"command": ["/bin/sleep"], "args": ["1000"]}, ["/bin/sleep", "1000"]),
+], ids=["args", "command", "both"])
+def test_arguments_follow_the_image_s_entrypoint_and_a_command_takes_the_place_of_both(stocked, fields, expected):
+    pid = launch(stocked, "other", **fields)
+    world.wait(lambda: world.cmdline(pid) == expected, lambda: f"it runs that: {world.cmdline(pid)}")
+
+
+def test_what_a_pod_says_counts_more_than_what_its_image_says(stocked):
+    pid = launch(stocked, "own", workingDir="/tmp", env=[{"name": "BOTH", "value": "pod $(BOTH)"}],
+                 securityContext={"runAsUser": 65534, "runAsGroup": 7}, lifecycle={"stopSignal": "SIGTERM"})
+    assert cwd(pid) == "/tmp"
+    assert identity(pid)[:2] == ("65534", "7")
+    assert world.environ(pid)["BOTH"] == "pod $(BOTH)", "the image's variables are not the pod's to refer to"
+    assert world.environ(pid)["FROM_IMAGE"] == "yes"
+    assert stocked.status("own")["stopSignal"] == "SIGTERM"
+    with open(os.path.join(stocked.log_directory("own"), "main", "0.log"), encoding="utf-8") as file:
+        stocked.remove("own")
+        stocked.wait_gone("own")
+        assert file.read() == "", "not by the image's signal"

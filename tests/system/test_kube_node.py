@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Node, its Lease and its events against an API server that takes what it is given, and one that does not. A small
+program does nothing else ('kube-node'); test_cluster_node.py has the same of the whole agent."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+
+import harness
+import pytest
+from api_faults import Relay
+from world import wait
+
+NODE = "node1"
+
+
+class Program:
+    """kube-node, its words as they come, and a way to say something to it."""
+
+    def __init__(self, api, directory, port=None, name=NODE):
+        path = api.kubeconfig(os.path.join(directory, "kubeconfig-" + name), node=name, port=port)
+        self.process = subprocess.Popen([os.path.join(harness.BUILD, "tests", "kube-node"), path, name], text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.lines = []
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        for line in self.process.stdout:
+            self.lines.append(line.strip())
+
+    def say(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def said(self, part):
+        return [line for line in self.lines if part in line]
+
+    def stop(self):
+        """It must end well: no report of a sanitizer."""
+        self.say("quit")
+        assert self.process.wait(30) == 0, self.process.stderr.read()
+
+
+@pytest.fixture(name="run")
+def fixture_run(api, tmp_path):
+    programs = []
+
+    def run(**options):
+        programs.append(Program(api, str(tmp_path), **options))
+        return programs[-1]
+
+    yield run
+    for program in programs:
+        if program.process.poll() is None:
+            program.stop()
+
+
+def node_of(api, name=NODE):
+    return api.get("nodes", None, name)
+
+
+def lease_of(api, name=NODE):
+    return api.get("leases", "kube-node-lease", name)
+
+
+def ready(api):
+    """The Node and its Lease, once they are there."""
+    wait(lambda: node_of(api) and lease_of(api), lambda: f"a Node and a Lease: {api.requests}")
+    return node_of(api), lease_of(api)
+
+
+def condition(node, kind):
+    return next(item for item in node["status"]["conditions"] if item["type"] == kind)
+
+
+def test_a_node_is_registered_with_its_lease(api, run):
+    run()
+    node, lease = ready(api)
+    assert node["metadata"]["labels"]["kubernetes.io/hostname"] == NODE
+    assert [item["type"] for item in node["status"]["conditions"]][-1] == "Ready"
+    assert lease["metadata"]["ownerReferences"][0]["uid"] == node["metadata"]["uid"]
+    assert lease["spec"]["holderIdentity"] == NODE and lease["spec"]["leaseDurationSeconds"] == 40
+    assert lease["metadata"]["ownerReferences"] == [
+        {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": node["metadata"]["uid"]}]
+
+
+def test_the_lease_is_renewed(api, run):
+    run()
+    _, lease = ready(api)
+    wait(lambda: lease_of(api)["spec"]["renewTime"] > lease["spec"]["renewTime"], "a renewal", 25)
+
+
+def test_a_node_that_nothing_happens_to_asks_for_little(api, run):
+    run()
+    ready(api)
+    wait(lambda: api.watches == 1, "a watch")
+    settled = len(api.requests)
+    wait(lambda: len(api.asked("update", "leases")) >= 2, "two renewals", 40)
+    assert all(one.kind.plural == "leases" for one in api.requests[settled:]), api.requests[settled:]
+
+
+def test_a_status_that_changes_is_told_and_one_that_does_not_is_not(api, run):
+    program = run()
+    ready(api)
+    wait(lambda: api.watches == 1, "a watch")
+    before = len(api.asked("patch", "nodes"))
+    program.say("touch")
+    program.say("pressure")
+    wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
+    node = node_of(api)
+    assert condition(node, "DiskPressure")["reason"] == "KubeletHasDiskPressure"
+    assert condition(node, "Ready")["status"] == "True"
+    assert len(api.asked("patch", "nodes")) <= before + 1
+    patch = api.asked("patch", "nodes")[-1].body["status"]
+    assert set(patch) == {"$setElementOrder/conditions", "conditions"}
+    program.say("memory")
+    wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
+
+
+def test_a_node_that_is_deleted_is_registered_again(api, run):
+    program = run()
+    node, _ = ready(api)
+    begin = time.monotonic()
+    api.delete("nodes", None, NODE)
+    api.delete("leases", "kube-node-lease", NODE)
+    wait(lambda: node_of(api), "another Node", 10)
+    assert time.monotonic() - begin < 10
+    assert node_of(api)["metadata"]["uid"] != node["metadata"]["uid"]
+    wait(lambda: lease_of(api) and lease_of(api)["metadata"]["ownerReferences"][0]["uid"] ==
+         node_of(api)["metadata"]["uid"], "its Lease", 25)
+    assert program.said("node gone")
+
+
+def test_a_node_that_is_there_is_taken_as_it_is(api, run):
+    first = run()
+    ready(api)
+    first.stop()
+    uid = node_of(api)["metadata"]["uid"]
+    api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd", "kubernetes.io/arch": "other"}},
+                                    "spec": {"taints": [{"key": "k", "effect": "NoExecute"}]}})
+    program = run()
+    wait(lambda: node_of(api)["metadata"]["labels"]["kubernetes.io/arch"] == "amd64", "the label")
+    node = node_of(api)
+    assert node["metadata"]["uid"] == uid and node["metadata"]["labels"]["disk"] == "ssd"
+    assert [taint["key"] for taint in node["spec"]["taints"]] == ["k"]
+    wait(lambda: program.said("taints=1"), lambda: program.lines)
+
+
+def test_what_others_write_into_the_node_is_told(api, run):
+    program = run()
+    ready(api)
+    wait(lambda: api.watches == 1, "a watch")
+    api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd"}}})
+    wait(lambda: program.said("labels=6"), lambda: program.lines)
+    api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": None}}})
+    wait(lambda: node_of(api)["metadata"]["labels"].get("kubernetes.io/os") == "linux", "a label that is kept")
+
+
+def test_a_lease_that_somebody_else_writes_is_read_again(api, run):
+    run()
+    _, lease = ready(api)
+    lease["spec"]["renewTime"] = "2099-01-01T00:00:00.000000Z"
+    api.replace("leases", lease)
+    wait(lambda: lease_of(api)["spec"]["renewTime"] > "2099-01-01T00:00:00.000000Z", "a renewal, later by our clock", 25)
+    assert any(one.code == 409 for one in api.asked("update", "leases"))
+
+
+@pytest.mark.parametrize("how", [
+    {"status": 500}, {"status": 503, "retry_after": 1}, {"status": 429, "retry_after": 2}, {"reset": True},
+    {"body": b"{"}, {"body": b"[]"}, {"cut": 40}, {"status": 409}, {"status": 401}, {"status": 403}])
+def test_a_server_in_trouble_is_asked_again_and_not_too_often(api, run, how):
+    fault = api.misbehave(**how)
+    begin = time.monotonic()
+    program = run()
+    wait(lambda: fault.struck >= 6, lambda: api.requests, 60)
+    passed, asked = time.monotonic() - begin, len(api.requests)
+    api.behave()
+    assert asked <= 12 + 3 * passed, f"{asked} requests in {passed:.0f} s: {api.requests}"
+    wait(lambda: node_of(api) and lease_of(api), lambda: f"{program.lines} {api.requests[-9:]}", 75)
+
+
+def test_a_server_that_goes_and_comes_is_told_what_happened(api, run):
+    program = run()
+    ready(api)
+    api.stop()
+    program.say("pressure")
+    wait(lambda: program.said("trouble 0"), lambda: program.lines, 40)
+    api.start()
+    begin = time.monotonic()
+    wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
+    assert time.monotonic() - begin < 20
+
+
+def test_a_partition_without_a_word_is_noticed(api, run):
+    relay = Relay(api.port)
+    program = run(port=relay.port)
+    _, lease = ready(api)
+    relay.freeze()
+    program.say("pressure")
+    wait(lambda: program.said("trouble 0"), lambda: program.lines, 45)
+    relay.cut()
+    relay.thaw()
+    wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition", 20)
+    wait(lambda: lease_of(api)["spec"]["renewTime"] > lease["spec"]["renewTime"], "the Lease", 20)
+    program.stop()
+    relay.stop()
+
+
+def test_a_server_from_a_backup_is_told_everything_again(api, run):
+    backup = api.store.dump()
+    program = run()
+    ready(api)
+    wait(lambda: api.watches == 1, "a watch")
+    for i in range(20):  # so that the past is behind what was said
+        api.create("configmaps", {"metadata": {"name": f"filler-{i}"}})
+    wait(lambda: len(api.asked("update", "leases")) >= 1, "a renewal", 25)
+    api.store.restore(backup)
+    wait(lambda: node_of(api) and lease_of(api), lambda: f"{program.lines} {api.requests[-9:]}", 60)
+
+
+def test_nodes_that_lost_the_same_server_do_not_come_back_at_once(api, run):
+    names = [f"herd{i}" for i in range(10)]
+    programs = [run(name=name) for name in names]
+    wait(lambda: all(lease_of(api, name) for name in names), "all nodes", 60)
+    wait(lambda: api.watches == len(names), "all watches", 60)
+    api.stop()
+    wait(lambda: all(program.said("trouble 0") for program in programs), "that all have noticed", 60)
+    begin = time.monotonic()
+    api.start()
+
+    def came():
+        first = {}
+        for one in list(api.requests):
+            if one.at > begin:
+                first.setdefault(one.who.name, one.at - begin)
+        return first if len(first) == len(names) else None
+    times = sorted(wait(came, "all are back", 60).values())
+    assert times[-1] - times[0] > 0.2 * times[-1], times
+    assert len(set(round(at, 1) for at in times)) >= 3, times
+
+
+def event(name, count, message="m", uid="u-1"):
+    return json.dumps({
+        "kind": "Event", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}, "reason": "BackOff",
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "web", "uid": uid, "apiVersion": "v1"},
+        "message": message, "source": {"component": "mainstay", "host": NODE}, "firstTimestamp": "2026-01-01T00:00:00Z",
+        "lastTimestamp": f"2026-01-01T00:00:{count:02}Z", "count": count, "type": "Warning", "eventTime": None,
+        "reportingComponent": "mainstay", "reportingInstance": NODE})
+
+
+def test_an_event_is_created_and_counted(api, run):
+    program = run()
+    ready(api)
+    program.say(event("web.01", 1))
+    wait(lambda: api.get("events", "default", "web.01"), "the event")
+    program.say(event("web.01", 2))
+    wait(lambda: api.get("events", "default", "web.01")["count"] == 2, "the count")
+    assert api.get("events", "default", "web.01")["lastTimestamp"] == "2026-01-01T00:00:02Z"
+    assert [one.verb for one in api.asked(plural="events")] == ["create", "patch"]
+
+
+def test_an_event_that_the_server_forgot_is_created_again(api, run):
+    program = run()
+    ready(api)
+    program.say(event("web.01", 7))
+    wait(lambda: api.get("events", "default", "web.01"), "the event")
+    assert api.get("events", "default", "web.01")["count"] == 7
+    assert [one.verb for one in api.asked(plural="events")] == ["patch", "create"]
+
+
+def test_a_pod_may_not_flood_the_server_with_events(api, run):
+    program = run()
+    ready(api)
+    for i in range(40):
+        program.say(event(f"web.{i:02}", 1))
+    program.say(event("other.01", 1, uid="u-2"))
+    wait(lambda: api.get("events", "default", "other.01"), "the event of another pod")
+    assert len(api.asked("create", "events")) == 26
+    assert len(program.said("event -")) == 15
+
+
+def test_events_wait_for_a_server_that_is_away(api, run):
+    program = run()
+    ready(api)
+    api.stop()
+    program.say(event("web.01", 1))
+    program.say(event("web.01", 3))
+    wait(lambda: len(program.said("event 0")) == 2, lambda: program.lines)
+    api.start()
+    wait(lambda: api.get("events", "default", "web.01"), "the event", 30)
+    assert api.get("events", "default", "web.01")["count"] == 3
+
+
+def test_an_event_that_is_refused_is_not_tried_for_ever(api, run):
+    program = run()
+    ready(api)
+    fault = api.misbehave(verb="create", plural="events", status=403)
+    program.say(event("web.01", 1))
+    wait(lambda: program.said("trouble 403"), lambda: program.lines)
+    api.behave()
+    program.say(event("web.02", 1))
+    wait(lambda: api.get("events", "default", "web.02"), "the next event")
+    assert fault.struck == 1 and api.get("events", "default", "web.01") is None

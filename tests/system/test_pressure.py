@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The node is short of something: which pod goes, what is said of it, and who comes back when. What the thresholds are
+held against is the test's own, its control group or a file system, so that nobody else on the machine matters."""
+
+import json
+import os
+import subprocess
+
+import harness
+import pytest
+import specs
+import world
+
+MIB = 1 << 20
+CRITICAL = 2000000000
+
+# As much memory as a file in memory has, until the file is taken away.
+EAT = "dd if=/dev/zero of=/m/file bs=1M count={} 2>/dev/null; echo ate; " + specs.IDLE
+
+
+def memory_total():
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        return int(file.readline().split()[1]) * 1024
+
+
+def pods_may_have(mib, **fields):
+    """A configuration by which all pods together may have so much memory."""
+    return {"evictionHard": {"allocatableMemory.available": str(memory_total() - mib * MIB)},
+            "evictionPressureTransitionPeriod": "4s", **fields}
+
+
+def eater(name, mib, request=None, priority=0, **spec):
+    container = specs.container(script=EAT.format(mib), volumeMounts=[specs.mount("m", "/m")])
+    if request:
+        container["resources"] = {"requests": {"memory": request}}
+    return specs.pod(name, container, priority=priority,
+                     volumes=[{"name": "m", "emptyDir": {"medium": "Memory", "sizeLimit": "300Mi"}}], **spec)
+
+
+def wait_ate(node, name):
+    world.wait(lambda: node.logged(name) == ["ate"], f"{name} has its memory")
+
+
+def wait_evicted(node, name):
+    """Gives the pod as it is told while it is out."""
+    return node.wait_pod(name, lambda pod: pod["status"].get("phase") == "Failed" and
+                         pod["status"].get("reason") == "Evicted", "is evicted", 60)
+
+
+def node_conditions(node):
+    told = json.loads(node.cli("get", "nodes", "-o", "json").stdout)
+    (one,) = told.get("items", [told])
+    return {entry["type"]: entry["status"] for entry in one["status"]["conditions"]}, one
+
+
+def wait_condition(node, name, status):
+    world.wait(lambda: node_conditions(node)[0][name] == status, f"the node has {name} {status}", 60)
+
+
+def metric(node, line):
+    text = node.get("/metrics")[1]
+    (value,) = [float(row.rsplit(" ", 1)[1]) for row in text.splitlines() if row.startswith(line + " ")]
+    return value
+
+
+def test_of_those_that_exceed_what_they_asked_for_the_one_of_the_lowest_priority_goes(make_node):
+    node = make_node(config=pods_may_have(120))
+    node.launch(eater("modest", 40, request="200Mi"))
+    node.launch(eater("important", 30, priority=1000))
+    node.launch(eater("critical", 30, priority=CRITICAL))
+    for name in "modest", "important", "critical":
+        wait_ate(node, name)
+    node.launch(eater("greedy", 60, request="1Mi", priority=10))
+    pod = wait_evicted(node, "greedy")
+    message = pod["status"]["message"]
+    assert message.startswith("The node was low on resource: memory. Threshold quantity: "), message
+    assert "Container main was using " in message and "request is 1Mi, has larger consumption of memory." in message
+    target = harness.condition(pod, "DisruptionTarget")
+    assert (target["status"], target["reason"], target["message"]) == ("True", "TerminationByKubelet", message)
+    world.wait(lambda: not world.pids_of_root(node.pod_cgroup("greedy")), "nothing of it runs")
+    assert all(world.is_alive(node.init(name)) for name in ("modest", "important", "critical"))
+    events = node.cli("get", "events").stdout
+    assert "EvictionThresholdMet" in events and "Attempting to reclaim memory" in events
+    assert f"node/{harness.NODE_NAME}" in events
+    assert metric(node, 'kubelet_evictions{eviction_signal="allocatableMemory.available"}') >= 1
+
+
+def test_a_critical_pod_stays_even_if_nobody_else_can_go(make_node):
+    node = make_node(config=pods_may_have(60))
+    node.launch(eater("critical", 90, priority=CRITICAL))
+    world.wait(lambda: "no pod can be evicted that would help" in node.said(), "the agent looked for one", 60)
+    wait_condition(node, "MemoryPressure", "True")
+    assert world.is_alive(node.init("critical"))
+    assert node.pod("critical")["status"]["phase"] == "Running"
+
+
+def test_the_condition_is_told_taints_the_node_and_keeps_out_who_asks_for_no_memory(make_node):
+    node = make_node(config=pods_may_have(60))
+    assert node_conditions(node)[0] == {"MemoryPressure": "False", "DiskPressure": "False", "PIDPressure": "False",
+                                        "Ready": "True"}
+    node.launch(eater("critical", 90, priority=CRITICAL))
+    wait_condition(node, "MemoryPressure", "True")
+    taints = node_conditions(node)[1]["spec"]["taints"]
+    assert {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"} in taints
+    assert metric(node, 'mainstay_node_condition{condition="MemoryPressure"}') == 1
+    assert "Ready,MemoryPressure" in node.cli("get", "nodes").stdout
+    described = node.cli("describe", "node").stdout
+    assert "KubeletHasInsufficientMemory" in described and "memory-pressure:NoSchedule" in described
+    node.drop(specs.pod("beggar"))
+    pod = wait_evicted(node, "beggar")
+    assert pod["status"]["message"] == "Pod was rejected: The node had condition: [MemoryPressure]."
+    assert not pod["status"].get("containerStatuses")
+    assert not world.pids_of_root(node.pod_cgroup("beggar"))
+    tolerant = specs.pod("tolerant", tolerations=[{"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}])
+    tolerant["spec"]["priority"] = CRITICAL + 1
+    node.launch(tolerant)
+    node.remove("critical")
+    wait_condition(node, "MemoryPressure", "False")
+    node.wait_running("beggar")
+    assert "taints" not in node_conditions(node)[1]["spec"] or not node_conditions(node)[1]["spec"]["taints"]
+
+
+def changing_eater(node, name):
+    """It eats as many MiB as the file says, each time it begins."""
+    eat(node, 90)
+    pod = eater(name, 0)
+    pod["spec"]["containers"][0]["command"][2] = EAT.format("$(cat /data/size)")
+    pod["spec"]["containers"][0]["volumeMounts"].append(specs.mount("data", "/data"))
+    pod["spec"]["volumes"].append(specs.host_path("data", node.data))
+    return pod
+
+
+def eat(node, mib):
+    with open(os.path.join(node.data, "size"), "w", encoding="utf-8") as file:
+        file.write(str(mib))
+
+
+def test_an_evicted_pod_begins_again_when_the_node_has_recovered_and_not_before(make_node):
+    node = make_node(config=pods_may_have(60))
+    node.drop(changing_eater(node, "greedy"))
+    wait_evicted(node, "greedy")
+    node.restart()
+    assert node.pod("greedy")["status"]["reason"] == "Evicted", "a new agent does not start it"
+    assert node_conditions(node)[0]["MemoryPressure"] == "True", "it knows why"
+    eat(node, 1)
+    node.wait_running("greedy", 60)
+    wait_ate(node, "greedy")
+    assert node.status("greedy")["restartCount"] == 0, "it is another life"
+    assert "begins again: the node has no MemoryPressure any more" in node.said()
+
+
+def test_a_daemon_is_evicted_and_comes_back_like_any_other_pod(make_node):
+    node = make_node(config=pods_may_have(60))
+    spec = changing_eater(node, "greedy")["spec"]
+    node.drop(specs.daemonset("greedy", *spec["containers"], volumes=spec["volumes"]))
+
+    def told():
+        return [(one["status"]["phase"], one["status"].get("reason")) for one in node.pods()]
+    world.wait(lambda: told() == [("Failed", "Evicted")], "it is evicted", 60)
+    eat(node, 1)
+    world.wait(lambda: told() == [("Running", None)], "it runs again", 60)
+    assert "FailedDaemonPod" not in node.cli("get", "events").stdout, "nobody has made another in its place"
+    assert "begins again: the node has no MemoryPressure any more" in node.said()
+
+
+def test_a_pod_that_is_to_run_once_stays_evicted(make_node):
+    node = make_node(config=pods_may_have(60))
+    node.drop(eater("once", 90, restartPolicy="Never"))
+    wait_evicted(node, "once")
+    wait_condition(node, "MemoryPressure", "True")
+    wait_condition(node, "MemoryPressure", "False")
+    node.launch(specs.pod("other"))
+    assert node.pod("once")["status"]["reason"] == "Evicted"
+
+
+def test_a_soft_threshold_lets_a_pod_end_in_its_time(make_node):
+    node = make_node(config={"evictionHard": {}, "evictionSoft": pods_may_have(60)["evictionHard"],
+                             "evictionSoftGracePeriod": {"allocatableMemory.available": "3s"},
+                             "evictionMaxPodGracePeriod": 20})
+    pod = eater("polite", 90, terminationGracePeriodSeconds=20)
+    pod["spec"]["containers"][0]["command"][2] = "trap 'sleep 2; echo bye; exit 0' TERM; " + EAT.format(90).replace(
+        specs.IDLE, "while :; do sleep 0.1; done")
+    node.drop(pod)
+    wait_evicted(node, "polite")
+    world.wait(lambda: node.logged("polite") == ["ate", "bye"], "it was let end", 40)
+
+
+@pytest.fixture(name="small_disk")
+def _small_disk(archive):
+    """A node whose state has a file system of its own, of 64 MiB."""
+    node = harness.Node(config={"evictionHard": None, "evictionPressureTransitionPeriod": "4s"}, start=False)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,nr_inodes=2000", "tmpfs", node.state], check=True)
+    node.own_mounts.add(node.state)
+    node.preload(archive)
+    node.start()
+    yield node
+    node.finish()  # and unmounts it, by force
+
+
+def writer(name, script, **spec):
+    return specs.pod(name, specs.container(script=script + "; echo wrote; " + specs.IDLE,
+                                           volumeMounts=[specs.mount("v", "/v")]),
+                     volumes=[{"name": "v", "emptyDir": {}}], **spec)
+
+
+@pytest.mark.parametrize("script, resource", [
+    ("dd if=/dev/zero of=/v/file bs=1M count=57 2>/dev/null", "ephemeral-storage"),
+    ("i=0; while [ $i -lt 1900 ]; do i=$((i+1)); true 2>&- >/v/$i || break; done", "inodes"),
+])
+def test_who_fills_the_disk_is_evicted_and_who_has_written_little_is_not(small_disk, script, resource):
+    node = small_disk
+    node.launch(writer("slim", "echo little >/v/file"))
+    node.drop(writer("fat", script))
+    message = wait_evicted(node, "fat")["status"]["message"]
+    assert message.startswith(f"The node was low on resource: {resource}. Threshold quantity: "), message
+    assert world.is_alive(node.init("slim"))
+    wait_condition(node, "DiskPressure", "True")
+    assert node.pod("slim")["status"]["phase"] == "Running"
+    node.remove("fat")
+    node.wait_gone("fat")
+    wait_condition(node, "DiskPressure", "False")
+    node.launch(writer("next", "echo little >/v/file"))
+
+
+def test_on_a_disk_that_others_have_filled_pods_run_on_and_new_ones_are_not_begun(small_disk):
+    node = small_disk
+    node.launch(writer("slim", "echo little >/v/file"))
+    with open(os.path.join(node.state, "ballast"), "wb") as file:
+        file.write(b"x" * (57 * MIB))
+    world.wait(lambda: "no pod can be evicted that would help" in node.said(), "the agent looked for one", 90)
+    assert world.is_alive(node.init("slim"))
+    node.drop(writer("new", "true"))
+    wait_evicted(node, "new")
+    init = node.init("slim")
+    node.restart()
+    assert node.init("slim") == init
+    os.unlink(os.path.join(node.state, "ballast"))
+    node.wait_running("new", 60)
+
+
+def told_condition(member, kind):
+    node = member.api.get("nodes", None, harness.NODE_NAME) or {"status": {"conditions": []}}
+    return {one["type"]: one["status"] for one in node["status"]["conditions"]}.get(kind)
+
+
+def test_a_server_hears_of_the_condition_and_its_pods_stay_evicted(make_member):
+    member = make_member(config=pods_may_have(60))
+    member.bind("critical", *eater("critical", 90)["spec"]["containers"], priority=CRITICAL,
+                volumes=eater("critical", 90)["spec"]["volumes"])
+    member.wait_told_phase("critical", "Running")
+    world.wait(lambda: told_condition(member, "MemoryPressure") == "True", "the server hears of it", 60)
+    member.bind("beggar")
+    told = member.wait_told_phase("beggar", "Failed", 60)
+    assert told["status"]["reason"] == "Evicted"
+    member.api.delete("pods", "default", "critical")
+    world.wait(lambda: told_condition(member, "MemoryPressure") == "False", "the server hears of that, too", 60)
+    member.bind("next")
+    member.wait_told_phase("next", "Running")
+    assert member.told("beggar")["status"]["phase"] == "Failed"
+    assert not world.pids_of_root(member.pod_cgroup("beggar")), "somebody else has made another in its place"

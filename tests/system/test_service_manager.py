@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a service manager and a monitoring system are told: readiness, reloads, the watchdog; and names of metrics."""
+
+import json
+import os
+import re
+import signal
+import socket
+
+import harness
+import pytest
+import specs
+import world
+import yaml
+
+PACKAGING = os.path.join(harness.TOP, "packaging")
+
+
+class Manager:
+    """Listens in the place of systemd."""
+
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "notify")
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.settimeout(0.1)
+        self.heard = []
+
+    def listen(self):
+        try:
+            while True:
+                self.heard.append(self.socket.recv(65536).decode())
+        except TimeoutError:
+            pass
+        return self.heard
+
+    def wait_for(self, beginning, count=1):
+        world.wait(lambda: len([one for one in self.listen() if one.startswith(beginning)]) >= count,
+                   lambda: f"{beginning} is told {count} times: {self.heard}")
+
+
+@pytest.fixture(name="manager")
+def fixture_manager(tmp_path, monkeypatch):
+    manager = Manager(tmp_path)
+    monkeypatch.setenv("NOTIFY_SOCKET", manager.path)
+    return manager
+
+
+def test_readiness_is_told_once_when_what_is_there_has_been_acted_on(make_node, manager):
+    node = make_node(start=False)
+    node.drop(specs.pod("web"))
+    node.start()
+    manager.wait_for("READY=1")
+    assert node.pods(), "READY=1 is told after the pods are known"
+    node.wait_running("web")
+    manager.wait_for("STATUS=1 pod, 1 running")
+    assert manager.heard.count("READY=1") == 1
+    node.stop()
+    manager.wait_for("STOPPING=1")
+    node.start()
+
+
+def test_a_reload_is_told_as_a_pair_whether_the_configuration_is_good_or_not(make_node, manager):
+    node = make_node()
+    manager.wait_for("READY=1")
+    node.write_config(mainstay={"nodeLabels": {"size": "large"}})
+    manager.wait_for("RELOADING=1")
+    manager.wait_for("READY=1", 2)
+    with open(node.config, "w", encoding="utf-8") as file:
+        file.write("kind: [")
+    manager.wait_for("READY=1", 3)
+    node.agent.send_signal(signal.SIGHUP)
+    manager.wait_for("RELOADING=1", 3)
+    manager.wait_for("READY=1", 4)
+    kinds = [one.split("=")[0] for one in manager.heard if one.startswith(("READY", "RELOADING"))]
+    assert kinds == ["READY"] + ["RELOADING", "READY"] * ((len(kinds) - 1) // 2)
+    assert all("MONOTONIC_USEC=" in one for one in manager.heard if one.startswith("RELOADING"))
+    node.write_config()
+
+
+def test_the_watchdog_is_fed_while_the_loop_turns_and_no_longer(make_node, manager, monkeypatch):
+    monkeypatch.setenv("WATCHDOG_USEC", "2000000")
+    node = make_node()
+    manager.wait_for("WATCHDOG=1", 2)
+    node.agent.send_signal(signal.SIGSTOP)
+    manager.listen()
+    fed = manager.heard.count("WATCHDOG=1")
+    manager.socket.settimeout(3)
+    assert manager.listen().count("WATCHDOG=1") == fed
+    manager.socket.settimeout(0.1)
+    node.agent.send_signal(signal.SIGCONT)
+    manager.wait_for("WATCHDOG=1", fed + 1)
+
+
+def names_in(expressions):
+    words = set()
+    for expression in expressions:
+        bare = re.sub(r"\{[^}]*\}|\"[^\"]*\"|\[[^]]*\]|\b(by|on|without|ignoring) *\([^)]*\)", " ", expression)
+        words |= set(re.findall(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b", bare))
+    return words - {"histogram_quantile", "label_values", "label_replace"}
+
+
+def expressions_of_dashboard(value):
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if key in ("expr", "query") and isinstance(part, str):
+                yield part
+            else:
+                yield from expressions_of_dashboard(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from expressions_of_dashboard(part)
+
+
+def test_all_metrics_that_alerts_and_the_dashboard_ask_for_are_told(node):
+    with open(os.path.join(PACKAGING, "alerts.yaml"), encoding="utf-8") as file:
+        rules = [rule for group in yaml.safe_load(file)["groups"] for rule in group["rules"]]
+    with open(os.path.join(PACKAGING, "dashboard.json"), encoding="utf-8") as file:
+        dashboard = json.load(file)
+    assert all(rule["alert"] and rule["annotations"]["summary"] and rule["labels"]["severity"] for rule in rules)
+    asked = names_in([rule["expr"] for rule in rules]) | names_in(expressions_of_dashboard(dashboard))
+    node.launch(specs.pod("web", specs.container(readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1})))
+    told = set()
+
+    def missing():
+        for path in "/metrics", "/metrics/resource":
+            told.update(re.findall(r"^# TYPE (\S+)", node.get(path)[1], re.M))
+        return {name for name in asked if name not in told and re.sub(r"_(bucket|sum|count|total)$", "", name) not in told}
+
+    world.wait(lambda: not missing(), lambda: f"all are told but {missing()}")
+    assert len(asked) > 8

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kube/backoff.h"
+
+#include "common/clock.h"
+#include "tests/test.h"
+
+enum {
+        ALWAYS = 1000, /* the chance that is all of the jitter */
+};
+
+TEST(it_doubles_until_its_limit_and_half_of_it_is_chance)
+{
+        static const unsigned msec[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000 };
+        Backoff least = { 0 }, most = { 0 };
+
+        for (size_t i = 0; i < N_ELEMENTS(msec); i++) {
+                EXPECT_EQ(backoff_next(&least, &backoff_pace, 0, 0, 0), msec[i] * USEC_PER_MSEC);
+                EXPECT_EQ(backoff_next(&most, &backoff_pace, 0, 0, ALWAYS),
+                          msec[i] * (2 * USEC_PER_MSEC));
+        }
+}
+
+TEST(it_forgets_failures_of_long_ago)
+{
+        Backoff backoff = { 0 };
+        uint64_t now = 1000 * USEC_PER_SEC;
+
+        for (size_t i = 0; i < 20; i++)
+                (void) backoff_next(&backoff, &backoff_pace, now, 0, 0);
+        EXPECT_EQ(backoff_next(&backoff, &backoff_pace, now + 180 * USEC_PER_SEC, 0, 0),
+                  30 * USEC_PER_SEC);
+        EXPECT_EQ(backoff_next(&backoff, &backoff_pace, now + 361 * USEC_PER_SEC, 0, 0),
+                  800 * USEC_PER_MSEC);
+        (void) backoff_next(&backoff, &backoff_pace, now, 0, 0);
+        backoff_reset(&backoff);
+        EXPECT_EQ(backoff_next(&backoff, &backoff_pace, now, 0, 0), 800 * USEC_PER_MSEC);
+}
+
+TEST(what_the_server_asks_for_is_waited_and_some_more)
+{
+        Backoff backoff = { 0 };
+
+        EXPECT_EQ(backoff_next(&backoff, &backoff_pace, 0, 60 * USEC_PER_SEC, 0),
+                  60 * USEC_PER_SEC);
+        EXPECT_EQ(backoff_next(&backoff, &backoff_pace, 0, 60 * USEC_PER_SEC, ALWAYS),
+                  75 * USEC_PER_SEC);
+        EXPECT_EQ(backoff_next(&backoff, &backoff_slow_pace, 0, USEC_PER_SEC, 0),
+                  40 * USEC_PER_SEC);
+}
+
+TEST(jitter_is_between_nothing_and_its_share)
+{
+        EXPECT_EQ(jitter(1000 * USEC_PER_MSEC, 20, 0), 1000 * USEC_PER_MSEC);
+        EXPECT_EQ(jitter(1000 * USEC_PER_MSEC, 20, ALWAYS), 1200 * USEC_PER_MSEC);
+        for (size_t i = 0; i < 1000; i++) {
+                uint64_t some = jitter(USEC_PER_SEC, 20, chance_now());
+
+                EXPECT(some >= USEC_PER_SEC && some <= USEC_PER_SEC + USEC_PER_SEC / 5);
+        }
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/kubeconfig.h"
+
+#include "common/base64.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+
+#define SECRET "s3cr3t-token"
+
+static const char *path(void) {
+        static char text[128];
+
+        (void) snprintf(text, sizeof(text), "%s/kubeconfig", test_directory());
+        return text;
+}
+
+/* The sentence behind the path, or "". */
+static const char *load(const char *yaml, Kubeconfig *config, char ***warnings) {
+        static char text[1024];
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        REQUIRE(write_file_atomic_at(AT_FDCWD, path(), yaml, strlen(yaml), 0600) >= 0);
+        r = kubeconfig_load(path(), config, warnings, &error);
+        if (r >= 0)
+                return "";
+        EXPECT(strncmp(error_message(&error, r), path(), strlen(path())) == 0);
+        (void) snprintf(text, sizeof(text), "%s", error_message(&error, r) + strlen(path()));
+        EXPECT(!strstr(text, SECRET));
+        return text;
+}
+
+static const char *verdict(const char *yaml) {
+        static char text[2048];
+        cleanup_strv char **warnings = NULL;
+        Kubeconfig config = { 0 };
+
+        (void) snprintf(text, sizeof(text), "%s", load(yaml, &config, &warnings));
+        strv_foreach(warning, warnings) {
+                EXPECT(!strstr(*warning, SECRET));
+                (void) snprintf(text, sizeof(text), "warning%s", *warning + strlen(path()));
+        }
+        kubeconfig_done(&config);
+        return text;
+}
+
+/* Lines 1 to 3 are these; the cluster is line 4, the user line 5. */
+static const char *with(const char *cluster, const char *user) {
+        char yaml[4096];
+
+        (void) snprintf(yaml, sizeof(yaml),
+                        "apiVersion: v1\nkind: Config\n"
+                        "current-context: c\n"
+                        "clusters: [{name: k, cluster: {server: 'https://a:1'%s%s}}]\n"
+                        "users: [{name: u, user: {%s}}]\n"
+                        "contexts: [{name: c, context: {cluster: k, user: u}}]\n",
+                        cluster[0] ? ", " : "", cluster, user);
+        return verdict(yaml);
+}
+
+TEST(the_current_context_is_worked_out)
+{
+        static const char yaml[] =
+                "apiVersion: v1\nkind: Config\ncurrent-context: two\npreferences: {}\n"
+                "clusters:\n"
+                "- name: other\n  cluster: {server: 'https://other'}\n"
+                "- name: k\n  cluster:\n"
+                "    server: https://10.0.0.1:6443/\n"
+                "    certificate-authority: pki/ca.crt\n"
+                "    certificate-authority-data: UEVN\n"
+                "    tls-server-name: kubernetes\n"
+                "    proxy-url: http://10.0.0.2:3128\n"
+                "users:\n"
+                "- name: person\n  user: {exec: {command: aws}}\n"
+                "- name: node\n  user:\n"
+                "    client-certificate: /abs/node.crt\n"
+                "    client-key: node.key\n"
+                "    client-key-data: S0VZ\n"
+                "    token: " SECRET "\n"
+                "    tokenFile: ../token\n"
+                "contexts:\n"
+                "- {name: one, context: {cluster: other, user: person}}\n"
+                "- {name: two, context: {cluster: k, user: node, namespace: things}}\n";
+        cleanup_strv char **warnings = NULL;
+        cleanup_free char *directory = realpath(test_directory(), NULL);
+        char expected[256];
+        Kubeconfig config = { 0 };
+
+        EXPECT_STREQ(load(yaml, &config, &warnings), "");
+        EXPECT(warnings == NULL);
+        EXPECT_STREQ(config.path, path());
+        EXPECT_STREQ(config.server, "https://10.0.0.1:6443");
+        EXPECT_STREQ(config.tls_server_name, "kubernetes");
+        EXPECT(!config.insecure);
+        (void) snprintf(expected, sizeof(expected), "%s/pki/ca.crt", directory);
+        EXPECT_STREQ(config.authority_file, expected);
+        EXPECT_STREQ(config.authority_data, "PEM");
+        EXPECT_STREQ(config.certificate_file, "/abs/node.crt");
+        EXPECT_STREQ(config.certificate_data, NULL);
+        (void) snprintf(expected, sizeof(expected), "%s/node.key", directory);
+        EXPECT_STREQ(config.key_file, expected);
+        EXPECT_STREQ(config.key_data, "KEY");
+        EXPECT_STREQ(config.token, SECRET);
+        (void) snprintf(expected, sizeof(expected), "%s/../token", directory);
+        EXPECT_STREQ(config.token_file, expected);
+        EXPECT_STREQ(config.proxy_url, "http://10.0.0.2:3128");
+        EXPECT_STREQ(config.namespace, "things");
+        kubeconfig_done(&config);
+}
+
+TEST(json_is_as_good)
+{
+        cleanup_strv char **warnings = NULL;
+        Kubeconfig config = { 0 };
+
+        EXPECT_STREQ(load("{\"current-context\":\"c\",\"clusters\":[{\"name\":\"k\",\"cluster\":"
+                          "{\"server\":\"http://a:1\",\"insecure-skip-tls-verify\":true}}],"
+                          "\"contexts\":[{\"name\":\"c\",\"context\":{\"cluster\":\"k\"}}]}",
+                          &config, &warnings),
+                     "");
+        EXPECT_STREQ(config.server, "http://a:1");
+        EXPECT(config.insecure);
+        EXPECT_STREQ(config.namespace, "default");
+        EXPECT_STREQ(config.token, NULL);
+        kubeconfig_done(&config);
+}
+
+#define AGENT "an agent has a certificate, a token or a token file"
+
+TEST(ways_to_log_in_that_an_agent_cannot_go_are_refused)
+{
+        static const struct {
+                const char *user, *verdict;
+        } cases[] = {
+                { "token: " SECRET, "" },
+                { "exec: {command: aws}",
+                  ":5:26: users[0].user.exec: would run a program to log in; " AGENT },
+                { "auth-provider: {name: gcp}",
+                  ":5:26: users[0].user.auth-provider: would need a plugin to log in; " AGENT },
+                { "username: me, password: " SECRET,
+                  ":5:26: users[0].user.username: is for people; " AGENT },
+                { "as: root", ":5:26: users[0].user.as: a node acts as nobody but itself" },
+                { "as-groups: [a]",
+                  ":5:26: users[0].user.as-groups: a node acts as nobody but itself" },
+                { "exec: null, as: ''", "" },
+                { "token: 12345", ":5:33: users[0].user.token: must be a string; quote it" },
+                { "token: \"" SECRET "\\nX: y\"",
+                  ":5:33: users[0].user.token: must be visible characters of ASCII" },
+                { "client-key: a", ":5:38: users[0].user.client-key: has no client-certificate" },
+                { "client-certificate: a",
+                  ":5:46: users[0].user.client-certificate: has no client-key" },
+                { "client-certificate: a, client-key-data: '" SECRET "!'",
+                  ":5:66: users[0].user.client-key-data: must be base64" },
+                { "client-certificate: a, client-key-data: AAAA",
+                  ":5:66: users[0].user.client-key-data: must be PEM in base64" },
+                { "tokn: " SECRET, "warning:5:26: users[0].user.tokn: is not a field of AuthInfo; "
+                                   "did you mean 'token'?" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                printf("%s\n", cases[i].user);
+                EXPECT_STREQ(with("", cases[i].user), cases[i].verdict);
+        }
+}
+
+TEST(clusters_are_checked)
+{
+        static const struct {
+                const char *cluster, *verdict;
+        } cases[] = {
+                { "server: 'https://a/b'", ":4:55: the key 'server' is here a second time; the "
+                                           "first is at line 4, column 32" },
+                { "proxy-url: 'http://me:" SECRET "@a:1'", "" },
+                { "proxy-url: 'gopher://a'", ":4:66: clusters[0].cluster.proxy-url: must be a URL "
+                                             "such as http://10.0.0.1:3128" },
+                { "insecure-skip-tls-verify: true, certificate-authority: a",
+                  ":4:81: clusters[0].cluster.insecure-skip-tls-verify: means nothing beside a "
+                  "certificate-authority" },
+                { "certificate-authority-data: '-'",
+                  ":4:83: clusters[0].cluster.certificate-authority-data: must be base64" },
+                { "tls-server-name: 'A b'",
+                  ":4:72: clusters[0].cluster.tls-server-name: must be a DNS subdomain, "
+                  "not 'A b'" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                printf("%s\n", cases[i].cluster);
+                EXPECT_STREQ(with(cases[i].cluster, ""), cases[i].verdict);
+        }
+}
+
+TEST(documents_are_checked)
+{
+        static const struct {
+                const char *yaml, *verdict;
+        } cases[] = {
+                { "", ": must hold one document, not 0" },
+                { "{}\n---\n{}\n", ": must hold one document, not 2" },
+                { "kind: Pod\n", ":1:7: kind: must be Config, not the string 'Pod'" },
+                { "apiVersion: v2\n", ":1:13: apiVersion: must be v1, not the string 'v2'" },
+                { "kind: Config\n", ":1:1: current-context: is required" },
+                { "current-context: c\n", ":1:1: contexts: has no context 'c'" },
+                { "current-context: c\ncontexts: [{name: c}]\n",
+                  ":2:12: contexts[0].context: is required" },
+                { "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n",
+                  ":1:1: clusters: has no cluster 'k'" },
+                { "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                  "clusters: [{name: k, cluster: {server: 'https://a'}}]\nusers: []\n",
+                  ":4:8: users: has no user 'u'" },
+                { "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n"
+                  "clusters: [{name: k, cluster: {server: 'ftp://" SECRET "'}}]\n",
+                  ":3:40: clusters[0].cluster.server: must be a URL such as "
+                  "https://10.0.0.1:6443" },
+                { "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+                  "clusters: [{name: k, cluster: {server: 'http://a'}}]\n"
+                  "users: [{name: u, user: {token: " SECRET "}}]\n",
+                  ":3:40: clusters[0].cluster.server: must be https where there are credentials" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                printf("%s\n", cases[i].yaml);
+                EXPECT_STREQ(verdict(cases[i].yaml), cases[i].verdict);
+        }
+}
+
+TEST(a_file_that_is_not_there_is_said_so)
+{
+        cleanup_error Error error = ERROR_NULL;
+        char **warnings = NULL;
+        Kubeconfig config = { 0 };
+
+        EXPECT_EQ(kubeconfig_load("/nowhere/kubeconfig", &config, &warnings, &error), -ENOENT);
+        EXPECT_STREQ(error.message, "/nowhere/kubeconfig: No such file or directory");
+}

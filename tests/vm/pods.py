@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods on a machine: written, waited for, ended, found."""
+
+import json
+
+import specs
+
+MANIFESTS = "/etc/kubernetes/manifests"
+SCRIPT = "exec sleep 100000"
+
+
+def launch(machine, name, **fields):
+    pod = specs.pod(name, specs.container(script=SCRIPT, **fields))
+    write(machine, pod)
+    wait_running(machine, name)
+
+
+def write(machine, pod):
+    machine.write(f"{MANIFESTS}/{pod['metadata']['name']}.yaml", specs.text(pod))
+
+
+def wait_running(machine, name):
+    machine.wait(f"mainstay get pods | grep -E '^{name}-machine +([0-9]+)/\\1 +Running'", f"pod {name} runs")
+
+
+def end(machine, name):
+    machine.run(f"rm {MANIFESTS}/{name}.yaml")
+    machine.wait(f"! mainstay get pods | grep -E '^{name}-machine '", f"pod {name} is gone")
+
+
+def get(machine, name):
+    return json.loads(machine.run(f"mainstay get pod {name}-machine -o json"))
+
+
+def uid(machine, name):
+    return get(machine, name)["metadata"]["uid"]
+
+
+def show(machine, unit, *properties):
+    """What systemd knows of a unit."""
+    said = machine.run(f"systemctl show {unit} " + " ".join(f"-p {one}" for one in properties))
+    return dict(line.split("=", 1) for line in said.splitlines())
+
+
+def group(machine, name):
+    """Of the pod, in the file system."""
+    return machine.run(f"cat /run/mainstay/pods/{uid(machine, name)}/cgroup").strip()
+
+
+def scope(machine, name, container="main"):
+    """The group of a container's latest attempt."""
+    (status,) = [one for one in get(machine, name)["status"]["containerStatuses"] if one["name"] == container]
+    return machine.run(f"find /sys/fs/cgroup{group(machine, name)} -name '*{status['containerID'].rsplit('/', 1)[1]}*' "
+                       "-type d | sed 's,^/sys/fs/cgroup,,'").strip()
+
+
+def values(machine, directory, *files):
+    """The files of a group, by name."""
+    said = machine.run(f"cd /sys/fs/cgroup{directory} && grep -H . " + " ".join(files))
+    return dict(line.split(":", 1) for line in said.splitlines())
+
+
+def configure(machine, text=""):
+    machine.write("/etc/mainstay/config.yaml", "kind: KubeletConfiguration\napiVersion: kubelet.config.k8s.io/v1beta1\n" + text)
+    machine.run("systemctl restart mainstay")
