@@ -331,6 +331,12 @@ int config_load(const char *path, Config *ret, char ***ret_warnings, Error *rete
         r = read_file_at(AT_FDCWD, path, CONFIG_BYTES_MAX, &data, &length);
         if (r < 0 && r != -ENOENT)
                 return error_prefixf(reterr, r, "%s", path);
+        /* As an editor leaves it for a moment, or a power cut for good. */
+        if (r >= 0 && length == 0)
+                return error_setf(reterr, ENODATA,
+                                  "%s: the file is empty (for the defaults remove it, or write "
+                                  "'{}' into it)",
+                                  path);
         if (r >= 0)
                 r = parse_config(&decoder, data, length, &config);
         else

@@ -147,6 +147,31 @@ def test_labels_and_taints_that_are_malformed_change_nothing(make_node):
     wait_none(node, "a")
 
 
+def test_a_configuration_that_is_empty_for_a_moment_changes_nothing(make_node):
+    """As editors leave it between truncating and writing."""
+    node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
+    node.drop(specs.daemonset("a", nodeSelector={"role": "a"}))
+    pid = init_of(node, wait_daemon(node, "a"))
+    os.truncate(node.config, 0)
+    os.kill(node.agent.pid, signal.SIGHUP)
+    wait(lambda: "config.yaml: the file is empty" in node.said(), "it is told")
+    node.drop(specs.pod("later"))
+    node.wait_running("later")
+    assert world.is_alive(pid)
+    node.write_config(mainstay={"nodeLabels": {"role": "b"}})
+    wait_none(node, "a")
+
+
+def test_an_agent_does_not_begin_with_an_empty_configuration(make_node):
+    node = make_node(start=False)
+    os.truncate(node.config, 0)
+    node.agent = node.spawn()
+    assert node.agent.wait(30) != 0
+    assert "config.yaml: the file is empty" in node.said()
+    node.write_config()
+    node.start()
+
+
 @pytest.mark.parametrize("fields, place", MALFORMED[2:8:5])
 def test_an_agent_does_not_begin_with_what_is_malformed(make_node, fields, place):
     node = make_node(start=False)

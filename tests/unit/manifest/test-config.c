@@ -61,9 +61,9 @@ TEST(no_configuration_at_all_is_a_working_one)
         config_done(&config);
 }
 
-TEST(an_empty_file_is_the_defaults)
+TEST(a_file_that_sets_nothing_is_the_defaults)
 {
-        static const char *const empty[] = { "", "# nothing\n", "---\n", "{}" };
+        static const char *const empty[] = { "# nothing\n", "---\n", "{}" };
 
         for (size_t i = 0; i < N_ELEMENTS(empty); i++) {
                 char **warnings = NULL;
@@ -74,6 +74,15 @@ TEST(an_empty_file_is_the_defaults)
                 expect_defaults(&config);
                 config_done(&config);
         }
+}
+
+TEST(a_file_that_was_not_written_whole_is_an_error)
+{
+        char **warnings = NULL;
+        Config config = { 0 };
+
+        EXPECT_STREQ(load("", &config, &warnings),
+                     ": the file is empty (for the defaults remove it, or write '{}' into it)");
 }
 
 TEST(settings_are_read_under_their_own_names)
@@ -147,7 +156,7 @@ TEST(how_many_images_are_pulled_at_once_may_be_said_in_the_kubelets_words)
                 const char *yaml;
                 int64_t pulls;
         } cases[] = {
-                { "", 3 },
+                { "{}", 3 },
                 { "serializeImagePulls: true", 1 },
                 { "serializeImagePulls: false", 64 },
                 { "serializeImagePulls: false\nmaxParallelImagePulls: 5", 5 },
@@ -175,7 +184,7 @@ TEST(the_times_of_a_shutdown_are_sorted_by_priority)
                 size_t n;
                 ShutdownStage stages[2];
         } cases[] = {
-                { "", 2, { { 0, 20000000 }, { 2000000000, 10000000 } } },
+                { "{}", 2, { { 0, 20000000 }, { 2000000000, 10000000 } } },
                 { "shutdownGracePeriod: 0s", 0, { { 0, 0 } } },
                 { "shutdownGracePeriod: 5s", 2, { { 0, 5000000 }, { 2000000000, 0 } } },
                 { "shutdownGracePeriod: 5s\nshutdownGracePeriodCriticalPods: 2s",
@@ -362,7 +371,7 @@ static const EvictionThreshold *find_threshold(const Config *config, EvictionSig
 
 TEST(without_a_word_pods_are_evicted_by_the_kubelets_thresholds)
 {
-        static const char *const without[] = { "", "{}", "evictionHard: null",
+        static const char *const without[] = { "{}", "evictionHard: null",
                                                "evictionPressureTransitionPeriod: 0s" };
 
         for (size_t i = 0; i < N_ELEMENTS(without); i++) {
