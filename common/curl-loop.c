@@ -13,6 +13,7 @@ struct CurlLoop {
         CurlLoopSpec spec;
         CURLM *multi;
         sd_event_source *timer;
+        sd_event_source *due; /* libcurl asked for no time at all */
         bool is_busy;
         bool is_doomed; /* freed as soon as it is not busy */
 };
@@ -80,6 +81,11 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static int on_due(sd_event_source *source, void *userdata) {
+        act(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
 static int add_source(Watched *watched, uint32_t events) {
         const CurlLoopSpec *spec = &watched->loop->spec;
         cleanup_close int copy = fcntl(watched->fd, F_DUPFD_CLOEXEC, 3);
@@ -139,11 +145,15 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, 
         return add_source(watched, events) < 0 ? -1 : 0;
 }
 
-/* Nothing may be done from here but to wait. */
+/* Nothing may be done from here but to wait. No time at all is not left to the timer: that would be
+ * one more wake-up. */
 static int arm_timer(CURLM *multi, long timeout_msec, void *userdata) {
         CurlLoop *loop = userdata;
 
-        if (timeout_msec < 0)
+        if (sd_event_source_set_enabled(loop->due,
+                                        timeout_msec == 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF) < 0)
+                return -1;
+        if (timeout_msec <= 0)
                 return sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
         if (sd_event_source_set_time_relative(loop->timer,
                                               (uint64_t) timeout_msec * USEC_PER_MSEC) < 0)
@@ -151,14 +161,22 @@ static int arm_timer(CURLM *multi, long timeout_msec, void *userdata) {
         return sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
+static int rest(const CurlLoop *loop, sd_event_source *source) {
+        int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
+
+        return r < 0 ? r : sd_event_source_set_priority(source, loop->spec.priority);
+}
+
 static int add_timer(CurlLoop *loop) {
         int r = sd_event_add_time_relative(loop->spec.event, &loop->timer, CLOCK_BOOTTIME, 0,
                                            USEC_PER_MSEC, on_timer, loop);
 
         if (r >= 0)
-                r = sd_event_source_set_enabled(loop->timer, SD_EVENT_OFF);
+                r = rest(loop, loop->timer);
         if (r >= 0)
-                r = sd_event_source_set_priority(loop->timer, loop->spec.priority);
+                r = sd_event_add_defer(loop->spec.event, &loop->due, on_due, loop);
+        if (r >= 0)
+                r = rest(loop, loop->due);
         return r;
 }
 
@@ -198,6 +216,7 @@ CurlLoop *curl_loop_free(CurlLoop *loop) {
         if (loop->multi)
                 loop->curl->multi_cleanup(loop->multi);
         sd_event_source_disable_unref(loop->timer);
+        sd_event_source_disable_unref(loop->due);
         free(loop);
         return NULL;
 }
