@@ -161,7 +161,10 @@ char *container_fstab(const Image *image, const char *bundle_dir, const char *st
         fstab_put_layers(out, image, layers, users);
         (void) fprintf(out, "overlay %s/rootfs overlay lowerdir=", bundle_dir);
         fstab_put_lower(out, image, layers, users);
-        (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work", state_dir, state_dir);
+        /* What an attempt wrote is of no use after a power cut, so nothing waits for the disk:
+         * without 'volatile' a container's fsync() does, and the end of each attempt for all that
+         * anybody has written to the file system. */
+        (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work,volatile", state_dir, state_dir);
         fstab_put_context(out, label);
         (void) fprintf(out, " 0 0\n");
         return memstream_finish(out, &text);

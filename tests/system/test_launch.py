@@ -105,6 +105,14 @@ def test_what_a_container_writes_stays_in_its_own_root(node):
     assert not os.path.exists(f"/proc/{b}/root/tmp/mark")
 
 
+def test_neither_a_container_nor_its_end_waits_for_the_disk(node):
+    """Where a root is not volatile its end waits for all that anybody has written to the file system."""
+    node.launch(specs.pod("web"))
+    root = world.mount_at(node.init("web"), "/")
+    assert root["type"] == "overlay"
+    assert {"volatile", "fsync=volatile"} & set(root["super"])  # as kernels call it
+
+
 def test_no_mount_of_a_pod_shows_on_the_host(node):
     node.launch(specs.pod("quiet", specs.container(volumeMounts=[specs.mount("mem", "/mem")]),
                           volumes=[{"name": "mem", "emptyDir": {"medium": "Memory"}}]))

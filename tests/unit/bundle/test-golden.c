@@ -171,7 +171,7 @@ TEST(a_layer_list_becomes_one_overlay_line)
         EXPECT_STREQ(
                 fstab,
                 "overlay /b/rootfs overlay lowerdir=/layers/top:/layers/base,upperdir=/s/upper,"
-                "workdir=/s/work 0 0\n");
+                "workdir=/s/work,volatile 0 0\n");
 }
 
 TEST(blanks_in_a_host_path_are_escaped_as_fstab_wants_them)
