@@ -3,6 +3,7 @@
 
 #include "agent/agent.h"
 #include "agent/publish/journal.h"
+#include "common/journal-socket.h"
 #include "common/log.h"
 
 #include <getopt.h>
@@ -149,7 +150,7 @@ int main(int argc, char **argv) {
         int r;
 
         set_up_signals();
-        journal_take_log();
+        journal_take_log(JOURNAL_SOCKET_PATH);
         raise_descriptor_limit();
         r = parse_arguments(argc, argv, &options);
         if (r >= 0)

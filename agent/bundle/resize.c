@@ -8,6 +8,7 @@
 #include "agent/bundle/resize.h"
 
 #include "agent/bundle/groups.h"
+#include "agent/bundle/huge-pages.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/swap.h"
 #include "common/cgroup.h"
@@ -137,11 +138,10 @@ static int write_one(const char *group, const char *what, const CgroupValue *val
 }
 
 /* All of them, whatever becomes of one; the first failure is told. */
-static int write_values(const char *group, const char *what, CgroupValue values[CGROUP_VALUES_MAX],
-                        size_t n, Error *reterr) {
+static int write_values(const char *group, const char *what, CgroupValue *values, size_t n,
+                        Error *reterr) {
         int result = 0;
 
-        n = cgroup_values_complete(values, n, cgroup_version());
         if (group_is_unit(group))
                 group_round_values(values, n);
         for (size_t i = 0; i < n; i++)
@@ -160,22 +160,25 @@ static int resize_container(const BundleConfig *config, const Pod *pod, const ch
         CgroupValue values[CGROUP_VALUES_MAX];
         cleanup_free char *group = NULL, *what = NULL;
         char id[65];
+        size_t n;
 
         container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
         group = group_of_container(pod_group, id);
         if (!group || asprintf(&what, "container '%s'", running->spec->name) < 0)
                 return -ENOMEM;
-        return write_values(group, what, values,
-                            container_cgroup_values(config, &pod->spec, running->spec,
-                                                    cgroup_version(), values),
-                            reterr);
+        n = container_cgroup_values(config, &pod->spec, running->spec, cgroup_version(), values);
+        n = cgroup_values_complete(values, n, cgroup_version());
+        return write_values(group, what, values, n, reterr);
 }
 
 static int resize_pod(const BundleConfig *config, const Pod *pod, const char *group,
                       Error *reterr) {
-        CgroupValue values[CGROUP_VALUES_MAX];
-        size_t n = pod_cgroup_values(&pod->spec, cgroup_version(), config->pids_limit, values);
+        CgroupValue values[GROUP_VALUES_MAX];
+        int version = cgroup_version();
+        size_t n = pod_cgroup_values(&pod->spec, version, config->pids_limit, values);
 
+        n = cgroup_values_complete(values, n, version);
+        n += huge_pages_cgroup_values(&pod->spec, version, config->huge_pages, &values[n]);
         return write_values(group, "the pod", values, n, reterr);
 }
 
@@ -194,4 +197,32 @@ int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningConta
         }
         r = resize_pod(config, pod, group, result < 0 ? NULL : reterr);
         return result < 0 ? result : r;
+}
+
+/* The kernel rounds bytes to pages. */
+static bool is_value(const char *text, const CgroupValue *value) {
+        const uint64_t page = 4 * KIB;
+
+        if (strncmp(value->file, "memory.", 7) == 0 && value->value[0] != 'm' && text[0] != 'm')
+                return strtoull(text, NULL, 10) / page == strtoull(value->value, NULL, 10) / page;
+        return strncmp(text, value->value, strlen(value->value)) == 0 &&
+               text[strlen(value->value)] == '\n';
+}
+
+int bundle_restore_group(const BundleConfig *config, const Pod *pod, const char *group,
+                         Error *reterr) {
+        CgroupValue values[GROUP_VALUES_MAX];
+        size_t n = group_values(config, pod, group, values);
+        int r;
+
+        for (size_t i = 0; i < n; i++) {
+                cleanup_free char *text =
+                        cgroup_read_value(group, values[i].controller, values[i].file);
+
+                if (text && is_value(text, &values[i]))
+                        continue;
+                r = cgroup_create(group, reterr);
+                return r < 0 ? r : 1;
+        }
+        return 0;
 }

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/publish/journal.h"
 
+#include "common/cleanup.h"
+#include "common/journal-socket.h"
 #include "common/log.h"
 #include "common/message-ids.h"
+#include "common/utf8.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <syslog.h>
-#include <unistd.h>
-
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
 
 enum {
-        FIELD_SIZE = 512, /* names of Kubernetes have at most 253 bytes */
-        FIELDS_MAX = 8,
+        MESSAGE_MAX = 4 * KIB,
+        ENTRY_SIZE = MESSAGE_MAX + 2 * KIB, /* names of Kubernetes have at most 253 bytes */
 };
+
+/* As there is one log, there is one way for it. */
+static JournalSocket journal = JOURNAL_SOCKET_NULL(JOURNAL_SOCKET_PATH);
+static uint64_t n_lost;
 
 /* "<device>:<inode>" of the stream that systemd connected us with; a redirection changes it. */
 static bool error_is_journal(void) {
@@ -31,33 +32,30 @@ static bool error_is_journal(void) {
 }
 
 typedef struct Entry {
-        struct iovec fields[FIELDS_MAX];
-        char texts[FIELDS_MAX][FIELD_SIZE];
-        int n;
+        char text[ENTRY_SIZE];
+        size_t length;
 } Entry;
 
+/* One for which there is no room is left out. */
 static void add_field(Entry *entry, const char *name, const char *value) {
-        char *text = entry->texts[entry->n];
-        int length;
+        size_t room = sizeof(entry->text) - entry->length;
+        int n = value ? snprintf(&entry->text[entry->length], room, "%s=%s\n", name, value) : -1;
 
-        if (!value)
-                return;
-        length = snprintf(text, FIELD_SIZE, "%s=%s", name, value);
-        entry->fields[entry->n++] =
-                (struct iovec){ text, (size_t) MIN(length, (int) FIELD_SIZE - 1) };
+        if (n > 0 && (size_t) n < room)
+                entry->length += (size_t) n;
 }
 
-static void send_entry(int priority, const char *sentence, const char *message_id,
-                       const LogSubject *subject) {
-        char number[8], *message;
-        int length = asprintf(&message, "MESSAGE=%s", sentence);
-        Entry entry = { 0 };
+static int send_entry(int priority, const char *sentence, const char *message_id,
+                      const LogSubject *subject) {
+        Entry entry = { .length = 0 };
+        char number[8], message[MESSAGE_MAX];
 
-        if (length < 0)
-                return;
         (void) snprintf(number, sizeof(number), "%d", priority);
-        entry.fields[entry.n++] = (struct iovec){ message, (size_t) length };
+        (void) snprintf(message, sizeof(message), "%s", sentence);
+        utf8_disarm(message); /* a line break would be the end of it */
+        add_field(&entry, "MESSAGE", message);
         add_field(&entry, "PRIORITY", number);
+        add_field(&entry, "SYSLOG_IDENTIFIER", program_invocation_short_name);
         add_field(&entry, "MESSAGE_ID", message_id);
         if (subject) {
                 add_field(&entry, "POD_NAMESPACE", subject->namespace);
@@ -65,13 +63,26 @@ static void send_entry(int priority, const char *sentence, const char *message_i
                 add_field(&entry, "POD_UID", subject->uid);
                 add_field(&entry, "CONTAINER_NAME", subject->container);
         }
-        (void) sd_journal_sendv(entry.fields, entry.n);
-        free(message);
+        return journal_socket_send(&journal, &(struct iovec){ entry.text, entry.length }, 1);
 }
 
-void journal_take_log(void) {
+/* What a journal that stands still does not take is counted, and told when it reads again. */
+static void tell_journal(int priority, const char *sentence, const char *message_id,
+                         const LogSubject *subject) {
+        char confession[64];
+
+        (void) snprintf(confession, sizeof(confession), "%" PRIu64 " messages were lost", n_lost);
+        if (n_lost > 0 && send_entry(LOG_WARNING, confession, NULL, NULL) >= 0)
+                n_lost = 0;
+        if (send_entry(priority, sentence, message_id, subject) < 0)
+                n_lost++;
+}
+
+void journal_take_log(const char *socket_path) {
+        journal_socket_done(&journal);
+        journal = (JournalSocket) JOURNAL_SOCKET_NULL(socket_path);
         if (error_is_journal())
-                log_set_sink(send_entry);
+                log_set_sink(tell_journal);
 }
 
 void journal_tell_event(const PodEvent *event) {
@@ -88,10 +99,10 @@ void journal_tell_event(const PodEvent *event) {
                 return;
         for (size_t i = 0; i < N_ELEMENTS(reasons); i++)
                 if (streq(reasons[i].reason, event->reason))
-                        send_entry(event->kind == POD_EVENT_WARNING ? LOG_WARNING : LOG_INFO,
-                                   event->message, reasons[i].message_id,
-                                   &(LogSubject){ .namespace = metadata->namespace,
-                                                  .pod = metadata->name,
-                                                  .uid = metadata->uid,
-                                                  .container = event->container });
+                        tell_journal(event->kind == POD_EVENT_WARNING ? LOG_WARNING : LOG_INFO,
+                                     event->message, reasons[i].message_id,
+                                     &(LogSubject){ .namespace = metadata->namespace,
+                                                    .pod = metadata->name,
+                                                    .uid = metadata->uid,
+                                                    .container = event->container });
 }

@@ -7,9 +7,10 @@
 
 #include "agent/model/event.h"
 
-/* From here on the log goes to the journal with its fields; where standard error is something else,
- * nothing changes. */
-void journal_take_log(void);
+/* From here on the log goes to the journal that listens at 'socket_path' (borrowed), with its
+ * fields; where standard error is something else, nothing changes. Nobody waits for a journal that
+ * stands still: what it does not take is counted, and the first sentence that it takes says so. */
+void journal_take_log(const char *socket_path);
 
 /* An event that is told for the first time; those that the log has a sentence about are not said
  * again. */

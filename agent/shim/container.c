@@ -9,6 +9,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/journal-socket.h"
 #include "common/log.h"
 #include "common/strv.h"
 
@@ -321,7 +322,7 @@ static int open_output(const Shim *shim, const Request *request, Attempt *attemp
         int r = 0;
 
         if (request->journal_fields.n > 0)
-                r = journal_log_new(JOURNAL_SOCKET, &request->journal_fields, &journal);
+                r = journal_log_new(JOURNAL_SOCKET_PATH, &request->journal_fields, &journal);
         if (r >= 0)
                 r = output_new(shim->epoll_fd, request->log, shim->log_limits, &attempt->output,
                                ret_fds, reterr);

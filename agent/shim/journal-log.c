@@ -3,28 +3,21 @@
 
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/journal-socket.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
-/* One entry is one datagram: "NAME=value" lines. Only a value with a newline in it would need
- * another form, and there is none: neither in the names of Kubernetes nor in a line. */
-
-#define CONNECT_USEC (1 * USEC_PER_SEC)
-#define PERIOD_USEC  (1 * USEC_PER_SEC)
-#define PATIENCE_MS  100 /* in a period */
+#define PERIOD_USEC (1 * USEC_PER_SEC)
+#define PATIENCE_MS 100 /* in a period */
 
 enum {
         PARTS = 5
 };
 
 struct JournalLog {
-        const char *socket_path;
-        int fd; /* -EBADF: nobody listened; tried again after CONNECT_USEC */
-        uint64_t connect_at;
+        JournalSocket socket;
         char *fields; /* "NAME=value\n" of each */
         size_t fields_length;
         uint64_t n_lost;
@@ -38,8 +31,7 @@ int journal_log_new(const char *socket_path, const StringList *fields, JournalLo
 
         if (!journal)
                 return -ENOMEM;
-        journal->fd = -EBADF;
-        journal->socket_path = socket_path;
+        journal->socket = (JournalSocket) JOURNAL_SOCKET_NULL(socket_path);
         out = open_memstream(&journal->fields, &journal->fields_length);
         for (size_t i = 0; out && i < fields->n; i++)
                 if (strchr(fields->items[i], '=') && !strchr(fields->items[i], '\n'))
@@ -52,27 +44,9 @@ int journal_log_new(const char *socket_path, const StringList *fields, JournalLo
         return 0;
 }
 
-static int connect_to_journal(JournalLog *journal) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        cleanup_close int fd = -EBADF;
-        uint64_t now = now_boottime_usec();
-
-        if (now < journal->connect_at)
-                return -ENOTCONN;
-        journal->connect_at = now + CONNECT_USEC;
-        if (strlen(journal->socket_path) >= sizeof(address.sun_path))
-                return -ENAMETOOLONG;
-        memcpy(address.sun_path, journal->socket_path, strlen(journal->socket_path));
-        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        journal->fd = TAKE_FD(fd);
-        return 0;
-}
-
 /* Until the journal has read something, or our patience with it is at an end. */
 static bool wait_for_room(JournalLog *journal) {
-        struct pollfd poller = { .fd = journal->fd, .events = POLLOUT };
+        struct pollfd poller = { .fd = journal->socket.fd, .events = POLLOUT };
         uint64_t now = now_boottime_usec(), waited;
 
         if (now - journal->period_begins >= PERIOD_USEC) {
@@ -86,22 +60,13 @@ static bool wait_for_room(JournalLog *journal) {
         return (poller.revents & POLLOUT) != 0;
 }
 
-static int send_entry(JournalLog *journal, struct iovec parts[static PARTS]) {
-        const struct msghdr message = { .msg_iov = parts, .msg_iovlen = PARTS };
+static int send_entry(JournalLog *journal, const struct iovec parts[static PARTS]) {
         int r;
 
-        for (;;) {
-                r = journal->fd < 0 ? connect_to_journal(journal) : 0;
-                if (r < 0)
-                        return r;
-                if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-                        return 0;
-                r = -errno;
-                if (r == -ECONNREFUSED || r == -ENOTCONN) /* another may listen by now */
-                        journal->fd = close_fd(journal->fd);
-                else if (r != -EINTR && (r != -EAGAIN || !wait_for_room(journal)))
-                        return r;
-        }
+        do
+                r = journal_socket_send(&journal->socket, parts, PARTS);
+        while (r == -EAGAIN && wait_for_room(journal));
+        return r;
 }
 
 static struct iovec part(const char *text) {
@@ -144,7 +109,7 @@ JournalLog *journal_log_free(JournalLog *journal) {
                 return NULL;
         if (journal->n_lost > 0)
                 confess(journal);
-        close_fd(journal->fd);
+        journal_socket_done(&journal->socket);
         free(journal->fields);
         free(journal);
         return NULL;

@@ -4,16 +4,12 @@
 /* A container's lines in the system's journal, beside its log file, with fields by which they are
  * found: "journalctl CONTAINER_NAME=web".
  *
- * We speak the journal's native protocol ourselves, because sd_journal_sendv() waits for a journal
- * that does not read, for as long as that takes, and a container's output would wait with it. Here
- * it waits for at most a tenth of the time; what is not taken by then is counted, and the journal
- * is told how much it lacks. */
+ * A journal that does not read holds up a container's output for at most a tenth of the time; what
+ * is not taken by then is counted, and the journal is told how much it lacks. */
 
 #include "agent/sandbox/protocol.h"
 
 #include <sys/uio.h>
-
-#define JOURNAL_SOCKET "/run/systemd/journal/socket"
 
 typedef struct JournalLog JournalLog;
 

@@ -6,6 +6,7 @@
 #include "agent/bundle/identity.h"
 #include "agent/bundle/paths.h"
 #include "agent/supervise/pod-internal.h"
+#include "agent/supervise/slices.h"
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -187,6 +188,8 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                 context->n_containers_started++;
                 context->n_containers_restarted += event->attempt > 0;
                 container_on_started(c->life, event->attempt, event->started_at);
+                if (slices_restore_pod(context, c->pod->pod))
+                        pod_life_resize(c->pod);
         } else if (event->type == SANDBOX_START_FAILED) {
                 context->n_start_errors++;
                 container_on_start_failed(c->life, event->attempt, event->runtime_failed,

@@ -89,6 +89,21 @@ void slices_resize(const PodContext *context, const Pod *pod, const RunningConta
                 set_scope(context, pod, group, &running[i]);
 }
 
+bool slices_restore_pod(PodContext *context, const Pod *pod) {
+        cleanup_free char *group =
+                group_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (!context->sandbox->units || !group || !group_is_slice(group))
+                return false;
+        r = bundle_restore_group(context->bundle, pod, group, &error);
+        if (r < 0)
+                log_warning("%s", error_message(&error, r));
+        context->has_lost_slices = context->has_lost_slices || r != 0;
+        return r != 0;
+}
+
 void slices_end(const PodContext *context, const char *group) {
         cleanup_error Error error = ERROR_NULL;
         int r;

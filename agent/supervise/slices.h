@@ -17,6 +17,11 @@ void slices_set_pod(const PodContext *context, const Pod *pod);
 void slices_resize(const PodContext *context, const Pod *pod, const RunningContainer *running,
                    size_t n_running);
 
+/* Somebody may have stopped the pod's slice, or one above it, which ends the containers in it and
+ * takes its limits away; the runtime has systemd start it again without any. True: that was so, and
+ * slices_resize() is due; slices_set_qos() is, too, which stands in the context. */
+bool slices_restore_pod(PodContext *context, const Pod *pod);
+
 /* The slice of a group whose pod will not be again, and all that is in it. */
 void slices_end(const PodContext *context, const char *group);
 

@@ -54,6 +54,11 @@ def scope(machine, name, container="main"):
                        "-type d | sed 's,^/sys/fs/cgroup,,'").strip()
 
 
+def process(machine, name):
+    """The first of the container's."""
+    return machine.run(f"cat /sys/fs/cgroup{scope(machine, name)}/cgroup.procs").split()[0]
+
+
 def values(machine, directory, *files):
     """The files of a group, by name."""
     said = machine.run(f"cd /sys/fs/cgroup{directory} && grep -H . " + " ".join(files))

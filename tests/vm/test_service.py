@@ -129,4 +129,5 @@ def test_removing_the_package_stops_the_pods_and_purging_it_leaves_nothing(machi
     assert left == ""
     assert machine.ask("getent passwd mainstay-image; getent group mainstay-image")[1] == ""
     assert machine.run("find /sys/fs/cgroup -name '*kubepods*'") == ""
+    assert "mainstay" not in machine.run("ip -brief link")
     assert "mainstay" not in machine.run("cat /proc/self/mountinfo")

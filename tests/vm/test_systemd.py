@@ -3,7 +3,7 @@
 
 import json
 
-from pods import MANIFESTS, SCRIPT, end, get, group, launch, show, uid, wait_running, write
+from pods import MANIFESTS, SCRIPT, end, get, group, launch, process, show, uid, wait_running, write
 import specs
 
 
@@ -204,6 +204,30 @@ def test_a_journal_that_stands_still_holds_up_no_container(machine):
     end(machine, "loud")
 
 
+# Sends the journal more than it takes while it does not read, by several sockets: each alone may send only so much.
+FILL = """perl -MSocket -e 'for (1..8) {
+    socket(S, AF_UNIX, SOCK_DGRAM, 0); connect(S, sockaddr_un("/run/systemd/journal/socket"));
+    while (defined(send(S, "MESSAGE=filling\\n", MSG_DONTWAIT))) { }
+}'
+"""
+
+
+def test_a_journal_that_stands_still_holds_up_neither_the_agent_nor_the_start_of_a_pod(machine):
+    machine.write("/run/systemd/system/mainstay.service.d/watchdog.conf", "[Service]\nWatchdogSec=10\n")
+    machine.run("systemctl daemon-reload; systemctl restart mainstay; systemctl kill -s STOP systemd-journald")
+    try:
+        old = show(machine, "mainstay", "MainPID")
+        machine.run(FILL)
+        launch(machine, "unheard")
+        machine.run("sleep 12")
+        wait_running(machine, "unheard")
+        assert show(machine, "mainstay", "MainPID", "ActiveState") == {**old, "ActiveState": "active"}
+    finally:
+        machine.run("systemctl kill -s CONT systemd-journald; rm -r /run/systemd/system/mainstay.service.d; systemctl daemon-reload")
+    end(machine, "unheard")
+    machine.wait("journalctl -u mainstay -o cat | grep -E '^[1-9][0-9]* messages were lost$'", "the agent says that some are missing")
+
+
 def test_whoever_stops_units_of_a_pod_does_not_end_it(machine):
     write(machine, specs.pod("stubborn", specs.container()))  # ends when systemd asks it to
     wait_running(machine, "stubborn")
@@ -217,6 +241,31 @@ def test_whoever_stops_units_of_a_pod_does_not_end_it(machine):
         wait_running(machine, "stubborn")
         assert show(machine, unit, "ActiveState") == {"ActiveState": "active"}
     end(machine, "stubborn")
+
+
+def test_whoever_stops_slices_of_pods_ends_no_pod_and_takes_no_limit_away(machine):
+    resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "235m", "memory": "64Mi"}}
+    write(machine, specs.pod("limited", specs.container(resources=resources)))
+    write(machine, specs.pod("modest", specs.container()))
+    for name in "limited", "modest":
+        wait_running(machine, name)
+    qos = "/kubepods.slice/kubepods-burstable.slice", "/kubepods.slice/kubepods-besteffort.slice"
+    groups = [group(machine, "limited"), group(machine, "modest"), *qos]
+    files = [values(machine, one) for one in groups]
+    units = [show(machine, one.rsplit("/", 1)[1], "CPUWeight", "CPUQuotaPerSecUSec", "MemoryMax", "TasksMax") for one in groups]
+    for unit in groups[0].rsplit("/", 1)[1], "kubepods-besteffort.slice", "kubepods.slice":
+        hit = [name for name in ("limited", "modest") if unit in group(machine, name).split("/")]
+        before = {name: process(machine, name) for name in hit}
+        machine.run(f"systemctl stop {unit}")
+        for name in hit:
+            machine.wait(f"[ ! -e /proc/{before[name]} ]", f"after the stop of {unit} the container of {name} has ended")
+            wait_running(machine, name)
+        machine.wait("\n".join(["set -e", *(f"cd /sys/fs/cgroup{one}; " + "; ".join(
+            f"grep -qx '{value}' {file}" for file, value in (line.split(":", 1) for line in has.splitlines()))
+            for one, has in zip(groups, files))]), f"after the stop of {unit} all limits are in the files")
+        assert [show(machine, one.rsplit("/", 1)[1], *has) for one, has in zip(groups, units)] == units
+    end(machine, "limited")
+    end(machine, "modest")
 
 
 def test_going_to_another_target_and_back_stops_no_pod(machine):

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/journal-socket.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#define CONNECT_USEC (1 * USEC_PER_SEC)
+
+static int connect_to_journal(JournalSocket *journal) {
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        cleanup_close int fd = -EBADF;
+        uint64_t now = now_boottime_usec();
+
+        if (now < journal->connect_at)
+                return -ENOTCONN;
+        journal->connect_at = now + CONNECT_USEC;
+        if (strlen(journal->path) >= sizeof(address.sun_path))
+                return -ENAMETOOLONG;
+        memcpy(address.sun_path, journal->path, strlen(journal->path));
+        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (fd < 0 || connect(fd, (struct sockaddr *) &address, sizeof(address)) < 0)
+                return -errno;
+        journal->fd = TAKE_FD(fd);
+        return 0;
+}
+
+int journal_socket_send(JournalSocket *journal, const struct iovec *parts, size_t n_parts) {
+        const struct msghdr message = { .msg_iov = (struct iovec *) (uintptr_t) parts,
+                                        .msg_iovlen = n_parts };
+        int r;
+
+        for (;;) {
+                r = journal->fd < 0 ? connect_to_journal(journal) : 0;
+                if (r < 0)
+                        return r;
+                if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+                        return 0;
+                r = -errno;
+                if (r == -ECONNREFUSED || r == -ENOTCONN) /* another may listen by now */
+                        journal->fd = close_fd(journal->fd);
+                else if (r != -EINTR)
+                        return r;
+        }
+}
+
+void journal_socket_done(JournalSocket *journal) {
+        journal->fd = close_fd(journal->fd);
+}
