@@ -99,9 +99,9 @@ class NetworkNode(harness.Node):
         return [line for line in lines if "10.213.0." in line or "fd13::" in line]
 
     def chains(self):
-        """Those that the bridge plugin makes, one for each pod."""
+        """Those that plugins have made for one pod alone."""
         lines = self.run_inside("iptables", "-t", "nat", "-S") + self.run_inside("ip6tables", "-t", "nat", "-S")
-        return [line for line in lines.splitlines() if re.match("-N CNI-[0-9a-f]{24}$", line)]
+        return [line for line in lines.splitlines() if re.match("-N CNI-(DN-|SN-)?[0-9a-f]{16,}$", line)]
 
     def network_leftovers(self):
         return [f"address {address}" for address in self.reserved()] + \

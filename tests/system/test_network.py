@@ -232,7 +232,7 @@ def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_a
     net.configure(chain(net.ipam, PORTMAP, FIREWALL, ipam={"type": "host-local", "dataDir": net.ipam, "ranges": ranges}))
     net.launch(listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18084}]))
     first, lost = net.reserved(), net.chains()
-    assert len(first) == 2 and len(lost) == 2
+    assert len(first) == 2 and len(lost) == 4
     net.kill9()
     world.kill_all(net.shims())
     if not is_wanted:
@@ -241,7 +241,7 @@ def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_a
     if is_wanted:
         net.wait_pod("web", lambda it: it["status"].get("podIP") not in (None, *first), "has another address")
         net.wait_running("web")
-        assert len(net.reserved()) == len(net.chains()) == 2 and not set(net.chains()) & set(lost)
+        assert len(net.reserved()) == 2 and len(net.chains()) == 4 and not set(net.chains()) & set(lost)
         net.remove("web")
     net.wait_gone("web")
     assert net.network_leftovers() == []
@@ -297,6 +297,50 @@ def test_what_a_plugin_had_added_when_shim_and_agent_died_is_deleted(net, is_wan
         net.remove("web")
     net.wait_gone("web")
     assert net.network_leftovers() == []
+
+
+def hold_at(net, plugin, command, when):
+    """The next run of the plugin with the command hangs before its work or after it; gives the file that says so."""
+    held = os.path.join(net.plugin_directory, f"{plugin}.{command}.{when}")
+    work = "" if when == "before" else f"/usr/lib/cni/{plugin} >/dev/null; "
+    net.install_plugin(plugin, f"if [ $CNI_COMMAND = {command} ] && ! [ -e {held} ]; then {work}: >{held}; "
+                       f"exec sleep 1000; fi; exec /usr/lib/cni/{plugin}\n")
+    return held
+
+
+def die(net, shim, who):
+    """SIGKILL for those that are named, in that order; and an agent again."""
+    for name in who.split("-"):
+        if name == "agent":
+            net.kill9()
+        elif name == "shim":
+            world.kill_all([shim])
+        else:
+            world.kill_all([pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
+                            world.status(pid, "PPid") == str(shim)])
+    if "agent" in who:
+        net.start()
+
+
+@pytest.mark.parametrize("who", ["plugin", "shim", "agent-plugin", "shim-agent", "agent-shim"])
+@pytest.mark.parametrize("plugin", ["bridge", "portmap", "firewall"])
+def test_whoever_dies_before_or_after_a_plugin_has_worked_nothing_is_left_nor_made_twice(net, plugin, who):
+    web = listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18085}])
+    for when in ("before", "after"):
+        held = hold_at(net, plugin, "ADD", when)
+        net.drop(web)
+        wait(lambda: os.path.exists(held), f"the plugin hangs {when} it adds")
+        die(net, net.shim("web"), who)
+        net.wait_running("web", 90)
+        assert net.reserved() == [net.address("web")]
+        assert len(net.veths()) == 1 and len(net.chains()) == 2, net.network_leftovers()
+        held = hold_at(net, plugin, "DEL", when)
+        shim = net.shim("web")
+        net.remove("web")
+        wait(lambda: os.path.exists(held), f"the plugin hangs {when} it deletes")
+        die(net, shim, who)
+        net.wait_gone("web", 90)
+        assert net.network_leftovers() == []
 
 
 def test_an_agent_that_dies_while_plugins_run_leaves_one_address(net):
