@@ -4,6 +4,7 @@
 
 #include "agent/network/network.h"
 
+#include "agent/network/allocator.h"
 #include "agent/network/config.h"
 #include "agent/network/request.h"
 #include "agent/network/result.h"
@@ -26,7 +27,8 @@ static const char interface_name[] = "eth0";
  *   request: the capabilities' arguments
  *   result: of the last plugin that added something, absent before
  *   begun: how many plugins ADD has begun with
- *   attached: ADD is done */
+ *   attached: ADD is done
+ *   addresses: that the pod had, once DEL has begun */
 struct Network {
         json_t *root;
         Addresses addresses;
@@ -157,27 +159,60 @@ static size_t n_begun(const Network *network) {
         return n < 0 ? 0 : MIN((size_t) n, max);
 }
 
+static const json_t *addresses_of(const Network *network) {
+        return json_object_get(network->root, "addresses");
+}
+
+/* bridge and ptp take the addresses that they have masqueraded from the interface. */
+static size_t n_stand_ins(const Network *network, const json_t *plugin) {
+        return json_is_true(json_object_get(plugin, "ipMasq"))
+                       ? json_array_size(addresses_of(network))
+                       : 0;
+}
+
+typedef struct Step {
+        const json_t *plugin;
+        const char *address; /* of a stand-in; NULL: it is none for a stand-in */
+} Step;
+
+/* One that is not there has no plugin. */
+static Step step_to_delete(const Network *network, size_t step) {
+        for (size_t i = n_begun(network); i > 0; i--) {
+                const json_t *plugin = json_array_get(plugins_of(network), i - 1);
+                size_t n = n_stand_ins(network, plugin);
+
+                if (step < n)
+                        return (Step){ plugin, strna(json_string_value(json_array_get(
+                                                       addresses_of(network), step))) };
+                if (step == n)
+                        return (Step){ plugin, NULL };
+                step -= n + 1;
+        }
+        return (Step){ NULL, NULL };
+}
+
+static Step get_step(const Network *network, NetworkCommand command, size_t step) {
+        if (command == NETWORK_DEL)
+                return step_to_delete(network, step);
+        return (Step){ json_array_get(plugins_of(network), step), NULL };
+}
+
 /* CHECK came with version 0.4.0. */
 size_t network_n_steps(const Network *network, NetworkCommand command) {
         const json_t *list = json_object_get(network->root, "list");
+        size_t n = 0;
 
         if (command == NETWORK_CHECK &&
             (json_is_true(json_object_get(list, "disableCheck")) ||
              network_version_compare(string_of(list, "cniVersion"), "0.4.0") < 0))
                 return 0;
-        if (command == NETWORK_DEL)
-                return n_begun(network);
-        return json_array_size(plugins_of(network));
+        while (get_step(network, command, n).plugin)
+                n++;
+        return n;
 }
 
 void network_note_begun(Network *network, size_t n) {
         (void) json_object_set_new(network->root, "begun", json_integer((json_int_t) n));
-}
-
-static const json_t *plugin_of_step(const Network *network, NetworkCommand command, size_t step) {
-        size_t n = n_begun(network);
-
-        return json_array_get(plugins_of(network), command == NETWORK_DEL ? n - 1 - step : step);
 }
 
 /* ---- what a plugin is given ---- */
@@ -272,15 +307,17 @@ static int find_plugin(const Network *network, const char *type, char **ret, Err
 int network_invocation(const Network *network, NetworkCommand command, size_t step,
                        const char *netns, NetworkInvocation *ret, Error *reterr) {
         cleanup_with(network_invocation_done) NetworkInvocation invocation = { 0 };
-        const json_t *plugin = plugin_of_step(network, command, step);
-        const char *type = string_of(plugin, "type");
+        const Step what = get_step(network, command, step);
+        const char *type = string_of(what.plugin, "type");
         cleanup_free char *program = NULL;
         int r = find_plugin(network, type, &program, reterr);
 
         if (r < 0)
                 return r;
         invocation.plugin = strdup(type);
-        invocation.input = make_input(network, command, plugin);
+        invocation.input = make_input(network, command, what.plugin);
+        invocation.interface = what.address ? interface_name : NULL;
+        invocation.address = what.address;
         if (!invocation.plugin || !invocation.input)
                 return -ENOMEM;
         r = strv_append(&invocation.argv, program);
@@ -337,18 +374,27 @@ static int take_result(Network *network, size_t step, const char *output, Error 
         return 0;
 }
 
+/* What a plugin has undone already it may not find, and call that a failure. */
+static bool may_be_done(const Step *step, const NetworkAnswer *answer) {
+        cleanup_free char *sentence = network_error_sentence(strna(answer->output));
+
+        return step->address && answer->has_run && !answer->timed_out && sentence;
+}
+
 int network_take(Network *network, NetworkCommand command, size_t step, const NetworkAnswer *answer,
                  Error *reterr) {
-        const json_t *plugin = plugin_of_step(network, command, step);
+        const Step what = get_step(network, command, step);
         int r = 0;
 
+        if (may_be_done(&what, answer))
+                return 0;
         if (!answer->has_run || answer->exit_code != 0 || answer->timed_out)
                 r = explain(answer, reterr);
         else if (command == NETWORK_ADD)
                 r = take_result(network, step, strna(answer->output), reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "plugin type=\"%s\" failed (%s)",
-                                     string_of(plugin, "type"), command_words[command]);
+                                     string_of(what.plugin, "type"), command_words[command]);
         return 0;
 }
 
@@ -356,7 +402,34 @@ bool network_is_attached(const Network *network) {
         return json_is_true(json_object_get(network->root, "attached"));
 }
 
+/* Those that the plugin's allocator has given away, where we know its ways. */
+static void append_allocated(const Network *network, const json_t *plugin, json_t *list) {
+        const json_t *ipam = json_object_get(plugin, "ipam");
+        cleanup_strv char **addresses = NULL;
+
+        if (!streq(string_of(ipam, "type"), "host-local"))
+                return;
+        (void) allocator_list(string_of(ipam, "dataDir"),
+                              string_of(json_object_get(network->root, "list"), "name"),
+                              string_of(network->root, "containerId"), &addresses);
+        strv_foreach(address, addresses)
+                (void) json_array_append_new(list, json_string(*address));
+}
+
+static json_t *find_addresses(const Network *network) {
+        const json_t *result = json_object_get(network->root, "result"), *plugin;
+        json_t *list = network_result_list(result, interface_name);
+        size_t i;
+
+        json_array_foreach(plugins_of(network), i, plugin)
+                if (!result)
+                        append_allocated(network, plugin, list);
+        return list;
+}
+
 void network_begin_delete(Network *network) {
+        if (json_array_size(addresses_of(network)) == 0)
+                (void) json_object_set_new(network->root, "addresses", find_addresses(network));
         (void) json_object_set_new(network->root, "attached", json_false());
         network->addresses = (Addresses){ 0 };
 }

@@ -3,7 +3,7 @@
 
 /* CNI (the specification 1.0, and 0.3.0 to 1.1.0 as far as they agree): which plugins, which JSON,
  * in which order. Nothing here starts a process; one function reads the configuration's directory,
- * the rest is computed.
+ * one what the allocator of addresses keeps, the rest is computed.
  *
  * A Network is one pod's attachment: the configuration that it is made with, what is asked of the
  * plugins for the pod, and what they answered. It can be written down and read again, so that what
@@ -57,8 +57,10 @@ int network_from_text(const char *text, Network **ret, Error *reterr);
 
 unsigned network_number(const Network *network);
 
-/* How many plugins a command runs: DEL those that ADD had begun with, CHECK none where the
- * configuration disables it. */
+/* How many times a command runs a plugin: DEL those that ADD had begun with, CHECK none where the
+ * configuration disables it. A plugin that masquerades ("ipMasq") learns at the pod's interface
+ * what to undo: before its own DEL there is one for each address of the pod's, to be run with a
+ * stand-in should that interface be gone. */
 size_t network_n_steps(const Network *network, NetworkCommand command);
 
 /* Notes that ADD begins with its step 'n' - 1. Before the plugin runs, and before the text is
@@ -71,6 +73,9 @@ typedef struct NetworkInvocation {
         char **argv;
         char **environment;
         char *input;
+        const char
+                *interface; /* NULL; or it is for a stand-in only, should the pod's interface ... */
+        const char *address; /* ... with this address be gone; both borrowed */
 } NetworkInvocation;
 
 /* The invocation of one step, which counts in the order of running: DEL runs backwards. 'netns' is
@@ -97,6 +102,10 @@ int network_take(Network *network, NetworkCommand command, size_t step, const Ne
 
 /* True once ADD is done and until DEL begins. */
 bool network_is_attached(const Network *network);
+
+/* Before the steps of DEL are asked for, and the text is written down: notes which addresses the
+ * pod had, from the result; where ADD was cut off before it gave one, from what the allocator
+ * keeps, which the first DEL may make it forget. */
 void network_begin_delete(Network *network);
 
 /* The pod's addresses: at most one of each family, the IPv4 one first. NULL where there are no

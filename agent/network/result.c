@@ -103,6 +103,20 @@ int network_result_addresses(const json_t *result, const char *interface, Addres
         return 0;
 }
 
+json_t *network_result_list(const json_t *result, const char *interface) {
+        const json_t *ips = json_object_get(result, "ips");
+        json_t *list = json_array();
+
+        for (size_t i = 0; i < json_array_size(ips); i++) {
+                const json_t *ip = json_array_get(ips, i);
+                char text[ADDRESS_SIZE];
+
+                if (is_of_pod(result, ip, interface) && parse_address(ip, text, NULL) >= 0)
+                        (void) json_array_append_new(list, json_string(text));
+        }
+        return list;
+}
+
 char *network_error_sentence(const char *output) {
         json_t *root = json_loads(output, 0, NULL);
         const char *message = json_string_value(json_object_get(root, "msg"));

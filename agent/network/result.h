@@ -26,6 +26,10 @@ int network_result_parse(const char *output, json_t **ret, Error *reterr);
 int network_result_addresses(const json_t *result, const char *interface, Addresses *ret,
                              Error *reterr);
 
+/* All addresses of the pod's interface in a result that is one, as a list of texts without
+ * prefixes; empty for NULL. The caller owns the reference. */
+json_t *network_result_list(const json_t *result, const char *interface);
+
 /* The sentence of an error object, in memory that the caller frees; NULL where the output has none.
  */
 char *network_error_sentence(const char *output);

@@ -113,6 +113,8 @@ static const Member request_members[] = {
         { "input",         KIND_OPTIONAL, offsetof(Request, input),         BIT(REQUEST_EXEC)   },
         { "in_host",       KIND_BOOLEAN,  offsetof(Request, in_host),       BIT(REQUEST_EXEC)   },
         { "timeout_usec",  KIND_LARGE,    offsetof(Request, timeout_usec),  OF_PROGRAM          },
+        { "interface",     KIND_OPTIONAL, offsetof(Request, interface),     BIT(REQUEST_EXEC)   },
+        { "address",       KIND_OPTIONAL, offsetof(Request, address),       BIT(REQUEST_EXEC)   },
         { "has_output",    KIND_BOOLEAN,  offsetof(Request, has_output),    BIT(REQUEST_SESSION) },
         { "has_error",     KIND_BOOLEAN,  offsetof(Request, has_error),     BIT(REQUEST_SESSION) },
 };

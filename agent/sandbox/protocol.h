@@ -36,7 +36,8 @@ typedef enum RequestType {
         REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
         REQUEST_DELETE,   /* id, directories */
         REQUEST_TEARDOWN, /* nothing */
-        REQUEST_EXEC,     /* id, arguments, environment, input, in_host, timeout_usec */
+        REQUEST_EXEC,     /* id, arguments, environment, input, in_host, timeout_usec; interface,
+                           * address */
         REQUEST_SESSION,  /* id (of a container), arguments, has_…; with a descriptor */
         REQUEST_EXEC_IN,  /* id, container, arguments, timeout_usec */
         REQUEST_NOTE,     /* id, note */
@@ -72,6 +73,8 @@ typedef struct Request {
         const char *input;      /* for the standard input; NULL: nothing */
         bool in_host;           /* in the node's network and UTS namespaces */
         uint64_t timeout_usec;  /* 0: none */
+        const char *interface;  /* run it only in a stand-in for this one, should it be gone */
+        const char *address;    /* of the stand-in */
         void *storage;          /* of a decoded request: what the strings live in */
 } Request;
 

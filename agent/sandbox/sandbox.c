@@ -416,7 +416,9 @@ int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {
                                                  .environment = list_of(exec->environment),
                                                  .input = exec->input,
                                                  .in_host = exec->in_host,
-                                                 .timeout_usec = exec->timeout_usec });
+                                                 .timeout_usec = exec->timeout_usec,
+                                                 .interface = exec->interface,
+                                                 .address = exec->address });
 }
 
 int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {

@@ -156,6 +156,10 @@ typedef struct SandboxExec {
         const char *input;        /* what it reads from its standard input; NULL: nothing */
         bool in_host;             /* in the node's network and UTS namespaces, else in the pod's */
         uint64_t timeout_usec;    /* then it is killed; 0: never */
+        const char *interface;    /* NULL; or it is run only where the network namespace that its
+                                   * CNI_NETNS names, "" for none, does not have this interface,
+                                   * and in place of that finds a stand-in which has it ... */
+        const char *address;      /* ... with this address, of either family */
 } SandboxExec;
 
 /* Runs a program in the shim's mount namespace. SANDBOX_EXEC_DONE follows, unless the connection or

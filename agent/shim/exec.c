@@ -2,6 +2,7 @@
 #include "agent/shim/exec.h"
 
 #include "agent/shim/shim.h"
+#include "agent/shim/stand-in.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -35,6 +36,8 @@ struct Program {
         char *id;
         char **argv;
         char **environment;
+        char *interface; /* for a stand-in; NULL: none is wanted */
+        char *address;
         int input_fd; /* a memfd, or -EBADF for /dev/null */
         bool in_host;
         bool has_begun;
@@ -144,6 +147,8 @@ static Program *program_free(Program *program) {
         free(program->pid_file);
         free(program->log);
         free(program->container);
+        free(program->address);
+        free(program->interface);
         strv_free(program->environment);
         strv_free(program->argv);
         free(program->id);
@@ -322,11 +327,17 @@ static int exec_in_main(void *userdata, Error *reterr) {
 static int exec_main(void *userdata, Error *reterr) {
         const Program *program = userdata;
         const HostNamespaces *host = &program->shim->host;
+        int r = 1;
 
         if (program->in_host && host->network_fd >= 0 &&
             (setns(host->network_fd, CLONE_NEWNET) < 0 || setns(host->uts_fd, CLONE_NEWUTS) < 0))
                 return error_setf(reterr, errno, "cannot enter the node's namespaces: %s",
                                   strerror(errno));
+        if (program->interface)
+                r = stand_in_make(program->interface, program->address, program->environment,
+                                  reterr);
+        if (r <= 0) /* nothing to stand in for is nothing to run */
+                return r;
         if (program->input_fd >= 0 && dup2(program->input_fd, STDIN_FILENO) < 0)
                 return -errno;
         if (dup2(program->output.write_fd, STDOUT_FILENO) < 0 ||
@@ -414,6 +425,12 @@ static int set_container(Program *program, const char *container) {
         return program->container && program->pid_file && program->log ? 0 : -ENOMEM;
 }
 
+static int set_stand_in(Program *program, const Request *request) {
+        program->interface = strdup(request->interface);
+        program->address = strdup(request->address);
+        return program->interface && program->address ? 0 : -ENOMEM;
+}
+
 /* In one that is no more or not yet nothing can be run. */
 static bool container_runs(const Shim *shim, const char *id) {
         const Attempt *attempt = attempt_find(&shim->attempts, id);
@@ -449,6 +466,8 @@ static int program_new(Shim *shim, const Request *request, Program **ret) {
         r = program->id ? list_copy(&request->arguments, &program->argv) : -ENOMEM;
         if (r >= 0)
                 r = list_copy(&request->environment, &program->environment);
+        if (r >= 0 && request->interface && request->address)
+                r = set_stand_in(program, request);
         if (r >= 0 && request->input)
                 r = input_open(request->input, &program->input_fd);
         if (r >= 0 && request->container)

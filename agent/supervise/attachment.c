@@ -209,6 +209,8 @@ static int run_step(Attachment *attachment, NetworkCommand command, Error *reter
                                  .input = invocation.input,
                                  .in_host = true,
                                  .timeout_usec = PLUGIN_TIMEOUT_SEC * USEC_PER_SEC,
+                                 .interface = invocation.interface,
+                                 .address = invocation.address,
                          });
         return r < 0 ? error_prefixf(reterr, r, "cannot run the plugin '%s'", invocation.plugin)
                      : 0;

@@ -8,7 +8,8 @@
  * Addresses do not leak: what was begun is written down before it begins; whatever is written down
  * is deleted before something new is added, after a plugin failed, and before the last shim of the
  * pod ends. Where the shim is gone another one runs the plugins, in the network namespace of the
- * lost one as long as this agent holds it, else without one, which CNI allows. */
+ * lost one as long as this agent holds it, else without one, which CNI allows; those that look for
+ * the pod's addresses in it are given a stand-in before. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/network/network.h"

@@ -93,6 +93,54 @@ TEST(a_program_is_in_the_namespaces_that_were_asked_for)
         world_done(&world);
 }
 
+/* What a plugin finds in the namespace that it is told of, and the one where it is itself. */
+static char look[] = "readlink /proc/self/ns/net; readlink $CNI_NETNS; "
+                     "nsenter --net=$CNI_NETNS ip -o addr show dev eth0 | sed 's/^.* inet/inet/'";
+
+/* 'netns' may be gone. The words come back in memory that the caller frees. */
+static char *look_at(TestPod *pod, const char *netns, const char *interface, const char *address) {
+        cleanup_free char *variable = print_text("CNI_NETNS=%s", netns);
+        char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" }, look,
+                         NULL };
+        const SandboxEvent *event;
+
+        EXPECT_EQ(sandbox_exec(pod->sandbox,
+                               &(SandboxExec){ .id = "look",
+                                               .argv = argv,
+                                               .environment = (char *[]){ variable, NULL },
+                                               .in_host = true,
+                                               .interface = interface,
+                                               .address = address }),
+                  0);
+        event = pod_expect(pod, SANDBOX_EXEC_DONE, "look");
+        EXPECT_STREQ(event->message, "");
+        EXPECT_EQ(event->exit_code, 0);
+        return strdup(event->output);
+}
+
+TEST(a_plugin_that_is_for_a_stand_in_is_run_with_one_where_the_interface_is_gone)
+{
+        cleanup_free char *netns = NULL, *lost = NULL, *cut = NULL, *whole = NULL;
+        char here[64] = "";
+        World world;
+        TestPod pod;
+
+        world_init(&world);
+        isolated_up(&pod, &world, "stand-in");
+        REQUIRE(readlink("/proc/self/ns/net", here, sizeof(here) - 1) > 0);
+        netns = print_text("/proc/%d/ns/net", (int) sandbox_pid(pod.sandbox));
+        lost = look_at(&pod, "", "eth0", "192.0.2.1");
+        cut = look_at(&pod, netns, "eth0", "fd00::1");
+        whole = look_at(&pod, netns, "lo", "192.0.2.1");
+        EXPECT(strncmp(lost, here, strlen(here)) == 0);
+        EXPECT(!strstr(lost + strlen(here), here));
+        EXPECT(strstr(lost, "\ninet 192.0.2.1/"));
+        EXPECT(strstr(cut, "\ninet6 fd00::1/128") && !strstr(cut, "192.0.2.1"));
+        EXPECT_STREQ(whole, "");
+        pod_down(&pod);
+        world_done(&world);
+}
+
 TEST(a_program_that_hangs_is_ended_with_its_children)
 {
         World world;

@@ -4,6 +4,7 @@ nobody else's and vanish with it."""
 
 import json
 import os
+import re
 import subprocess
 
 import harness
@@ -12,6 +13,7 @@ from world import wait
 
 BRIDGE = "test0"
 SUBNET = "10.213.0.0/24"
+SUBNET6 = "fd13::/64"
 GATEWAY = "10.213.0.1"
 NODE_ADDRESS = "198.51.100.7"
 
@@ -84,7 +86,7 @@ class NetworkNode(harness.Node):
         directory = os.path.join(self.ipam, "testnet")
         if not os.path.isdir(directory):
             return []
-        return sorted(name for name in os.listdir(directory) if name[0].isdigit())
+        return sorted(name for name in os.listdir(directory) if not name.startswith("l"))  # "lock", "last_reserved_ip.0"
 
     def veths(self):
         links = self.run_inside("busybox", "ip", "link", "show")
@@ -92,12 +94,19 @@ class NetworkNode(harness.Node):
 
     def rules(self):
         """Packet filter rules that name an address of the pods' network, one for each."""
-        lines = self.run_inside("iptables", "-t", "nat", "-S") + self.run_inside("iptables", "-S")
-        return [line for line in lines.splitlines() if "10.213.0." in line]
+        lines = [line for program in ("iptables", "ip6tables") for table in ("nat", "filter")
+                 for line in self.run_inside(program, "-t", table, "-S").splitlines()]
+        return [line for line in lines if "10.213.0." in line or "fd13::" in line]
+
+    def chains(self):
+        """Those that plugins have made for one pod alone."""
+        lines = self.run_inside("iptables", "-t", "nat", "-S") + self.run_inside("ip6tables", "-t", "nat", "-S")
+        return [line for line in lines.splitlines() if re.match("-N CNI-(DN-|SN-)?[0-9a-f]{16,}$", line)]
 
     def network_leftovers(self):
         return [f"address {address}" for address in self.reserved()] + \
-               [f"interface {name}" for name in self.veths()] + [f"rule {rule}" for rule in self.rules()]
+               [f"interface {name}" for name in self.veths()] + \
+               [f"rule {rule}" for rule in self.rules() + self.chains()]
 
     def leftovers(self):
         return super().leftovers() + self.network_leftovers()

@@ -10,7 +10,7 @@ import signal
 import pytest
 import specs
 import world
-from network import FIREWALL, GATEWAY, NODE_ADDRESS, PORTMAP, NetworkNode, chain
+from network import FIREWALL, GATEWAY, NODE_ADDRESS, PORTMAP, SUBNET, SUBNET6, NetworkNode, chain
 from world import wait
 
 LISTEN = "while :; do echo {} | nc -l -p 8080; done & trap 'exit 0' TERM; wait"
@@ -158,7 +158,7 @@ def test_a_pod_that_had_come_to_its_end_holds_no_address_after_the_node_was_down
     wait(lambda: not net.shims(), "nobody is left")
     assert net.status("done")["restartCount"] == 0
     assert "trying again" not in net.said()
-    clean_masquerade(net)
+    assert net.network_leftovers() == []
 
 
 def test_an_address_outlives_the_agent(net):
@@ -193,8 +193,7 @@ def test_an_agent_that_finds_neither_shim_nor_manifest_deletes_the_addresses(net
     net.remove("web")
     net.start()
     net.wait_gone("web")
-    wait(lambda: net.reserved() == [] and net.veths() == [], lambda: f"nothing is left: {net.network_leftovers()}")
-    clean_masquerade(net)
+    wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
 
 
 def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
@@ -206,9 +205,10 @@ def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
     net.wait_pod("web", lambda it: it["status"].get("podIP") not in (None, first), "has another address")
     net.wait_running("web")
     assert net.reserved() == [net.address("web")]
+    assert not [rule for rule in net.rules() if f"{first}/32" in rule], net.rules()
     net.remove("web")
     net.wait_gone("web")
-    clean_masquerade(net)
+    assert net.network_leftovers() == []
 
 
 @pytest.mark.parametrize("shim_lives", [True, False])
@@ -222,17 +222,125 @@ def test_what_nobody_knows_by_its_record_any_more_loses_its_addresses_too(net, s
         file.truncate(20)
     net.remove("web")
     net.start()
-    wait(lambda: net.reserved() == [] and net.veths() == [], lambda: f"nothing is left: {net.network_leftovers()}")
+    wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
     wait(lambda: not os.path.exists(os.path.join(net.state, "pods", uid)), "its directory is removed")
-    if shim_lives:
-        assert net.rules() == []
-    clean_masquerade(net)
 
 
-def clean_masquerade(net):
-    """Without the namespace the bridge plugin leaves its chain; that is its own, and no address."""
-    assert all("CNI-" in rule for rule in net.rules())
-    net.run_inside("iptables", "-t", "nat", "-F")
+@pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "removed"])
+def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_agent_were_lost(net, is_wanted):
+    ranges = [[{"subnet": SUBNET}], [{"subnet": SUBNET6}]]
+    net.configure(chain(net.ipam, PORTMAP, FIREWALL, ipam={"type": "host-local", "dataDir": net.ipam, "ranges": ranges}))
+    net.launch(listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18084}]))
+    first, lost = net.reserved(), net.chains()
+    assert len(first) == 2 and len(lost) == 4
+    net.kill9()
+    world.kill_all(net.shims())
+    if not is_wanted:
+        net.remove("web")
+    net.start()
+    if is_wanted:
+        net.wait_pod("web", lambda it: it["status"].get("podIP") not in (None, *first), "has another address")
+        net.wait_running("web")
+        assert len(net.reserved()) == 2 and len(net.chains()) == 4 and not set(net.chains()) & set(lost)
+        net.remove("web")
+    net.wait_gone("web")
+    assert net.network_leftovers() == []
+
+
+def once(net, script):
+    """The bridge plugin, which does something else when it is run the first time with a command."""
+    net.install_plugin("bridge", f'if mkdir "$0.$CNI_COMMAND" 2>/dev/null; then {script}; fi; exec /usr/lib/cni/bridge\n')
+
+
+@pytest.mark.parametrize("agent_lives", [True, False])
+def test_a_shim_that_dies_in_the_middle_of_a_deletion_leaves_no_rule(net, agent_lives):
+    once(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && '
+         ": >$0.cut && exec sleep 1000")
+    net.launch(pod("web"))
+    shim = net.shim("web")
+    net.remove("web")
+    wait(lambda: os.path.exists(os.path.join(net.plugin_directory, "bridge.cut")), "the interface is deleted")
+    assert net.rules() and not net.veths()
+    if not agent_lives:
+        net.kill9()
+    world.kill_all([shim])
+    if not agent_lives:
+        net.start()
+    net.wait_gone("web")
+    assert net.network_leftovers() == []
+
+
+def test_an_agent_that_comes_back_finishes_a_deletion_that_was_cut_off(net):
+    once(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && exit 1')
+    net.launch(pod("web"))
+    net.remove("web")
+    net.wait_gone("web")
+    assert net.network_leftovers() == []
+
+
+@pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "removed"])
+def test_what_a_plugin_had_added_when_shim_and_agent_died_is_deleted(net, is_wanted):
+    once(net, "if [ $CNI_COMMAND = ADD ]; then /usr/lib/cni/bridge >/dev/null; : >$0.cut; exec sleep 1000; fi")
+    net.drop(pod("web"))
+    wait(lambda: os.path.exists(os.path.join(net.plugin_directory, "bridge.cut")), "the plugin has added")
+    lost = net.chains()
+    assert lost and net.rules() and net.reserved()
+    net.kill9()
+    world.kill_all(net.shims())
+    if not is_wanted:
+        net.remove("web")
+    net.start()
+    if is_wanted:
+        net.wait_running("web")
+        assert net.reserved() == [net.address("web")]
+        assert len(net.chains()) == 1 and net.chains() != lost
+        net.remove("web")
+    net.wait_gone("web")
+    assert net.network_leftovers() == []
+
+
+def hold_at(net, plugin, command, when):
+    """The next run of the plugin with the command hangs before its work or after it; gives the file that says so."""
+    held = os.path.join(net.plugin_directory, f"{plugin}.{command}.{when}")
+    work = "" if when == "before" else f"/usr/lib/cni/{plugin} >/dev/null; "
+    net.install_plugin(plugin, f"if [ $CNI_COMMAND = {command} ] && ! [ -e {held} ]; then {work}: >{held}; "
+                       f"exec sleep 1000; fi; exec /usr/lib/cni/{plugin}\n")
+    return held
+
+
+def die(net, shim, who):
+    """SIGKILL for those that are named, in that order; and an agent again."""
+    for name in who.split("-"):
+        if name == "agent":
+            net.kill9()
+        elif name == "shim":
+            world.kill_all([shim])
+        else:
+            world.kill_all([pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
+                            world.status(pid, "PPid") == str(shim)])
+    if "agent" in who:
+        net.start()
+
+
+@pytest.mark.parametrize("who", ["plugin", "shim", "agent-plugin", "shim-agent", "agent-shim"])
+@pytest.mark.parametrize("plugin", ["bridge", "portmap", "firewall"])
+def test_whoever_dies_before_or_after_a_plugin_has_worked_nothing_is_left_nor_made_twice(net, plugin, who):
+    web = listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18085}])
+    for when in ("before", "after"):
+        held = hold_at(net, plugin, "ADD", when)
+        net.drop(web)
+        wait(lambda: os.path.exists(held), f"the plugin hangs {when} it adds")
+        die(net, net.shim("web"), who)
+        net.wait_running("web", 90)
+        assert net.reserved() == [net.address("web")]
+        assert len(net.veths()) == 1 and len(net.chains()) == 2, net.network_leftovers()
+        held = hold_at(net, plugin, "DEL", when)
+        shim = net.shim("web")
+        net.remove("web")
+        wait(lambda: os.path.exists(held), f"the plugin hangs {when} it deletes")
+        die(net, shim, who)
+        net.wait_gone("web", 90)
+        assert net.network_leftovers() == []
 
 
 def test_an_agent_that_dies_while_plugins_run_leaves_one_address(net):

@@ -194,6 +194,102 @@ TEST(an_attachment_survives_being_written_down)
         expect_input(again, NETWORK_DEL, 2, ONE ",\"prevResult\":" RESULT "}");
 }
 
+/* "one" masquerades; 'ipam' is its allocator's configuration. */
+static Network *make_masquerading(const char *ipam) {
+        cleanup_free char *config = NULL;
+
+        REQUIRE(asprintf(&config,
+                         "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"one\","
+                         "\"ipMasq\":true,\"ipam\":%s},{\"type\":\"two\"}]}",
+                         ipam) > 0);
+        return make(config);
+}
+
+/* Which steps a command has, and what they say of a stand-in. */
+static void expect_steps(const Network *network, NetworkCommand command, const char *expected) {
+        char told[256] = "";
+
+        for (size_t i = 0; i < network_n_steps(network, command); i++) {
+                cleanup_with(network_invocation_done) NetworkInvocation invocation = { 0 };
+
+                REQUIRE(network_invocation(network, command, i, "", &invocation, NULL) == 0);
+                EXPECT_STREQ(invocation.interface, invocation.address ? "eth0" : NULL);
+                (void) snprintf(told + strlen(told), sizeof(told) - strlen(told), "%s%s %s",
+                                i > 0 ? ", " : "", invocation.plugin, strna(invocation.address));
+        }
+        EXPECT_STREQ(told, expected);
+}
+
+TEST(who_masquerades_deletes_with_a_stand_in_for_each_address_before_it_deletes)
+{
+        cleanup_with(network_freep) Network *network = make_masquerading("{}"), *again = NULL;
+        cleanup_free char *text = NULL;
+
+        network_note_begun(network, 2);
+        REQUIRE(answer(network, NETWORK_ADD, 1, 0, RESULT, NULL) == 0);
+        expect_steps(network, NETWORK_CHECK, "one , two ");
+        network_begin_delete(network);
+        text = network_to_text(network);
+        REQUIRE(network_from_text(text, &again, NULL) == 0);
+        network_begin_delete(again);
+        expect_steps(again, NETWORK_DEL, "two , one 10.1.2.3, one fd00::3, one ");
+}
+
+TEST(what_a_plugin_says_with_a_stand_in_is_no_failure_and_how_it_ends_is)
+{
+        static const char refusal[] = "{\"code\":1,\"msg\":\"no such chain\"}";
+        cleanup_with(network_freep) Network *network = make_masquerading("{}");
+
+        network_note_begun(network, 2);
+        REQUIRE(answer(network, NETWORK_ADD, 1, 0, RESULT, NULL) == 0);
+        network_begin_delete(network);
+        EXPECT(answer(network, NETWORK_DEL, 0, 1, refusal, NULL) < 0);
+        EXPECT_EQ(answer(network, NETWORK_DEL, 1, 1, refusal, NULL), 0);
+        EXPECT(answer(network, NETWORK_DEL, 2, 137, "", NULL) < 0);
+        EXPECT(answer(network, NETWORK_DEL, 3, 1, refusal, NULL) < 0);
+}
+
+/* As host-local writes it. */
+static void allocate(const char *directory, const char *name, const char *id) {
+        cleanup_free char *path = NULL;
+        FILE *file;
+
+        REQUIRE(asprintf(&path, "%s/%s", directory, name) > 0);
+        file = fopen(path, "we");
+        REQUIRE(file && fprintf(file, "%s\r\neth0", id) > 0 && fclose(file) == 0);
+}
+
+TEST(where_add_gave_no_result_the_addresses_are_those_that_the_allocator_has_given_away)
+{
+        cleanup_with(network_freep) Network *network = NULL, *other = NULL;
+        cleanup_with(network_invocation_done) NetworkInvocation invocation = { 0 };
+        cleanup_free char *ipam = NULL, *directory = NULL;
+        const char *id;
+
+        REQUIRE(asprintf(&ipam, "{\"type\":\"host-local\",\"dataDir\":\"%s\"}", test_directory()) >
+                0);
+        REQUIRE(asprintf(&directory, "%s/n", test_directory()) > 0);
+        network = make_masquerading(ipam);
+        REQUIRE(network_invocation(network, NETWORK_ADD, 0, "", &invocation, NULL) == 0);
+        id = invocation.environment[1] + strlen("CNI_CONTAINERID=");
+        network_note_begun(network, 1);
+        network_begin_delete(network); /* there is no directory yet */
+        expect_steps(network, NETWORK_DEL, "one ");
+        REQUIRE(mkdir(directory, 0700) == 0);
+        allocate(directory, "10.1.2.4", "another");
+        allocate(directory, "lock", id);
+        allocate(directory, "10.1.2.3", id);
+        network_begin_delete(network);
+        expect_steps(network, NETWORK_DEL, "one 10.1.2.3, one ");
+        allocate(directory, "10.1.2.3", "another"); /* what is known stays */
+        network_begin_delete(network);
+        expect_steps(network, NETWORK_DEL, "one 10.1.2.3, one ");
+        other = make_masquerading("{\"type\":\"static\"}");
+        network_note_begun(other, 1);
+        network_begin_delete(other);
+        expect_steps(other, NETWORK_DEL, "one ");
+}
+
 TEST(what_was_not_written_by_us_is_refused)
 {
         static const char *const texts[] = {

@@ -38,7 +38,9 @@ TEST(a_request_survives_the_way_there)
                   .environment = { directories, 3 },
                   .input = "{\"a\":1}",
                   .in_host = true,
-                  .timeout_usec = 60000000 },
+                  .timeout_usec = 60000000,
+                  .interface = "eth0",
+                  .address = "10.1.2.3" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(requests); i++) {
@@ -68,6 +70,8 @@ TEST(a_request_survives_the_way_there)
                 EXPECT_STREQ(got.input, sent->input);
                 EXPECT_EQ(got.in_host, sent->in_host);
                 EXPECT_EQ(got.timeout_usec, sent->timeout_usec);
+                EXPECT_STREQ(got.interface, sent->interface);
+                EXPECT_STREQ(got.address, sent->address);
                 EXPECT_EQ(got.arguments.n, sent->arguments.n);
                 EXPECT_EQ(got.environment.n, sent->environment.n);
                 EXPECT_EQ(got.journal_fields.n, sent->journal_fields.n);
