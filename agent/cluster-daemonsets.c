@@ -31,6 +31,7 @@ struct ClusterDaemonSets {
         Cluster *cluster;
         LIST_OF(Set) sets;
         unsigned generation;
+        bool is_unclear;          /* something in the list cannot be read: who knows which it is */
         KubeReflector *reflector; /* while this node places them */
         KubeRequest *request;     /* for the lease */
         sd_event_source *timer;
@@ -137,18 +138,22 @@ static void on_object(KubeChange change, const char *json, size_t length, void *
                 if (there)
                         there->generation = sets->generation;
         }
+        sets->is_unclear = sets->is_unclear || (r < 0 && !metadata.name);
         if (change != KUBE_LISTED)
                 cluster_schedule_wishes(sets->cluster);
 }
 
 static void on_list_begin(void *userdata) {
-        ((ClusterDaemonSets *) userdata)->generation++;
+        ClusterDaemonSets *sets = userdata;
+
+        sets->generation++;
+        sets->is_unclear = false;
 }
 
 static void on_list_end(bool is_complete, void *userdata) {
         ClusterDaemonSets *sets = userdata;
 
-        for (size_t i = sets->sets.n; is_complete && i-- > 0;)
+        for (size_t i = sets->sets.n; is_complete && !sets->is_unclear && i-- > 0;)
                 if (sets->sets.items[i].generation != sets->generation)
                         remove_at(sets, i);
         cluster_schedule_wishes(sets->cluster);
@@ -160,7 +165,7 @@ static void on_trouble(const char *error, unsigned status, void *userdata) {
         if (status == 403)
                 set_trouble(sets, "this node may not list them; it needs the ClusterRole "
                                   "mainstay-node that the package brings");
-        else
+        else if (!cluster_is_away(sets->cluster, error, status))
                 set_trouble(sets, error);
 }
 

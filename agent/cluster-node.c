@@ -31,12 +31,12 @@ static void on_node(const NodeFacts *facts, const char *uid, void *userdata) {
 }
 
 static void on_node_trouble(const char *error, unsigned status, void *userdata) {
-        if (error)
+        if (!cluster_is_away(userdata, error, status) && error)
                 log_warning("The Node cannot be kept at the API server: %s", error);
 }
 
 static void on_lease_trouble(const char *error, unsigned status, void *userdata) {
-        if (error)
+        if (!cluster_is_away(userdata, error, status) && error)
                 log_warning("The Lease of this node cannot be renewed: %s", error);
 }
 

@@ -141,7 +141,7 @@ static void on_list_end(bool is_complete, void *userdata) {
 static void on_trouble(const char *error, unsigned status, void *userdata) {
         ClusterObject *object = userdata;
 
-        if (error)
+        if (!cluster_is_away(object->cluster, error, status) && error)
                 log_warning("Cannot follow %s: %s", object->key, error);
 }
 

@@ -248,6 +248,7 @@ static void on_object(KubeChange change, const char *json, size_t length, void *
         if (r < 0)
                 log_error("An object among the API server's pods is ignored: %s",
                           error_message(&error, r));
+        cluster->is_unclear = cluster->is_unclear || (r < 0 && change == KUBE_LISTED);
         if (r > 0 && !cluster->is_listing)
                 cluster_schedule_wishes(cluster);
         if (change == KUBE_DELETED)
@@ -261,6 +262,7 @@ static void on_list_begin(void *userdata) {
 
         cluster->generation++;
         cluster->is_listing = true;
+        cluster->is_unclear = false;
 }
 
 static bool is_missing(const Cluster *cluster, const ClusterPod *pod) {
@@ -293,12 +295,12 @@ static void on_list_end(bool is_complete, void *userdata) {
         Cluster *cluster = userdata;
 
         cluster->is_listing = false;
-        if (is_complete && !cluster->has_doubt && is_doubtful(cluster)) {
+        if (is_complete && !cluster->is_unclear && !cluster->has_doubt && is_doubtful(cluster)) {
                 log_warning("The API server lists few of the pods that it wanted here; asking "
                             "again before any is stopped");
                 cluster->has_doubt = true;
                 kube_reflector_relist(cluster->reflector, DOUBT_USEC);
-        } else if (is_complete) {
+        } else if (is_complete && !cluster->is_unclear) {
                 cluster->has_doubt = false;
                 forget_missing(cluster);
         }
@@ -309,12 +311,13 @@ static void on_list_end(bool is_complete, void *userdata) {
 
 static void on_pods_trouble(const char *error, unsigned status, void *userdata) {
         Cluster *cluster = userdata;
+        bool is_away = cluster_is_away(cluster, error, status);
 
         if (streq_ptr(error, cluster->pods_trouble))
                 return;
-        if (error)
+        if (error && !is_away)
                 log_warning("The pods of this node cannot be had from the API server: %s", error);
-        else if (cluster->pods_trouble)
+        else if (!error && cluster->pods_trouble)
                 log_info("The API server tells the pods of this node again");
         free(cluster->pods_trouble);
         cluster->pods_trouble = error ? strdup(error) : NULL;

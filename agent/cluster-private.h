@@ -66,8 +66,10 @@ struct Cluster {
         sd_event_source *wishes_due; /* once a turn of the loop, whatever came */
         sd_event_source *objects_due;
         bool is_listing;
+        bool is_unclear; /* something in the list cannot be read: who knows which of them it is */
         bool is_synced;  /* what is here is all known */
         bool is_leaving; /* the machine goes down */
+        bool was_away;   /* the server, when anything was heard of it last */
         bool has_doubt;  /* the last list had so few of them that another one is due */
         NodeKeeper *node;
         KubeLease *lease;
@@ -88,6 +90,10 @@ int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error
 /* cluster-identity.c: begins to read the kubeconfig, or to get one. 0 or -errno. */
 int cluster_watch_identity(Cluster *cluster);
 void cluster_forget_identity(Cluster *cluster);
+
+/* cluster.c: whether the trouble is no more than that the server is away. That is said here, once
+ * for all who notice. */
+bool cluster_is_away(Cluster *cluster, const char *error, unsigned status);
 
 /* cluster.c: wishes, or objects that pods refer to, are others. */
 void cluster_schedule_wishes(Cluster *cluster);

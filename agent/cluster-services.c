@@ -281,7 +281,9 @@ static void on_list_end(bool is_complete, void *userdata) {
 }
 
 static void on_trouble(const char *error, unsigned status, void *userdata) {
-        if (error)
+        const ClusterServices *services = userdata;
+
+        if (!cluster_is_away(services->cluster, error, status) && error)
                 log_warning("Cannot follow the services of the API server: %s", error);
 }
 

@@ -142,6 +142,17 @@ int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error
         return r;
 }
 
+bool cluster_is_away(Cluster *cluster, const char *error, unsigned status) {
+        bool is_away = error && status == 0 && !kube_client_state(cluster->client).is_reached;
+
+        if (is_away && !cluster->was_away)
+                log_warning("The API server is not reached: %s; going on without it", error);
+        if (!is_away && cluster->was_away)
+                log_info("The API server is reached again");
+        cluster->was_away = is_away;
+        return is_away;
+}
+
 void cluster_set_synced(Cluster *cluster) {
         cluster->is_synced = true;
         cluster_node_changed(cluster);

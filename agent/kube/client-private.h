@@ -21,8 +21,10 @@ struct KubeLane {
         KubeRequest *requests;
         unsigned n_requests;
         bool is_multiplexed; /* many requests share a connection, as far as we have heard */
+        bool is_ending;      /* a server has said goodbye on one of its connections */
         bool is_left;        /* nothing new begins here */
         bool is_held;        /* somebody walks through it: nothing may be freed */
+        uint64_t heard_at;   /* when anything came last, boot time */
 };
 
 struct KubeClient {
@@ -68,7 +70,7 @@ struct KubeRequest {
         size_t headers_length;
         char *answer;
         size_t length, room;
-        uint64_t heard_at; /* when anything came last, boot time */
+        uint64_t begun_at, heard_at; /* when anything came last; boot time */
         sd_event_source *silence;
         char error[CURL_ERROR_SIZE];
 };
@@ -86,6 +88,9 @@ int kube_lane_begin(KubeRequest *request);
 /* An answer came. */
 void kube_lane_heard(KubeLane *lane, CURL *easy);
 
+/* Ends the streams in it, because nobody answers there. While the lane is held. */
+void kube_lane_end_streams(KubeLane *lane);
+
 /* Neither may be done just now. */
 bool kube_lane_is_held(const KubeLane *lane);
 
@@ -94,6 +99,9 @@ void kube_lane_leave(KubeLane *lane, bool is_client_gone);
 
 /* Frees a lane that was left and has nothing to do any more. */
 void kube_lane_retire(KubeLane *lane);
+
+/* To where what begins from now on has its place; it has not begun. */
+void kube_request_move(KubeRequest *request, KubeLane *lane);
 
 /* The request's end: told, then freed. 'code' is libcurl's. */
 void kube_request_finish(KubeRequest *request, CURLcode code);

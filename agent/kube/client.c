@@ -15,6 +15,16 @@ bool kube_clock_is_set(uint64_t realtime_usec) {
         return realtime_usec >= BUILT_USEC;
 }
 
+const char *kube_clock_words(char buffer[CLOCK_WORDS_SIZE], uint64_t realtime_usec) {
+        char text[RFC3339_SIZE];
+
+        format_rfc3339(text, realtime_usec);
+        (void) snprintf(buffer, CLOCK_WORDS_SIZE, "the clock of this machine %ssays %.*s",
+                        kube_clock_is_set(realtime_usec) ? "" : "is not set, it ",
+                        (int) sizeof("2036-01-31") - 1, text);
+        return buffer;
+}
+
 char *kube_answer_explain(const KubeAnswer *answer) {
         JsonText body = { answer->body, answer->length };
         cleanup_free char *message = NULL;

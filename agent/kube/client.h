@@ -4,7 +4,9 @@
 /* Requests to the API server: one libcurl multi handle on the agent's loop, HTTP/2 where the server
  * speaks it, so that all watches share a connection. Nothing here waits, and nothing is tried
  * again: that is for the reflector and the writer. A server that is gone without a word is noticed
- * by the kernel (keep-alive, user timeout), so an idle watch wakes nobody. */
+ * by the kernel (keep-alive, user timeout), so an idle watch wakes nobody. One that is there and
+ * says nothing any more is noticed by whoever waits for an answer; streams that have not been heard
+ * since then end with it. */
 
 #include "agent/model/kubeconfig.h"
 #include "common/error.h"
@@ -40,6 +42,7 @@ typedef struct KubeCall {
         const char *body;         /* NULL: none; copied */
         size_t body_length;
         uint64_t deadline_usec; /* for all of it; 0: KUBE_DEADLINE_SEC; UINT64_MAX: none */
+        uint64_t answer_usec;   /* until the answer begins; 0: no such limit */
         uint64_t silence_usec;  /* the longest that nothing may come; 0: no such limit */
 
         bool is_quiet; /* a stream that says little for long: it costs little memory */
@@ -91,6 +94,13 @@ void kube_client_on_state(KubeClient *client, void (*on_state)(void *userdata), 
 
 /* No certificate means anything to a machine that believes to live before this was written. */
 bool kube_clock_is_set(uint64_t realtime_usec);
+
+/* "the clock of this machine says 2036-01-31", for who wonders at a certificate's time. The day is
+ * enough, and the words are the same until it is over. Returns the buffer. */
+enum {
+        CLOCK_WORDS_SIZE = 80
+};
+const char *kube_clock_words(char buffer[CLOCK_WORDS_SIZE], uint64_t realtime_usec);
 
 /* Somebody who waits for the server to be there again, and is told once each time that it is. */
 typedef struct KubeListener KubeListener;

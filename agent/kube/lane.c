@@ -98,6 +98,22 @@ static KubeRequest *find_due(const KubeLane *lane) {
         return NULL;
 }
 
+static KubeRequest *find_stream(const KubeLane *lane) {
+        for (KubeRequest *request = lane->requests; request; request = request->next)
+                if (request->call.on_data && request->is_heard && !request->is_cancelled)
+                        return request;
+        return NULL;
+}
+
+void kube_lane_end_streams(KubeLane *lane) {
+        KubeRequest *request;
+
+        while ((request = find_stream(lane))) {
+                request->refusal = "nobody answers on its connection any more";
+                kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);
+        }
+}
+
 bool kube_lane_is_held(const KubeLane *lane) {
         return lane->is_held || curl_loop_is_busy(lane->loop);
 }
@@ -110,20 +126,32 @@ void kube_lane_retire(KubeLane *lane) {
         kube_lane_free(lane);
 }
 
+/* Another identity is for those that are made with it. */
+static bool is_succeeded(const KubeLane *lane) {
+        return lane->is_left && lane->client &&
+               streq(lane->identity.hash, lane->client->lane->identity.hash);
+}
+
 void kube_lane_settle(KubeLane *lane) {
         KubeRequest *due;
 
         if (kube_lane_is_held(lane))
                 return;
         lane->is_held = true;
+        if (lane->is_ending && lane->client && lane == lane->client->lane)
+                kube_client_change_lane(lane->client);
         while ((due = find_due(lane)))
                 if (due->is_cancelled)
                         kube_request_free(due);
+                else if (is_succeeded(lane))
+                        kube_request_move(due, lane->client->lane);
                 else
                         begin(due);
         if (lane->client)
                 kube_client_tell_state(lane->client);
         lane->is_held = false;
+        if (lane->is_left && lane->client)
+                kube_lane_settle(lane->client->lane);
         kube_lane_retire(lane);
 }
 

@@ -38,7 +38,8 @@ struct NodeKeeper {
         KubeWriter *writer;
         sd_event_source *heartbeat;
         Belief belief;
-        char *known; /* NODE_PRESENT: as the server has it */
+        Belief asked; /* what the request that is under way was made by */
+        char *known;  /* NODE_PRESENT: as the server has it */
         char *uid, *version;
         bool is_listed; /* the list that is under way has it */
         bool is_due;    /* the heartbeat */
@@ -145,6 +146,7 @@ static int make(const char *key, KubeCall *ret, void *userdata) {
         int r;
 
         *ret = (KubeCall){ .deadline_usec = DEADLINE_SEC * USEC_PER_SEC };
+        keeper->asked = keeper->belief;
         if (keeper->belief == NODE_UNKNOWN) {
                 ret->method = "GET";
                 ret->path = keeper->path;
@@ -181,7 +183,7 @@ static KubeVerdict refused(NodeKeeper *keeper, const KubeAnswer *answer) {
 
 static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *userdata) {
         NodeKeeper *keeper = userdata;
-        Belief asked = keeper->belief;
+        Belief asked = keeper->asked;
 
         if (!answer->error && (answer->status == 200 || answer->status == 201)) {
                 if (learn(keeper, answer->body) < 0)

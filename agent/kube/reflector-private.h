@@ -41,6 +41,7 @@ struct KubeReflector {
         bool is_told;      /* on_list_begin was */
         bool is_synced;
         bool has_progress; /* of this watch: a version came */
+        bool is_open;      /* it was begun by the server */
         Ending ending;     /* of this watch, as its events have it */
         unsigned n_broken;
         char *trouble; /* as it was told last */
@@ -63,6 +64,9 @@ void reflector_begin(KubeReflector *r);
 
 /* The next request begins after so long. */
 void reflector_wait(KubeReflector *r, uint64_t usec);
+
+/* It goes on after the back-off that its failure asks for. */
+void reflector_wait_after(KubeReflector *r, const KubeAnswer *answer);
 
 /* The request has failed: told, and tried again later. */
 void reflector_fail(KubeReflector *r, const KubeAnswer *answer);

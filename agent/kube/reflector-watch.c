@@ -14,6 +14,7 @@ enum {
         WATCH_MIN_SEC = 300, /* chosen anew for each, so that they do not all end together */
         WATCH_MAX_SEC = 600,
         WATCH_SLACK_SEC = 30,    /* that a watch may be longer than it was asked to be */
+        WATCH_ANSWER_SEC = 60,   /* until it begins */
         WATCH_APART_MSEC = 1000, /* from the beginning of a watch to that of the next */
         BROKEN_STREAMS_MAX = 3,  /* from one version, before it is not believed any more */
 };
@@ -95,6 +96,7 @@ static int on_watch_data(const char *data, size_t length, void *userdata) {
 static void on_watch_open(void *userdata) {
         KubeReflector *r = userdata;
 
+        r->is_open = true;
         reflector_hold(r);
         reflector_tell_trouble(r, NULL, 0);
         reflector_release(r);
@@ -138,6 +140,8 @@ static void on_watch_end(KubeReflector *r, const KubeAnswer *answer) {
                 reflector_fail_with(r, "what the server's watch says is no JSON");
         else if (!answer->error && answer->status == 200)
                 watch_again(r);
+        else if (answer->error && r->is_open)
+                reflector_wait_after(r, answer); /* trouble is if it cannot go on */
         else
                 reflector_fail(r, answer);
 }
@@ -164,13 +168,14 @@ int reflector_watch(KubeReflector *r, Error *reterr) {
                 return -ENOMEM;
         r->phase = PHASE_WATCHING;
         r->begun_at = now_boottime_usec();
-        r->has_progress = false;
+        r->has_progress = r->is_open = false;
         r->ending = ENDING_NONE;
         return kube_client_call(
                 r->spec.client,
                 &(KubeCall){ .method = "GET",
                              .path = path,
                              .deadline_usec = (seconds + WATCH_SLACK_SEC) * USEC_PER_SEC,
+                             .answer_usec = WATCH_ANSWER_SEC * USEC_PER_SEC,
                              .is_quiet = true,
                              .on_open = on_watch_open,
                              .on_data = on_watch_data,

@@ -61,7 +61,7 @@ static const BackoffPace *pace_for(unsigned status) {
         return is_refused ? &backoff_slow_pace : &backoff_pace;
 }
 
-static void wait_after_failure(KubeReflector *r, const KubeAnswer *answer) {
+void reflector_wait_after(KubeReflector *r, const KubeAnswer *answer) {
         const BackoffPace *pace = pace_for(answer->error ? 0 : answer->status);
 
         r->waits_for_server = answer->error != NULL;
@@ -93,7 +93,7 @@ void reflector_fail(KubeReflector *r, const KubeAnswer *answer) {
         free(r->next);
         r->next = NULL;
         reflector_tell_trouble(r, sentence ? sentence : "no memory", answer->status);
-        wait_after_failure(r, answer);
+        reflector_wait_after(r, answer);
 }
 
 void reflector_fail_with(KubeReflector *r, const char *why) {

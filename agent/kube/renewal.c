@@ -51,14 +51,16 @@ char *certificate_trouble(uint64_t begins, uint64_t expires, uint64_t now) {
                 [CERTIFICATE_NOT_YET] = "is not valid yet",
         };
         CertificateHealth health = certificate_health(begins, expires, now);
-        const char *clock = kube_clock_is_set(now) ? "" : "; the clock of this machine is not set";
-        char text[RFC3339_SIZE], *sentence = NULL;
+        bool is_clear = health == CERTIFICATE_LOW || health == CERTIFICATE_CRITICAL;
+        char text[RFC3339_SIZE], clock[CLOCK_WORDS_SIZE], *sentence = NULL;
 
         if (!words[health])
                 return NULL;
         format_rfc3339(text, health == CERTIFICATE_NOT_YET ? begins : expires);
-        if (asprintf(&sentence, "the certificate of this node %s, %s %s%s", words[health],
-                     health == CERTIFICATE_NOT_YET ? "from" : "at", text, clock) < 0)
+        kube_clock_words(clock, now);
+        if (asprintf(&sentence, "the certificate of this node %s, %s %s%s%s", words[health],
+                     health == CERTIFICATE_NOT_YET ? "from" : "at", text, is_clear ? "" : "; ",
+                     is_clear ? "" : clock) < 0)
                 return NULL;
         return sentence;
 }

@@ -37,6 +37,10 @@ static size_t refuse(KubeRequest *request, const char *why) {
         return 0;
 }
 
+static void note_heard(KubeRequest *request) {
+        request->heard_at = request->lane->heard_at = now_boottime_usec();
+}
+
 static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         KubeRequest *request = userdata;
 
@@ -45,9 +49,11 @@ static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         request->headers_length += size * n;
         if (request->headers_length > HEADERS_MAX)
                 return refuse(request, "the answer's headers are too long");
-        request->heard_at = now_boottime_usec();
+        note_heard(request);
         if (!request->is_heard && status_of(request) >= 200) {
                 request->is_heard = true;
+                if (request->call.silence_usec == 0)
+                        request->silence = sd_event_source_disable_unref(request->silence);
                 kube_lane_heard(request->lane, request->easy);
                 kube_client_heard(request->lane->client);
         }
@@ -92,11 +98,22 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
 
         if (request->is_cancelled)
                 return 0;
-        request->heard_at = now_boottime_usec();
+        note_heard(request);
         if (!request->call.on_data || status_of(request) != 200)
                 return keep_body(request, data, length);
         request->verdict = request->call.on_data(data, length, request->call.userdata);
         return request->verdict < 0 ? 0 : length;
+}
+
+/* libcurl would go on to ask for more on a connection on which the server wants no more, and wait
+ * for ever. It says so to nobody but whoever looks at its work. */
+static int on_debug(CURL *easy, curl_infotype type, char *data, size_t size, void *userdata) {
+        static const char goodbye[] = "GOAWAY";
+        KubeRequest *request = userdata;
+
+        if (type == CURLINFO_TEXT && memmem(data, size, goodbye, strlen(goodbye)))
+                request->lane->is_ending = true;
+        return 0;
 }
 
 /* ---- the end ---- */
@@ -108,34 +125,52 @@ static uint64_t retry_after(const KubeRequest *request) {
         return seconds > 0 ? (uint64_t) MIN(seconds, (curl_off_t) DAY_SEC) * USEC_PER_SEC : 0;
 }
 
-/* A certificate is "not yet valid" where the clock was never set. */
-static const char *clock_trouble(CURLcode code) {
-        bool is_tls = code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR;
+/* A certificate is "not yet valid", or "has expired", where the clock is wrong. */
+static bool is_about_time(CURLcode code) {
+        return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR;
+}
 
-        return is_tls && !kube_clock_is_set(now_realtime_usec())
-                       ? "; the clock of this machine is not set"
-                       : "";
+/* Ours go on behind it. How long it has lasted each time is no news. */
+static void trim(char *text) {
+        char *after = strstr(text, " after "), *end = text + strlen(text);
+
+        while (end > text && strchr(". \n", end[-1]))
+                *--end = '\0';
+        if (!after)
+                return;
+        end = after + strlen(" after ");
+        end += strspn(end, "0123456789");
+        if (strncmp(end, " ms", 3) != 0)
+                return;
+        end += 3;
+        memmove(after, end, strlen(end) + 1);
 }
 
 static char *explain(KubeRequest *request, CURLcode code) {
         const char *why = request->refusal;
         char *sentence = NULL, *file = strstr(request->error, " CAfile: ");
+        char clock[CLOCK_WORDS_SIZE];
 
         if (file) /* a memory file, whose name says nothing */
                 *file = '\0';
-
+        trim(request->error);
+        if (!why && code == CURLE_OPERATION_TIMEDOUT)
+                why = request->is_heard ? "the answer did not come to its end in time"
+                                        : "there was no answer in time";
         if (!why && request->verdict < 0)
                 why = strerror(-request->verdict);
         if (!why)
                 why = request->error[0] ? request->error : curl_library(NULL)->easy_strerror(code);
-        if (asprintf(&sentence, "%s: %s%s", request->lane->client->server, why,
-                     clock_trouble(code)) < 0)
+        kube_clock_words(clock, now_realtime_usec());
+        if (asprintf(&sentence, "%s: %s%s%s", request->lane->client->server, why,
+                     is_about_time(code) ? "; " : "", is_about_time(code) ? clock : "") < 0)
                 return NULL;
         return sentence;
 }
 
 static void note_end(KubeRequest *request, CURLcode code, const char *trouble) {
-        KubeClient *client = request->lane->client;
+        KubeLane *lane = request->lane;
+        KubeClient *client = lane->client;
 
         if (status_of(request) == 401)
                 kube_client_refresh_token(client, true);
@@ -143,8 +178,12 @@ static void note_end(KubeRequest *request, CURLcode code, const char *trouble) {
                 return;
         kube_client_unheard(client, trouble);
         /* A connection on which nobody answers is as good as none: the next request has another. */
-        if (code == CURLE_OPERATION_TIMEDOUT && request->lane == client->lane)
+        if (code != CURLE_OPERATION_TIMEDOUT)
+                return;
+        if (lane == client->lane)
                 kube_client_change_lane(client);
+        if (lane->heard_at < request->begun_at)
+                kube_lane_end_streams(lane);
 }
 
 void kube_request_finish(KubeRequest *request, CURLcode code) {
@@ -174,15 +213,26 @@ void kube_request_finish(KubeRequest *request, CURLcode code) {
         kube_request_free(request);
 }
 
-void kube_request_free(KubeRequest *request) {
+static void unlink_request(KubeRequest *request) {
         KubeRequest **at = &request->lane->requests;
 
         while (*at && *at != request)
                 at = &(*at)->next;
-        if (*at) {
-                *at = request->next;
-                request->lane->n_requests--;
-        }
+        if (!*at)
+                return;
+        *at = request->next;
+        request->lane->n_requests--;
+}
+
+static void link_request(KubeRequest *request, KubeLane *lane) {
+        request->lane = lane;
+        request->next = lane->requests;
+        lane->requests = request;
+        lane->n_requests++;
+}
+
+void kube_request_free(KubeRequest *request) {
+        unlink_request(request);
         if (request->easy) {
                 if (request->is_begun)
                         curl_loop_remove(request->lane->loop, request->easy);
@@ -215,7 +265,9 @@ KubeRequest *kube_request_cancel(KubeRequest *request) {
 static int on_silence(sd_event_source *source, uint64_t usec, void *userdata) {
         KubeRequest *request = userdata;
         KubeLane *lane = request->lane;
-        uint64_t due = request->heard_at + request->call.silence_usec;
+        uint64_t due = request->is_heard || request->call.answer_usec == 0
+                               ? request->heard_at + request->call.silence_usec
+                               : request->begun_at + request->call.answer_usec;
 
         if (usec < due) {
                 int r = sd_event_source_set_time(source, due);
@@ -231,12 +283,14 @@ static int on_silence(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 static int watch_silence(KubeRequest *request) {
-        request->heard_at = now_boottime_usec();
-        if (request->call.silence_usec == 0)
+        const KubeCall *call = &request->call;
+        uint64_t usec = call->answer_usec > 0 ? call->answer_usec : call->silence_usec;
+
+        request->begun_at = request->heard_at = now_boottime_usec();
+        if (usec == 0)
                 return 0;
         return sd_event_add_time(request->lane->client->event, &request->silence, CLOCK_BOOTTIME,
-                                 request->heard_at + request->call.silence_usec, USEC_PER_SEC,
-                                 on_silence, request);
+                                 request->begun_at + usec, USEC_PER_SEC, on_silence, request);
 }
 
 /* ---- the beginning ---- */
@@ -374,10 +428,20 @@ static int set_options(KubeRequest *request, const KubeCall *call) {
         curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
         curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
         curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
+        curl->easy_setopt(easy, CURLOPT_VERBOSE, 1L);
+        curl->easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_debug);
+        curl->easy_setopt(easy, CURLOPT_DEBUGDATA, request);
         set_connection(request);
         set_identity(request);
         set_deadline(request, call);
         return 0;
+}
+
+void kube_request_move(KubeRequest *request, KubeLane *lane) {
+        unlink_request(request);
+        link_request(request, lane);
+        set_connection(request);
+        set_identity(request);
 }
 
 static int check_call(const KubeCall *call, Error *reterr) {
@@ -420,11 +484,8 @@ int kube_client_call(KubeClient *client, const KubeCall *call, KubeRequest **ret
         if (!request)
                 return -ENOMEM;
         kube_client_refresh_token(client, false);
-        request->lane = client->lane;
         request->call = *call;
-        request->next = client->lane->requests;
-        client->lane->requests = request;
-        client->lane->n_requests++;
+        link_request(request, client->lane);
         r = begin(request, call);
         if (r < 0) {
                 kube_request_free(request);

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 
+LIFE = 30 * 86400  # seconds
 CONFIG = """[ca]
 default_ca=a
 [a]
@@ -64,7 +65,7 @@ class Authority:
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(CONFIG.format(base=self.base, alt=alt))
         request = self.request(name, "/CN=test-cluster-" + name, self.key)
-        self.run_ca(request, self.cert, "authority", -3600, 86400, "-selfsign")
+        self.run_ca(request, self.cert, "authority", -3600, LIFE, "-selfsign")
 
     def request(self, name, subject, key):
         path = os.path.join(self.directory, name + ".csr")
@@ -77,7 +78,7 @@ class Authority:
                 "-preserveDN", "-extensions", kind, "-startdate", moment(begin), "-enddate", moment(end),
                 *(more or ("-cert", self.cert)))
 
-    def issue(self, name, subject, kind="client", begin=-3600, end=86400):
+    def issue(self, name, subject, kind="client", begin=-3600, end=LIFE):
         """A key and a certificate from 'begin' to 'end' (seconds from now); gives the paths of both."""
         cert, key = (os.path.join(self.directory, name + suffix) for suffix in (".crt", ".key"))
         self.run_ca(self.request(name, subject, key), cert, kind, begin, end)
@@ -99,14 +100,17 @@ class Authority:
         return read(base + ".crt")
 
 
-def kubeconfig(path, server, authority=None, cert=None, key=None, token=None, inline=False, **user):
-    """Writes one for a server, with files or with the data itself; 'user' are more fields of the user."""
+def kubeconfig(path, server, authority=None, cert=None, key=None, token=None, inline=False, name=None, **user):
+    """Writes one for a server (by its 'name' on the certificate), with files or with the data itself; 'user' are more
+    fields of the user."""
     def reference(field, file):
         if inline:
             return {field + "-data": base64.b64encode(read(file).encode()).decode()}
         return {field: file}
 
     cluster = {"server": server, **(reference("certificate-authority", authority) if authority else {})}
+    if name:
+        cluster["tls-server-name"] = name
     if cert:
         user = {**user, **reference("client-certificate", cert), **reference("client-key", key)}
     if token:

@@ -83,12 +83,16 @@ class Relay:
 
     def __init__(self, port):
         self.target, self.frozen, self.refusing = port, threading.Event(), False
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=100)
+        self.stranded = set()
+        self.listener = self.listen()
         self.port = self.listener.getsockname()[1]
         self.pairs, self.lock = [], threading.Lock()
         self.n_accepted = 0
         self.stopping = False
         threading.Thread(target=self.accept, daemon=True).start()
+
+    def listen(self):
+        return socket.create_server(("127.0.0.1", 0), backlog=100)
 
     def accept(self):
         while not self.stopping:
@@ -123,11 +127,11 @@ class Relay:
 
     def copy(self, client, server):
         while not self.stopping:
-            if self.frozen.is_set():
+            if self.frozen.is_set() or client in self.stranded:
                 time.sleep(0.02)
                 continue
             ready, _, _ = select.select([client, server], [], [], 0.1)
-            if self.frozen.is_set():
+            if self.frozen.is_set() or client in self.stranded:
                 continue
             for source in ready:
                 data = source.recv(65536)
@@ -141,6 +145,11 @@ class Relay:
 
     def thaw(self):
         self.frozen.clear()
+
+    def strand(self):
+        """No byte goes on in the connections that are there, and none of them ends; others are made as ever."""
+        with self.lock:
+            self.stranded.update(client for client, _ in self.pairs)
 
     def cut(self):
         """Ends all connections, each with a reset."""

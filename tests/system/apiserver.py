@@ -198,11 +198,11 @@ class ApiServer:
     def pause(self, seconds):
         self.halt.wait(seconds)
 
-    def kubeconfig(self, path, node=None, token=None, port=None, inline=False, cert=None, key=None, **user):
+    def kubeconfig(self, path, node=None, token=None, port=None, host="127.0.0.1", inline=False, cert=None, key=None, **user):
         """Writes one for a node (its certificate is made), or for a token."""
         if node and not cert:
             cert, key = self.authority.node(node)
-        url = f"https://127.0.0.1:{port or self.port}"
+        url = f"https://{host}:{port or self.port}"
         return kubeconfig(path, url, self.authority.cert, cert, key, token, inline, **user)
 
     def add_token(self, token, name, *groups):

@@ -1,33 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Preloaded into an agent: its realtime is off by the seconds that stand in a file, so that a test
- * can set the clock of an agent without setting that of the machine. */
+/* Preloaded into an agent: its clocks are off by the seconds that stand in a file, so that a test
+ * can set the clock of an agent without setting that of the machine, and can let hours pass. First
+ * stands by how much realtime is off, then by how much all the other clocks are. */
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
-static long long read_offset(void) {
+typedef struct Offsets {
+        long long realtime, others;
+} Offsets;
+
+static Offsets read_offsets(void) {
         const char *path = getenv("MAINSTAY_TEST_CLOCK");
         int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        char text[32];
+        Offsets offsets = { 0 };
+        char text[64], *end;
         ssize_t n;
 
         if (fd < 0)
-                return 0;
+                return offsets;
         n = read(fd, text, sizeof(text) - 1);
         (void) close(fd);
         if (n <= 0)
-                return 0;
+                return offsets;
         text[n] = '\0';
-        return strtoll(text, NULL, 10);
+        offsets.realtime = strtoll(text, &end, 10);
+        offsets.others = strtoll(end, NULL, 10);
+        return offsets;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *ts) {
         int r = (int) syscall(SYS_clock_gettime, clock, ts);
 
         if (r == 0 && clock == CLOCK_REALTIME)
-                ts->tv_sec += read_offset();
+                ts->tv_sec += read_offsets().realtime;
+        else if (r == 0 && clock != CLOCK_PROCESS_CPUTIME_ID && clock != CLOCK_THREAD_CPUTIME_ID)
+                ts->tv_sec += read_offsets().others;
         return r;
+}
+
+time_t time(time_t *ret) {
+        struct timespec ts = { 0 };
+
+        (void) clock_gettime(CLOCK_REALTIME, &ts);
+        if (ret)
+                *ret = ts.tv_sec;
+        return ts.tv_sec;
+}
+
+/* No timer counts by realtime. */
+int timerfd_settime(int fd, int flags, const struct itimerspec *value, struct itimerspec *old) {
+        struct itimerspec shifted = *value;
+        long long others = flags & TFD_TIMER_ABSTIME ? read_offsets().others : 0;
+
+        if (others != 0 && shifted.it_value.tv_sec > 0) {
+                shifted.it_value.tv_sec -= others;
+                if (shifted.it_value.tv_sec <= 0)
+                        shifted.it_value = (struct timespec){ .tv_nsec = 1 };
+        }
+        return (int) syscall(SYS_timerfd_settime, fd, flags, &shifted, old);
 }

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Somebody sets the machine's clock while the agent counts: what was to last seconds lasts seconds."""
 
-import os
-import subprocess
 import time
 
+import clocked as clocked_nodes
 import harness
 import pytest
 import specs
 import world
+from clocked import Clocked
 from test_daemon_taints import LEAVE, patient
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
 from test_rollouts import logs, surge, told, wait_version
@@ -17,38 +17,15 @@ from world import wait
 HOUR = 3600
 
 
-class ClockNode(harness.Node):
-    """Its agent has a clock of its own, which set_clock() sets forward or back."""
-
+class ClockNode(Clocked):
     def __init__(self, archive, library):
         self.library = library
-        super().__init__(archive, start=False)
-        self.clock = os.path.join(self.directory, "clock")
-        self.set_clock(0)
-        self.start()
-
-    def environment(self):
-        environment = super().environment()
-        return {**environment, "LD_PRELOAD": self.library, "MAINSTAY_TEST_CLOCK": self.clock,
-                "ASAN_OPTIONS": environment["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
-
-    def cli(self, *words, **options):
-        environment = harness.Node.environment(self)
-        return subprocess.run([harness.program("mainstay"), "--socket", self.socket, *words], check=False, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, env=environment, **options)
-
-    def set_clock(self, seconds):
-        with open(self.clock + ".new", "w", encoding="utf-8") as file:
-            file.write(f"{seconds}\n")
-        os.rename(self.clock + ".new", self.clock)
+        super().__init__(archive)
 
 
 @pytest.fixture(scope="module", name="library")
 def fixture_library(tmp_path_factory):
-    path = str(tmp_path_factory.mktemp("clock") / "shift-clock.so")
-    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shift-clock.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", path, source], check=True)
-    return path
+    return clocked_nodes.build(tmp_path_factory.mktemp("clock"))
 
 
 @pytest.fixture(name="clocked")

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands between a node and its API server: nghttpx, which speaks HTTP/2 over TLS to clients, HTTP/1.1 to the
+server; and a cable, on which packets get lost. The former shows its own certificate, so who comes through it is known by a
+token."""
+
+import ctypes
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+
+import world
+from api_faults import Relay
+from world import wait
+
+CLONE_NEWNET = 0x40000000
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+class Front:
+    """'more' are options of nghttpx."""
+
+    def __init__(self, api, *more):
+        self.api, self.more, self.port = api, more, free_port()
+        self.log = os.path.join(api.directory, f"front-{self.port}.log")
+        self.own = []  # all that were started, the last one last
+        self.start()
+
+    def start(self):
+        cert, key = self.api.authority.server()
+        words = ["nghttpx", "--workers=1", "--no-ocsp", f"--frontend=127.0.0.1,{self.port}",
+                 f"--backend=127.0.0.1,{self.api.port};;tls;proto=http/1.1;sni=localhost", f"--cacert={self.api.authority.cert}",
+                 "--frontend-http2-read-timeout=1h", "--stream-read-timeout=1h", "--backend-read-timeout=1h",
+                 "--no-via", "--no-server-push", "--backend-connections-per-host=1000", "--conf=/dev/null",
+                 f"--accesslog-file={self.log}", "--accesslog-format=$remote_port $alpn $status",
+                 "--errorlog-file=/dev/null", "--log-level=FATAL", *self.more, key, cert]
+        self.own.append(subprocess.Popen(words, stdin=subprocess.DEVNULL))
+        wait(self.is_there, "the front listens")
+
+    def is_there(self):
+        assert self.own[-1].poll() is None, "nghttpx has ended"
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 5).close()
+            return True
+        except OSError:
+            return False
+
+    def everybody(self):
+        """Its processes: who was started, and who serves."""
+        found, more = set(), {one.pid for one in self.own if one.poll() is None}
+        while more:
+            found |= more
+            more = {pid for pid in world.pids() if int(world.status(pid, "PPid") or 0) in found} - found
+        return found
+
+    def signal(self, number):
+        for pid in self.everybody():
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+
+    def freeze(self):
+        """Nobody answers any more, though all connections stand."""
+        self.signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.signal(signal.SIGCONT)
+
+    def kill(self):
+        """All connections end at once."""
+        self.signal(signal.SIGKILL)
+        for one in self.own:
+            one.wait()
+
+    def replace(self):
+        """Another begins, and the old one says goodbye: what is under way ends there, nothing new begins."""
+        old = self.own[-1]
+        os.kill(old.pid, signal.SIGQUIT)
+        self.start()
+
+    def asked(self):
+        """Of each request that has ended: the client's port, the protocol, the status."""
+        return re.findall(r"^(\S+) (\S+) (\S+)$", world.read(self.log) or "", re.M)
+
+    def stop(self):
+        self.thaw()
+        self.kill()
+
+
+class Wire(Relay):
+    """A relay on another machine, as far as packets go: a network namespace at the end of a cable. Its 'host' is the
+    address there; who comes must be told to believe in the name 'kubernetes'."""
+
+    def __init__(self, port):
+        self.name, number = f"mt{os.getpid()}", os.getpid() % 16384 * 4
+        own, self.host = (f"198.18.{number // 256}.{number % 256 + last}" for last in (1, 2))
+        self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
+        self.space = f"/proc/{self.holder.pid}/ns/net"
+        wait(lambda: os.readlink(self.space) != os.readlink("/proc/self/ns/net"), "a network namespace of the test's own")
+        run("ip", "link", "add", self.name, "type", "veth", "peer", "name", "far", "netns", str(self.holder.pid))
+        run("ip", "address", "add", f"{own}/30", "dev", self.name)
+        run("ip", "link", "set", self.name, "up")
+        self.inside("ip", "address", "add", f"{self.host}/30", "dev", "far")
+        self.inside("ip", "link", "set", "far", "up")
+        super().__init__(port)
+
+    def inside(self, *words):
+        run("nsenter", f"--net={self.space}", *words)
+
+    def listen(self):
+        """A socket stays in the namespace in which it was made; the thread that makes it does not come back."""
+        made = []
+
+        def make():
+            with open(self.space, "rb") as space:
+                assert ctypes.CDLL(None, use_errno=True).setns(space.fileno(), CLONE_NEWNET) == 0, os.strerror(ctypes.get_errno())
+            made.append(socket.create_server((self.host, 0), backlog=100))
+        thread = threading.Thread(target=make)
+        thread.start()
+        thread.join()
+        return made[0]
+
+    def drop(self):
+        """No packet comes in or goes out any more, and nobody is told."""
+        for chain in ("INPUT", "OUTPUT"):
+            self.inside("iptables", "-I", chain, "-j", "DROP")
+
+    def heal(self):
+        for chain in ("INPUT", "OUTPUT"):
+            self.inside("iptables", "-F", chain)
+
+    def stop(self):
+        self.heal()
+        super().stop()
+        run("ip", "link", "delete", self.name)
+        self.holder.kill()
+        self.holder.wait()
+
+
+def run(*words):
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=30)

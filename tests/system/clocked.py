@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Agents whose clocks are the test's to set."""
+
+import os
+import subprocess
+
+import harness
+from member import Member
+
+
+def build(directory):
+    """The library that is preloaded into them; gives its path."""
+    path = os.path.join(str(directory), "shift-clock.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shift-clock.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", path, source], check=True)
+    return path
+
+
+class Clocked(harness.Node):
+    """Mixed into a node; its 'library' must be known before it starts."""
+
+    library = None
+
+    def environment(self):
+        environment = super().environment()
+        return {**environment, "LD_PRELOAD": self.library, "MAINSTAY_TEST_CLOCK": os.path.join(self.directory, "clock"),
+                "ASAN_OPTIONS": environment["ASAN_OPTIONS"] + ":verify_asan_link_order=0"}
+
+    def cli(self, *words, **options):
+        environment = harness.Node.environment(self)
+        return subprocess.run([harness.program("mainstay"), "--socket", self.socket, *words], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60, env=environment, **options)
+
+    def set_clock(self, seconds):
+        """Sets realtime forward or back; the other clocks go on as ever."""
+        self.write_clock(seconds, 0)
+
+    def let_pass(self, seconds):
+        """So much time has passed, by all clocks."""
+        self.write_clock(seconds, seconds)
+        self.get("/readyz")  # whoever is woken looks at the clock
+
+    def write_clock(self, realtime, others):
+        path = os.path.join(self.directory, "clock")
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(f"{realtime} {others}\n")
+        os.rename(path + ".new", path)
+
+
+class ClockedMember(Clocked, Member):
+    def __init__(self, library, *arguments, start=True, **options):
+        self.library = library
+        super().__init__(*arguments, start=False, **options)
+        if start:
+            self.start()

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of connections: many requests share one by HTTP/2, a front says goodbye or dies, packets get lost, nobody
+answers any more. Whatever happens, a watch goes on where it was."""
+
+import subprocess
+import time
+
+import pytest
+import specs
+import world
+from api_faults import Relay
+from api_front import Front, Wire
+from harness import NODE_NAME
+from test_cluster_faults import assert_untouched, behind, lists, run
+from world import wait
+
+TOKEN = "n0de-t0ken-of-the-test"
+
+
+@pytest.fixture(name="front")
+def fixture_front(api, request):
+    """The test may give it options."""
+    front = Front(api, *getattr(request, "param", ()))
+    yield front
+    front.stop()
+
+
+@pytest.fixture(name="relay")
+def fixture_relay(api):
+    relay = Relay(api.port)
+    yield relay
+    relay.stop()
+
+
+@pytest.fixture(name="wire")
+def fixture_wire(api):
+    wire = Wire(api.port)
+    yield wire
+    wire.stop()
+
+
+def through(port, make_member):
+    """A node that reaches the server by a token, at another port."""
+    member = make_member(start=False)
+    member.api.node_token(TOKEN, NODE_NAME)
+    member.api.kubeconfig(member.kubeconfig, token=TOKEN, port=port)
+    member.start()
+    return member
+
+
+def connections(member, host, port):
+    """Those that the agent has to there: the local port of each."""
+    told = subprocess.run(["ss", "-tnpH", "state", "established", "dst", f"{host}:{port}"], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    return {line.split()[2].rpartition(":")[2] for line in told.splitlines() if f"pid={member.agent.pid}," in line}
+
+
+def watches(member):
+    return member.api.watches
+
+
+# HTTP/2
+
+def test_by_http_2_all_is_done_over_one_connection(front, make_member):
+    member = through(front.port, make_member)
+    names = [f"settings-{i}" for i in range(60)]
+    for name in names:
+        member.api.create("configmaps", {"metadata": {"name": name}, "data": {name: "1"}})
+    member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
+        {"name": "v", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}])
+    inits = run(member, "other")
+    member.wait_told_phase("web", "Running", 60)
+    inits["web"] = member.init("web")
+    root = f"/proc/{inits['web']}/root"
+    wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches")
+    assert world.read(f"{root}/settings/settings-59") == "1"
+    assert world.read(f"{root}/var/run/secrets/kubernetes.io/serviceaccount/token")
+    wait(lambda: len(connections(member, "127.0.0.1", front.port)) == 1, lambda: connections(member, "127.0.0.1", front.port))
+    for name in names[::7]:
+        member.api.patch("configmaps", "default", name, {"data": {name: "2"}})
+    wait(lambda: all(world.read(f"{root}/settings/{name}") == "2" for name in names[::7]), "the volume follows")
+    member.launch(specs.pod("own"))
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running")
+    member.api.delete("pods", "default", "other", grace=1)
+    member.wait_told_gone("other")
+    assert_untouched(member, {"web": inits["web"]})
+    assert {(protocol, status) for _, protocol, status in front.asked() if status == "200"} == {("h2", "200")}
+
+
+@pytest.mark.parametrize("front", [["--frontend-http2-max-concurrent-streams=100"]], indirect=True)
+def test_more_watches_than_a_connection_may_have_share_a_few(front, make_member):
+    member = through(front.port, make_member)
+    names = [f"settings-{i}" for i in range(230)]
+    for name in names:
+        member.api.create("configmaps", {"metadata": {"name": name}, "data": {name: "1"}})
+    member.bind("web", specs.container(volumeMounts=[specs.mount("v", "/settings")]), volumes=[
+        {"name": "v", "projected": {"sources": [{"configMap": {"name": name}} for name in names]}}])
+    member.wait_told_phase("web", "Running", 120)
+    wait(lambda: watches(member) > len(names), lambda: f"{watches(member)} watches", 60)
+    assert len(connections(member, "127.0.0.1", front.port)) <= 5
+    run(member, "late")
+
+
+def test_a_front_that_says_goodbye_is_left_in_peace(front, make_member):
+    member = through(front.port, make_member)
+    inits = run(member, "web")
+    before = connections(member, "127.0.0.1", front.port)
+    since = time.monotonic()
+    front.replace()
+    inits.update(run(member, "late"))
+    wait(lambda: connections(member, "127.0.0.1", front.port) - before, "another connection", 60)
+    front.own[0].kill()
+    inits.update(run(member, "later"))
+    assert_untouched(member, inits)
+    assert not lists(member, since=since), lists(member, since=since)
+
+
+def test_streams_that_are_reset_go_on_where_they_were(front, make_member):
+    member = through(front.port, make_member)
+    inits = run(member, "web")
+    before = connections(member, "127.0.0.1", front.port)
+    since = time.monotonic()
+    for i in range(4):
+        member.api.drop_connections()  # the front resets the stream of each
+        inits.update(run(member, f"late-{i}"))
+    assert_untouched(member, inits)
+    assert connections(member, "127.0.0.1", front.port) == before, "the connection stands"
+    assert not lists(member, since=since), lists(member, since=since)
+
+
+def test_a_front_that_dies_and_comes_back_lists_nothing_anew(front, make_member):
+    member = through(front.port, make_member)
+    inits = run(member, "web", "goes")
+    since = time.monotonic()
+    front.kill()
+    member.api.delete("pods", "default", "goes", grace=1)
+    member.launch(specs.pod("own"))
+    front.start()
+    member.wait_told_gone("goes", 60)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    inits.pop("goes")
+    assert_untouched(member, inits)
+    assert not lists(member, since=since), lists(member, since=since)
+
+
+def test_a_front_that_is_refused_its_server_says_so_and_nothing_ends(front, make_member):
+    member = through(front.port, make_member)
+    inits = run(member, "web")
+    member.api.stop()  # the front answers with 502
+    wait(lambda: "502" in [status for _, _, status in front.asked()], "a refusal of the front's", 60)
+    member.launch(specs.pod("own"))
+    member.api.start()
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 90)
+    assert_untouched(member, inits)
+
+
+# Nobody answers
+
+def test_a_connection_on_which_nobody_answers_any_more_is_left_with_all_its_watches(front, relay, make_member):
+    relay.target = front.port
+    member = through(relay.port, make_member)
+    inits = run(member, "web", "goes")
+    since = time.monotonic()
+    relay.strand()
+    member.api.delete("pods", "default", "goes", grace=1)
+    member.bind("late")
+    member.wait_told_gone("goes", 90)
+    member.wait_told_phase("late", "Running", 90)
+    inits.pop("goes")
+    assert_untouched(member, inits)
+    assert not lists(member, since=since), lists(member, since=since)
+
+
+def test_connections_of_http_1_on_which_nobody_answers_any_more_are_left(relay, make_member):
+    member = behind(relay, make_member)
+    inits = run(member, "web", "goes")
+    since = time.monotonic()
+    relay.strand()
+    member.api.delete("pods", "default", "goes", grace=1)
+    member.bind("late")
+    member.wait_told_gone("goes", 90)
+    member.wait_told_phase("late", "Running", 90)
+    inits.pop("goes")
+    assert_untouched(member, inits)
+    assert not lists(member, since=since), lists(member, since=since)
+
+
+# Packets get lost
+
+def test_packets_that_are_lost_cost_no_pod_anything_and_end_with_the_truth(wire, make_member):
+    member = make_member(start=False)
+    member.api.kubeconfig(member.kubeconfig, node=NODE_NAME, port=wire.port, host=wire.host, name="kubernetes")
+    member.start()
+    inits = run(member, "web", "goes")
+    before, since = connections(member, wire.host, wire.port), time.monotonic()
+    assert before
+    wire.drop()
+    member.api.delete("pods", "default", "goes", grace=1)
+    member.launch(specs.pod("own"))
+    wait(lambda: not connections(member, wire.host, wire.port) & before, "all the old connections are given up", 60)
+    wire.heal()
+    member.wait_told_gone("goes", 60)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    inits.pop("goes")
+    assert_untouched(member, inits)
+    assert not lists(member, since=since), lists(member, since=since)

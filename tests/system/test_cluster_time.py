@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hours without the API server, as the agent's clocks have them, and clocks that are wrong by years."""
+
+import re
+import time
+
+import clocked
+import pytest
+import specs
+from api_faults import Relay
+from harness import NODE_NAME
+from test_cluster_faults import assert_untouched, behind, run
+from world import wait
+
+DAY = 86400
+YEARS = 10 * 365 * DAY
+
+
+@pytest.fixture(scope="module", name="library")
+def fixture_library(tmp_path_factory):
+    return clocked.build(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.fixture(name="make_clocked")
+def fixture_make_clocked(archive, api, library):
+    nodes = []
+
+    def make(**options):
+        node = clocked.ClockedMember(library, api, **{"archive": archive, **options})
+        nodes.append(node)
+        return node
+
+    yield make
+    for node in nodes:
+        node.finish()
+
+
+@pytest.fixture(name="relay")
+def fixture_relay(api):
+    relay = Relay(api.port)
+    yield relay
+    relay.stop()
+
+
+def lists(member, since):
+    """How often each collection was listed."""
+    found = [(one.path, one.query.get("fieldSelector")) for one in member.api.asked("list") if one.at >= since]
+    return {what: found.count(what) for what in found}
+
+
+def tokens(member):
+    return member.api.asked("create", "serviceaccounts", subresource="token")
+
+
+@pytest.mark.parametrize("seconds,is_compacted", [(300, False), (DAY, False), (DAY, True)])
+def test_a_long_time_without_the_server_ends_with_the_truth_and_restarts_nothing(relay, make_clocked, seconds, is_compacted):
+    member = behind(relay, make_clocked)
+    member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
+    member.bind("reads", specs.container(volumeMounts=[specs.mount("v", "/settings")]),
+                volumes=[{"name": "v", "configMap": {"name": "settings"}}])
+    inits = run(member, "web", "goes")
+    inits.update(run_bound(member, "reads"))
+    wait(lambda: len(tokens(member)) >= 3, "tokens of all three")
+    before = len(tokens(member))
+    relay.freeze()
+    member.let_pass(seconds / 2)
+    member.api.delete("pods", "default", "goes", grace=1)
+    member.api.patch("configmaps", "default", "settings", {"data": {"color": "blue"}})
+    member.bind("late")
+    member.launch(specs.pod("own"))
+    inits["own"] = member.init("own")
+    member.let_pass(seconds)
+    if is_compacted:
+        member.api.store.compact()
+    since, asked = time.monotonic(), len(member.api.requests)
+    relay.cut()
+    relay.thaw()
+    member.wait_told_gone("goes", 60)
+    member.wait_told_phase("late", "Running", 60)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    inits.pop("goes")
+    if seconds == DAY:
+        wait(lambda: len(tokens(member)) >= before + 3, lambda: f"other tokens: {tokens(member)}", 60)
+    assert_untouched(member, inits)
+    assert all(count == 1 for count in lists(member, since).values()), lists(member, since)
+    assert is_compacted or not lists(member, since), lists(member, since)
+    assert len(member.api.requests) - asked < 100 + 2 * (time.monotonic() - since), member.api.requests[asked:]
+
+
+def run_bound(member, name):
+    member.wait_told_phase(name, "Running")
+    return {name: member.init(name)}
+
+
+def wait_for_the_year(member, shift):
+    """A sentence that names the clock and its year."""
+    pattern = time.strftime(r"the clock of this machine (is not set, it )?says %Y-", time.gmtime(time.time() + shift))
+    wait(lambda: re.search(pattern, member.said()), lambda: f"'{pattern}' in\n{member.said()}", 60)
+
+
+@pytest.mark.parametrize("shift", [YEARS, -YEARS])
+def test_a_clock_that_is_years_off_is_named_and_files_run(make_clocked, shift):
+    member = make_clocked(start=False)
+    member.set_clock(shift)
+    member.start()
+    member.launch(specs.pod("own"))
+    inits = {"own": member.init("own")}
+    wait_for_the_year(member, shift)
+    assert member.api.get("nodes", None, NODE_NAME) is None
+    member.set_clock(0)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 90)
+    inits.update(run(member, "web"))
+    assert_untouched(member, inits)
+
+
+@pytest.mark.parametrize("shift", [YEARS, -YEARS])
+def test_a_clock_that_is_set_wrong_meanwhile_ends_nothing(make_clocked, shift):
+    member = make_clocked()
+    inits = run(member, "web")
+    member.set_clock(shift)
+    member.api.drop_connections()
+    wait_for_the_year(member, shift)
+    member.launch(specs.pod("own"))
+    inits["own"] = member.init("own")
+    member.set_clock(0)
+    inits.update(run_later(member, "late"))
+    assert_untouched(member, inits)
+
+
+def run_later(member, name):
+    member.bind(name)
+    member.wait_told_phase(name, "Running", 90)
+    return {name: member.init(name)}
