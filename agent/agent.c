@@ -370,12 +370,6 @@ static int build_daemons(Agent *agent) {
         return r;
 }
 
-static void on_objects_changed(void *userdata) {
-        Agent *agent = userdata;
-
-        supervisor_objects_changed(agent->supervisor);
-}
-
 static int build_cluster(Agent *agent, bool drain) {
         if (!agent->kubeconfig || drain)
                 return 0;
@@ -399,7 +393,6 @@ static int build_cluster(Agent *agent, bool drain) {
                                                .images = agent->images,
                                                .runtimes = &agent->config.mainstay.runtimes },
                                   .on_due = wishes_are_due,
-                                  .on_objects_changed = on_objects_changed,
                                   .userdata = agent },
                 &agent->cluster);
 }
