@@ -18,7 +18,7 @@ enum {
         HEADERS_MAX = 256 * 1024,
         QUIET_BUFFER = 1024, /* the least that libcurl takes; there is one for each watch */
         BUFFER = 16 * 1024,
-        UPLOAD_BUFFER = 16 * 1024, /* likewise the least; over HTTP/1.1 each request has one */
+        UPLOAD_BUFFER = 16 * 1024,    /* likewise the least; over HTTP/1.1 each request has one */
         STREAM_ERROR_MAX = 64 * 1024, /* of the body of a stream that is none */
 };
 
