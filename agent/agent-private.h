@@ -46,6 +46,7 @@ typedef struct Agent {
         SteadyClock clock;
         sd_event *event;
         sd_event_source *publish_source;
+        sd_event_source *calm_timer; /* runs for a while after something has happened */
         ImageStore *images;
         ManifestSource *manifests;
         Units *units;         /* NULL where systemd is not PID 1 */

@@ -31,6 +31,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/memory.h"
 #include "common/message-ids.h"
 #include "common/selinux.h"
 #include "common/strv.h"
@@ -40,7 +41,8 @@
 #include <sys/stat.h>
 
 enum {
-        DRAIN_LOOK_USEC = 50000 /* while draining */
+        DRAIN_LOOK_USEC = 50000, /* while draining */
+        CALM_USEC = 2000000,     /* from what happens to when memory is given back */
 };
 
 /* ---- what people like to know ---- */
@@ -156,6 +158,18 @@ PublishCounts agent_take_counts(Agent *agent) {
         return counts;
 }
 
+static int on_calm(sd_event_source *source, uint64_t usec, void *userdata) {
+        memory_give_back();
+        return 0;
+}
+
+/* A burst is longer than that, and has it a few times. */
+static void expect_calm(Agent *agent) {
+        if (sd_event_source_get_enabled(agent->calm_timer, NULL) == 0 &&
+            sd_event_source_set_time_relative(agent->calm_timer, CALM_USEC) >= 0)
+                (void) sd_event_source_set_enabled(agent->calm_timer, SD_EVENT_ONESHOT);
+}
+
 static int on_publish(sd_event_source *source, void *userdata) {
         Agent *agent = userdata;
 
@@ -170,6 +184,7 @@ static int on_publish(sd_event_source *source, void *userdata) {
 
                 publish_status(agent->publish, &counts);
         }
+        expect_calm(agent);
         return 0;
 }
 
@@ -370,12 +385,6 @@ static int build_daemons(Agent *agent) {
         return r;
 }
 
-static void on_objects_changed(void *userdata) {
-        Agent *agent = userdata;
-
-        supervisor_objects_changed(agent->supervisor);
-}
-
 static int build_cluster(Agent *agent, bool drain) {
         if (!agent->kubeconfig || drain)
                 return 0;
@@ -399,7 +408,6 @@ static int build_cluster(Agent *agent, bool drain) {
                                                .images = agent->images,
                                                .runtimes = &agent->config.mainstay.runtimes },
                                   .on_due = wishes_are_due,
-                                  .on_objects_changed = on_objects_changed,
                                   .userdata = agent },
                 &agent->cluster);
 }
@@ -449,6 +457,11 @@ static int build_loop(Agent *agent) {
         /* Last of all in a turn. */
         if (r >= 0)
                 r = sd_event_source_set_priority(agent->publish_source, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0)
+                r = sd_event_add_time(agent->event, &agent->calm_timer, CLOCK_BOOTTIME, 0,
+                                      USEC_PER_SEC / 2, on_calm, agent);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(agent->calm_timer, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_event_set_watchdog(agent->event, true);
         return r;
@@ -560,6 +573,7 @@ static void agent_done(Agent *agent) {
         publish_free(agent->publish);
         events_free(agent->events);
         sd_event_source_disable_unref(agent->publish_source);
+        sd_event_source_disable_unref(agent->calm_timer);
         sd_event_unref(agent->event);
         config_done(&agent->config);
         node_done(&agent->node);

@@ -8,6 +8,7 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/sealed.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -77,7 +78,7 @@ static void set_object(ClusterObject *object, DataObject *data) {
         data_object_free(object->object);
         object->object = data;
         object->is_known = true;
-        cluster_schedule_objects(object->cluster);
+        cluster_schedule_objects(object->cluster, object->key);
 }
 
 static void load(ClusterObject *object) {
@@ -258,6 +259,27 @@ void cluster_forget_objects(Cluster *cluster) {
                 cluster->objects = object->following;
                 object_free(object);
         }
+}
+
+/* ---- who is told ---- */
+
+/* Below 0: one of them is news. */
+static int find_news(ObjectKind kind, const char *namespace, const char *name, void *userdata) {
+        const Cluster *cluster = userdata;
+        cleanup_free char *key = NULL;
+
+        if (!kinds[kind].group)
+                return 0;
+        if (print_key(kind, namespace, name, &key) < 0)
+                return -ENOMEM;
+        return strv_contains(cluster->news, key) ? -EEXIST : 0;
+}
+
+bool cluster_has_news_for(const Pod *pod, void *userdata) {
+        Cluster *cluster = userdata;
+
+        return cluster->is_all_news || strv_contains(cluster->news, pod->metadata.uid) ||
+               pod_each_reference(pod, find_news, cluster) < 0;
 }
 
 /* ---- lookups ---- */

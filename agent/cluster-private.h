@@ -65,6 +65,8 @@ struct Cluster {
         ClusterDaemonSets *daemonsets;
         sd_event_source *wishes_due; /* once a turn of the loop, whatever came */
         sd_event_source *objects_due;
+        char **news;      /* which they are: keys of objects, UIDs of pods that have a token */
+        bool is_all_news; /* or whatever pods may refer to */
         bool is_listing;
         bool is_unclear; /* something in the list cannot be read: who knows which of them it is */
         bool is_synced;  /* what is here is all known */
@@ -95,9 +97,10 @@ void cluster_forget_identity(Cluster *cluster);
  * for all who notice. */
 bool cluster_is_away(Cluster *cluster, const char *error, unsigned status);
 
-/* cluster.c: wishes, or objects that pods refer to, are others. */
+/* cluster.c: wishes, or objects that pods refer to, are others: one by its key, a token by the UID
+ * of its pod; NULL: any. */
 void cluster_schedule_wishes(Cluster *cluster);
-void cluster_schedule_objects(Cluster *cluster);
+void cluster_schedule_objects(Cluster *cluster, const char *which);
 
 /* cluster.c: a directory of what is kept for when the server is away, below <state>/cluster; ".":
  * that one itself. A descriptor, or -errno. */
@@ -131,6 +134,7 @@ void cluster_forget_node(Cluster *cluster);
 void cluster_begin_references(Cluster *cluster);
 int cluster_note_references(Cluster *cluster, const Pod *pod); /* 0 or -ENOMEM */
 void cluster_end_references(Cluster *cluster);
+bool cluster_has_news_for(const Pod *pod, void *cluster);
 void cluster_forget_objects(Cluster *cluster);
 
 /* cluster-tokens.c; 'uid' is the pod's, NULL: all, but they stay on the disk. */

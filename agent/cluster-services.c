@@ -249,7 +249,7 @@ static void load(ClusterServices *services) {
 static void changed(ClusterServices *services) {
         schedule_store(services);
         if (!services->is_known)
-                cluster_schedule_objects(services->cluster);
+                cluster_schedule_objects(services->cluster, NULL);
         services->is_known = true;
 }
 

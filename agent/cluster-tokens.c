@@ -318,7 +318,7 @@ static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *us
         token->trouble = NULL;
         store(cluster, token);
         cluster_arm_tokens(cluster);
-        cluster_schedule_objects(cluster);
+        cluster_schedule_objects(cluster, token->uid);
         return KUBE_WRITTEN;
 }
 

@@ -4,6 +4,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/log.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 
@@ -16,10 +17,17 @@ static int on_wishes_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
+static void forget_news(Cluster *cluster) {
+        strv_free(cluster->news);
+        cluster->news = NULL;
+        cluster->is_all_news = false;
+}
+
 static int on_objects_due(sd_event_source *source, void *userdata) {
         Cluster *cluster = userdata;
 
-        cluster->config.on_objects_changed(cluster->config.userdata);
+        supervisor_objects_changed(cluster->config.supervisor, cluster_has_news_for, cluster);
+        forget_news(cluster);
         return 0;
 }
 
@@ -37,7 +45,9 @@ void cluster_schedule_wishes(Cluster *cluster) {
         (void) sd_event_source_set_enabled(cluster->wishes_due, SD_EVENT_ONESHOT);
 }
 
-void cluster_schedule_objects(Cluster *cluster) {
+void cluster_schedule_objects(Cluster *cluster, const char *which) {
+        if (!which || strv_append(&cluster->news, which) < 0)
+                cluster->is_all_news = true;
         (void) sd_event_source_set_enabled(cluster->objects_due, SD_EVENT_ONESHOT);
 }
 
@@ -87,6 +97,7 @@ Cluster *cluster_free(Cluster *cluster) {
         sd_event_source_disable_unref(cluster->objects_due);
         sd_event_source_disable_unref(cluster->token_timer);
         cluster_forget_pods(cluster);
+        forget_news(cluster);
         kube_client_free(cluster->client);
         kubeconfig_done(&cluster->kubeconfig);
         free(cluster->node_uid);

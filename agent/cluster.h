@@ -41,8 +41,7 @@ typedef struct ClusterConfig {
         Supervisor *supervisor;
         DaemonSetsBy daemonsets_by;
         ClusterMachine machine;
-        void (*on_due)(void *userdata);             /* wishes are due */
-        void (*on_objects_changed)(void *userdata); /* ConfigMaps, Secrets, tokens are others */
+        void (*on_due)(void *userdata); /* wishes are due */
         void *userdata;
 } ClusterConfig;
 

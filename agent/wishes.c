@@ -61,7 +61,7 @@ static void tell_objects(Agent *agent) {
         unsigned generation = manifest_source_data_generation(agent->manifests);
 
         if (generation != agent->data_generation)
-                supervisor_objects_changed(agent->supervisor);
+                supervisor_objects_changed(agent->supervisor, /* concerns= */ NULL, NULL);
         agent->data_generation = generation;
 }
 

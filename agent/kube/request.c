@@ -18,6 +18,7 @@ enum {
         HEADERS_MAX = 256 * 1024,
         QUIET_BUFFER = 1024, /* the least that libcurl takes; there is one for each watch */
         BUFFER = 16 * 1024,
+        UPLOAD_BUFFER = 16 * 1024,    /* likewise the least; over HTTP/1.1 each request has one */
         STREAM_ERROR_MAX = 64 * 1024, /* of the body of a stream that is none */
 };
 
@@ -423,6 +424,7 @@ static int set_options(KubeRequest *request, const KubeCall *call) {
         curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
         curl->easy_setopt(easy, CURLOPT_BUFFERSIZE,
                           (long) (call->is_quiet ? QUIET_BUFFER : BUFFER));
+        curl->easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long) UPLOAD_BUFFER);
         curl->easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
         curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
         curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);

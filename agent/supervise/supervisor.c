@@ -357,11 +357,12 @@ void supervisor_sweep(Supervisor *s) {
         s->has_swept_orphans = true;
 }
 
-void supervisor_objects_changed(Supervisor *s) {
+void supervisor_objects_changed(Supervisor *s, bool (*concerns)(const Pod *, void *),
+                                void *userdata) {
         for (Slot *slot = s->slots; slot; slot = slot->following) {
-                if (slot->life)
+                if (slot->life && (!concerns || concerns(pod_life_pod(slot->life), userdata)))
                         pod_life_objects_changed(slot->life);
-                if (slot->staging)
+                if (slot->staging && (!concerns || concerns(slot->next, userdata)))
                         slot_mark(slot);
         }
 }

@@ -82,8 +82,9 @@ int supervisor_session(Supervisor *supervisor, const char *namespace, const char
                        Error *reterr);
 
 /* After the sweep: ConfigMaps, Secrets and classes, found through the bundle's lookup, may be
- * others. */
-void supervisor_objects_changed(Supervisor *supervisor);
+ * others. Those pods are asked that refer to one of them: 'concerns' picks them; NULL: all. */
+void supervisor_objects_changed(Supervisor *supervisor,
+                                bool (*concerns)(const Pod *pod, void *userdata), void *userdata);
 
 /* The node has other labels or conditions: who was not let in is asked again. */
 void supervisor_node_changed(Supervisor *supervisor);

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/memory.h"
+#include "tests/test.h"
+
+#include <gnutls/gnutls.h>
+#include <link.h>
+
+/* Of pages of files, in KiB. */
+static long resident_of_files(void) {
+        FILE *file = fopen("/proc/self/status", "re");
+        char line[256];
+        long kib = -1;
+
+        while (file && fgets(line, sizeof(line), file))
+                (void) sscanf(line, "RssFile: %ld", &kib);
+        if (file)
+                (void) fclose(file);
+        return kib;
+}
+
+static unsigned sum;
+
+/* Whatever is mapped of the program and its libraries, but cannot be written. */
+static int read_all(struct dl_phdr_info *object, size_t size, void *userdata) {
+        for (size_t i = 0; i < object->dlpi_phnum; i++) {
+                const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
+                const volatile char *bytes = (const char *) object->dlpi_addr + segment->p_vaddr;
+
+                if (segment->p_type != PT_LOAD || segment->p_flags & PF_W ||
+                    !(segment->p_flags & PF_R))
+                        continue;
+                for (size_t at = 0; at < segment->p_filesz; at += 4096)
+                        sum += (unsigned char) bytes[at];
+        }
+        return 0;
+}
+
+TEST(pages_that_nobody_uses_go_and_come_back_as_they_were)
+{
+        unsigned before, after;
+        long all, left;
+
+        EXPECT(gnutls_check_version(NULL) != NULL); /* a library of some size */
+        (void) dl_iterate_phdr(read_all, NULL);
+        before = sum;
+        all = resident_of_files();
+        memory_give_back();
+        left = resident_of_files();
+        EXPECT(all > 0 && left > 0);
+        EXPECT(left < all / 2);
+        sum = 0;
+        (void) dl_iterate_phdr(read_all, NULL);
+        after = sum;
+        EXPECT_EQ(after, before);
+}
+
+TEST(what_was_allocated_stays)
+{
+        char *kept[64], *filling[64];
+
+        for (size_t i = 0; i < N_ELEMENTS(kept); i++) {
+                filling[i] = calloc(1, 30000);
+                kept[i] = strdup("kept");
+                REQUIRE(filling[i] && kept[i]);
+        }
+        for (size_t i = 0; i < N_ELEMENTS(filling); i++)
+                free(filling[i]);
+        memory_give_back();
+        for (size_t i = 0; i < N_ELEMENTS(kept); i++) {
+                EXPECT_STREQ(kept[i], "kept");
+                free(kept[i]);
+        }
+}
