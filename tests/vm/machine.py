@@ -8,7 +8,7 @@ import socket
 import subprocess
 import time
 
-BOOT_DEADLINE = 240
+BOOT_DEADLINE = 600
 COMMAND_DEADLINE = 180
 
 
