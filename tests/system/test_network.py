@@ -3,9 +3,11 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
+import time
 
 import pytest
 import specs
@@ -341,6 +343,38 @@ def test_whoever_dies_before_or_after_a_plugin_has_worked_nothing_is_left_nor_ma
         die(net, shim, who)
         net.wait_gone("web", 90)
         assert net.network_leftovers() == []
+
+
+def test_deaths_at_any_time_while_addresses_come_and_go_leave_nothing(net):
+    seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
+    print(f"MAINSTAY_SEED={seed}")
+    chance = random.Random(seed)
+    pods = [listener(name, name, ports=[{"containerPort": 8080, "hostPort": port}])
+            for name, port in (("one", 18086), ("two", 18087))]
+    for _ in range(12):
+        web = chance.choice(pods)
+        if os.path.exists(net.path(web["metadata"]["name"] + ".yaml")):
+            net.remove(web["metadata"]["name"])
+        else:
+            net.drop(web)
+        for _ in range(chance.randint(1, 3)):
+            time.sleep(chance.random() * chance.choice([0.1, 0.5, 1.5]))
+            who = chance.choice(["agent", "shims", "both"])
+            if who != "agent":
+                world.kill_all(net.shims())
+            if who != "shims":
+                net.restart(ready=False)
+    wait(net.is_ready, "the agent is ready")
+    for web in pods:
+        net.drop(web)
+    for name in ("one", "two"):
+        net.wait_running(name, 90)
+    wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")), "no address is anybody else's")
+    assert len(net.veths()) == 2 and len(net.chains()) == 4, net.network_leftovers()
+    for name in ("one", "two"):
+        net.remove(name)
+        net.wait_gone(name, 90)
+    assert net.network_leftovers() == []
 
 
 def test_an_agent_that_dies_while_plugins_run_leaves_one_address(net):

@@ -22,14 +22,20 @@ def mark(node, pod, container):
     return f"{os.path.basename(node.directory)}/{pod}/{container}/"
 
 
+def words_of(pid, ours):
+    """What stands behind the mark, or None."""
+    words = world.cmdline(pid) or []
+    return words[-1].split(ours)[1].split(";")[0] if words[0:1] == ["/bin/sh"] and ours in words[-1] else None
+
+
 def running(node, pod, container):
-    """The words of all first processes of the container; what they fork has their command line until it executes."""
-    found, ours = {}, mark(node, pod, container)
-    for pid in world.pids():
-        words = world.cmdline(pid) or []
-        if words[0:1] == ["/bin/sh"] and ours in words[-1]:
-            found[pid] = words[-1].split(ours)[1].split(";")[0]
-    return [word for pid, word in found.items() if int(world.status(pid, "PPid") or 0) not in found]
+    """The words of all first processes of the container that run at one time; what they fork has their command line
+    until it executes."""
+    ours = mark(node, pod, container)
+    found = {pid: words for pid in world.pids() if (words := words_of(pid, ours))}
+    firsts = [pid for pid in found if int(world.status(pid, "PPid") or 0) not in found]
+    # One may have ended, and the next begun, while the others were looked at.
+    return [found[pid] for pid in firsts if words_of(pid, ours)]
 
 
 class Storm:
@@ -69,7 +75,8 @@ class Storm:
         made = [self.container(pod, name, state) for name in CONTAINERS]
         volumes = {"volumes": [{"name": "v", "configMap": {"name": state["volume"]}}]} if state["volume"] else {}
         return specs.pod(pod, *made[2:], initContainers=made[:2], hostIPC=state["ipc"],
-                         hostNetwork=not self.has_network, terminationGracePeriodSeconds=1, metadata={"labels": {"l": str(state["label"])}}, **volumes)
+                         hostNetwork=not self.has_network, terminationGracePeriodSeconds=1,
+                         metadata={"labels": {"l": str(state["label"])}}, **volumes)
 
     def write(self, pod):
         self.node.drop(self.manifest(pod), f"{pod}.yaml")
@@ -104,6 +111,10 @@ class Storm:
         if shims:
             world.kill_all([self.random.choice(shims)])
 
+    def kill_everybody(self):
+        world.kill_all([*self.node.shims(), self.node.agent.pid])
+        self.restart()
+
     def remove(self, pod):
         if os.path.exists(self.node.path(f"{pod}.yaml")):
             self.node.remove(f"{pod}.yaml")
@@ -118,6 +129,7 @@ class Storm:
             (2, lambda: self.node.cli("delete", "pod", pod, *self.random.choice([[], ["--now"]]))),
             (4, self.restart),
             (1, self.kill_shim),
+            (1, self.kill_everybody),
             (2, lambda: self.kill_one(pod)),
             (1, lambda: self.node.drop(self.settings(), "settings.yaml")),
             (1, lambda: self.remove("settings")),
@@ -190,3 +202,4 @@ def test_a_storm_of_edits_and_deaths_ends_in_what_was_written_last(make_any_node
     if has_network:
         world.wait(lambda: node.reserved() == sorted(node.address(pod) for pod in PODS),
                    lambda: f"no address is anybody else's: {node.reserved()}")
+        assert len(node.chains()) == len(PODS), node.network_leftovers()
