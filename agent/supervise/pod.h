@@ -43,7 +43,8 @@ typedef struct PodContext {
         /* Something happened that people like to know; see event_tell(). Or NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
-        struct Http *http; /* for probes and hooks, made when it is first needed */
+        struct DirSync *disk; /* what is written down of pods is to survive a power cut; or NULL */
+        struct Http *http;    /* for probes and hooks, made when it is first needed */
         uint64_t n_containers_started;
         unsigned n_network_checks;
         uint64_t n_containers_restarted;
