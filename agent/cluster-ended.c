@@ -6,22 +6,17 @@
 
 #include "agent/model/names.h"
 #include "common/cleanup.h"
-#include "common/log.h"
-#include "common/sealed.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 enum {
         ENDED_MAX = 4 * 1024 * 1024
 };
 
-void cluster_note_ended(Cluster *cluster, const char *uid, const char *json) {
-        cleanup_close int fd = cluster_open_kept(cluster, "ended");
-        int r = fd < 0 ? fd : sealed_write_at(fd, uid, json, 0600);
+static const char directory[] = "ended";
 
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot note that pod %s has ended", uid);
+void cluster_note_ended(Cluster *cluster, const char *uid, const char *json) {
+        cluster_keep(cluster, directory, uid, json);
 }
 
 /* What is left of the run of this boot is known by whoever ran it. */
@@ -36,16 +31,10 @@ static bool is_of_this_boot(const Cluster *cluster, const char *uid) {
 }
 
 bool cluster_has_ended(const Cluster *cluster, const char *uid, char **ret_json) {
-        cleanup_close int fd = cluster_open_kept(cluster, "ended");
-
-        if (fd < 0 || is_of_this_boot(cluster, uid))
-                return false;
-        return sealed_read_at(fd, uid, ENDED_MAX, ret_json) >= 0;
+        return !is_of_this_boot(cluster, uid) &&
+               cluster_read_kept(cluster, directory, uid, ENDED_MAX, ret_json) >= 0;
 }
 
 void cluster_forget_ended(Cluster *cluster, const char *uid) {
-        cleanup_close int fd = cluster_open_kept(cluster, "ended");
-
-        if (fd >= 0)
-                (void) unlinkat(fd, uid, 0);
+        cluster_keep(cluster, directory, uid, NULL);
 }

@@ -7,12 +7,9 @@
 #include "agent/model/references.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-#include "common/sealed.h"
 #include "common/strv.h"
 
-#include <fcntl.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum {
         OBJECT_FILE_MAX = 4 * 1024 * 1024
@@ -41,20 +38,14 @@ static const struct {
 
 /* ---- on the disk ---- */
 
-static void store(const ClusterObject *object, const char *json) {
-        cleanup_close int fd = cluster_open_kept(object->cluster, "objects");
-        int r = fd < 0 ? fd : sealed_write_at(fd, object->key, json, 0600);
+static const char directory[] = "objects";
 
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot keep %s for when the API server is away",
-                                       object->key);
+static void store(const ClusterObject *object, const char *json) {
+        cluster_keep(object->cluster, directory, object->key, json);
 }
 
 static void forget_stored(const ClusterObject *object) {
-        cleanup_close int fd = cluster_open_kept(object->cluster, "objects");
-
-        if (fd >= 0)
-                (void) unlinkat(fd, object->key, 0);
+        cluster_keep(object->cluster, directory, object->key, NULL);
 }
 
 /* ---- what the server says ---- */
@@ -82,11 +73,10 @@ static void set_object(ClusterObject *object, DataObject *data) {
 }
 
 static void load(ClusterObject *object) {
-        cleanup_close int fd = cluster_open_kept(object->cluster, "objects");
         cleanup_free char *json = NULL;
         cleanup_error Error error = ERROR_NULL;
         DataObject *data = NULL;
-        int r = fd < 0 ? fd : sealed_read_at(fd, object->key, OBJECT_FILE_MAX, &json);
+        int r = cluster_read_kept(object->cluster, directory, object->key, OBJECT_FILE_MAX, &json);
 
         if (r == -ENOENT)
                 return;
@@ -97,7 +87,7 @@ static void load(ClusterObject *object) {
         if (r < 0) {
                 log_error("What was kept of %s cannot be used: %s", object->key,
                           error_message(&error, r));
-                sealed_set_aside_at(fd, object->key);
+                cluster_set_kept_aside(object->cluster, directory, object->key);
                 return;
         }
         object->object = data;

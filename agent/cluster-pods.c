@@ -206,6 +206,8 @@ static int take_end(ClusterPod *pod, const KubeMetadata *metadata) {
         }
         if (was_wanted)
                 forget_wanted(pod);
+        free(pod->deleted_uid);
+        pod->deleted_uid = strdup(metadata->uid);
         return was_wanted;
 }
 
@@ -230,6 +232,10 @@ static int take_news(Cluster *cluster, KubeChange change, const char *json, size
         pod = cluster_get_pod(cluster, metadata.namespace, metadata.name);
         if (!pod)
                 return -ENOMEM;
+        if (change == KUBE_LISTED) { /* a backup brings back what had gone */
+                free(pod->deleted_uid);
+                pod->deleted_uid = NULL;
+        }
         if (change != KUBE_DELETED)
                 r = take_object(cluster, pod, &metadata, json, length);
         else {
@@ -248,7 +254,10 @@ static void on_object(KubeChange change, const char *json, size_t length, void *
         if (r < 0)
                 log_error("An object among the API server's pods is ignored: %s",
                           error_message(&error, r));
-        cluster->is_unclear = cluster->is_unclear || (r < 0 && change == KUBE_LISTED);
+        if (r < 0 && change == KUBE_LISTED)
+                cluster->is_unclear = true;
+        else if (r < 0) /* what it was is told by a list */
+                kube_reflector_relist(cluster->reflector, DOUBT_USEC);
         if (r > 0 && !cluster->is_listing)
                 cluster_schedule_wishes(cluster);
         if (change == KUBE_DELETED)

@@ -25,7 +25,7 @@ struct ClusterPod {
         bool has_remote;
         KubeMetadata remote;
         unsigned generation; /* of the list that had it last */
-        char *deleted_uid;   /* of an object that we have ended: as good as not there */
+        char *deleted_uid;   /* of an object that has ended: as good as not there */
 
         Pod *wanted;   /* that an API server wants, as it was last good; or NULL */
         char *refusal; /* v1.Pod with a status that says why what it wants cannot be; or NULL */
@@ -45,6 +45,7 @@ struct ClusterPod {
 
 typedef struct ClusterObject ClusterObject;
 typedef struct ClusterToken ClusterToken;
+typedef struct ClusterKept ClusterKept;
 typedef struct ClusterServices ClusterServices;
 typedef struct ClusterDaemonSets ClusterDaemonSets;
 
@@ -61,6 +62,7 @@ struct Cluster {
         ClusterToken *tokens;
         KubeWriter *token_writer; /* by their keys */
         sd_event_source *token_timer;
+        ClusterKept *kept; /* what is to be written of it */
         ClusterServices *services;
         ClusterDaemonSets *daemonsets;
         sd_event_source *wishes_due; /* once a turn of the loop, whatever came */
@@ -71,7 +73,6 @@ struct Cluster {
         bool is_unclear; /* something in the list cannot be read: who knows which of them it is */
         bool is_synced;  /* what is here is all known */
         bool is_leaving; /* the machine goes down */
-        bool was_away;   /* the server, when anything was heard of it last */
         bool has_doubt;  /* the last list had so few of them that another one is due */
         NodeKeeper *node;
         KubeLease *lease;
@@ -83,6 +84,7 @@ struct Cluster {
         char *directory;          /* of certificates that are ours to renew */
         char *trouble;            /* of the kubeconfig */
         char *certificate_trouble;
+        char **away;        /* why the server is away, as was said; NULL: it is not */
         char *pods_trouble; /* of listing or watching them */
 };
 
@@ -102,9 +104,15 @@ bool cluster_is_away(Cluster *cluster, const char *error, unsigned status);
 void cluster_schedule_wishes(Cluster *cluster);
 void cluster_schedule_objects(Cluster *cluster, const char *which);
 
-/* cluster.c: a directory of what is kept for when the server is away, below <state>/cluster; ".":
- * that one itself. A descriptor, or -errno. */
-int cluster_open_kept(const Cluster *cluster, const char *name);
+/* cluster-kept.c: files in a directory below <state>/cluster ("." is that one itself), written
+ * behind. A text of NULL removes it. Reading gives 0, -ENOENT, -EBADMSG of one that is damaged,
+ * which is set aside, or -errno. */
+int cluster_kept_new(Cluster *cluster);
+void cluster_forget_kept(Cluster *cluster);
+void cluster_keep(Cluster *cluster, const char *directory, const char *name, const char *text);
+int cluster_read_kept(const Cluster *cluster, const char *directory, const char *name,
+                      size_t max_bytes, char **ret);
+void cluster_set_kept_aside(const Cluster *cluster, const char *directory, const char *name);
 
 /* cluster-pods.c: begins to follow the pods of this node. 0 or -errno. */
 int cluster_follow_pods(Cluster *cluster);

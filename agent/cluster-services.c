@@ -9,10 +9,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/sealed.h"
 #include "common/strv.h"
 
-#include <fcntl.h>
 #include <jansson.h>
 
 enum {
@@ -196,19 +194,17 @@ static json_t *print_service(const Service *service) {
 static int on_store(sd_event_source *source, uint64_t usec, void *userdata) {
         ClusterServices *services = userdata;
         cleanup_with(json_decrefp) json_t *list = json_array();
-        cleanup_close int fd = cluster_open_kept(services->cluster, ".");
         cleanup_free char *text = NULL;
-        int r = fd;
 
         for (size_t i = 0; i < services->entries.n; i++)
                 (void) json_array_append_new(list,
                                              print_service(&services->entries.items[i].service));
         text = json_dumps(list, JSON_COMPACT);
-        if (r >= 0)
-                r = text ? sealed_write_at(fd, file_name, text, 0600) : -ENOMEM;
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot keep the services for when the API server is "
-                                          "away");
+        if (text)
+                cluster_keep(services->cluster, ".", file_name, text);
+        else
+                log_error("Out of memory, the services are not kept for when the API server is "
+                          "away");
         return 0;
 }
 
@@ -227,15 +223,15 @@ static void schedule_store(ClusterServices *services) {
 }
 
 static void load(ClusterServices *services) {
-        cleanup_close int fd = cluster_open_kept(services->cluster, ".");
         cleanup_with(json_decrefp) json_t *list = NULL;
         cleanup_free char *text = NULL;
         size_t i;
         json_t *object;
-        int r = fd < 0 ? fd : sealed_read_at(fd, file_name, SERVICES_FILE_MAX, &text);
+        int r = cluster_read_kept(services->cluster, ".", file_name, SERVICES_FILE_MAX, &text);
 
         if (r == -EBADMSG)
-                sealed_set_aside_at(fd, file_name);
+                log_error("What was kept of the services is damaged; pods wait until the API "
+                          "server tells them");
         if (r < 0)
                 return;
         list = json_loads(text, 0, NULL);

@@ -8,13 +8,10 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
-#include "common/sealed.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <unistd.h>
 
 enum {
         TOKEN_FILE_MAX = 64 * 1024,
@@ -39,20 +36,16 @@ struct ClusterToken {
 
 /* ---- on the disk ---- */
 
+static const char directory[] = "tokens";
+
 /* When it is to be renewed, in real time, and the token. */
-static void store(const Cluster *cluster, const ClusterToken *token) {
+static void store(Cluster *cluster, const ClusterToken *token) {
         uint64_t left = token->renew_at - now_boottime_usec();
-        cleanup_close int fd = cluster_open_kept(cluster, "tokens");
         char *text;
-        int r = fd;
 
         if (asprintf(&text, "%" PRIu64 "\n%s\n", now_realtime_usec() + left, token->token) < 0)
                 return;
-        if (r >= 0)
-                r = sealed_write_at(fd, token->key, text, 0600);
-        if (r < 0)
-                (void) log_error_errno(r, "Cannot keep a token of pod '%s/%s'", token->namespace,
-                                       token->pod);
+        cluster_keep(cluster, directory, token->key, text);
         explicit_bzero(text, strlen(text));
         free(text);
 }
@@ -70,13 +63,9 @@ static void read_text(ClusterToken *token, const char *text) {
 }
 
 static void load(const Cluster *cluster, ClusterToken *token) {
-        cleanup_close int fd = cluster_open_kept(cluster, "tokens");
         cleanup_free char *text = NULL;
-        int r = fd < 0 ? fd : sealed_read_at(fd, token->key, TOKEN_FILE_MAX, &text);
 
-        if (r == -EBADMSG)
-                sealed_set_aside_at(fd, token->key);
-        if (r < 0)
+        if (cluster_read_kept(cluster, directory, token->key, TOKEN_FILE_MAX, &text) < 0)
                 return;
         read_text(token, text);
         explicit_bzero(text, strlen(text));
@@ -177,7 +166,6 @@ int cluster_find_token(const Pod *pod, const TokenProjection *projection, const 
 
 void cluster_forget_tokens(Cluster *cluster, const char *uid) {
         ClusterToken **link = &cluster->tokens;
-        cleanup_close int fd = -EBADF;
 
         while (*link) {
                 ClusterToken *token = *link;
@@ -189,10 +177,8 @@ void cluster_forget_tokens(Cluster *cluster, const char *uid) {
                 *link = token->following;
                 if (cluster->token_writer)
                         kube_writer_forget(cluster->token_writer, token->key);
-                if (uid && fd < 0)
-                        fd = cluster_open_kept(cluster, "tokens");
-                if (uid && fd >= 0)
-                        (void) unlinkat(fd, token->key, 0);
+                if (uid)
+                        cluster_keep(cluster, directory, token->key, NULL);
                 token_free(token);
         }
 }

@@ -145,12 +145,16 @@ void cluster_unmake_call(KubeCall *call, void *userdata) {
         free_const(call->body);
 }
 
-/* The object as it is now, if it came back. */
+/* The object as it is now, if it came back; the watch may know already that it has gone since. */
 static void take_answer(ClusterPod *pod, const KubeAnswer *answer) {
         KubeMetadata metadata;
 
         if (kube_metadata_read(answer->body, answer->length, &metadata, NULL) < 0)
                 return;
+        if (streq_ptr(pod->deleted_uid, metadata.uid)) {
+                kube_metadata_done(&metadata);
+                return;
+        }
         kube_metadata_done(&pod->remote);
         pod->remote = metadata;
         pod->has_remote = true;

@@ -2,11 +2,12 @@
 #include "agent/cluster-private.h"
 
 #include "common/cleanup.h"
-#include "common/file.h"
 #include "common/log.h"
 #include "common/strv.h"
 
-#include <fcntl.h>
+enum {
+        AWAY_MAX = 8, /* reasons for which the server is away, that are said */
+};
 
 const char cluster_file[] = "the API server";
 
@@ -29,16 +30,6 @@ static int on_objects_due(sd_event_source *source, void *userdata) {
         supervisor_objects_changed(cluster->config.supervisor, cluster_has_news_for, cluster);
         forget_news(cluster);
         return 0;
-}
-
-int cluster_open_kept(const Cluster *cluster, const char *name) {
-        cleanup_free char *path = NULL;
-
-        if (asprintf(&path, "%s/cluster/%s", cluster->config.state_dir, name) < 0) {
-                path = NULL;
-                return -ENOMEM;
-        }
-        return open_directory_at(AT_FDCWD, path, 0700);
 }
 
 void cluster_schedule_wishes(Cluster *cluster) {
@@ -67,7 +58,9 @@ int cluster_new(const ClusterConfig *config, Cluster **ret) {
         if (!cluster)
                 return -ENOMEM;
         cluster->config = *config;
-        r = cluster_services_new(cluster);
+        r = cluster_kept_new(cluster);
+        if (r >= 0)
+                r = cluster_services_new(cluster);
         if (r >= 0)
                 r = cluster_daemonsets_new(cluster);
         if (r >= 0)
@@ -98,10 +91,12 @@ Cluster *cluster_free(Cluster *cluster) {
         sd_event_source_disable_unref(cluster->token_timer);
         cluster_forget_pods(cluster);
         forget_news(cluster);
+        cluster_forget_kept(cluster);
         kube_client_free(cluster->client);
         kubeconfig_done(&cluster->kubeconfig);
         free(cluster->node_uid);
         free(cluster->pods_trouble);
+        strv_free(cluster->away);
         free(cluster);
         return NULL;
 }
@@ -138,6 +133,7 @@ static int take_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig) {
 }
 
 int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error *reterr) {
+        const char *trouble;
         int r;
 
         if (cluster->client) {
@@ -147,21 +143,28 @@ int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error
         r = take_kubeconfig(cluster, kubeconfig);
         if (r >= 0)
                 r = connect_server(cluster, reterr);
-        if (r >= 0)
-                log_info("The API server of %s is %s", cluster->config.kubeconfig,
-                         cluster->kubeconfig.server);
-        return r;
+        if (r < 0)
+                return r;
+        log_info("The API server of %s is %s", cluster->config.kubeconfig,
+                 cluster->kubeconfig.server);
+        trouble = kube_client_state(cluster->client).identity_trouble;
+        if (trouble)
+                log_warning("%s: %s", cluster->config.kubeconfig, trouble);
+        return 0;
 }
 
 bool cluster_is_away(Cluster *cluster, const char *error, unsigned status) {
-        bool is_away = error && status == 0 && !kube_client_state(cluster->client).is_reached;
-
-        if (is_away && !cluster->was_away)
+        if (!error || status != 0 || kube_client_state(cluster->client).is_reached) {
+                if (cluster->away)
+                        log_info("The API server is reached again");
+                cluster->away = strv_free(cluster->away);
+                return false;
+        }
+        if (!strv_contains(cluster->away, error) && strv_length(cluster->away) < AWAY_MAX) {
                 log_warning("The API server is not reached: %s; going on without it", error);
-        if (!is_away && cluster->was_away)
-                log_info("The API server is reached again");
-        cluster->was_away = is_away;
-        return is_away;
+                (void) strv_append(&cluster->away, error);
+        }
+        return true;
 }
 
 void cluster_set_synced(Cluster *cluster) {

@@ -23,11 +23,17 @@ struct FileSync {
 
 /* ---- the child, in which nothing may be called that another thread could hold ---- */
 
-static int write_synced(int dir_fd, const FileText *file, const char *beside) {
-        int fd = openat(dir_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                        file->mode);
-        int r;
+static int remove_file(int dir_fd, const char *name) {
+        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
 
+static int write_synced(int dir_fd, const FileText *file, const char *beside) {
+        int fd, r;
+
+        if (!file->text)
+                return remove_file(dir_fd, file->name);
+        fd = openat(dir_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                    file->mode);
         if (fd < 0)
                 return -errno;
         r = fchmod(fd, file->mode) < 0 ? -errno : write_all(fd, file->text, strlen(file->text));

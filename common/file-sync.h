@@ -13,7 +13,7 @@ typedef struct FileSync FileSync;
 
 typedef struct FileText {
         const char *name; /* in the directory */
-        const char *text;
+        const char *text; /* NULL: it is removed */
         mode_t mode;
 } FileText;
 
@@ -23,7 +23,7 @@ typedef void (*file_sync_done_t)(int r, void *userdata);
 /* The texts need not outlive the call. At most FILE_SYNC_MAX files, in their order: what fails ends
  * it. The directory is made, 0700, where it is not there. SIGCHLD is blocked. 0 or -errno. */
 enum {
-        FILE_SYNC_MAX = 4
+        FILE_SYNC_MAX = 16
 };
 int file_sync_start(sd_event *event, const char *directory, const FileText *files, size_t n,
                     file_sync_done_t done, void *userdata, FileSync **ret);

@@ -315,6 +315,12 @@ static int move(KubeClient *client, const Kubeconfig *config) {
         return 0;
 }
 
+static int check_token_file(const Kubeconfig *config, Error *reterr) {
+        cleanup_with(secret_freep) char *token = NULL;
+
+        return config->token_file ? kube_token_read(config->token_file, &token, reterr) : 0;
+}
+
 int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *reterr) {
         cleanup_with(kube_identity_done) KubeIdentity identity = KUBE_IDENTITY_NULL;
         bool is_moved = !is_same_place(client, config), is_another;
@@ -322,6 +328,8 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *rete
         KubeLane *lane = NULL;
         int r = kube_identity_load(config, &identity, reterr);
 
+        if (r >= 0)
+                r = check_token_file(config, reterr);
         if (r < 0)
                 return r;
         r = load_token(client, config);

@@ -22,6 +22,7 @@ enum {
         DEADLINE_SEC = 10,
         HEARTBEAT_JITTER_PERCENT = 4,
         RELIST_USEC = 1000 * 1000,
+        CONFLICTS_MAX = 3, /* one after another, before they are trouble */
 };
 
 typedef enum Belief {
@@ -38,8 +39,11 @@ struct NodeKeeper {
         KubeWriter *writer;
         sd_event_source *heartbeat;
         Belief belief;
-        Belief asked; /* what the request that is under way was made by */
-        char *known;  /* NODE_PRESENT: as the server has it */
+        Belief asked;        /* what the request that is under way was made by */
+        unsigned n_gone;     /* how often it was deleted */
+        unsigned asked_gone; /* likewise, before the request */
+        unsigned n_conflicts;
+        char *known; /* NODE_PRESENT: as the server has it */
         char *uid, *version;
         bool is_listed; /* the list that is under way has it */
         bool is_due;    /* the heartbeat */
@@ -147,6 +151,7 @@ static int make(const char *key, KubeCall *ret, void *userdata) {
 
         *ret = (KubeCall){ .deadline_usec = DEADLINE_SEC * USEC_PER_SEC };
         keeper->asked = keeper->belief;
+        keeper->asked_gone = keeper->n_gone;
         if (keeper->belief == NODE_UNKNOWN) {
                 ret->method = "GET";
                 ret->path = keeper->path;
@@ -186,12 +191,17 @@ static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *us
         Belief asked = keeper->asked;
 
         if (!answer->error && (answer->status == 200 || answer->status == 201)) {
+                if (keeper->asked_gone != keeper->n_gone) {
+                        believe(keeper, NODE_UNKNOWN); /* the answer may be older than that */
+                        return KUBE_AGAIN;
+                }
                 if (learn(keeper, answer->body) < 0)
                         return KUBE_LATER;
                 tell_trouble(keeper, NULL, answer->status);
                 if (asked == NODE_UNKNOWN)
                         return KUBE_AGAIN; /* it may say something else than we */
                 keeper->is_due = false;
+                keeper->n_conflicts = 0;
                 arm_heartbeat(keeper);
                 return KUBE_WRITTEN;
         }
@@ -201,7 +211,8 @@ static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *us
         }
         if (!answer->error && answer->status == 409) {
                 believe(keeper, NODE_UNKNOWN);
-                return KUBE_AGAIN;
+                if (++keeper->n_conflicts <= CONFLICTS_MAX)
+                        return KUBE_AGAIN;
         }
         return refused(keeper, answer);
 }
@@ -213,6 +224,7 @@ static void on_object(KubeChange change, const char *json, size_t length, void *
 
         keeper->is_listed = true;
         if (change == KUBE_DELETED) {
+                keeper->n_gone++;
                 believe(keeper, NODE_ABSENT);
                 mark(keeper);
         } else if (learn(keeper, json) > 0)

@@ -128,7 +128,7 @@ static uint64_t retry_after(const KubeRequest *request) {
 
 /* A certificate is "not yet valid", or "has expired", where the clock is wrong. */
 static bool is_about_time(CURLcode code) {
-        return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CONNECT_ERROR;
+        return code == CURLE_PEER_FAILED_VERIFICATION;
 }
 
 /* Ours go on behind it. How long it has lasted each time is no news. */

@@ -8,6 +8,7 @@
 #include "agent/supervise/slot.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dir-sync.h"
 #include "common/log.h"
 
 /* A record that cannot be written is tried again after this. */
@@ -21,6 +22,7 @@ int slot_store(Supervisor *s, const Slot *slot, const Pod *pod, const char *file
                 .pod = (Pod *) (uintptr_t) pod,
                 .outdated = (char *) (uintptr_t) outdated,
         };
+        int r;
 
         if (!outdated && slot->life) {
                 present = pod_life_print_outdated(slot->life, NULL);
@@ -28,7 +30,10 @@ int slot_store(Supervisor *s, const Slot *slot, const Pod *pod, const char *file
                         return -ENOMEM;
                 record.outdated = present;
         }
-        return record_store(s->context.bundle->state_dir, &record, reterr);
+        r = record_store(s->context.bundle->state_dir, &record, reterr);
+        if (r >= 0)
+                dir_sync_mark(s->context.disk, pod->metadata.uid);
+        return r;
 }
 
 void slot_forget_next(Slot *slot) {

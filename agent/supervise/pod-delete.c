@@ -7,6 +7,7 @@
 #include "agent/supervise/pod-internal.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dir-sync.h"
 #include "common/log.h"
 #include "common/sealed.h"
 
@@ -31,6 +32,8 @@ static void store(const PodLife *life) {
                 r = sealed_write_at(fd, file_name, text, 0600);
         if (r < 0)
                 (void) log_error_errno(r, "Cannot keep that pod '%s' is to end", life->description);
+        else
+                dir_sync_mark(life->context->disk, life->pod->metadata.uid);
 }
 
 /* Those that have been told to end, for whatever reason, get no more than the new grace. */

@@ -5,6 +5,7 @@
 
 #include "agent/supervise/pod-internal.h"
 #include "common/cleanup.h"
+#include "common/dir-sync.h"
 #include "common/file.h"
 #include "common/log.h"
 #include "common/sealed.h"
@@ -68,6 +69,7 @@ static int write_ends(const PodLife *life, const char *text) {
 
         if (fd < 0)
                 return fd;
+        dir_sync_mark(life->context->disk, life->pod->metadata.uid);
         if (text[0])
                 return sealed_write_at(fd, file_name, text, 0600);
         return unlinkat(fd, file_name, 0) < 0 && errno != ENOENT ? -errno : 0;

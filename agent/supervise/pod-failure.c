@@ -9,6 +9,7 @@
 #include "agent/supervise/tell.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dir-sync.h"
 #include "common/log.h"
 #include "common/message-ids.h"
 #include "common/sealed.h"
@@ -50,6 +51,7 @@ static int store(const PodLife *life) {
                 text = NULL;
                 return -ENOMEM;
         }
+        dir_sync_mark(life->context->disk, life->pod->metadata.uid);
         return sealed_write_at(fd, file_name, text, 0600);
 }
 

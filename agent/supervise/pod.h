@@ -43,6 +43,7 @@ typedef struct PodContext {
         /* Something happened that people like to know; see event_tell(). Or NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
+        struct DirSync *disk; /* what is written down of pods is to survive a power cut; or NULL */
         struct Http *http;    /* for probes and hooks, made when it is first needed */
         bool has_lost_slices; /* somebody has stopped them; see slices_restore_pod() */
         uint64_t n_containers_started;

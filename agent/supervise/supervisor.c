@@ -13,6 +13,7 @@
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
+#include "common/dir-sync.h"
 #include "common/file.h"
 #include "common/http.h"
 #include "common/log.h"
@@ -23,6 +24,9 @@
 
 /* So long the pods are stepped before whoever else waits in the loop is heard. */
 #define STEP_USEC (5 * USEC_PER_MSEC)
+
+static const char *const written_names[] = { "record",   "failure", "ends",
+                                             "deletion", "network", NULL };
 
 static int on_step(sd_event_source *source, void *userdata);
 
@@ -55,6 +59,14 @@ static void on_event(const PodEvent *event, void *userdata) {
                 s->callbacks->on_event(event, s->userdata);
 }
 
+static int open_disk(Supervisor *s) {
+        cleanup_free char *pods = path_join(s->context.bundle->state_dir, "pods");
+
+        if (!pods)
+                return -ENOMEM;
+        return dir_sync_new(s->context.event, pods, written_names, &s->context.disk);
+}
+
 int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *callbacks,
                    void *userdata, Supervisor **ret) {
         Supervisor *s = calloc(1, sizeof(*s));
@@ -84,7 +96,7 @@ int supervisor_new(const SupervisorConfig *config, const SupervisorCallbacks *ca
         s->callbacks = callbacks;
         s->userdata = userdata;
         s->orphans = orphans_new(&s->context);
-        r = s->orphans ? 0 : -ENOMEM;
+        r = s->orphans ? open_disk(s) : -ENOMEM;
         if (r >= 0)
                 r = sd_event_add_defer(config->event, &s->step_source, on_step, s);
         if (r >= 0)
@@ -129,6 +141,7 @@ Supervisor *supervisor_free(Supervisor *s) {
         orphans_free(s->orphans);
         sd_event_source_disable_unref(s->stage_timer);
         sd_event_source_disable_unref(s->step_source);
+        dir_sync_free(s->context.disk);
         free(s);
         return NULL;
 }

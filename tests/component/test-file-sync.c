@@ -82,6 +82,25 @@ TEST(files_are_written_with_their_modes_and_their_directory)
         world_done(&world);
 }
 
+TEST(a_file_without_a_text_is_removed)
+{
+        cleanup_free char *path = NULL;
+        World world;
+
+        world_init(&world);
+        EXPECT_EQ(write_all_of(&world, &(FileText){ "one", "1", 0600 }, 1), 0);
+        EXPECT_EQ(write_all_of(&world,
+                               (FileText[]){ { "one", NULL, 0 },
+                                             { "two", "2", 0600 },
+                                             { "never", NULL, 0 } },
+                               3),
+                  0);
+        path = path_join(world.directory, "one");
+        EXPECT(access(path, F_OK) < 0);
+        expect_file(&world, "two", "2", 0600);
+        world_done(&world);
+}
+
 TEST(what_cannot_be_written_leaves_the_old_file)
 {
         cleanup_free char *path = NULL;

@@ -283,6 +283,10 @@ class Node:
     def is_ours(self, pid):
         return world.is_alive(pid) and any(self.directory in word for word in world.cmdline(pid))
 
+    def is_writing(self, pid):
+        """What the agent has forked to wait for the disk; it ends by itself."""
+        return int(world.status(pid, "PPid") or 0) == self.agent.pid and world.cmdline(pid) == world.cmdline(self.agent.pid)
+
     def log_directory(self, name):
         metadata = self.pod(name)["metadata"]
         return os.path.join(self.log, "pods", f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}")
@@ -329,7 +333,7 @@ class Node:
                  if self.directory in mount["at"] and mount["at"] not in self.own_mounts]
         found += [f"cgroup {path}" for path in world.cgroups_below(self.cgroup_root) if "/pod" in path]
         found += [f"process {pid} {world.cmdline(pid)}" for pid in world.pids()
-                  if pid != self.agent.pid and self.is_ours(pid)]
+                  if pid != self.agent.pid and self.is_ours(pid) and not self.is_writing(pid)]
         found += [f"process {pid} {world.cmdline(pid)} in a cgroup" for pid in world.pids_of_root(self.cgroup_root)
                   if pid != self.agent.pid and world.is_alive(pid)]
         for directory in (f"{self.run}/pods", f"{self.state}/pods", f"{self.log}/pods", f"{self.log}/containers"):

@@ -220,6 +220,14 @@ BODIES = {
     "huge-numbers": b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a",'
                     b'"namespace":"default","uid":"u","resourceVersion":"1","deletionGracePeriodSeconds":1e999},'
                     b'"spec":{"terminationGracePeriodSeconds":99999999999999999999}}]}',
+    "duplicates": b'{"kind":"PodList","metadata":{"resourceVersion":"7"},"metadata":{"resourceVersion":"9"},"items":[],'
+                  b'"items":[{"metadata":{"name":"a","name":"b","uid":"u","uid":"v"},"spec":{},"spec":7}]}',
+    "utf-8": b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"\xff\xfe","uid":"\xc3"}}]}',
+    "deep-item": b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a","uid":"u",'
+                 b'"annotations":' + b'{"a":' * 64 + b"1" + b"}" * 64 + b"}}]}",
+    "nuls": b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"a\x00b","uid":"u"}}]}',
+    "long-string": b'{"kind":"' + b"x" * 5_000_000 + b'","metadata":{"resourceVersion":"9"},"items":[]}',
+    "long-item": b'{"metadata":{"resourceVersion":"9"},"items":[{"metadata":{"name":"' + b"x" * 9_000_000 + b'"}}]}',
 }
 
 
@@ -237,6 +245,37 @@ def test_a_list_that_is_none_stops_nothing(make_member, body):
     member.api.behave()
     run(member, "after")
     assert_untouched(member, inits)
+
+
+@pytest.mark.parametrize("more", [b'"x": "\\ud800"', b'"x": "\xff"', b'"x": 1e999', b'"x": ' + b"9" * 400, b'"uid": "another"', b'"uid": 7',
+                                  b'"name": "other", "name": null'],
+                         ids=["surrogate", "utf-8", "huge-number", "huge-integer", "second-uid", "uid-of-wrong-type", "names"])
+def test_a_pod_in_a_list_that_cannot_be_read_is_not_one_that_is_gone(make_member, more):
+    member = make_member()
+    inits = run(member, "web", "other", "third")
+    fault = member.api.misbehave(verb="list", plural="pods",
+                                 change=lambda data: data.replace(b'"name": "web"', b'"name": "web", ' + more, 1))
+    member.api.store.compact()
+    member.api.drop_connections()
+    wait(lambda: fault.struck >= 1, "a list", 60)
+    inits.update(run(member, "late"))
+    assert_untouched(member, inits)
+    member.api.behave()
+
+
+@pytest.mark.parametrize("more", [b'"x": "\\ud800"', b'"x": "\xff"', b'"x": 1e999', b'"uid": "another"', b'"labels": 7', b'"x": ' + b"[" * 5000],
+                         ids=["surrogate", "utf-8", "huge-number", "second-uid", "wrong-type", "deep"])
+def test_an_event_that_cannot_be_read_changes_nothing(make_member, more):
+    member = make_member()
+    inits = run(member, "web", "other")
+    fault = member.api.misbehave(verb="watch", plural="pods",
+                                 change=lambda data: data.replace(b'"name":"web"', b'"name":"web",' + more, 1))
+    member.api.drop_connections()
+    wait(lambda: fault.struck >= 1, "a watch", 60)
+    member.api.patch("pods", "default", "web", {"metadata": {"labels": {"color": "blue"}}})
+    inits.update(run(member, "late"))
+    assert_untouched(member, inits)
+    member.api.behave()
 
 
 def test_an_event_that_comes_byte_by_byte_is_one(make_member):

@@ -7,7 +7,9 @@ import shutil
 import stat
 import time
 
+import pytest
 import specs
+from api_certs import Authority, kubeconfig
 from harness import NODE_NAME
 from world import wait
 
@@ -76,6 +78,80 @@ def test_a_pair_that_stays_half_exchanged_is_said_and_the_node_goes_on(make_memb
     assert member.said().count("the key is not that of the certificate") == 1
     member.bind("web")
     member.wait_told_phase("web", "Running")
+    exchange(other[0], own[0])
+    member.api.drop_connections()
+    member.bind("late")
+    member.wait_told_phase("late", "Running")
+    assert member.said().count("the key is not that of the certificate") == 1
+
+
+def test_an_authority_that_is_rotated_is_believed_as_soon_as_its_file_is_there(make_member, tmp_path):
+    member = make_member(start=False)
+    path = os.path.join(member.directory, "ca.crt")
+    shutil.copy(member.api.authority.cert, path)
+    cert, key = member.api.authority.node(NODE_NAME)
+    kubeconfig(member.kubeconfig, member.api.url, path, cert, key)
+    member.start()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    pid = member.init("web")
+    other = Authority(str(tmp_path))
+    member.api.use_certificate(*other.server())
+    member.api.drop_connections()
+    wait(lambda: "certificate verification failed" in member.said(), member.said)
+    member.launch(specs.pod("own"))
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text_of(member.api.authority.cert) + text_of(other.cert))
+    os.rename(path + ".new", path)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    before = len(watches(member))
+    exchange(other.cert, path)  # the old one is taken out, and no watch is dropped for it
+    member.bind("late")
+    member.wait_told_phase("late", "Running")
+    assert len(watches(member)) == before
+    assert member.init("web") == pid
+    assert member.said().count("certificate verification failed") == 1, member.said()
+
+
+@pytest.mark.parametrize("what,sentence", [
+    ("nothing", "holds no token"), ("directory", "Is a directory"), ("large", "File too large"), ("binary", "holds no token"),
+    ("fifo", "Invalid argument")])
+def test_a_token_file_that_holds_none_is_named_and_the_token_before_goes_on(make_member, what, sentence):
+    member = make_member(start=False)
+    path = os.path.join(member.directory, "token")
+    member.api.node_token(TOKEN, NODE_NAME)
+    put(path, TOKEN)
+    member.api.kubeconfig(member.kubeconfig, tokenFile=path)
+    member.start()
+    wait(lambda: member.api.get("nodes", None, NODE_NAME), "the Node")
+    if what == "directory":
+        os.mkdir(path + ".new")
+        os.unlink(path)
+        os.rename(path + ".new", path)
+    elif what == "fifo":
+        os.mkfifo(path + ".new")
+        os.rename(path + ".new", path)
+    else:
+        put(path, {"nothing": "", "large": "x" * 1_000_000, "binary": "a\0b\nc"}[what])
+    wait(lambda: f"{path}: {sentence}" in member.said(), lambda: f"{path}: {sentence}; it said:\n{member.said()}")
+    member.api.drop_connections()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    if what == "directory":
+        os.rmdir(path)
+    member.api.tokens.pop(TOKEN)
+    member.api.node_token(TOKEN + "-2", NODE_NAME)
+    put(path, TOKEN + "-2")
+    member.bind("late")
+    member.wait_told_phase("late", "Running", 60)
+    assert member.said().count(f"{path}: {sentence}") == 1
+    assert TOKEN not in member.said()
+
+
+def put(path, text):
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(text)
+    os.rename(path + ".new", path)
 
 
 def test_a_token_is_exchanged_and_never_shown(make_member):

@@ -5,6 +5,7 @@ import os
 import platform
 import time
 
+import pytest
 import specs
 import world
 from harness import NODE_NAME
@@ -167,3 +168,57 @@ def test_with_no_kubeconfig_nobody_is_asked(api, make_node):
     assert api.requests == []
     with open(f"/proc/{node.agent.pid}/maps", encoding="utf-8") as file:
         assert "libcurl" not in file.read()
+
+
+@pytest.mark.parametrize("status", [403, 409, 422, 500])
+def test_a_node_that_is_not_taken_is_offered_again_and_again_and_that_is_said_once(make_member, status):
+    member = make_member(start=False)
+    begin = time.monotonic()
+    fault = member.api.misbehave(verb="create", plural="nodes", status=status)
+    member.start()
+    member.launch(specs.pod("own"))
+    member.bind("web")
+    member.wait_running("web")
+    wait(lambda: fault.struck >= 4, lambda: f"four attempts, there were {fault.struck}", 90)
+    asked = len(member.api.asked(None, "nodes", who=f"system:node:{NODE_NAME}"))
+    assert asked <= 20 + 2 * (time.monotonic() - begin), member.api.requests
+    assert member.said().count("The Node cannot be kept at the API server") <= 1
+    assert status == 500 or "The Node cannot be kept at the API server" in member.said(), member.said()
+    member.api.behave()
+    wait(lambda: is_ready(member), lambda: f"a Node that is ready: {member.said()[-2000:]}", 90)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+
+
+def test_a_node_that_somebody_deletes_all_the_time_is_there_in_the_end(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    pid, begin, before = member.init("web"), time.monotonic(), len(member.api.requests)
+    for _ in range(8):
+        node = wait_ready(member)
+        member.api.delete("nodes", None, NODE_NAME)
+        wait(lambda uid=node["metadata"]["uid"]: (node_of(member) or node)["metadata"]["uid"] != uid, "another Node")
+    wait_ready(member)
+    assert len(member.api.requests) - before <= 150 + 2 * (time.monotonic() - begin), member.api.requests[before:]
+    assert member.init("web") == pid and "cannot be kept" not in member.said()
+
+
+def test_a_lease_that_is_in_conflict_is_read_and_renewed(make_member):
+    member = make_member()
+    wait(lambda: lease_of(member), "a Lease")
+    fault = member.api.misbehave(verb="update", plural="leases", status=409, times=3)
+    wait(lambda: fault.struck == 3, "three conflicts", 60)
+    first = lease_of(member)["spec"]["renewTime"]
+    wait(lambda: lease_of(member)["spec"]["renewTime"] > first, "a renewal", 30)
+    lease = lease_of(member)
+    skewed = "2099-01-01T00:00:00.000000Z"  # of a clock that was wrong: it goes on from there, never back
+    member.api.replace("leases", {**lease, "spec": {**lease["spec"], "renewTime": skewed}})
+    wait(lambda: lease_of(member)["spec"]["renewTime"] > skewed, lambda: f"a renewal: {lease_of(member)}", 30)
+
+
+def test_a_lease_that_somebody_deletes_is_there_again(make_member):
+    member = make_member()
+    wait(lambda: lease_of(member), "a Lease")
+    member.api.delete("leases", "kube-node-lease", NODE_NAME)
+    wait(lambda: lease_of(member), "another Lease", 30)
+    wait_ready(member)

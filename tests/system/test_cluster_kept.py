@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept for when the API server is away: whole, for nobody else, on the disk, and nobody waits for it."""
+
+import base64
+import contextlib
+import hashlib
+import os
+import re
+import signal
+import stat
+import subprocess
+
+import specs
+import world
+from harness import NODE_NAME
+from test_cluster_offline import reboot
+from world import wait
+
+KEPT = ("objects/secret_default_login", "objects/configmap_default_settings", "services")
+
+
+def bind(member):
+    """A pod that refers to a Secret and a ConfigMap."""
+    member.api.create("configmaps", {"metadata": {"name": "settings"}, "data": {"color": "red"}})
+    member.api.create("secrets", {"metadata": {"name": "login"}, "data": {"key": base64.b64encode(b"s3cr3t").decode()}})
+    member.bind("web", specs.container(
+        env=[{"name": "KEY", "valueFrom": {"secretKeyRef": {"name": "login", "key": "key"}}}],
+        volumeMounts=[specs.mount("s", "/settings")]), volumes=[{"name": "s", "configMap": {"name": "settings"}}])
+
+
+def kept(member, name=""):
+    return os.path.join(member.state, "cluster", name)
+
+
+def is_sealed(path):
+    """By the sum of all that stands before its last line."""
+    with open(path, "rb") as file:
+        text, _, seal = file.read()[:-1].rpartition(b"\n")
+    return hashlib.sha256(text + b"\n").hexdigest().encode() == seal
+
+
+def files_below(directory):
+    return [os.path.join(where, name) for where, _, names in os.walk(directory) for name in names]
+
+
+@contextlib.contextmanager
+def traced(member, *options):
+    """strace looks at the agent and at all that it forks; gives the file to which it writes."""
+    log = os.path.join(member.directory, "trace")
+    tracer = subprocess.Popen(["strace", "-f", "-qq", "-y", "-o", log, "-p", str(member.agent.pid), *options],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait(lambda: world.status(member.agent.pid, "TracerPid").strip() != "0", "it looks")
+        yield log
+    finally:
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait()
+
+
+def synced(log):
+    """Of each fsync its process and its file, in their order."""
+    return [(int(pid), path) for pid, path in re.findall(r"^(\d+) +fsync\(\d+<([^>]*)>", world.read(log) or "", re.M)]
+
+
+def test_what_the_server_wanted_is_kept_sealed_private_and_synced_by_somebody_else(make_member):
+    member = make_member()
+    member.launch(specs.pod("first"))  # the image is there
+    with traced(member, "-e", "trace=fsync,rename,renameat,renameat2", "-e", "inject=fsync:delay_enter=2000000") as log:
+        bind(member)
+        member.wait_told_phase("web", "Running", 60)
+        member.launch(specs.pod("own"))
+        uid = member.told("web")["metadata"]["uid"]
+        record = os.path.join(member.state, "pods", uid, "record")
+        wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
+        wait(lambda: {record, os.path.dirname(record), os.path.dirname(os.path.dirname(record)), kept(member, "objects")} <=
+             {path for _, path in synced(log)}, lambda: synced(log), 60)
+    who = dict((path, pid) for pid, path in synced(log))
+    assert member.agent.pid not in who.values(), "the loop waits for no disk"
+    for name in KEPT:
+        beside = os.path.join(os.path.dirname(kept(member, name)), "." + os.path.basename(name))
+        assert beside in who, f"{beside} is synced before it has its name: {who}"
+    for path in [record, *files_below(kept(member))]:
+        assert is_sealed(path) and stat.S_IMODE(os.stat(path).st_mode) == 0o600, path
+    for where, _, _ in os.walk(kept(member)):
+        assert stat.S_IMODE(os.stat(where).st_mode) == 0o700, where
+
+
+def test_a_disk_that_takes_nothing_is_tried_again_and_costs_nobody_anything(make_member):
+    member = make_member()
+    member.launch(specs.pod("first"))  # the image is there
+    with traced(member, "-e", "trace=fsync", "-e", "inject=fsync:error=ENOSPC"):
+        bind(member)
+        member.wait_told_phase("web", "Running", 60)
+        wait(lambda: "Cannot keep in" in member.said(), member.said)
+        wait(lambda: "may not survive a power cut" in member.said(), member.said)
+        pid = member.init("web")
+        member.launch(specs.pod("own"))
+    wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
+    wait(lambda: "is kept again" in member.said(), member.said)
+    assert member.said().count("Cannot keep in") == 1
+    assert member.init("web") == pid
+
+
+def test_what_nobody_refers_to_any_more_is_kept_no_longer(make_member):
+    member = make_member()
+    bind(member)
+    member.wait_told_phase("web", "Running")
+    wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)))
+    wait(lambda: os.listdir(kept(member, "tokens")), "its token is kept")
+    member.api.delete("pods", "default", "web", grace=1)
+    member.wait_told_gone("web")
+    wait(lambda: {os.path.basename(path) for path in files_below(kept(member))} == {"services"},
+         lambda: files_below(kept(member)))
+
+
+def test_what_was_kept_and_is_damaged_is_set_aside_and_had_again(make_member):
+    member = make_member()
+    bind(member)
+    member.bind("plain")
+    member.wait_told_phase("web", "Running")
+    member.wait_told_phase("plain", "Running")
+    wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)))
+    member.api.stop()
+    reboot(member)
+    with open(kept(member, KEPT[0]), "r+b") as file:
+        file.seek(3)
+        byte = file.read(1)
+        file.seek(3)
+        file.write(bytes([byte[0] ^ 1]))
+    member.start()
+    member.wait_running("plain")
+    wait(lambda: "What was kept of secret_default_login cannot be used" in member.said(), member.said)
+    assert os.path.exists(kept(member, KEPT[0] + ".damaged"))
+    member.api.start()
+    member.launch(specs.pod("own"))
+    member.wait_told_phase("web", "Running", 60)
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    wait(lambda: is_sealed(kept(member, KEPT[0])), "it is kept again")
