@@ -7,6 +7,7 @@
  * last of them. */
 
 #include "agent/kube/address.h"
+#include "agent/kube/backoff.h"
 #include "agent/kube/client.h"
 #include "agent/kube/identity.h"
 #include "common/curl-loop.h"
@@ -47,6 +48,8 @@ struct KubeClient {
         bool was_unheard; /* ever */
         uint64_t since;
         char *trouble;
+        Backoff backoff;  /* while it is not reached */
+        uint64_t turn_at; /* when the next one may try it, boot time */
         uint64_t n_requests;
         void (*on_state)(void *userdata);
         void *state_userdata;

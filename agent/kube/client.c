@@ -45,6 +45,8 @@ void kube_client_heard(KubeClient *client) {
         if (client->is_reached)
                 return;
         client->is_reached = true;
+        backoff_reset(&client->backoff);
+        client->turn_at = 0;
         client->since = now_realtime_usec();
         free(client->trouble);
         client->trouble = NULL;
@@ -62,6 +64,17 @@ void kube_client_unheard(KubeClient *client, const char *trouble) {
         free(client->trouble);
         client->trouble = strdup(strna(trouble));
         client->is_state_news = true;
+}
+
+uint64_t kube_client_take_turn(KubeClient *client) {
+        uint64_t now = now_boottime_usec();
+
+        if (client->is_reached || !client->trouble)
+                return 0;
+        if (now < client->turn_at)
+                return client->turn_at - now;
+        client->turn_at = now + backoff_next(&client->backoff, &backoff_pace, now, 0, chance_now());
+        return 0;
 }
 
 void kube_client_listen(KubeClient *client, KubeListener *listener) {
@@ -342,5 +355,7 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *rete
                 return r;
         if (lane)
                 use_lane(client, lane);
+        if (is_another)
+                client->turn_at = 0;
         return is_another || !streq_ptr(token, client->token);
 }

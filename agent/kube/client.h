@@ -113,3 +113,8 @@ struct KubeListener {
 /* The listener is borrowed until it is removed, which may be done from within any callback. */
 void kube_client_listen(KubeClient *client, KubeListener *listener);
 void kube_client_ignore(KubeClient *client, KubeListener *listener);
+
+/* While the server is not reached, whoever would try it again asks for the turn: one has it, and
+ * the others wait for what comes of that, so that many cost no more connections than one. How long
+ * to wait before asking once more; 0: it is the caller's turn. */
+uint64_t kube_client_take_turn(KubeClient *client);

@@ -70,7 +70,14 @@ void reflector_wait_after(KubeReflector *r, const KubeAnswer *answer) {
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        reflector_begin(userdata);
+        KubeReflector *r = userdata;
+        uint64_t wait_usec = kube_client_take_turn(r->spec.client);
+
+        r->waits_for_server = wait_usec > 0;
+        if (wait_usec > 0)
+                reflector_wait(r, wait_usec);
+        else
+                reflector_begin(r);
         return 0;
 }
 

@@ -7,6 +7,8 @@
 #include "agent/kube/scan.h"
 #include "tests/component/kube-server.h"
 
+#include <netinet/in.h>
+
 typedef struct Follower {
         World world;
         KubeReflector *reflector;
@@ -300,4 +302,70 @@ TEST(a_server_that_was_away_is_followed_as_soon_as_anybody_hears_of_it)
         /* It knows nothing of our version, so its history is another. */
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13 [ a:3 b:4 ] +c:11 ~a:12 -b:13");
         follower_done(&f);
+}
+
+/* A server that takes connections, and closes them. */
+typedef struct Closing {
+        World world;
+        int fd;
+        unsigned n_connections;
+} Closing;
+
+static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        ((Closing *) userdata)->n_connections++;
+        close(accept4(fd, NULL, NULL, SOCK_CLOEXEC));
+        return 0;
+}
+
+static void closing_init(Closing *c) {
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        socklen_t length = sizeof(address);
+
+        *c = (Closing){ .world = { .server_fd = -EBADF }, .fd = -EBADF };
+        REQUIRE(sd_event_new(&c->world.event) >= 0);
+        c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        REQUIRE(bind(c->fd, (struct sockaddr *) &address, length) == 0 && listen(c->fd, 64) == 0);
+        REQUIRE(getsockname(c->fd, (struct sockaddr *) &address, &length) == 0);
+        REQUIRE(sd_event_add_io(c->world.event, NULL, c->fd, EPOLLIN, on_connection, c) >= 0);
+        (void) snprintf(c->world.url, sizeof(c->world.url), "https://127.0.0.1:%u",
+                        ntohs(address.sin_port));
+        c->world.config = (Kubeconfig){ .path = world_path("kubeconfig"),
+                                        .server = strdup(c->world.url),
+                                        .namespace = strdup("default") };
+        world_connect(&c->world);
+}
+
+TEST(of_many_that_miss_the_server_one_tries_it_again_at_a_time)
+{
+        enum {
+                MANY = 20,
+                TRIES_MAX = 6, /* in these seconds */
+                SECONDS = 6,
+        };
+        Follower followers[MANY] = { 0 };
+        uint64_t end;
+        unsigned first;
+        Closing c;
+
+        closing_init(&c);
+        for (size_t i = 0; i < MANY; i++) {
+                followers[i].world = c.world;
+                follow(&followers[i], "/c/plain");
+        }
+        for (size_t i = 0; i < MANY; i++)
+                WAIT_UNTIL(&c.world, followers[i].trouble || followers[0].trouble);
+        first = c.n_connections;
+        end = now_boottime_usec() + SECONDS * USEC_PER_SEC;
+        while (now_boottime_usec() < end)
+                REQUIRE(sd_event_run(c.world.event, USEC_PER_SEC) >= 0);
+        EXPECT(first <= MANY);
+        EXPECT(c.n_connections > first);
+        EXPECT(c.n_connections <= MANY + TRIES_MAX);
+        for (size_t i = 0; i < MANY; i++) {
+                kube_reflector_free(followers[i].reflector);
+                free(followers[i].trouble);
+        }
+        world_done(&c.world);
+        close(c.fd);
 }

@@ -50,6 +50,23 @@ def test_objects_are_had_by_name_and_a_volume_follows_them(make_member):
                 if "metadata.name" not in str(one.query)]
 
 
+def test_an_object_that_changes_is_nothing_to_pods_that_do_not_refer_to_it(make_member):
+    member = make_member()
+    for name in ("another", "mine"):  # in the order in which pods would be asked
+        member.api.create("configmaps", {"metadata": {"name": name}, "data": {"word": "old"}})
+        member.bind(name, specs.container(volumeMounts=[specs.mount("v", "/v")]),
+                    volumes=[{"name": "v", "configMap": {"name": name}}])
+        member.wait_told_phase(name, "Running")
+    uid = member.told("another")["metadata"]["uid"]
+    link = os.path.join(member.state, "pods", uid, "volumes", "kubernetes.io~configmap", "v", "..data")
+    os.unlink(link)  # whoever looks at the volume makes it anew
+    member.api.patch("configmaps", "default", "mine", {"data": {"word": "new"}})
+    wait(lambda: inside(member, "mine", "/v/word") == "new", "the volume follows its ConfigMap")
+    assert not os.path.lexists(link)
+    member.api.patch("configmaps", "default", "another", {"data": {"word": "new"}})
+    wait(lambda: inside(member, "another", "/v/word") == "new", "so does the other one")
+
+
 def test_a_pod_waits_for_an_object_that_comes_later_even_if_it_is_optional(make_member):
     member = make_member()
     fault = member.api.misbehave(when=lambda one: "metadata.name=later" in str(one.query), status=503)
