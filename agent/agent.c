@@ -16,6 +16,7 @@
 #include "agent/lookups.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
+#include "agent/origins.h"
 #include "agent/node.h"
 #include "agent/places.h"
 #include "agent/publish/events.h"
@@ -136,7 +137,7 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
                 return;
         key = figures_pod_key(pod);
-        json = pod_to_json(pod, &status);
+        json = origin_print_pod(agent->supervisor, pod, &status);
         if (key && json)
                 serve_pod_changed(agent->serve, change, key, json);
 }

@@ -64,8 +64,8 @@ static int add_metadata(json_t *json, const DaemonSetStatus *status) {
         }
         (void) json_object_set_new(annotations, "deprecated.daemonset.template.generation",
                                    json_string(number));
-        (void) json_object_set_new(annotations, "mainstay.dev/file",
-                                   json_string(strna(status->file)));
+        (void) json_object_set_new(annotations, SOURCE_ANNOTATION,
+                                   json_string(strna(status->source)));
         (void) json_object_set_new(metadata, "generation", json_integer(status->revision));
         return json_object_set_new(metadata, "creationTimestamp", timestamp(status->created));
 }

@@ -16,6 +16,10 @@
 char *pod_to_json(const Pod *pod, const PodStatus *status);
 
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
+/* The same for people, with an annotation that says where the pod comes from. */
+#define SOURCE_ANNOTATION "mainstay.dev/source"
+char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *source);
+
 char *pod_spec_to_json(const PodSpec *spec);
 
 /* Any object by its table, likewise. */
