@@ -9,15 +9,14 @@
 #include "agent/config-watch.h"
 #include "agent/daemons.h"
 #include "agent/ending.h"
-#include "agent/facts.h"
 #include "agent/figures.h"
 #include "agent/image/image.h"
 #include "agent/images.h"
 #include "agent/lookups.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
-#include "agent/origins.h"
 #include "agent/node.h"
+#include "agent/origins.h"
 #include "agent/places.h"
 #include "agent/publish/events.h"
 #include "agent/publish/journal.h"
@@ -79,6 +78,14 @@ static void on_daemons_changed(void *userdata) {
                 serve_daemonsets_changed(agent->serve);
 }
 
+static void act_on_facts(Agent *agent) {
+        log_info("The node has other labels or taints");
+        supervisor_node_changed(agent->supervisor);
+        if (agent->cluster)
+                cluster_node_changed(agent->cluster);
+        wishes_are_due(agent);
+}
+
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
 static void on_config_changed(void *userdata) {
         Agent *agent = userdata;
@@ -89,21 +96,25 @@ static void on_config_changed(void *userdata) {
         publish_begin_reload(publish);
         if (agent->cluster)
                 cluster_reload(agent->cluster);
-        r = facts_reload(agent->config_path, &agent->config, agent->node.hostname, agent->state_dir,
-                         &agent->clock, &agent->facts, &error);
-
+        r = facts_reload(&agent->facts, agent->config_path, &agent->config, &error);
         if (r < 0) {
                 log_mark(MESSAGE_CONFIG_BROKEN);
                 log_error("%s, going on with the configuration as it was",
                           error_message(&error, r));
         }
-        if (r <= 0)
-                return;
-        log_info("The node has other labels or taints");
-        supervisor_node_changed(agent->supervisor);
-        if (agent->cluster)
-                cluster_node_changed(agent->cluster);
-        wishes_are_due(agent);
+        if (r > 0)
+                act_on_facts(agent);
+}
+
+/* Somebody has labelled or tainted this node at the API server. */
+static void on_node(const NodeFacts *others, void *userdata) {
+        Agent *agent = userdata;
+        int r = facts_set_others(&agent->facts, others);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot take the labels and taints that others gave");
+        if (r > 0)
+                act_on_facts(agent);
 }
 
 static void on_images_changed(void *userdata) {
@@ -154,6 +165,8 @@ PublishCounts agent_take_counts(Agent *agent) {
                 figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
 
         counts.conditions = pressure_conditions(agent->pressure);
+        if (agent->cluster)
+                counts.api_trouble = cluster_trouble(agent->cluster);
         return counts;
 }
 
@@ -346,7 +359,7 @@ static int build_supervisor(Agent *agent) {
                         .log_max_files = (unsigned) config->container_log_max_files.value,
                         .creating_max = MAX(2 * agent->node.n_cpus, 4),
                         .host_ip = agent->node.address,
-                        .node = &agent->facts,
+                        .node = &agent->facts.all,
                         .conditions = pressure_conditions(agent->pressure),
                 },
                 &callbacks, agent, &agent->supervisor);
@@ -355,7 +368,7 @@ static int build_supervisor(Agent *agent) {
 static int build_daemons(Agent *agent) {
         int r = daemons_new(&(DaemonsConfig){ .event = agent->event,
                                               .state_dir = agent->state_dir,
-                                              .facts = &agent->facts,
+                                              .facts = &agent->facts.all,
                                               .supervisor = agent->supervisor,
                                               .clock = &agent->clock,
                                               .on_known = wishes_on_known_daemonset,
@@ -377,6 +390,10 @@ static void on_objects_changed(void *userdata) {
         supervisor_objects_changed(agent->supervisor);
 }
 
+static void on_cluster_state(void *userdata) {
+        agent_schedule_publish(userdata);
+}
+
 static int build_cluster(Agent *agent, bool drain) {
         if (!agent->kubeconfig || drain)
                 return 0;
@@ -389,7 +406,7 @@ static int build_cluster(Agent *agent, bool drain) {
                                   .run_dir = agent->run_dir,
                                   .supervisor = agent->supervisor,
                                   .daemonsets_by = agent->config.mainstay.daemonsets_by,
-                                  .machine = { .facts = &agent->facts,
+                                  .machine = { .own = &agent->facts.own,
                                                .hostname = agent->node.hostname,
                                                .address = agent->node.address,
                                                .n_cpus = agent->node.n_cpus,
@@ -401,6 +418,8 @@ static int build_cluster(Agent *agent, bool drain) {
                                                .runtimes = &agent->config.mainstay.runtimes },
                                   .on_due = wishes_are_due,
                                   .on_objects_changed = on_objects_changed,
+                                  .on_node = on_node,
+                                  .on_state = on_cluster_state,
                                   .userdata = agent },
                 &agent->cluster);
 }
@@ -468,6 +487,14 @@ static int meet_service_manager(Agent *agent, Error *reterr) {
         return is_there ? units_new(agent->event, &agent->units) : 0;
 }
 
+static int load_facts(Agent *agent) {
+        agent->facts = (Facts){ .node_name = agent->node.name,
+                                .hostname = agent->node.hostname,
+                                .state_dir = agent->state_dir,
+                                .clock = &agent->clock };
+        return facts_load(&agent->facts, &agent->config, agent->kubeconfig);
+}
+
 static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r = read_config(agent, options, reterr);
 
@@ -478,8 +505,7 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         if (r >= 0)
                 r = node_discover(options->node_name, units_are_possible(), &agent->node, reterr);
         if (r >= 0)
-                r = facts_load(&agent->config, agent->node.name, agent->node.hostname,
-                               agent->state_dir, &agent->clock, &agent->facts, reterr);
+                r = load_facts(agent);
         if (r >= 0)
                 r = places_find_program("mainstay-shim", &agent->shim_path);
         if (r >= 0)
@@ -564,7 +590,7 @@ static void agent_done(Agent *agent) {
         sd_event_unref(agent->event);
         config_done(&agent->config);
         node_done(&agent->node);
-        node_facts_done(&agent->facts);
+        facts_done(&agent->facts);
         free(agent->config_path);
         free(agent->kubeconfig);
         free(agent->bootstrap_kubeconfig);

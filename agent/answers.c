@@ -103,8 +103,12 @@ static char *serve_revisions(void *userdata) {
 
 static char *serve_node(void *userdata) {
         const Agent *agent = userdata;
+        cleanup_free char *refused = NULL;
+        NodeStanding standing = { 0 };
 
-        return node_to_json(&agent->facts, pressure_conditions(agent->pressure));
+        if (agent->cluster)
+                cluster_standing(agent->cluster, &standing, &refused);
+        return node_to_json(&agent->facts.all, pressure_conditions(agent->pressure), &standing);
 }
 
 static const Manifest *find_manifest(const Agent *agent, const char *file) {

@@ -44,7 +44,7 @@ struct KubeClient {
         bool is_reached;
         bool was_unheard; /* ever */
         uint64_t since;
-        char *trouble;
+        char *trouble; /* the last one; it may be over */
         uint64_t n_requests;
         void (*on_state)(void *userdata);
         void *state_userdata;
