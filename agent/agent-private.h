@@ -9,6 +9,7 @@
 #include "agent/cluster.h"
 #include "agent/config-watch.h"
 #include "agent/daemons.h"
+#include "agent/facts.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
 #include "agent/node.h"
@@ -37,7 +38,7 @@ typedef struct Agent {
         char *bootstrap_kubeconfig; /* NULL: none */
         Config config;
         Node node;
-        NodeFacts facts; /* what pods ask for; may change with the configuration */
+        Facts facts; /* what pods ask for; may change with the configuration, and at the server */
         SeccompProfile *seccomp;
         BundleConfig bundle_config;
         SandboxConfig sandbox_config;

@@ -9,7 +9,6 @@
 #include "agent/config-watch.h"
 #include "agent/daemons.h"
 #include "agent/ending.h"
-#include "agent/facts.h"
 #include "agent/figures.h"
 #include "agent/image/image.h"
 #include "agent/images.h"
@@ -17,6 +16,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "agent/node.h"
+#include "agent/origins.h"
 #include "agent/places.h"
 #include "agent/publish/events.h"
 #include "agent/publish/journal.h"
@@ -80,6 +80,14 @@ static void on_daemons_changed(void *userdata) {
                 serve_daemonsets_changed(agent->serve);
 }
 
+static void act_on_facts(Agent *agent) {
+        log_info("The node has other labels or taints");
+        supervisor_node_changed(agent->supervisor);
+        if (agent->cluster)
+                cluster_node_changed(agent->cluster);
+        wishes_are_due(agent);
+}
+
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
 static void on_config_changed(void *userdata) {
         Agent *agent = userdata;
@@ -90,21 +98,25 @@ static void on_config_changed(void *userdata) {
         publish_begin_reload(publish);
         if (agent->cluster)
                 cluster_reload(agent->cluster);
-        r = facts_reload(agent->config_path, &agent->config, agent->node.hostname, agent->state_dir,
-                         &agent->clock, &agent->facts, &error);
-
+        r = facts_reload(&agent->facts, agent->config_path, &agent->config, &error);
         if (r < 0) {
                 log_mark(MESSAGE_CONFIG_BROKEN);
                 log_error("%s, going on with the configuration as it was",
                           error_message(&error, r));
         }
-        if (r <= 0)
-                return;
-        log_info("The node has other labels or taints");
-        supervisor_node_changed(agent->supervisor);
-        if (agent->cluster)
-                cluster_node_changed(agent->cluster);
-        wishes_are_due(agent);
+        if (r > 0)
+                act_on_facts(agent);
+}
+
+/* Somebody has labelled or tainted this node at the API server. */
+static void on_node(const NodeFacts *others, void *userdata) {
+        Agent *agent = userdata;
+        int r = facts_set_others(&agent->facts, others);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot take the labels and taints that others gave");
+        if (r > 0)
+                act_on_facts(agent);
 }
 
 static void on_images_changed(void *userdata) {
@@ -138,7 +150,7 @@ static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
                 return;
         key = figures_pod_key(pod);
-        json = pod_to_json(pod, &status);
+        json = origin_print_pod(agent->supervisor, pod, &status);
         if (key && json)
                 serve_pod_changed(agent->serve, change, key, json);
 }
@@ -155,6 +167,8 @@ PublishCounts agent_take_counts(Agent *agent) {
                 figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
 
         counts.conditions = pressure_conditions(agent->pressure);
+        if (agent->cluster)
+                counts.api_trouble = cluster_trouble(agent->cluster);
         return counts;
 }
 
@@ -360,7 +374,7 @@ static int build_supervisor(Agent *agent) {
                         .log_max_files = (unsigned) config->container_log_max_files.value,
                         .creating_max = MAX(2 * agent->node.n_cpus, 4),
                         .host_ip = agent->node.address,
-                        .node = &agent->facts,
+                        .node = &agent->facts.all,
                         .conditions = pressure_conditions(agent->pressure),
                 },
                 &callbacks, agent, &agent->supervisor);
@@ -369,7 +383,7 @@ static int build_supervisor(Agent *agent) {
 static int build_daemons(Agent *agent) {
         int r = daemons_new(&(DaemonsConfig){ .event = agent->event,
                                               .state_dir = agent->state_dir,
-                                              .facts = &agent->facts,
+                                              .facts = &agent->facts.all,
                                               .supervisor = agent->supervisor,
                                               .clock = &agent->clock,
                                               .on_known = wishes_on_known_daemonset,
@@ -385,6 +399,10 @@ static int build_daemons(Agent *agent) {
         return r;
 }
 
+static void on_cluster_state(void *userdata) {
+        agent_schedule_publish(userdata);
+}
+
 static int build_cluster(Agent *agent, bool drain) {
         if (!agent->kubeconfig || drain)
                 return 0;
@@ -397,7 +415,7 @@ static int build_cluster(Agent *agent, bool drain) {
                                   .run_dir = agent->run_dir,
                                   .supervisor = agent->supervisor,
                                   .daemonsets_by = agent->config.mainstay.daemonsets_by,
-                                  .machine = { .facts = &agent->facts,
+                                  .machine = { .own = &agent->facts.own,
                                                .hostname = agent->node.hostname,
                                                .address = agent->node.address,
                                                .n_cpus = agent->node.n_cpus,
@@ -408,6 +426,8 @@ static int build_cluster(Agent *agent, bool drain) {
                                                .images = agent->images,
                                                .runtimes = &agent->config.mainstay.runtimes },
                                   .on_due = wishes_are_due,
+                                  .on_node = on_node,
+                                  .on_state = on_cluster_state,
                                   .userdata = agent },
                 &agent->cluster);
 }
@@ -480,6 +500,14 @@ static int meet_service_manager(Agent *agent, Error *reterr) {
         return is_there ? units_new(agent->event, &agent->units) : 0;
 }
 
+static int load_facts(Agent *agent) {
+        agent->facts = (Facts){ .node_name = agent->node.name,
+                                .hostname = agent->node.hostname,
+                                .state_dir = agent->state_dir,
+                                .clock = &agent->clock };
+        return facts_load(&agent->facts, &agent->config, agent->kubeconfig);
+}
+
 static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r = read_config(agent, options, reterr);
 
@@ -490,8 +518,7 @@ static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
         if (r >= 0)
                 r = node_discover(options->node_name, units_are_possible(), &agent->node, reterr);
         if (r >= 0)
-                r = facts_load(&agent->config, agent->node.name, agent->node.hostname,
-                               agent->state_dir, &agent->clock, &agent->facts, reterr);
+                r = load_facts(agent);
         if (r >= 0)
                 r = places_find_program("mainstay-shim", &agent->shim_path);
         if (r >= 0)
@@ -577,7 +604,7 @@ static void agent_done(Agent *agent) {
         sd_event_unref(agent->event);
         config_done(&agent->config);
         node_done(&agent->node);
-        node_facts_done(&agent->facts);
+        facts_done(&agent->facts);
         free(agent->config_path);
         free(agent->kubeconfig);
         free(agent->bootstrap_kubeconfig);

@@ -7,6 +7,7 @@
 #include "agent/images.h"
 #include "agent/inputs.h"
 #include "agent/model/json.h"
+#include "agent/origins.h"
 #include "agent/wishes.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -25,7 +26,7 @@ static int serve_next_pod(void *userdata, const char *after, char **ret_key, cha
         if (r <= 0)
                 return r;
         key = figures_pod_key(pod);
-        json = pod_to_json(pod, &status);
+        json = origin_print_pod(agent->supervisor, pod, &status);
         if (!key || !json)
                 return -ENOMEM;
         *ret_key = TAKE_PTR(key);
@@ -102,8 +103,12 @@ static char *serve_revisions(void *userdata) {
 
 static char *serve_node(void *userdata) {
         const Agent *agent = userdata;
+        cleanup_free char *refused = NULL;
+        NodeStanding standing = { 0 };
 
-        return node_to_json(&agent->facts, pressure_conditions(agent->pressure));
+        if (agent->cluster)
+                cluster_standing(agent->cluster, &standing, &refused);
+        return node_to_json(&agent->facts.all, pressure_conditions(agent->pressure), &standing);
 }
 
 static const Manifest *find_manifest(const Agent *agent, const char *file) {

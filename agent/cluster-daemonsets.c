@@ -40,6 +40,7 @@ struct ClusterDaemonSets {
         bool is_known;       /* who places them */
         bool is_ours;
         char *trouble;
+        bool is_lease_refused; /* that is the trouble */
 };
 
 /* ---- the sets ---- */
@@ -86,7 +87,9 @@ int cluster_seed_daemonset(Cluster *cluster, const DaemonSet *set) {
 
 /* ---- what the server says ---- */
 
-static void set_trouble(ClusterDaemonSets *sets, const char *sentence) {
+/* 'status' of HTTP; NULL: there is none. */
+static void set_trouble(ClusterDaemonSets *sets, const char *sentence, unsigned status) {
+        cluster_note_refusal(sets->cluster, CONCERN_DAEMONSETS, sentence, status);
         if (streq_ptr(sets->trouble, sentence))
                 return;
         free(sets->trouble);
@@ -162,11 +165,14 @@ static void on_list_end(bool is_complete, void *userdata) {
 static void on_trouble(const char *error, unsigned status, void *userdata) {
         ClusterDaemonSets *sets = userdata;
 
+        sets->is_lease_refused = false;
         if (status == 403)
-                set_trouble(sets, "this node may not list them; it needs the ClusterRole "
-                                  "mainstay-node that the package brings");
+                set_trouble(sets,
+                            "this node may not list them; it needs the ClusterRole "
+                            "mainstay-node that the package brings",
+                            status);
         else if (!cluster_is_away(sets->cluster, error, status))
-                set_trouble(sets, error);
+                set_trouble(sets, error, status);
 }
 
 static void follow(ClusterDaemonSets *sets) {
@@ -196,7 +202,7 @@ static void decide(ClusterDaemonSets *sets, bool is_ours) {
                 follow(sets);
         else {
                 sets->reflector = kube_reflector_free(sets->reflector);
-                set_trouble(sets, NULL);
+                set_trouble(sets, NULL, 0);
         }
         cluster_schedule_wishes(sets->cluster);
 }
@@ -235,18 +241,28 @@ static void arm(ClusterDaemonSets *sets) {
         (void) sd_event_source_set_enabled(sets->timer, SD_EVENT_ONESHOT);
 }
 
+static void refuse_lease(ClusterDaemonSets *sets) {
+        sets->is_lease_refused = true;
+        set_trouble(sets,
+                    "this node may not see whether a controller manager is alive, so it leaves "
+                    "them to it; it needs the ClusterRole mainstay-node that the package brings",
+                    403);
+}
+
 static void on_lease(const KubeAnswer *answer, void *userdata) {
         ClusterDaemonSets *sets = userdata;
 
         sets->request = NULL;
+        if (!answer->error && answer->status != 403 && sets->is_lease_refused) {
+                sets->is_lease_refused = false;
+                set_trouble(sets, NULL, 0);
+        }
         if (!answer->error && answer->status == 200)
                 look_at_lease(sets, answer);
         else if (!answer->error && answer->status == 404)
                 decide(sets, true);
         else if (!answer->error && answer->status == 403)
-                set_trouble(sets, "this node may not see whether a controller manager is alive, so "
-                                  "it leaves them to it; it needs the ClusterRole mainstay-node "
-                                  "that the package brings");
+                refuse_lease(sets);
         arm(sets);
 }
 
@@ -308,6 +324,14 @@ void cluster_forget_daemonsets(Cluster *cluster) {
         free(sets->trouble);
         free(sets);
         cluster->daemonsets = NULL;
+}
+
+const char *cluster_daemonsets_by(const Cluster *cluster) {
+        const ClusterDaemonSets *sets = cluster->daemonsets;
+
+        if (!sets || !sets->is_known)
+                return NULL;
+        return sets->is_ours ? "this node" : "the controller manager";
 }
 
 /* ---- wishes ---- */

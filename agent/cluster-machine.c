@@ -181,6 +181,7 @@ static int fill(const Cluster *cluster, NodeStatus *status) {
         status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
         status->pressure = *machine->conditions;
         status->trouble = trouble ? strdup(trouble) : NULL;
+        status->refused = cluster_print_refusals(cluster, /* with_pods= */ false);
         status->hostname = strdup(machine->hostname);
         if (!status->hostname || (trouble && !status->trouble))
                 return -ENOMEM;

@@ -6,19 +6,22 @@
 #include "common/cleanup.h"
 #include "common/log.h"
 
-static int describe(const NodeFacts **ret_facts, NodeStatus *ret_status, void *userdata) {
+static int describe(const NodeFacts **ret_own, NodeStatus *ret_status, void *userdata) {
         Cluster *cluster = userdata;
 
-        *ret_facts = cluster->config.machine.facts;
+        *ret_own = cluster->config.machine.own;
         return cluster_describe_machine(cluster, ret_status);
 }
 
 /* ---- what the server says ---- */
 
-static void on_node(const NodeFacts *facts, const char *uid, void *userdata) {
+/* One that is gone says nothing of what others want of the next. */
+static void on_node(const NodeFacts *others, const char *uid, void *userdata) {
         Cluster *cluster = userdata;
         bool is_news = !streq_ptr(cluster->node_uid, uid);
 
+        if (others)
+                cluster->config.on_node(others, cluster->config.userdata);
         if (!is_news)
                 return;
         free(cluster->node_uid);
@@ -31,11 +34,13 @@ static void on_node(const NodeFacts *facts, const char *uid, void *userdata) {
 }
 
 static void on_node_trouble(const char *error, unsigned status, void *userdata) {
+        cluster_note_refusal(userdata, CONCERN_NODE, error, status);
         if (!cluster_is_away(userdata, error, status) && error)
                 log_warning("The Node cannot be kept at the API server: %s", error);
 }
 
 static void on_lease_trouble(const char *error, unsigned status, void *userdata) {
+        cluster_note_refusal(userdata, CONCERN_LEASE, error, status);
         if (!cluster_is_away(userdata, error, status) && error)
                 log_warning("The Lease of this node cannot be renewed: %s", error);
 }

@@ -322,6 +322,7 @@ static void on_pods_trouble(const char *error, unsigned status, void *userdata) 
         Cluster *cluster = userdata;
         bool is_away = cluster_is_away(cluster, error, status);
 
+        cluster_note_refusal(cluster, CONCERN_PODS, error, status);
         if (streq_ptr(error, cluster->pods_trouble))
                 return;
         if (error && !is_away)
@@ -330,6 +331,7 @@ static void on_pods_trouble(const char *error, unsigned status, void *userdata) 
                 log_info("The API server tells the pods of this node again");
         free(cluster->pods_trouble);
         cluster->pods_trouble = error ? strdup(error) : NULL;
+        cluster->config.on_state(cluster->config.userdata);
 }
 
 int cluster_follow_pods(Cluster *cluster) {

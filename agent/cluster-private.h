@@ -43,6 +43,16 @@ struct ClusterPod {
         char sent[SHA256_HEX_SIZE]; /* of the one that is on its way */
 };
 
+/* What a server may refuse to a node as a whole. */
+typedef enum ClusterConcern {
+        CONCERN_NODE,
+        CONCERN_LEASE,
+        CONCERN_PODS,
+        CONCERN_SERVICES,
+        CONCERN_DAEMONSETS,
+        N_CLUSTER_CONCERNS,
+} ClusterConcern;
+
 typedef struct ClusterObject ClusterObject;
 typedef struct ClusterToken ClusterToken;
 typedef struct ClusterKept ClusterKept;
@@ -86,6 +96,8 @@ struct Cluster {
         char *certificate_trouble;
         char **away;        /* why the server is away, as was said; NULL: it is not */
         char *pods_trouble; /* of listing or watching them */
+        char *refused[N_CLUSTER_CONCERNS]; /* why; NULL: it is not */
+        uint64_t refused_since;            /* realtime, when any of them became another */
 };
 
 /* cluster.c: the first time, or again. */
@@ -130,6 +142,19 @@ void cluster_forget_ended(Cluster *cluster, const char *uid);
 
 /* cluster-pods.c: what is here of them may be news to the server. */
 void cluster_tell_all_pods(Cluster *cluster);
+
+/* cluster-standing.c: how a request ended that concerns the whole node: 'error' with the status of
+ * HTTP, 0: there was no answer, which says nothing of what is refused. NULL: it was granted. */
+void cluster_note_refusal(Cluster *cluster, ClusterConcern concern, const char *error,
+                          unsigned status);
+void cluster_forget_refusals(Cluster *cluster);
+
+/* What is refused, in sentences, or NULL; the caller frees it. 'with_pods': what was told of single
+ * pods as well. */
+char *cluster_print_refusals(const Cluster *cluster, bool with_pods);
+
+/* cluster-daemonsets.c: who places those of the server, in words; NULL: that is not known yet. */
+const char *cluster_daemonsets_by(const Cluster *cluster);
 
 /* cluster-machine.c: 0 or -ENOMEM; the status is the caller's. */
 int cluster_describe_machine(const Cluster *cluster, NodeStatus *ret);

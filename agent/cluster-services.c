@@ -279,6 +279,7 @@ static void on_list_end(bool is_complete, void *userdata) {
 static void on_trouble(const char *error, unsigned status, void *userdata) {
         const ClusterServices *services = userdata;
 
+        cluster_note_refusal(services->cluster, CONCERN_SERVICES, error, status);
         if (!cluster_is_away(services->cluster, error, status) && error)
                 log_warning("Cannot follow the services of the API server: %s", error);
 }

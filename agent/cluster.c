@@ -97,6 +97,7 @@ Cluster *cluster_free(Cluster *cluster) {
         free(cluster->node_uid);
         free(cluster->pods_trouble);
         strv_free(cluster->away);
+        cluster_forget_refusals(cluster);
         free(cluster);
         return NULL;
 }
@@ -106,10 +107,12 @@ static int connect_server(Cluster *cluster, Error *reterr) {
         int r = kube_client_new(cluster->config.event, &cluster->kubeconfig, &cluster->client,
                                 reterr);
 
+        if (r < 0)
+                return r;
+        kube_client_on_state(cluster->client, cluster->config.on_state, cluster->config.userdata);
         pods.client = tokens.client = cluster->client;
         pods.userdata = tokens.userdata = cluster;
-        if (r >= 0)
-                r = kube_writer_new(cluster->config.event, &pods, &cluster->writer);
+        r = kube_writer_new(cluster->config.event, &pods, &cluster->writer);
         if (r >= 0)
                 r = kube_writer_new(cluster->config.event, &tokens, &cluster->token_writer);
         if (r >= 0)
@@ -177,17 +180,4 @@ void cluster_set_leaving(Cluster *cluster, bool is_leaving) {
         cluster->is_leaving = is_leaving;
         cluster_node_changed(cluster);
         cluster_tell_all_pods(cluster);
-}
-
-const char *cluster_trouble(const Cluster *cluster) {
-        KubeClientState state = { 0 };
-
-        if (cluster->trouble || !cluster->client)
-                return cluster->trouble ? cluster->trouble : cluster->certificate_trouble;
-        state = kube_client_state(cluster->client);
-        if (!state.is_reached)
-                return state.trouble;
-        if (cluster->pods_trouble)
-                return cluster->pods_trouble;
-        return state.identity_trouble ? state.identity_trouble : cluster->certificate_trouble;
 }

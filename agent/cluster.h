@@ -8,6 +8,7 @@
 #include "agent/daemons.h"
 #include "agent/image/image.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/node-status.h"
 #include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/service.h"
@@ -18,7 +19,7 @@ typedef struct Cluster Cluster;
 
 /* What the server is told of this machine. */
 typedef struct ClusterMachine {
-        const NodeFacts *facts;           /* may change; see cluster_node_changed() */
+        const NodeFacts *own; /* what it says of itself; may change, see cluster_node_changed() */
         const NodeConditions *conditions; /* likewise */
         const EvictionPolicy *eviction;
         const char *hostname;
@@ -42,6 +43,10 @@ typedef struct ClusterConfig {
         DaemonSetsBy daemonsets_by;
         ClusterMachine machine;
         void (*on_due)(void *userdata); /* wishes are due */
+        /* What others have put onto the Node: labels and taints, and no more than these. It may be
+         * the same as before. */
+        void (*on_node)(const NodeFacts *others, void *userdata);
+        void (*on_state)(void *userdata); /* cluster_trouble() may be another */
         void *userdata;
 } ClusterConfig;
 
@@ -105,5 +110,9 @@ void cluster_tell_event(Cluster *cluster, const char *json);
 /* A pod's status may be another; it is new or gone. */
 void cluster_on_pod(Cluster *cluster, const Pod *life, bool is_gone);
 
-/* Why the server is not reached, or NULL. */
+/* Why the server is not reached, or what it refuses: the first of all sentences; or NULL. */
 const char *cluster_trouble(const Cluster *cluster);
+
+/* How this node stands with the server. 'ret_refused' is what 'ret' says of that, which the caller
+ * frees. */
+void cluster_standing(const Cluster *cluster, NodeStanding *ret, char **ret_refused);

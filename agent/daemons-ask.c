@@ -5,6 +5,7 @@
 #include "agent/daemons-private.h"
 #include "agent/model/json.h"
 #include "agent/model/schema.h"
+#include "agent/origins.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -25,7 +26,7 @@ static Daemon *find(Daemons *daemons, const char *namespace, const char *name, E
 
 /* ---- lists ---- */
 
-static DaemonSetStatus status_of(const Daemon *daemon) {
+static DaemonSetStatus status_of(const Daemon *daemon, const char *source) {
         const DaemonHistory *history = &daemon->history;
         const Revision *wanted = history_find(history, history_wanted(history));
         bool runs_here = daemon->decision.verdict == DAEMON_RUN;
@@ -46,7 +47,7 @@ static DaemonSetStatus status_of(const Daemon *daemon) {
                 .is_rolled_back = history->pin_reason && strncmp(history->pin_reason, ROLLED_BACK,
                                                                  strlen(ROLLED_BACK)) == 0,
                 .rollback = daemon->trouble ? daemon->trouble : history->pin_reason,
-                .file = daemon->origin,
+                .source = source,
         };
 }
 
@@ -86,10 +87,11 @@ int daemons_each(Daemons *daemons, daemons_each_t each, void *context) {
         if (!sorted)
                 return -ENOMEM;
         for (size_t i = 0; i < n && r >= 0; i++) {
-                const DaemonSetStatus status = status_of(sorted[i]);
+                cleanup_free char *source = origin_of_set(sorted[i]->origin);
+                const DaemonSetStatus status = status_of(sorted[i], source);
                 cleanup_free char *json = daemonset_to_json(sorted[i]->set, &status);
 
-                r = json ? each(sorted[i]->set, json, context) : -ENOMEM;
+                r = json && source ? each(sorted[i]->set, json, context) : -ENOMEM;
         }
         return r;
 }

@@ -5,7 +5,6 @@
 
 #include "agent/agent-private.h"
 #include "agent/bundle/groups.h"
-#include "agent/facts.h"
 #include "agent/wishes.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -46,8 +45,7 @@ static int on_wish(sd_event_source *source, void *userdata) {
 static void on_conditions(void *userdata) {
         Agent *agent = userdata;
         const NodeConditions *conditions = pressure_conditions(agent->pressure);
-        int r = facts_set_conditions(&agent->config, agent->node.hostname, &agent->clock,
-                                     conditions->set, &agent->facts);
+        int r = facts_set_conditions(&agent->facts, conditions->set);
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot say what the node is short of by its taints");

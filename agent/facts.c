@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/facts.h"
+#include "agent/facts-private.h"
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/match.h"
@@ -11,7 +11,6 @@
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/log.h"
-#include "common/sealed.h"
 #include "common/strv.h"
 
 #include <fcntl.h>
@@ -19,7 +18,6 @@
 #include <unistd.h>
 
 #define OS_RELEASE_MAX (64 * KIB)
-#define TAINTS_MAX     (64 * KIB)
 
 /* As node-feature-discovery names them, so that selectors that are written for it hold here. */
 #define OS_LABEL "feature.node.kubernetes.io/system-os_release."
@@ -109,6 +107,70 @@ static int set_time(Taint *taint, const NodeFacts *before, uint64_t now) {
         return taint->time_added ? 0 : -ENOMEM;
 }
 
+/* What this node says of itself. */
+static int add_own_taints(const TaintList *taints, const NodeFacts *before, uint64_t now,
+                          NodeFacts *facts) {
+        facts->taints.items = calloc(taints->n + 1, sizeof(Taint));
+        if (!facts->taints.items)
+                return -ENOMEM;
+        for (size_t i = 0; i < taints->n; i++) {
+                Taint *taint = &facts->taints.items[facts->taints.n++];
+                int r = schema_copy(&taint_schema, taint, &taints->items[i]);
+
+                if (r >= 0)
+                        r = set_time(taint, before, now);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int gather(const Facts *facts, const Config *config, uint64_t now, NodeFacts *own) {
+        const StringMap *labels = &config->mainstay.node_labels;
+        int r = 0;
+
+        own->name = strdup(facts->node_name);
+        if (!own->name)
+                return -ENOMEM;
+        /* The configuration's first: nothing that we find out is said against it. */
+        for (size_t i = 0; i < labels->n && r >= 0; i++)
+                r = string_map_set(&own->labels, labels->items[i].key, labels->items[i].value);
+        if (r >= 0)
+                r = node_facts_add_known(own, facts->hostname, machine_architecture());
+        if (r >= 0)
+                r = add_os_release(own);
+        return r < 0 ? r : add_own_taints(&config->register_with_taints, &facts->all, now, own);
+}
+
+/* ---- all of it ---- */
+
+/* A taint is known by its key and effect; the first one of them stands. */
+static bool has_taint(const NodeFacts *facts, const Taint *taint) {
+        for (size_t i = 0; i < facts->taints.n; i++)
+                if (streq(facts->taints.items[i].key, taint->key) &&
+                    facts->taints.items[i].effect == taint->effect)
+                        return true;
+        return false;
+}
+
+static int add_taints(const TaintList *taints, const NodeFacts *before, uint64_t now,
+                      NodeFacts *facts) {
+        int r = 0;
+
+        for (size_t i = 0; i < taints->n && r >= 0; i++) {
+                Taint *taint = &facts->taints.items[facts->taints.n];
+
+                if (has_taint(facts, &taints->items[i]))
+                        continue;
+                r = schema_copy(&taint_schema, taint, &taints->items[i]);
+                if (r < 0)
+                        break;
+                facts->taints.n++;
+                r = set_time(taint, before, now);
+        }
+        return r;
+}
+
 /* What the node lifecycle controller adds where there is one. */
 static int add_condition_taints(NodeFacts *facts) {
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
@@ -125,160 +187,89 @@ static int add_condition_taints(NodeFacts *facts) {
         return 0;
 }
 
-static int add_taints(const TaintList *taints, const NodeFacts *before, uint64_t now,
-                      NodeFacts *facts) {
-        facts->taints.items = calloc(taints->n + N_NODE_CONDITIONS, sizeof(Taint));
-        if (!facts->taints.items)
-                return -ENOMEM;
-        for (size_t i = 0; i < taints->n; i++) {
-                Taint *taint = &facts->taints.items[facts->taints.n++];
-                int r = schema_copy(&taint_schema, taint, &taints->items[i]);
+/* Ours first: what a node says of itself is not for others to change. */
+static int merge(const NodeFacts *own, const NodeFacts *others, unsigned conditions,
+                 const NodeFacts *before, uint64_t now, NodeFacts *all) {
+        int r;
 
-                if (r >= 0)
-                        r = set_time(taint, before, now);
-                if (r < 0)
-                        return r;
-        }
-        return add_condition_taints(facts);
+        all->conditions = conditions;
+        all->name = strdup(own->name);
+        all->taints.items =
+                calloc(own->taints.n + others->taints.n + N_NODE_CONDITIONS, sizeof(Taint));
+        if (!all->name || !all->taints.items)
+                return -ENOMEM;
+        r = node_facts_add_labels(all, &own->labels);
+        if (r >= 0)
+                r = node_facts_add_labels(all, &others->labels);
+        if (r >= 0)
+                r = add_taints(&own->taints, before, now, all);
+        if (r >= 0)
+                r = add_taints(&others->taints, before, now, all);
+        return r < 0 ? r : add_condition_taints(all);
 }
 
-static int gather(const Config *config, const char *node_name, const char *hostname,
-                  const NodeFacts *before, uint64_t now, NodeFacts *facts) {
-        const StringMap *labels = &config->mainstay.node_labels;
-        int r = 0;
-
-        facts->conditions = before ? before->conditions : 0;
-        facts->name = strdup(node_name);
-        if (!facts->name)
-                return -ENOMEM;
-        /* The configuration's first: nothing that we find out is said against it. */
-        for (size_t i = 0; i < labels->n && r >= 0; i++)
-                r = string_map_set(&facts->labels, labels->items[i].key, labels->items[i].value);
-        if (r >= 0)
-                r = node_facts_add_known(facts, hostname, machine_architecture());
-        if (r >= 0)
-                r = add_os_release(facts);
-        return r < 0 ? r : add_taints(&config->register_with_taints, before, now, facts);
+static void replace(NodeFacts *facts, NodeFacts *with) {
+        node_facts_done(facts);
+        *facts = *with;
+        *with = (NodeFacts){ 0 };
 }
 
-static int facts_gather(const Config *config, const char *node_name, const char *hostname,
-                        const NodeFacts *before, const SteadyClock *clock, NodeFacts *ret) {
-        cleanup_with(node_facts_done) NodeFacts facts = { 0 };
-        int r = gather(config, node_name, hostname, before, steady_now_usec(clock), &facts);
+/* 1 where all of it is another than before; 0; -ENOMEM, and then it is as it was. */
+static int put_together(Facts *facts, const NodeFacts *own, const NodeFacts *others,
+                        unsigned conditions) {
+        cleanup_with(node_facts_done) NodeFacts all = { 0 };
+        int r = merge(own, others, conditions, &facts->all, steady_now_usec(facts->clock), &all);
+        bool is_same;
 
         if (r < 0)
                 return r;
-        *ret = facts;
-        facts = (NodeFacts){ 0 };
+        is_same = node_facts_equal(&all, &facts->all);
+        replace(&facts->all, &all);
+        return !is_same;
+}
+
+int facts_load(Facts *facts, const Config *config, bool is_joined) {
+        cleanup_with(node_facts_done) NodeFacts own = { 0 };
+        int r = facts_recall_taints(facts->state_dir, &facts->all);
+
+        if (r >= 0 && is_joined)
+                r = facts_recall_others(facts->state_dir, &facts->others);
+        if (r >= 0)
+                r = gather(facts, config, steady_now_usec(facts->clock), &own);
+        if (r >= 0)
+                r = put_together(facts, &own, &facts->others, 0);
+        if (r < 0)
+                return r;
+        replace(&facts->own, &own);
+        facts_note_taints(facts->state_dir, &facts->all);
         return 0;
 }
 
-/* "key=value:effect <time>" */
-static int read_taint_line(char *line, NodeFacts *facts) {
-        char *time = strchr(line, ' ');
-        Taint *longer;
+void facts_done(Facts *facts) {
+        node_facts_done(&facts->own);
+        node_facts_done(&facts->others);
+        node_facts_done(&facts->all);
+}
+
+int facts_set_conditions(Facts *facts, unsigned conditions) {
+        return put_together(facts, &facts->own, &facts->others, conditions);
+}
+
+int facts_set_others(Facts *facts, const NodeFacts *others) {
+        cleanup_with(node_facts_done) NodeFacts copy = { 0 };
         int r;
 
-        if (!time)
+        if (node_facts_equal(others, &facts->others))
                 return 0;
-        *time++ = '\0';
-        longer = reallocarray(facts->taints.items, facts->taints.n + 1, sizeof(*longer));
-        if (!longer)
-                return -ENOMEM;
-        facts->taints.items = longer;
-        longer[facts->taints.n] = (Taint){ 0 };
-        r = taint_parse(line, &longer[facts->taints.n], NULL);
-        longer[facts->taints.n++].time_added = strdup(time);
+        r = schema_copy(&node_facts_schema, &copy, others);
+        if (r >= 0)
+                r = put_together(facts, &facts->own, &copy, facts->all.conditions);
+        if (r < 0)
+                return r;
+        replace(&facts->others, &copy);
+        facts_note_others(facts->state_dir, &facts->others);
+        facts_note_taints(facts->state_dir, &facts->all);
         return r;
-}
-
-/* Damaged, it is none. */
-static int load_taints(const char *state_dir, NodeFacts *ret) {
-        cleanup_close int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        cleanup_with(node_facts_done) NodeFacts facts = { 0 };
-        cleanup_free char *text = NULL;
-        char *rest, *line;
-        int r = fd < 0 ? -errno : sealed_read_at(fd, "taints", TAINTS_MAX, &text);
-
-        if (r == -EBADMSG)
-                sealed_set_aside_at(fd, "taints");
-        for (rest = text; r >= 0 && (line = strsep(&rest, "\n"));)
-                r = read_taint_line(line, &facts);
-        if (r == -ENOMEM)
-                return r;
-        if (r >= 0) {
-                *ret = facts;
-                facts = (NodeFacts){ 0 };
-        } else
-                *ret = (NodeFacts){ 0 };
-        return 0;
-}
-
-static int print_taints(const NodeFacts *facts, char **ret) {
-        char buffer[TAINT_SIZE];
-        size_t length;
-        FILE *out = open_memstream(ret, &length);
-
-        if (!out)
-                return -ENOMEM;
-        for (size_t i = 0; i < facts->taints.n; i++)
-                if (facts->taints.items[i].time_added)
-                        fprintf(out, "%s %s\n", taint_format(&facts->taints.items[i], buffer),
-                                facts->taints.items[i].time_added);
-        return memstream_finish(out, ret) ? 0 : -ENOMEM;
-}
-
-static int store_taints(const char *state_dir, const NodeFacts *facts, Error *reterr) {
-        cleanup_close int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        cleanup_free char *text = NULL;
-        int r = fd < 0 ? -errno : print_taints(facts, &text);
-
-        if (r < 0)
-                return r;
-        if (text && !text[0] && faccessat(fd, "taints", F_OK, 0) < 0)
-                return 0;
-        r = sealed_write_at(fd, "taints", strna(text), 0600);
-        return r < 0 ? error_setf(reterr, -r, "cannot write %s/taints: %s", state_dir, strerror(-r))
-                     : 0;
-}
-
-static void store_or_say(const char *state_dir, const NodeFacts *facts) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = store_taints(state_dir, facts, &error);
-
-        if (r < 0)
-                log_error("%s", error_message(&error, r));
-}
-
-int facts_load(const Config *config, const char *node_name, const char *hostname,
-               const char *state_dir, const SteadyClock *clock, NodeFacts *ret, Error *reterr) {
-        cleanup_with(node_facts_done) NodeFacts before = { 0 };
-        int r = load_taints(state_dir, &before);
-
-        if (r >= 0)
-                r = facts_gather(config, node_name, hostname, &before, clock, ret);
-        if (r < 0)
-                return r;
-        store_or_say(state_dir, ret);
-        return 0;
-}
-
-int facts_set_conditions(const Config *config, const char *hostname, const SteadyClock *clock,
-                         unsigned conditions, NodeFacts *facts) {
-        cleanup_with(node_facts_done) NodeFacts now = { 0 }, before = { 0 };
-        unsigned earlier = facts->conditions;
-        int r;
-
-        facts->conditions = conditions;
-        r = facts_gather(config, facts->name, hostname, facts, clock, &now);
-        if (r < 0) {
-                facts->conditions = earlier;
-                return r;
-        }
-        before = *facts;
-        *facts = now;
-        now = (NodeFacts){ 0 };
-        return !node_facts_equal(facts, &before);
 }
 
 /* Whether something is another that is not looked at before the next start. */
@@ -290,10 +281,9 @@ static bool others_differ(const Config *running, Config *read) {
         return !schema_equal(&config_schema, &borrowed, read);
 }
 
-int facts_reload(const char *config_path, const Config *running, const char *hostname,
-                 const char *state_dir, const SteadyClock *clock, NodeFacts *facts, Error *reterr) {
+int facts_reload(Facts *facts, const char *config_path, const Config *running, Error *reterr) {
         cleanup_with(config_done) Config config = { 0 };
-        cleanup_with(node_facts_done) NodeFacts now = { 0 }, before = { 0 };
+        cleanup_with(node_facts_done) NodeFacts own = { 0 };
         cleanup_strv char **warnings = NULL;
         int r;
 
@@ -301,18 +291,19 @@ int facts_reload(const char *config_path, const Config *running, const char *hos
                 return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
         r = config_load(config_path, &config, &warnings, reterr);
         if (r >= 0)
-                r = facts_gather(&config, facts->name, hostname, facts, clock, &now);
+                r = gather(facts, &config, steady_now_usec(facts->clock), &own);
+        if (r >= 0)
+                r = put_together(facts, &own, &facts->others, facts->all.conditions);
         if (r < 0)
                 return r;
         if (others_differ(running, &config))
                 log_warning("%s: labels and taints of the node are used at once, other settings "
                             "from the next start on",
                             config_path);
-        if (node_facts_equal(&now, facts))
-                return 0;
-        before = *facts;
-        *facts = now;
-        now = (NodeFacts){ 0 };
-        store_or_say(state_dir, facts);
-        return 1;
+        /* That of which others say the same is no news here, but it is for the server. */
+        r = r > 0 || !node_facts_equal(&own, &facts->own);
+        replace(&facts->own, &own);
+        if (r > 0)
+                facts_note_taints(facts->state_dir, &facts->all);
+        return r;
 }

@@ -7,6 +7,7 @@
 #include "agent/cli/describe.h"
 #include "agent/cli/output.h"
 #include "agent/cli/words.h"
+#include "agent/model/json.h"
 #include "common/cleanup.h"
 
 #include <stdio.h>
@@ -66,8 +67,8 @@ static void describe_one(const json_t *set, FILE *out) {
 
         fprintf(out, "Name:\t%s\n", strna(json_text(set, "metadata", "name")));
         fprintf(out, "Namespace:\t%s\n", strna(json_text(set, "metadata", "namespace")));
-        fprintf(out, "File:\t%s\n",
-                strna(json_text(set, "metadata", "annotations", "mainstay.dev/file")));
+        fprintf(out, "Source:\t%s\n",
+                strna(json_text(set, "metadata", "annotations", SOURCE_ANNOTATION)));
         fprintf(out, "Selector:\t%s\n", strna(selector));
         fprintf(out, "Node-Selector:\t%s\n", strna(node_selector));
         describe_map("Labels", json_at(set, "metadata", "labels"), "", out);

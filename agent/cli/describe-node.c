@@ -8,6 +8,7 @@
 #include "agent/cli/output.h"
 #include "agent/cli/resources.h"
 #include "agent/cli/words.h"
+#include "agent/model/node-status.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -49,6 +50,57 @@ static void describe_conditions(const json_t *node, FILE *out) {
         }
 }
 
+static const json_t *find_condition(const json_t *node, const char *type) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(json_at(node, "status", "conditions"), i, condition)
+                if (streq_ptr(json_text(condition, "type"), type))
+                        return condition;
+        return NULL;
+}
+
+/* "yes, since Fri, 02 Jan 2026 03:04:05 +0000" */
+static void describe_reached(const json_t *reached, const char *trouble, FILE *out) {
+        const char *status = strna(json_text(reached, "status"));
+        const char *since = json_text(reached, "lastTransitionTime");
+        char time[LONG_TIME_SIZE];
+
+        fprintf(out, "  Reached:\t%s",
+                streq(status, "True")    ? "yes"
+                : streq(status, "False") ? "no"
+                                         : "not asked yet");
+        if (since)
+                fprintf(out, ", since %s", format_long_time(time, since));
+        fprintf(out, "\n  Last Error:\t");
+        write_quoted(trouble ? trouble : "<none>", out);
+        fputc('\n', out);
+}
+
+/* Ours: how the node stands with the server that it has joined, if it has. */
+static void describe_server(const json_t *node, FILE *out) {
+        const json_t *reached = find_condition(node, NODE_REACHED_CONDITION);
+        const json_t *refused = find_condition(node, NODE_REFUSED_CONDITION);
+        const json_t *annotations = json_at(node, "metadata", "annotations");
+        const char *server = json_text(annotations, "mainstay.dev/api-server");
+        const char *placer = json_text(annotations, "mainstay.dev/daemonsets-by");
+        const char *sentences = strna(json_text(refused, "message"));
+
+        if (!reached) {
+                fputs("API Server:\t<none>\n", out);
+                return;
+        }
+        fprintf(out, "API Server:\t%s\n", server ? server : "<unknown>");
+        describe_reached(reached, json_text(annotations, "mainstay.dev/api-server-last-error"),
+                         out);
+        fputs("  Refused:\t", out);
+        write_quoted(sentences[0] ? sentences : "<nothing>", out);
+        if (placer)
+                fprintf(out, "\n  DaemonSets:\tplaced by %s\n", placer);
+        else
+                fputs("\n  DaemonSets:\tnot known yet who places them\n", out);
+}
+
 /* The UID by which events know a node is its name. */
 static void describe_its_events(const json_t *node, const json_t *events, FILE *out) {
         cleanup_json json_t *object =
@@ -67,6 +119,7 @@ static int print(const json_t *node, const json_t *events) {
         fprintf(out, "Name:\t%s\n", strna(json_text(node, "metadata", "name")));
         describe_map("Labels", json_at(node, "metadata", "labels"), "", out);
         describe_taints(node, out);
+        describe_server(node, out);
         describe_conditions(node, out);
         describe_its_events(node, events, out);
         return columns_print_description(out, &text);

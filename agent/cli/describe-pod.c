@@ -6,6 +6,7 @@
 #include "agent/cli/summary.h"
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
+#include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -475,6 +476,14 @@ static void write_manifest(FILE *out, const json_t *manifest) {
         fputc('\n', out);
 }
 
+/* Ours: where it comes from. */
+static void write_source(FILE *out, const json_t *pod) {
+        const char *source = json_text(pod, "metadata", "annotations", SOURCE_ANNOTATION);
+
+        if (source)
+                fprintf(out, "Source:\t%s\n", source);
+}
+
 void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
         const char *qos = json_text(pod, "status", "qosClass");
 
@@ -491,5 +500,6 @@ void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
                 fprintf(out, "QoS Class:\t%s\n", qos);
         write_labels(out, "Node-Selectors:", json_at(pod, "spec", "nodeSelector"));
         write_tolerations(out, json_at(pod, "spec", "tolerations"));
+        write_source(out, pod);
         write_manifest(out, manifest);
 }

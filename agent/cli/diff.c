@@ -6,6 +6,7 @@
 #include "agent/cli/input.h"
 #include "agent/cli/words.h"
 #include "agent/model/edit.h"
+#include "agent/model/json.h"
 #include "common/cleanup.h"
 
 #include <ctype.h>
@@ -58,9 +59,13 @@ static const json_t *find_running(const Diff *diff, const Pod *pod) {
         return NULL;
 }
 
+/* Where it comes from is said to us, and is nothing of the pod's. */
 static int read_running(const json_t *item, Pod **ret, Error *reterr) {
-        cleanup_free char *text = json_dumps(item, JSON_COMPACT);
+        json_t *annotations = json_at(item, "metadata", "annotations");
+        cleanup_free char *text = NULL;
 
+        (void) json_object_del(annotations, SOURCE_ANNOTATION);
+        text = json_dumps(item, JSON_COMPACT);
         return text ? manifest_parse_record(text, strlen(text), ret, reterr) : -ENOMEM;
 }
 

@@ -5,6 +5,7 @@
 #include "agent/cli/daemonsets.h"
 #include "agent/cli/pods.h"
 #include "agent/cli/words.h"
+#include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -46,7 +47,8 @@ static void write_row(const json_t *set, FILE *out, void *userdata) {
         if (request->format == FORMAT_WIDE) {
                 write_containers(set, "name", out);
                 write_containers(set, "image", out);
-                fprintf(out, "\t%s", strna(selector));
+                fprintf(out, "\t%s\t%s", strna(selector),
+                        strna(json_text(set, "metadata", "annotations", SOURCE_ANNOTATION)));
         }
         fputc('\n', out);
 }
@@ -62,7 +64,7 @@ static int print_table(Get *get, const json_t *sets) {
                                 "AGE%s\n",
                                 options->all_namespaces ? "NAMESPACE\t" : "",
                                 get->request->format == FORMAT_WIDE
-                                        ? "\tCONTAINERS\tIMAGES\tSELECTOR"
+                                        ? "\tCONTAINERS\tIMAGES\tSELECTOR\tSOURCE"
                                         : "");
         get->has_headings = true;
         return print_rows(&get->columns, headings, sets, write_row, get);

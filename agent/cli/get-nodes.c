@@ -4,37 +4,63 @@
 #include "agent/cli/client.h"
 #include "agent/cli/daemonsets.h"
 #include "agent/cli/words.h"
+#include "agent/model/node-status.h"
 #include "common/cleanup.h"
 
 /* get nodes, of which there is one. */
 
-/* "Ready", and what the node is short of: "Ready,MemoryPressure". */
+/* The word for a condition that there is something wrong about, or NULL. */
+static const char *word_of(const json_t *condition) {
+        const char *type = strna(json_text(condition, "type"));
+        const char *status = strna(json_text(condition, "status"));
+
+        if (streq(type, NODE_REACHED_CONDITION))
+                return streq(status, "False") ? "APIServerNotReached" : NULL;
+        if (streq(type, "Ready") || !streq(status, "True"))
+                return NULL;
+        return streq(type, NODE_REFUSED_CONDITION) ? "APIServerRefuses" : type;
+}
+
+/* "Ready", and what is wrong: "Ready,MemoryPressure,APIServerNotReached". */
 static void write_conditions(const json_t *node, FILE *out) {
         size_t i;
         json_t *condition;
 
         fputs("Ready", out);
         json_array_foreach(json_at(node, "status", "conditions"), i, condition) {
-                const char *type = strna(json_text(condition, "type"));
+                const char *word = word_of(condition);
 
-                if (streq(strna(json_text(condition, "status")), "True") && !streq(type, "Ready"))
-                        fprintf(out, ",%s", type);
+                if (word)
+                        fprintf(out, ",%s", word);
         }
 }
 
 static void write_node(const json_t *node, FILE *out, void *userdata) {
+        const GetRequest *request = userdata;
+        const char *server = json_text(node, "metadata", "annotations", "mainstay.dev/api-server");
         cleanup_free char *labels = format_pairs(json_at(node, "metadata", "labels"));
         size_t n = json_array_size(json_at(node, "spec", "taints"));
 
         fprintf(out, "%s\t", strna(json_text(node, "metadata", "name")));
         write_conditions(node, out);
-        fprintf(out, "\t%zu\t%s\n", n, strna(labels));
+        fprintf(out, "\t%zu\t%s", n, strna(labels));
+        if (request->format == FORMAT_WIDE)
+                fprintf(out, "\t%s", server ? server : "<none>");
+        fputc('\n', out);
+}
+
+static const char *headings(const GetRequest *request) {
+        if (request->options->no_headers)
+                return NULL;
+        return request->format == FORMAT_WIDE ? "NAME\tSTATUS\tTAINTS\tLABELS\tAPI SERVER\n"
+                                              : "NAME\tSTATUS\tTAINTS\tLABELS\n";
 }
 
 int get_nodes(const GetRequest *request) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *node = NULL, *nodes = json_array();
         Columns columns = COLUMNS_TABLE;
+        GetRequest asked = *request;
         const char *missing;
         int r = client_get_json(request->options->socket, "/node", &node, &error);
 
@@ -48,9 +74,6 @@ int get_nodes(const GetRequest *request) {
         else if (request->format == FORMAT_NAME)
                 r = print_names("node", nodes);
         else
-                r = print_rows(&columns,
-                               request->options->no_headers ? NULL
-                                                            : "NAME\tSTATUS\tTAINTS\tLABELS\n",
-                               nodes, write_node, NULL);
+                r = print_rows(&columns, headings(request), nodes, write_node, &asked);
         return r < 0 ? fail(r, &error) : STATUS_OK;
 }

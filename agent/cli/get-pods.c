@@ -27,8 +27,8 @@ static void write_row(const json_t *pod, FILE *out, void *userdata) {
                 fprintf(out, "%s\t", row.namespace);
         fprintf(out, "%s\t%s\t%s\t%s\t%s", row.name, row.ready, row.status, row.restarts, row.age);
         if (get->request->format == FORMAT_WIDE)
-                fprintf(out, "\t%s\t%s\t%s\t%s", row.ip, row.node, row.nominated_node,
-                        row.readiness_gates);
+                fprintf(out, "\t%s\t%s\t%s\t%s\t%s", row.ip, row.node, row.nominated_node,
+                        row.readiness_gates, row.source);
         fputc('\n', out);
 }
 
@@ -42,7 +42,7 @@ static int print_table(Get *get, const json_t *pods) {
                                 "AGE%s\n",
                                 request->options->all_namespaces ? "NAMESPACE\t" : "",
                                 request->format == FORMAT_WIDE
-                                        ? "\tIP\tNODE\tNOMINATED NODE\tREADINESS GATES"
+                                        ? "\tIP\tNODE\tNOMINATED NODE\tREADINESS GATES\tSOURCE"
                                         : "");
         get->has_headings = true;
         return print_rows(&get->columns, headings, pods, write_row, get);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/summary.h"
 
+#include "agent/model/json.h"
 #include "common/clock.h"
 
 #include <stdio.h>
@@ -239,4 +240,5 @@ void pod_summarize(const json_t *pod, uint64_t now_usec, PodSummary *ret) {
         ret->node = or_none(json_text(pod, "spec", "nodeName"));
         ret->nominated_node = or_none(json_text(pod, "status", "nominatedNodeName"));
         write_readiness_gates(pod, ret->readiness_gates, sizeof(ret->readiness_gates));
+        ret->source = or_none(json_text(pod, "metadata", "annotations", SOURCE_ANNOTATION));
 }

@@ -16,6 +16,7 @@ typedef struct PodSummary {
         const char *node;
         const char *nominated_node;
         char readiness_gates[32];
+        const char *source; /* ours: where it comes from */
 } PodSummary;
 
 /* Fills it from a v1.Pod, as it is to be shown at 'now_usec' (realtime). What is missing is

@@ -47,7 +47,7 @@ struct KubeClient {
         bool is_reached;
         bool was_unheard; /* ever */
         uint64_t since;
-        char *trouble;
+        char *trouble;    /* the last one; it may be over */
         Backoff backoff;  /* while it is not reached */
         uint64_t turn_at; /* when the next one may try it, boot time */
         uint64_t n_requests;

@@ -48,8 +48,6 @@ void kube_client_heard(KubeClient *client) {
         backoff_reset(&client->backoff);
         client->turn_at = 0;
         client->since = now_realtime_usec();
-        free(client->trouble);
-        client->trouble = NULL;
         client->is_state_news = true;
         client->is_reached_news = client->was_unheard;
 }
@@ -119,6 +117,7 @@ KubeClientState kube_client_state(const KubeClient *client) {
                 .is_reached = client->is_reached,
                 .since = client->since,
                 .trouble = client->is_reached ? NULL : client->trouble,
+                .last_trouble = client->trouble,
                 .identity_trouble = client->token_trouble,
                 .n_requests = client->n_requests,
                 .begins = client->lane->identity.begins,

@@ -78,9 +78,10 @@ DEFINE_CLEANUP(KubeRequest *, kube_request_cancel)
 /* For `describe node`. Times are realtime microseconds; strings are the client's. */
 typedef struct KubeClientState {
         const char *server;
-        bool is_reached;     /* the last request was answered, whatever the answer */
-        uint64_t since;      /* when that became so; 0: nothing was asked yet */
-        const char *trouble; /* why not; NULL where it is reached */
+        bool is_reached;          /* the last request was answered, whatever the answer */
+        uint64_t since;           /* when that became so; 0: nothing was asked yet */
+        const char *trouble;      /* why not; NULL where it is reached */
+        const char *last_trouble; /* that, or why it was not before; NULL: it always was */
         /* Of our own files, though what they held before is still used; NULL: none. */
         const char *identity_trouble;
         uint64_t n_requests;      /* begun */

@@ -113,8 +113,8 @@ static void on_renewed(KubeLease *lease, const KubeAnswer *answer) {
 
 static void on_done(const KubeAnswer *answer, void *userdata) {
         KubeLease *lease = userdata;
+        cleanup_free char *why = NULL;
         Belief asked = lease->belief;
-        char text[64];
 
         lease->request = NULL;
         if (answer->error) {
@@ -144,9 +144,9 @@ static void on_done(const KubeAnswer *answer, void *userdata) {
         default:
                 break;
         }
-        (void) snprintf(text, sizeof(text), "the Lease is refused with %u", answer->status);
+        why = kube_answer_explain(answer);
         lease->belief = LEASE_UNKNOWN;
-        fail(lease, text, answer->status, answer->retry_after_usec);
+        fail(lease, why ? why : "no memory", answer->status, answer->retry_after_usec);
 }
 
 static int make_body(KubeLease *lease, char **ret) {

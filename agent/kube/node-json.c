@@ -15,11 +15,13 @@ static json_t *write_time(uint64_t realtime) {
 }
 
 const char *node_claim_name(unsigned claim) {
+        if (claim == NODE_CLAIM_REFUSED)
+                return NODE_REFUSED_CONDITION;
         return claim == NODE_CLAIM_READY ? "Ready" : node_conditions[claim].name;
 }
 
 uint64_t node_claim_since(const NodeStatus *status, unsigned claim) {
-        return claim == NODE_CLAIM_READY ? 0 : status->pressure.since[claim];
+        return claim < N_NODE_CONDITIONS ? status->pressure.since[claim] : 0;
 }
 
 static json_t *write_claim(unsigned claim, bool is_true, uint64_t since, uint64_t now,
@@ -41,6 +43,10 @@ json_t *node_json_condition(const NodeStatus *status, unsigned claim, uint64_t s
         if (claim == NODE_CLAIM_READY)
                 return write_claim(claim, true, since, now, "KubeletReady",
                                    "kubelet is posting ready status");
+        if (claim == NODE_CLAIM_REFUSED)
+                return write_claim(claim, status->refused, since, now,
+                                   status->refused ? "Forbidden" : "NothingRefused",
+                                   strna(status->refused));
         info = &node_conditions[claim];
         is_set = status->pressure.set & NODE_CONDITION_BIT(claim);
         return write_claim(claim, is_set, since, now,

@@ -11,9 +11,11 @@
 /* All of a status but its conditions. NULL where memory ends. */
 json_t *node_json_status(const NodeStatus *status);
 
-/* The conditions that a node tells of itself, in their order: those of pressure, and then Ready. */
+/* The conditions that a node tells of itself, in their order: those of pressure, then Ready, and
+ * where there is something to say what it was refused. */
 enum {
         NODE_CLAIM_READY = N_NODE_CONDITIONS,
+        NODE_CLAIM_REFUSED,
         N_NODE_CLAIMS,
 };
 

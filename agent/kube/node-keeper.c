@@ -45,9 +45,10 @@ struct NodeKeeper {
         unsigned n_conflicts;
         char *known; /* NODE_PRESENT: as the server has it */
         char *uid, *version;
-        bool is_listed; /* the list that is under way has it */
-        bool is_due;    /* the heartbeat */
-        char *trouble;  /* that was told */
+        bool is_listed;     /* the list that is under way has it */
+        bool is_due;        /* the heartbeat */
+        bool spares_labels; /* they were refused; the status must not wait for them */
+        char *trouble;      /* that was told */
 };
 
 /* ---- what is there ---- */
@@ -126,6 +127,7 @@ static int on_heartbeat(sd_event_source *source, uint64_t usec, void *userdata) 
         NodeKeeper *keeper = userdata;
 
         keeper->is_due = true;
+        keeper->spares_labels = false;
         mark(keeper);
         return 0;
 }
@@ -139,7 +141,8 @@ static int make_body(NodeKeeper *keeper, char **ret) {
         if (r < 0)
                 return r;
         if (keeper->belief == NODE_PRESENT)
-                return node_object_patch(keeper->known, facts, &status, now, keeper->is_due, ret);
+                return node_object_patch(keeper->known, keeper->spares_labels ? NULL : facts,
+                                         &status, now, keeper->is_due, ret);
         *ret = node_object_new(facts, &status, now);
         return *ret ? 1 : -ENOMEM;
 }
@@ -175,15 +178,16 @@ static void unmake(KubeCall *call, void *userdata) {
 }
 
 static KubeVerdict refused(NodeKeeper *keeper, const KubeAnswer *answer) {
-        char text[96];
+        cleanup_free char *why = kube_answer_explain(answer);
 
-        if (answer->error) {
-                tell_trouble(keeper, answer->error, 0);
+        tell_trouble(keeper, why ? why : "no memory", answer->error ? 0 : answer->status);
+        /* It may be the labels that somebody's policy does not take: tried without them, until the
+         * next heartbeat. */
+        if (answer->error || keeper->belief != NODE_PRESENT || keeper->spares_labels ||
+            (answer->status != 403 && answer->status != 422))
                 return KUBE_LATER;
-        }
-        (void) snprintf(text, sizeof(text), "the Node is refused with %u", answer->status);
-        tell_trouble(keeper, text, answer->status);
-        return KUBE_LATER;
+        keeper->spares_labels = true;
+        return KUBE_AGAIN;
 }
 
 static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *userdata) {
@@ -197,7 +201,8 @@ static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *us
                 }
                 if (learn(keeper, answer->body) < 0)
                         return KUBE_LATER;
-                tell_trouble(keeper, NULL, answer->status);
+                if (!keeper->spares_labels)
+                        tell_trouble(keeper, NULL, answer->status);
                 if (asked == NODE_UNKNOWN)
                         return KUBE_AGAIN; /* it may say something else than we */
                 keeper->is_due = false;

@@ -21,10 +21,10 @@ typedef struct NodeKeeperSpec {
 
         /* What this machine is now; asked whenever something is written. The facts are borrowed,
          * the status is ours. 0 or -errno: later. */
-        int (*describe)(const NodeFacts **ret_facts, NodeStatus *ret_status, void *userdata);
-        /* The Node is there, or is another: labels, taints, UID. Borrowed. NULL, NULL: it is not
-         * there. */
-        void (*on_node)(const NodeFacts *facts, const char *uid, void *userdata);
+        int (*describe)(const NodeFacts **ret_own, NodeStatus *ret_status, void *userdata);
+        /* The Node is there, or is another: what others have put onto it, its UID. Borrowed. NULL,
+         * NULL: it is not there. */
+        void (*on_node)(const NodeFacts *others, const char *uid, void *userdata);
         /* 'error' stands until it is NULL; 'status' of HTTP, 0 without an answer. */
         void (*on_trouble)(const char *error, unsigned status, void *userdata);
         void *userdata;

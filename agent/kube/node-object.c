@@ -3,82 +3,10 @@
 
 #include "agent/kube/json-text.h"
 #include "agent/kube/node-json.h"
-#include "agent/model/match.h"
-#include "agent/model/pod.h"
+#include "agent/kube/node-owned.h"
 #include "common/cleanup.h"
 
-/* The labels that are kept as we have them, whoever changes them. All others are given once, when
- * the node is registered, and are then the administrators' to change. */
-static const char *const kept_labels[] = {
-        "kubernetes.io/hostname", "kubernetes.io/os",        "kubernetes.io/arch",
-        "beta.kubernetes.io/os",  "beta.kubernetes.io/arch",
-};
-
-static const char *const allowed_labels[] = {
-        "kubernetes.io/hostname",
-        "kubernetes.io/os",
-        "kubernetes.io/arch",
-        "kubernetes.io/instance-type",
-        "beta.kubernetes.io/os",
-        "beta.kubernetes.io/arch",
-        "beta.kubernetes.io/instance-type",
-        "node.kubernetes.io/instance-type",
-        "topology.kubernetes.io/region",
-        "topology.kubernetes.io/zone",
-        "failure-domain.beta.kubernetes.io/region",
-        "failure-domain.beta.kubernetes.io/zone",
-};
-
-static bool ends_domain(const char *domain, size_t length, const char *end) {
-        size_t n = strlen(end);
-
-        return length >= n && strncmp(domain + length - n, end, n) == 0 &&
-               (length == n || domain[length - n - 1] == '.');
-}
-
-bool node_label_is_ours(const char *key) {
-        const char *slash = strchr(key, '/');
-        size_t length = slash ? (size_t) (slash - key) : 0;
-
-        for (size_t i = 0; i < N_ELEMENTS(allowed_labels); i++)
-                if (streq(key, allowed_labels[i]))
-                        return true;
-        if (!slash || ends_domain(key, length, "kubelet.kubernetes.io") ||
-            ends_domain(key, length, "node.kubernetes.io"))
-                return true;
-        return !ends_domain(key, length, "kubernetes.io") && !ends_domain(key, length, "k8s.io");
-}
-
 /* Registering */
-
-static json_t *write_labels(const NodeFacts *facts) {
-        json_t *labels = json_object();
-
-        for (size_t i = 0; i < facts->labels.n; i++)
-                if (node_label_is_ours(facts->labels.items[i].key))
-                        (void) json_object_set_new(labels, facts->labels.items[i].key,
-                                                   json_string(facts->labels.items[i].value));
-        return labels;
-}
-
-static json_t *write_taints(const NodeFacts *facts) {
-        json_t *list = json_array();
-
-        for (size_t i = 0; i < facts->taints.n; i++) {
-                const Taint *taint = &facts->taints.items[i];
-
-                if (node_taint_is_of_condition(facts, taint))
-                        continue; /* a cluster's controller keeps those, by the conditions */
-                (void) json_array_append_new(
-                        list, json_pack("{s:s, s:s*, s:s, s:s*}", "key", taint->key, "value",
-                                        taint->value, "effect", taint_effect_names[taint->effect],
-                                        "timeAdded", taint->time_added));
-        }
-        if (json_array_size(list) > 0)
-                return list;
-        json_decref(list);
-        return NULL;
-}
 
 static json_t *write_conditions(const NodeStatus *status, uint64_t now) {
         json_t *list = json_array();
@@ -86,22 +14,25 @@ static json_t *write_conditions(const NodeStatus *status, uint64_t now) {
         for (unsigned i = 0; i < N_NODE_CLAIMS; i++) {
                 uint64_t since = node_claim_since(status, i);
 
+                if (i == NODE_CLAIM_REFUSED && !status->refused)
+                        continue;
                 (void) json_array_append_new(
                         list, node_json_condition(status, i, since > 0 ? since : now, now));
         }
         return list;
 }
 
-char *node_object_new(const NodeFacts *facts, const NodeStatus *status, uint64_t now) {
+char *node_object_new(const NodeFacts *own, const NodeStatus *status, uint64_t now) {
         json_t *body = node_json_status(status);
         cleanup_with(json_decrefp) json_t *json = NULL;
 
         if (!body)
                 return NULL;
         (void) json_object_set_new(body, "conditions", write_conditions(status, now));
-        json = json_pack("{s:s, s:s, s:{s:s, s:o}, s:{s:o*}, s:o}", "kind", "Node", "apiVersion",
-                         "v1", "metadata", "name", facts->name, "labels", write_labels(facts),
-                         "spec", "taints", write_taints(facts), "status", body);
+        json = json_pack("{s:s, s:s, s:{s:s, s:o, s:o}, s:{s:o*}, s:o}", "kind", "Node",
+                         "apiVersion", "v1", "metadata", "name", own->name, "labels",
+                         node_owned_labels(own), "annotations", node_owned_annotations(own), "spec",
+                         "taints", node_owned_taints(own), "status", body);
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }
 
@@ -131,18 +62,6 @@ static json_t *diff_map(json_t *before, json_t *wanted, bool removes) {
         json_object_foreach(before, key, value)
                 if (removes && !json_object_get(wanted, key))
                         (void) json_object_set_new(diff, key, json_null());
-        return diff;
-}
-
-static json_t *diff_labels(const json_t *before, const NodeFacts *facts) {
-        json_t *diff = json_object();
-
-        for (size_t i = 0; i < N_ELEMENTS(kept_labels); i++) {
-                const char *value = string_map_get(&facts->labels, kept_labels[i]);
-
-                if (value && !streq(text_of(before, kept_labels[i]), value))
-                        (void) json_object_set_new(diff, kept_labels[i], json_string(value));
-        }
         return diff;
 }
 
@@ -183,9 +102,11 @@ static void add_conditions(json_t *patch, const json_t *before, const NodeStatus
 
         for (unsigned i = 0; i < N_NODE_CLAIMS; i++) {
                 const char *type = node_claim_name(i);
+                json_t *known = find_condition(before, type);
 
-                (void) json_array_append_new(list, diff_condition(find_condition(before, type),
-                                                                  status, i, now, &changed));
+                if (i == NODE_CLAIM_REFUSED && !status->refused && !known)
+                        continue; /* as nearly always */
+                (void) json_array_append_new(list, diff_condition(known, status, i, now, &changed));
                 (void) json_array_append_new(order, json_pack("{s:s}", "type", type));
         }
         if (changed) {
@@ -235,20 +156,18 @@ static json_t *diff_status(const json_t *before, const NodeStatus *status, uint6
         return patch;
 }
 
-int node_object_patch(const char *known, const NodeFacts *facts, const NodeStatus *status,
+int node_object_patch(const char *known, const NodeFacts *own, const NodeStatus *status,
                       uint64_t now, bool heartbeat, char **ret_patch) {
         cleanup_with(json_decrefp) json_t *before = json_loads(known, 0, NULL);
-        cleanup_with(json_decrefp) json_t *patch = json_object(), *labels = NULL;
-        const json_t *metadata = json_object_get(before, "metadata");
+        cleanup_with(json_decrefp) json_t *patch = json_object();
         char *text;
 
-        if (!json_is_object(metadata))
+        if (!json_is_object(json_object_get(before, "metadata")))
                 return -EBADMSG;
         set_if_any(patch, "status",
                    diff_status(json_object_get(before, "status"), status, now, heartbeat));
-        labels = diff_labels(json_object_get(metadata, "labels"), facts);
-        if (json_object_size(labels) > 0)
-                (void) json_object_set_new(patch, "metadata", json_pack("{s:O}", "labels", labels));
+        if (own)
+                set_if_any(patch, "metadata", node_owned_patch(before, own));
         if (json_object_size(patch) == 0)
                 return 0;
         text = json_dumps(patch, JSON_COMPACT);
@@ -260,73 +179,15 @@ int node_object_patch(const char *known, const NodeFacts *facts, const NodeStatu
 
 /* Reading */
 
-static int read_labels(json_t *labels, NodeFacts *facts) {
-        const char *key;
-        json_t *value;
-
-        json_object_foreach(labels, key, value) {
-                int r = json_is_string(value)
-                                ? string_map_set(&facts->labels, key, json_string_value(value))
-                                : 0;
-
-                if (r < 0)
-                        return r;
-        }
-        return 0;
-}
-
-static int read_taint(const json_t *json, Taint *taint) {
-        const char *effect = text_of(json, "effect");
-        int r = json_text_copy(json, "key", &taint->key);
-
-        if (r >= 0)
-                r = json_text_copy(json, "value", &taint->value);
-        if (r >= 0)
-                r = json_text_copy(json, "timeAdded", &taint->time_added);
-        for (size_t i = 1; i < N_TAINT_EFFECTS; i++)
-                if (streq(effect, taint_effect_names[i]))
-                        taint->effect = (TaintEffect) i;
-        return r;
-}
-
-static int read_taints(const json_t *list, NodeFacts *facts) {
-        const json_t *item;
-        size_t i;
-
-        facts->taints.items = calloc(json_array_size(list) + 1, sizeof(Taint));
-        if (!facts->taints.items)
-                return -ENOMEM;
-        json_array_foreach(list, i, item) {
-                Taint *taint = &facts->taints.items[facts->taints.n++];
-                int r = read_taint(item, taint);
-
-                if (r < 0)
-                        return r;
-                /* Of an effect that we do not know we can say nothing. */
-                if (!taint->key || taint->effect == TAINT_EFFECT_UNSET)
-                        schema_done(&taint_schema, &facts->taints.items[--facts->taints.n]);
-        }
-        return 0;
-}
-
-static int read_facts(const json_t *node, NodeFacts *facts) {
-        const json_t *metadata = json_object_get(node, "metadata");
-        int r = json_text_copy(metadata, "name", &facts->name);
-
-        if (r >= 0)
-                r = read_labels(json_object_get(metadata, "labels"), facts);
-        if (r >= 0)
-                r = read_taints(json_object_get(json_object_get(node, "spec"), "taints"), facts);
-        return r;
-}
-
-int node_object_read(const char *json, NodeFacts *ret_facts, char **ret_uid, char **ret_version) {
+int node_object_read(const char *json, NodeFacts *ret_others, char **ret_uid, char **ret_version) {
         cleanup_with(json_decrefp) json_t *node = json_loads(json, 0, NULL);
         cleanup_with(node_facts_done) NodeFacts facts = { 0 };
         cleanup_free char *uid = NULL, *version = NULL;
         const json_t *metadata = json_object_get(node, "metadata");
-        int r = read_facts(node, &facts);
+        int r = node_others_read(node, &facts);
 
+        if (r >= 0)
+                r = json_text_copy(metadata, "name", &facts.name);
         if (r >= 0)
                 r = json_text_copy(metadata, "uid", &uid);
         if (r >= 0)
@@ -335,7 +196,7 @@ int node_object_read(const char *json, NodeFacts *ret_facts, char **ret_uid, cha
                 return r;
         if (!facts.name || !uid || !version)
                 return -EBADMSG;
-        *ret_facts = facts;
+        *ret_others = facts;
         facts = (NodeFacts){ 0 };
         *ret_uid = TAKE_PTR(uid);
         *ret_version = TAKE_PTR(version);

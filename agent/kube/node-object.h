@@ -9,21 +9,19 @@
 
 #include <stdint.h>
 
-/* The body that registers: labels that a node may give itself, taints, status. 'now' is realtime.
- * The caller frees it; NULL where memory ends. */
-char *node_object_new(const NodeFacts *facts, const NodeStatus *status, uint64_t now);
+/* The body that registers: what the node says of itself, and its status. 'now' is realtime. The
+ * caller frees it; NULL where memory ends. */
+char *node_object_new(const NodeFacts *own, const NodeStatus *status, uint64_t now);
 
 /* The strategic merge patch for /status that brings what the server knows ('known', a Node) to what
- * is: well-known labels, and all of the status but what others write. 1 with the patch, which the
- * caller frees; 0 where there is nothing to say, unless 'heartbeat', which says at least that we
- * are there; -EBADMSG where 'known' is no Node, -ENOMEM. */
-int node_object_patch(const char *known, const NodeFacts *facts, const NodeStatus *status,
+ * is: the labels that are the node's own (node-owned.h; 'own' NULL: they stay as they are), and all
+ * of the status but what others write. 1 with the patch, which the caller frees; 0 where there is
+ * nothing to say, unless 'heartbeat', which says at least that we are there; -EBADMSG where 'known'
+ * is no Node, -ENOMEM.
+ */
+int node_object_patch(const char *known, const NodeFacts *own, const NodeStatus *status,
                       uint64_t now, bool heartbeat, char **ret_patch);
 
-/* What a Node says: its name, labels and taints; who it is. Strings are the caller's. 0, -EBADMSG
- * for what is no Node, -ENOMEM. */
-int node_object_read(const char *json, NodeFacts *ret_facts, char **ret_uid, char **ret_version);
-
-/* Whether a node may give itself the label: an admission refuses the whole Node for one that only
- * the cluster's administrators give. */
-bool node_label_is_ours(const char *key);
+/* What a Node says: its name, the labels and taints that others gave it; who it is. Strings are the
+ * caller's. 0, -EBADMSG for what is no Node, -ENOMEM. */
+int node_object_read(const char *json, NodeFacts *ret_others, char **ret_uid, char **ret_version);

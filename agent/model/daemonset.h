@@ -56,7 +56,7 @@ typedef struct DaemonSetStatus {
         bool is_complete;     /* the rollout is over */
         bool is_rolled_back;  /* by itself: the file's did not become available in its time */
         const char *rollback; /* why another revision is wanted than the file's, or NULL */
-        const char *file;
+        const char *source;   /* where it comes from, in words */
 } DaemonSetStatus;
 
 /* The number that a field means where there is one node: a percentage is rounded up or down. */

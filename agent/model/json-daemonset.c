@@ -64,8 +64,8 @@ static int add_metadata(json_t *json, const DaemonSetStatus *status) {
         }
         (void) json_object_set_new(annotations, "deprecated.daemonset.template.generation",
                                    json_string(number));
-        (void) json_object_set_new(annotations, "mainstay.dev/file",
-                                   json_string(strna(status->file)));
+        (void) json_object_set_new(annotations, SOURCE_ANNOTATION,
+                                   json_string(strna(status->source)));
         (void) json_object_set_new(metadata, "generation", json_integer(status->revision));
         return json_object_set_new(metadata, "creationTimestamp", timestamp(status->created));
 }
@@ -126,16 +126,54 @@ static json_t *conditions_to_json(const NodeConditions *conditions) {
         return array;
 }
 
-char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions) {
-        cleanup_with(json_decrefp) json_t *node = object_by_table(&node_facts_schema, facts);
-        cleanup_with(json_decrefp) json_t *json =
-                node ? json_pack("{s:s, s:s, s:{s:O, s:O}, s:{s:O*}, s:{s:o}}", "kind", "Node",
-                                 "apiVersion", "v1", "metadata", "name",
-                                 json_object_get(node, "name"), "labels",
-                                 json_object_get(node, "labels"), "spec", "taints",
-                                 json_object_get(node, "taints"), "status", "conditions",
-                                 conditions_to_json(conditions))
-                     : NULL;
+static json_t *standing_condition(const char *type, const char *status, const char *reason,
+                                  const char *message, uint64_t since) {
+        return json_pack("{s:s, s:s, s:o*, s:s, s:s}", "type", type, "status", status,
+                         "lastTransitionTime", since > 0 ? timestamp(since) : NULL, "reason",
+                         reason, "message", message);
+}
 
+static void append_standing(json_t *conditions, const NodeStanding *standing) {
+        bool is_known = standing->since > 0;
+        const char *reached = standing->is_reached ? "True" : "False";
+
+        (void) json_array_append_new(
+                conditions,
+                standing_condition(NODE_REACHED_CONDITION, is_known ? reached : "Unknown",
+                                   standing->is_reached ? "Reached"
+                                   : is_known           ? "NotReached"
+                                                        : "NotAsked",
+                                   standing->is_reached ? "" : strna(standing->trouble),
+                                   standing->since));
+        (void) json_array_append_new(
+                conditions,
+                standing_condition(NODE_REFUSED_CONDITION, standing->refused ? "True" : "False",
+                                   standing->refused ? "Forbidden" : "NothingRefused",
+                                   strna(standing->refused), standing->refused_since));
+}
+
+static json_t *standing_annotations(const NodeStanding *standing) {
+        if (!standing->has_joined)
+                return NULL;
+        return json_pack("{s:s*, s:s*, s:s*}", "mainstay.dev/api-server", standing->server,
+                         "mainstay.dev/api-server-last-error", standing->trouble,
+                         "mainstay.dev/daemonsets-by", standing->daemonsets_by);
+}
+
+char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions,
+                   const NodeStanding *standing) {
+        cleanup_with(json_decrefp) json_t *node = object_by_table(&node_facts_schema, facts);
+        cleanup_with(json_decrefp) json_t *all = conditions_to_json(conditions);
+        cleanup_with(json_decrefp) json_t *json = NULL;
+
+        if (!node || !all)
+                return NULL;
+        if (standing->has_joined)
+                append_standing(all, standing);
+        json = json_pack("{s:s, s:s, s:{s:O, s:O, s:o*}, s:{s:O*}, s:{s:O}}", "kind", "Node",
+                         "apiVersion", "v1", "metadata", "name", json_object_get(node, "name"),
+                         "labels", json_object_get(node, "labels"), "annotations",
+                         standing_annotations(standing), "spec", "taints",
+                         json_object_get(node, "taints"), "status", "conditions", all);
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }

@@ -471,6 +471,20 @@ char *pod_to_json(const Pod *pod, const PodStatus *status) {
         return print(&writer, json);
 }
 
+char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *source) {
+        Writer writer = { 0 };
+        cleanup_with(json_decrefp) json_t *json = write_pod(&writer, pod, status);
+        json_t *metadata = json_object_get(json, "metadata");
+        json_t *annotations = json_object_get(metadata, "annotations");
+
+        if (!annotations) {
+                annotations = json_object();
+                put(&writer, metadata, "annotations", annotations);
+        }
+        put_text(&writer, annotations, SOURCE_ANNOTATION, source);
+        return print(&writer, json);
+}
+
 char *object_to_json(const Schema *schema, const void *object) {
         Writer writer = { 0 };
         cleanup_with(json_decrefp) json_t *json = write_object(&writer, schema, object);

@@ -4,6 +4,7 @@
 /* Objects of the model as the API's JSON, written by their tables. */
 
 #include "agent/model/daemonset.h"
+#include "agent/model/node-status.h"
 #include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/pod.h"
@@ -14,6 +15,10 @@
  * that are unset are absent, as in the API's own JSON. The caller frees it; NULL where memory ends.
  */
 char *pod_to_json(const Pod *pod, const PodStatus *status);
+
+/* The same for people, with an annotation that says where the pod comes from. */
+#define SOURCE_ANNOTATION "mainstay.dev/source"
+char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *source);
 
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
 char *pod_spec_to_json(const PodSpec *spec);
@@ -31,8 +36,10 @@ char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
                        const char *cause, const char *template);
 
-/* A v1 Node, with what pods ask of it, and its conditions. */
-char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions);
+/* A v1 Node, with what pods ask of it, and its conditions; where it has joined an API server, how
+ * it stands with that is in more of them, and in annotations. */
+char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions,
+                   const NodeStanding *standing);
 /* A v1.ConfigMap with its values, a v1.Secret with the keys and lengths of its values and nothing
  * more, or a class. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory
  * ends. */

@@ -21,6 +21,7 @@ void node_status_done(NodeStatus *status) {
         strv_free(status->addresses);
         strv_free(status->runtime_handlers);
         free(status->trouble);
+        free(status->refused);
         free(status->hostname);
         info_done(&status->info);
         *status = (NodeStatus){ 0 };

@@ -23,13 +23,8 @@ bool node_facts_equal(const NodeFacts *a, const NodeFacts *b) {
         return schema_equal(&node_facts_schema, a, b);
 }
 
-bool node_taint_is_of_condition(const NodeFacts *facts, const Taint *taint) {
-        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
-                if ((facts->conditions & NODE_CONDITION_BIT(c)) &&
-                    taint->effect == TAINT_NO_SCHEDULE &&
-                    streq(taint->key, node_conditions[c].taint))
-                        return true;
-        return false;
+static int add_label(NodeFacts *facts, const char *key, const char *value) {
+        return string_map_get(&facts->labels, key) ? 0 : string_map_set(&facts->labels, key, value);
 }
 
 int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *architecture) {
@@ -43,12 +38,18 @@ int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *arc
         };
 
         for (size_t i = 0; i < N_ELEMENTS(labels); i++) {
-                int r = 0;
+                int r = add_label(facts, labels[i].key, labels[i].value);
 
-                if (!string_map_get(&facts->labels, labels[i].key))
-                        r = string_map_set(&facts->labels, labels[i].key, labels[i].value);
                 if (r < 0)
                         return r;
         }
         return 0;
+}
+
+int node_facts_add_labels(NodeFacts *facts, const StringMap *labels) {
+        int r = 0;
+
+        for (size_t i = 0; i < labels->n && r >= 0; i++)
+                r = add_label(facts, labels->items[i].key, labels->items[i].value);
+        return r;
 }

@@ -20,10 +20,10 @@ extern const Schema node_facts_schema;
 void node_facts_done(NodeFacts *facts);
 bool node_facts_equal(const NodeFacts *a, const NodeFacts *b);
 
-/* Whether the taint is there because the node has a condition, and goes with it. */
-bool node_taint_is_of_condition(const NodeFacts *facts, const Taint *taint);
-
 /* The labels that every node has, where the facts have no others of the key:
  * kubernetes.io/hostname, os and arch, and the last two under their beta names. 'architecture' is
  * in Go's words. 0 or -ENOMEM. */
 int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *architecture);
+
+/* Labels, where the facts have none of the key yet. 0 or -ENOMEM. */
+int node_facts_add_labels(NodeFacts *facts, const StringMap *labels);

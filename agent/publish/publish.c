@@ -107,6 +107,8 @@ char *publish_sentence(const PublishCounts *counts) {
         if (counts->archives_broken > 0)
                 fprintf(out, "; %u image archive%s broken", counts->archives_broken,
                         plural(counts->archives_broken));
+        if (counts->api_trouble)
+                fprintf(out, "; API server: %s", counts->api_trouble);
         if (fclose(out) != 0)
                 return NULL;
         keep_one_line(text);

@@ -32,6 +32,7 @@ typedef struct PublishCounts {
         const char *manifest_error;   /* the first of them, with its place; NULL: none */
         const char *manifest_trouble; /* why the directory cannot be read; NULL: it can */
         unsigned archives_broken;
+        const char *api_trouble; /* with the API server; NULL: none, or there is no server */
 
         const NodeConditions *conditions; /* NULL: not known */
         const uint64_t *evictions;        /* N_EVICTION_SIGNALS; likewise */

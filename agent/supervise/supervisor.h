@@ -112,6 +112,9 @@ int supervisor_each(Supervisor *supervisor,
 int supervisor_status(Supervisor *supervisor, const char *uid, const Pod **ret_pod,
                       PodStatus *ret_status);
 
+/* Where a pod comes from: the 'file' of its wish. NULL where there is none of that UID. */
+const char *supervisor_origin(const Supervisor *supervisor, const char *uid);
+
 /* Where the log of a container is; see serve's find_log(). 'pod' is the full name. */
 int supervisor_find_log(Supervisor *supervisor, const char *namespace, const char *pod,
                         const char *container, bool previous, char **ret_directory,

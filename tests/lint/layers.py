@@ -44,7 +44,7 @@ LIBRARIES = {
                   "agent/image/pull-settings.c", "agent/image/record.c", "agent/images.c",
                   "agent/kube/bootstrap-kubeconfig.c", "agent/kube/event-object.c", "agent/kube/lease-object.c",
                   "agent/kube/json-text.h", "agent/kube/mirror.c", "agent/kube/node-json.h",
-                  "agent/kube/pod-write.c", "agent/kube/status-patch.c",
+                  "agent/kube/node-owned.h", "agent/kube/pod-write.c", "agent/kube/status-patch.c",
                   "agent/model/json-daemonset.c", "agent/model/json.c", "agent/model/object-json.c",
                   "agent/network/config.h", "agent/network/request.h", "agent/network/result.h",
                   "agent/publish/events.c", "agent/sandbox/protocol.c", "agent/serve/report.c",

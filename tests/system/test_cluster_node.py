@@ -41,7 +41,7 @@ def memory_of_the_machine():
 
 
 def test_the_machine_is_told_as_it_is(make_member):
-    member = make_member()
+    member = make_member(daemonSets="controller")
     node = wait_ready(member)
     labels, status = node["metadata"]["labels"], node["status"]
     assert labels["kubernetes.io/os"] == "linux" and labels["kubernetes.io/hostname"] == platform.node()

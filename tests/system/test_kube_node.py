@@ -153,7 +153,7 @@ def test_what_others_write_into_the_node_is_told(api, run):
     ready(api)
     wait(lambda: api.watches == 1, "a watch")
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd"}}})
-    wait(lambda: program.said("labels=6"), lambda: program.lines)
+    wait(lambda: program.said("labels=1"), lambda: program.lines)
     api.patch("nodes", None, NODE, {"metadata": {"labels": {"kubernetes.io/os": None}}})
     wait(lambda: node_of(api)["metadata"]["labels"].get("kubernetes.io/os") == "linux", "a label that is kept")
 

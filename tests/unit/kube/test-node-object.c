@@ -112,30 +112,6 @@ TEST(a_node_is_registered_in_the_kubelet_s_words)
         sample_done(&sample);
 }
 
-TEST(labels_that_only_administrators_give_are_left_out)
-{
-        static const struct {
-                const char *key;
-                bool is_ours;
-        } cases[] = {
-                { "disk", true },
-                { "example.com/rack", true },
-                { "kubernetes.io/hostname", true },
-                { "topology.kubernetes.io/zone", true },
-                { "node.kubernetes.io/anything", true },
-                { "feature.node.kubernetes.io/cpu", true },
-                { "sub.kubelet.kubernetes.io/x", true },
-                { "node-role.kubernetes.io/control-plane", false },
-                { "node-restriction.kubernetes.io/x", false },
-                { "kubernetes.io/other", false },
-                { "x.k8s.io/other", false },
-                { "notkubernetes.io/x", true },
-        };
-
-        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-                EXPECT_EQ(node_label_is_ours(cases[i].key), cases[i].is_ours);
-}
-
 TEST(nothing_is_said_of_what_the_server_knows)
 {
         Sample sample;
@@ -227,21 +203,29 @@ TEST(only_what_is_another_is_told)
         sample_done(&sample);
 }
 
-TEST(well_known_labels_are_kept_and_others_are_not)
+TEST(what_was_refused_is_a_condition_from_then_on)
 {
         Sample sample;
         cleanup_free char *known = NULL;
         json_t *patch;
 
         sample_init(&sample);
-        REQUIRE(string_map_set(&sample.facts.labels, "disk", "ssd") == 0);
         known = known_of(&sample);
-        REQUIRE(string_map_set(&sample.facts.labels, "disk", "hdd") == 0);
-        REQUIRE(string_map_set(&sample.facts.labels, "kubernetes.io/arch", "arm64") == 0);
+        sample.status.refused = strdup("DaemonSets: it may not list them");
         patch = patch_of(&sample, known, false, 1);
-        EXPECT_EQ(json_object_size(get(patch, "metadata|labels")), 1);
-        EXPECT_STREQ(text(patch, "metadata|labels|kubernetes.io/arch"), "arm64");
-        EXPECT(!get(patch, "status"));
+        EXPECT_STREQ(text(patch, "status|conditions|4|type"), "mainstay.io/Refused");
+        EXPECT_STREQ(text(patch, "status|conditions|4|status"), "True");
+        EXPECT_STREQ(text(patch, "status|conditions|4|message"),
+                     "DaemonSets: it may not list them");
+        json_decref(patch);
+
+        free(known);
+        known = known_of(&sample);
+        free(sample.status.refused);
+        sample.status.refused = NULL;
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text(patch, "status|conditions|4|status"), "False");
+        EXPECT_STREQ(text(patch, "status|conditions|4|reason"), "NothingRefused");
         json_decref(patch);
         sample_done(&sample);
 }

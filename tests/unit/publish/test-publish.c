@@ -25,6 +25,8 @@ TEST(the_sentence_says_how_many_and_what_is_wrong)
                   "3 pods, 0 running; 2 manifests broken; 1 image archive broken" },
                 { { .pods = 2, .manifest_trouble = "/etc/x: Permission denied" },
                   "2 pods, 0 running; manifests cannot be read: /etc/x: Permission denied" },
+                { { .pods = 2, .pods_running = 2, .api_trouble = "is away\nfor now" },
+                  "2 pods, 2 running; API server: is away for now" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kube/node-owned.h"
+
+#include "agent/kube/json-text.h"
+#include "agent/model/match.h"
+#include "agent/model/names.h"
+#include "agent/model/pod.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+static const char labels_annotation[] = "mainstay.dev/own-labels";
+static const char taints_annotation[] = "mainstay.dev/own-taints";
+
+/* ---- which labels a node may give itself ---- */
+
+static const char *const allowed_labels[] = {
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+};
+
+static bool ends_domain(const char *domain, size_t length, const char *end) {
+        size_t n = strlen(end);
+
+        return length >= n && strncmp(domain + length - n, end, n) == 0 &&
+               (length == n || domain[length - n - 1] == '.');
+}
+
+bool node_label_is_ours(const char *key) {
+        const char *slash = strchr(key, '/');
+        size_t length = slash ? (size_t) (slash - key) : 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(allowed_labels); i++)
+                if (streq(key, allowed_labels[i]))
+                        return true;
+        if (!slash || ends_domain(key, length, "kubelet.kubernetes.io") ||
+            ends_domain(key, length, "node.kubernetes.io"))
+                return true;
+        return !ends_domain(key, length, "kubernetes.io") && !ends_domain(key, length, "k8s.io");
+}
+
+/* ---- what the node was given by itself ---- */
+
+/* "a=b,c=d" */
+static void list(json_t *annotations, const char *key, char *text) {
+        if (text && text[0])
+                (void) json_object_set_new(annotations, key, json_string(text));
+        free(text);
+}
+
+static char *print_labels(const json_t *labels) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        const char *key, *comma = "";
+        json_t *value;
+
+        if (!out)
+                return NULL;
+        json_object_foreach((json_t *) (uintptr_t) labels, key, value) {
+                fprintf(out, "%s%s=%s", comma, key, json_string_value(value));
+                comma = ",";
+        }
+        return memstream_finish(out, &text);
+}
+
+static void print_taint(const Taint *taint, FILE *out) {
+        char buffer[TAINT_SIZE];
+
+        fprintf(out, "%s%s", ftell(out) > 0 ? "," : "", taint_format(taint, buffer));
+}
+
+static char *print_taints(const TaintList *taints) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (size_t i = 0; i < taints->n; i++)
+                print_taint(&taints->items[i], out);
+        return memstream_finish(out, &text);
+}
+
+/* The strings of such a list. */
+static json_t *read_list(const json_t *node, const char *key) {
+        const json_t *metadata = json_object_get(node, "metadata");
+        const char *text =
+                json_string_value(json_object_get(json_object_get(metadata, "annotations"), key));
+        cleanup_free char *copy = text ? strdup(text) : NULL;
+        json_t *array = json_array();
+        char *rest = copy, *item;
+
+        while ((item = strsep(&rest, ",")))
+                (void) json_array_append_new(array, json_string(item));
+        return array;
+}
+
+static bool has_item(const json_t *array, const char *text) {
+        size_t i;
+        json_t *item;
+
+        json_array_foreach(array, i, item)
+                if (streq(strna(json_string_value(item)), text))
+                        return true;
+        return false;
+}
+
+static bool has_label(const json_t *array, const char *key, const char *value) {
+        cleanup_free char *text = NULL;
+
+        if (asprintf(&text, "%s=%s", key, value) < 0) {
+                text = NULL;
+                return true; /* who is in doubt touches nothing and minds nothing */
+        }
+        return has_item(array, text);
+}
+
+json_t *node_owned_labels(const NodeFacts *own) {
+        json_t *labels = json_object();
+
+        for (size_t i = 0; i < own->labels.n; i++)
+                if (node_label_is_ours(own->labels.items[i].key))
+                        (void) json_object_set_new(labels, own->labels.items[i].key,
+                                                   json_string(own->labels.items[i].value));
+        return labels;
+}
+
+json_t *node_owned_annotations(const NodeFacts *own) {
+        cleanup_with(json_decrefp) json_t *labels = node_owned_labels(own);
+        json_t *annotations = json_object();
+
+        list(annotations, labels_annotation, print_labels(labels));
+        list(annotations, taints_annotation, print_taints(&own->taints));
+        return annotations;
+}
+
+json_t *node_owned_taints(const NodeFacts *own) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < own->taints.n; i++) {
+                const Taint *taint = &own->taints.items[i];
+
+                (void) json_array_append_new(
+                        array, json_pack("{s:s, s:s*, s:s, s:s*}", "key", taint->key, "value",
+                                         taint->value, "effect", taint_effect_names[taint->effect],
+                                         "timeAdded", taint->time_added));
+        }
+        if (json_array_size(array) > 0)
+                return array;
+        json_decref(array);
+        return NULL;
+}
+
+/* ---- what the server has ---- */
+
+static int read_labels(const json_t *node, NodeFacts *facts) {
+        json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"), *value;
+        cleanup_with(json_decrefp) json_t *listed = read_list(node, labels_annotation);
+        const char *key;
+        int r = 0;
+
+        json_object_foreach(labels, key, value) {
+                const char *text = json_string_value(value);
+
+                if (r < 0 || !text || check_label_key(key, NULL) < 0 ||
+                    check_label_value(text, NULL) < 0 || has_label(listed, key, text))
+                        continue;
+                r = string_map_set(&facts->labels, key, text);
+        }
+        return r;
+}
+
+/* By these a cluster's controllers say what it hears from the node, or that it hears nothing. */
+static bool is_of_condition(const char *key) {
+        static const char *const keys[] = {
+                "node.kubernetes.io/not-ready",
+                "node.kubernetes.io/unreachable",
+                "node.kubernetes.io/network-unavailable",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++)
+                if (streq(key, keys[i]))
+                        return true;
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
+                if (streq(key, node_conditions[c].taint))
+                        return true;
+        return false;
+}
+
+static int read_taint(const json_t *json, Taint *taint) {
+        const char *effect = json_string_value(json_object_get(json, "effect"));
+        int r = json_text_copy(json, "key", &taint->key);
+
+        if (r >= 0)
+                r = json_text_copy(json, "value", &taint->value);
+        if (r >= 0)
+                r = json_text_copy(json, "timeAdded", &taint->time_added);
+        for (size_t i = 1; i < N_TAINT_EFFECTS; i++)
+                if (streq(strna(effect), taint_effect_names[i]))
+                        taint->effect = (TaintEffect) i;
+        if (taint->value && !taint->value[0]) {
+                free(taint->value);
+                taint->value = NULL;
+        }
+        return r;
+}
+
+/* Of an effect that we do not know we can say nothing. */
+static bool is_good(const Taint *taint) {
+        return taint->key && taint->effect != TAINT_EFFECT_UNSET &&
+               check_label_key(taint->key, NULL) >= 0 &&
+               check_label_value(strna(taint->value), NULL) >= 0 &&
+               (!taint->time_added || check_time(taint->time_added, NULL) >= 0);
+}
+
+/* All taints that the server has, whosoever. */
+static int read_taints(const json_t *node, TaintList *ret) {
+        const json_t *array = json_object_get(json_object_get(node, "spec"), "taints"), *item;
+        size_t i;
+
+        ret->items = calloc(json_array_size(array) + 1, sizeof(Taint));
+        if (!ret->items)
+                return -ENOMEM;
+        json_array_foreach(array, i, item) {
+                Taint *taint = &ret->items[ret->n++];
+                int r = read_taint(item, taint);
+
+                if (r < 0)
+                        return r;
+                if (!is_good(taint))
+                        schema_done(&taint_schema, &ret->items[--ret->n]);
+        }
+        return 0;
+}
+
+static bool is_listed(const json_t *listed, const Taint *taint) {
+        char buffer[TAINT_SIZE];
+
+        return has_item(listed, taint_format(taint, buffer));
+}
+
+static void keep_taints(NodeFacts *facts, const json_t *listed, bool keeps_listed) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < facts->taints.n; i++) {
+                Taint *taint = &facts->taints.items[i];
+
+                if (is_listed(listed, taint) == keeps_listed && !is_of_condition(taint->key))
+                        facts->taints.items[n++] = *taint;
+                else
+                        schema_done(&taint_schema, taint);
+        }
+        facts->taints.n = n;
+}
+
+int node_others_read(const json_t *node, NodeFacts *ret) {
+        cleanup_with(node_facts_done) NodeFacts facts = { 0 };
+        cleanup_with(json_decrefp) json_t *listed = read_list(node, taints_annotation);
+        int r = read_labels(node, &facts);
+
+        if (r >= 0)
+                r = read_taints(node, &facts.taints);
+        if (r < 0)
+                return r;
+        keep_taints(&facts, listed, /* keeps_listed= */ false);
+        *ret = facts;
+        facts = (NodeFacts){ 0 };
+        return 0;
+}
+
+/* ---- what is another there ---- */
+
+static void diff(const json_t *before, const json_t *wanted, json_t *patch) {
+        const char *key;
+        json_t *value;
+
+        json_object_foreach((json_t *) (uintptr_t) wanted, key, value)
+                if (!json_equal(json_object_get(before, key), value))
+                        (void) json_object_set(patch, key, value);
+}
+
+/* Ours, and null for those that were ours and still are as we gave them. */
+static json_t *diff_labels(const json_t *node, const json_t *wanted) {
+        const json_t *before = json_object_get(json_object_get(node, "metadata"), "labels");
+        cleanup_with(json_decrefp) json_t *listed = read_list(node, labels_annotation);
+        json_t *patch = json_object(), *value;
+        const char *key;
+
+        diff(before, wanted, patch);
+        json_object_foreach((json_t *) (uintptr_t) before, key, value)
+                if (!json_object_get(wanted, key) &&
+                    has_label(listed, key, strna(json_string_value(value))))
+                        (void) json_object_set_new(patch, key, json_null());
+        return patch;
+}
+
+/* A taint of ours that somebody has removed is not ours any more, should it come again. */
+static char *print_listed_taints(const json_t *node) {
+        cleanup_with(json_decrefp) json_t *listed = read_list(node, taints_annotation);
+        cleanup_with(node_facts_done) NodeFacts facts = { 0 };
+
+        if (read_taints(node, &facts.taints) < 0)
+                return NULL;
+        keep_taints(&facts, listed, /* keeps_listed= */ true);
+        return print_taints(&facts.taints);
+}
+
+static json_t *diff_annotations(const json_t *node, const json_t *labels) {
+        const json_t *before = json_object_get(json_object_get(node, "metadata"), "annotations");
+        cleanup_with(json_decrefp) json_t *wanted = json_object();
+        json_t *patch = json_object();
+
+        list(wanted, labels_annotation, print_labels(labels));
+        list(wanted, taints_annotation, print_listed_taints(node));
+        diff(before, wanted, patch);
+        if (!json_object_get(wanted, taints_annotation) &&
+            json_object_get(before, taints_annotation))
+                (void) json_object_set_new(patch, taints_annotation, json_null());
+        return patch;
+}
+
+static void set_if_any(json_t *object, const char *key, json_t *value) {
+        if (json_object_size(value) > 0)
+                (void) json_object_set_new(object, key, value);
+        else
+                json_decref(value);
+}
+
+json_t *node_owned_patch(const json_t *node, const NodeFacts *own) {
+        cleanup_with(json_decrefp) json_t *labels = node_owned_labels(own);
+        json_t *patch = json_object();
+
+        set_if_any(patch, "labels", diff_labels(node, labels));
+        set_if_any(patch, "annotations", diff_annotations(node, labels));
+        return patch;
+}

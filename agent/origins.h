@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Where pods and DaemonSets come from, in the words that people are told: from a file of the
+ * manifest directory, from an API server, or evaluated here, which is a DaemonSet's pod that this
+ * node has made. */
+
+#include "agent/supervise/supervisor.h"
+
+/* Of a set with such an origin (daemons.h): "file web.yaml" or "api". The caller frees it; NULL
+ * where memory ends. */
+char *origin_of_set(const char *origin);
+
+/* The pod as v1.Pod with where it comes from: "file web.yaml", "api", "evaluated (file logd.yaml)",
+ * "evaluated (api)". The caller frees it; NULL where memory ends. */
+char *origin_print_pod(const Supervisor *supervisor, const Pod *pod, const PodStatus *status);

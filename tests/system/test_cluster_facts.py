@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Labels and taints that others write onto the Node of an API server: facts of the node, kept while the server is away,
+and never touched."""
+
+import pytest
+import specs
+import world
+from harness import NODE_NAME
+from world import wait
+
+SERVER = {"daemonSets": "node"}
+
+
+def may_place(api):
+    for plural in ("daemonsets", "leases"):
+        api.api.grant("system:nodes", plural, "get", "list", "watch")
+
+
+@pytest.fixture(name="member")
+def fixture_member(make_member):
+    member = make_member(start=False, **SERVER)
+    may_place(member.api)
+    return member
+
+
+def daemonset(name, **fields):
+    one = specs.daemonset(name, **fields)
+    one["metadata"]["namespace"] = "default"
+    return one
+
+
+def pods_of(member, name):
+    return [pod for pod in member.pods() if pod["metadata"].get("labels", {}).get("app") == name]
+
+
+def wait_pod_of(member, name):
+    pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the agent said:\n{member.said()[-3000:]}", 60)[0]
+    member.wait_running(pod["metadata"]["name"])
+    return pods_of(member, name)[0]
+
+
+def wait_no_pod_of(member, name):
+    wait(lambda: not pods_of(member, name), lambda: f"{name} has no pod; the agent said:\n{member.said()[-3000:]}", 60)
+
+
+def label(member, **labels):
+    """As kubectl label does; None removes."""
+    member.api.patch("nodes", None, NODE_NAME, {"metadata": {"labels": labels}})
+
+
+def taint(member, *taints):
+    """All that there are from now on, as kubectl taint writes them: 'key:effect'."""
+    rows = [dict(zip(("key", "effect"), item.split(":"))) for item in taints]
+    member.api.patch("nodes", None, NODE_NAME, {"spec": {"taints": rows}}, strategy=False)
+
+
+def node_of(member):
+    return member.api.get("nodes", None, NODE_NAME)
+
+
+def labels_of(member):
+    return (node_of(member) or {"metadata": {}})["metadata"].get("labels", {})
+
+
+def wait_registered(member):
+    wait(lambda: labels_of(member).get("kubernetes.io/os") == "linux", lambda: f"the Node\n{member.said()[-3000:]}")
+
+
+def configure(member, **settings):
+    top = {key: settings.pop(key) for key in list(settings) if key == "registerWithTaints"}
+    member.write_config(mainstay={"kubeconfig": member.kubeconfig, **SERVER, **settings}, **top)
+
+
+def test_a_label_that_others_give_starts_what_belongs_here(member):
+    member.api.create("daemonsets", daemonset("theirs", nodeSelector={"role": "db"}))
+    member.drop(specs.daemonset("ours", nodeSelector={"role": "db"}))
+    member.start()
+    wait_registered(member)
+    assert not pods_of(member, "theirs") and not pods_of(member, "ours")
+    label(member, role="db")
+    for name in ("theirs", "ours"):
+        wait_pod_of(member, name)
+    assert "role=db" in member.cli("get", "nodes").stdout
+    label(member, role=None)
+    for name in ("theirs", "ours"):
+        wait_no_pod_of(member, name)
+
+
+def test_what_others_wrote_is_known_while_the_server_is_away(member):
+    member.drop(specs.daemonset("ours", nodeSelector={"role": "db"}))
+    member.start()
+    wait_registered(member)
+    label(member, role="db")
+    pid = member.init(wait_pod_of(member, "ours")["metadata"]["name"])
+    member.api.stop()
+    member.restart()
+    member.drop(specs.daemonset("late", nodeSelector={"role": "db"}))
+    wait_pod_of(member, "late")
+    assert world.is_alive(pid)
+    assert "role=db" in member.cli("get", "nodes").stdout
+    member.api.start()
+    before = len(member.api.requests)
+    wait(lambda: len(member.api.requests) > before + 3, "the server is asked again", 60)
+    assert world.is_alive(pid) and labels_of(member)["role"] == "db"
+    label(member, role=None)
+    wait(lambda: not world.is_alive(pid), "it ends when the label has gone", 60)
+
+
+def test_the_configuration_has_its_keys_and_others_have_theirs(member):
+    configure(member, nodeLabels={"disk": "ssd"})
+    member.drop(specs.daemonset("ours", nodeSelector={"disk": "ssd"}))
+    member.start()
+    wait_registered(member)
+    pid = member.init(wait_pod_of(member, "ours")["metadata"]["name"])
+    label(member, disk="hdd", team="red")
+    wait(lambda: labels_of(member).get("disk") == "ssd", lambda: f"the node's own label comes back: {node_of(member)}")
+    assert world.is_alive(pid) and labels_of(member)["team"] == "red"
+    configure(member)
+    wait_no_pod_of(member, "ours")
+    wait(lambda: "disk" not in labels_of(member), lambda: f"nobody gives the label any more: {node_of(member)}")
+    member.restart()
+    wait(lambda: "team=red" in member.cli("get", "nodes").stdout, "the label of others is known")
+    assert "disk=" not in member.cli("get", "nodes").stdout
+    assert labels_of(member)["team"] == "red"
+
+
+def test_a_label_that_others_have_changed_stays_when_the_configuration_gives_it_no_more(member):
+    configure(member, nodeLabels={"disk": "ssd"})
+    member.start()
+    wait_registered(member)
+    wait(lambda: labels_of(member).get("disk") == "ssd", "the label")
+    member.stop()
+    label(member, disk="hdd")
+    configure(member)
+    member.start()
+    wait(lambda: "disk=hdd" in member.cli("get", "nodes").stdout, lambda: member.cli("get", "nodes").stdout)
+    wait(lambda: "disk" not in (node_of(member)["metadata"]["annotations"] or {}).get("mainstay.dev/own-labels", "disk"),
+         lambda: f"it is not the node's own any more: {node_of(member)}")
+    assert labels_of(member)["disk"] == "hdd"
+
+
+def test_a_taint_that_others_give_keeps_out_and_one_of_noexecute_ends(member):
+    member.drop(specs.daemonset("ours"))
+    member.start()
+    wait_registered(member)
+    pid = member.init(wait_pod_of(member, "ours")["metadata"]["name"])
+    taint(member, "dedicated:NoSchedule")
+    wait(lambda: "dedicated" in member.cli("describe", "node").stdout, "the taint is known")
+    member.drop(specs.daemonset("late"))
+    wait(lambda: "late" in member.cli("get", "daemonsets").stdout, "the set is known")
+    assert world.is_alive(pid) and not pods_of(member, "late")
+    taint(member, "dedicated:NoExecute")
+    wait_no_pod_of(member, "ours")
+    member.restart()
+    assert not pods_of(member, "ours")
+    taint(member)
+    for name in ("ours", "late"):
+        wait_pod_of(member, name)
+
+
+def test_taints_are_nobody_s_to_remove_but_who_gave_them(member):
+    configure(member, registerWithTaints=[{"key": "edge", "effect": "NoSchedule"}])
+    member.drop(specs.daemonset("ours"))
+    member.start()
+    wait_registered(member)
+    assert "edge" in [row["key"] for row in node_of(member)["spec"]["taints"]]
+    taint(member, "edge:NoSchedule", "theirs:NoSchedule")
+    wait(lambda: "theirs" in member.cli("describe", "node").stdout, "the taint is known")
+    configure(member)
+    wait(lambda: "edge" not in member.cli("describe", "node").stdout, "what the configuration does not say is no fact")
+    assert not pods_of(member, "ours")
+    assert {"edge", "theirs"} <= {row["key"] for row in node_of(member)["spec"]["taints"]}
+    taint(member, "edge:NoSchedule")
+    wait_pod_of(member, "ours")
+
+
+def test_labels_that_the_server_refuses_cost_the_node_nothing_else(member):
+    configure(member, daemonSets="controller")
+    member.start()
+    wait_registered(member)
+    wait(lambda: "mainstay.dev/own-labels" in node_of(member)["metadata"]["annotations"], "it has been told all")
+    fault = member.api.misbehave(verb="patch", plural="nodes", status=403, when=lambda request: "metadata" in request.body)
+    configure(member, daemonSets="controller", nodeLabels={"disk": "ssd"})
+    wait(lambda: fault.struck, "the label is given")
+    wait(lambda: "Refused: the Node: the server said 403" in " ".join(member.cli("describe", "node").stdout.split()),
+         lambda: member.cli("describe", "node").stdout)
+
+    def told():
+        return next((item for item in node_of(member)["status"]["conditions"] if item["type"] == "mainstay.io/Refused"), {})
+    wait(lambda: told().get("status") == "True", lambda: f"the status is told: {node_of(member)}")
+    assert "disk" not in labels_of(member) and "disk=ssd" in member.cli("get", "nodes").stdout
+
+
+def test_without_a_server_what_others_wrote_counts_no_more(member):
+    member.drop(specs.daemonset("ours", nodeSelector={"role": "db"}))
+    member.start()
+    wait_registered(member)
+    label(member, role="db")
+    wait_pod_of(member, "ours")
+    member.stop()
+    member.write_config()
+    member.start()
+    wait_no_pod_of(member, "ours")
+    assert "role=db" not in member.cli("get", "nodes").stdout

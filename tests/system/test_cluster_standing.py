@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the person at the machine, and the cluster, are told of how a node and its API server get on."""
+
+import json
+
+import specs
+from harness import NODE_NAME
+from world import wait
+
+REFUSED, REACHED = "mainstay.io/Refused", "mainstay.io/APIServerReached"
+
+
+def described(member):
+    return " ".join(member.cli("describe", "node").stdout.split())
+
+
+def wait_described(member, *parts):
+    wait(lambda: all(part in described(member) for part in parts),
+         lambda: f"{parts} in\n{member.cli('describe', 'node').stdout}\n{member.said()[-3000:]}", 60)
+
+
+def local(member, kind):
+    node = json.loads(member.cli("get", "nodes", NODE_NAME, "-o", "json").stdout)
+    return next(item for item in node["status"]["conditions"] if item["type"] == kind)
+
+
+def told(member, kind):
+    """As the server has it, or None."""
+    node = member.api.get("nodes", None, NODE_NAME) or {"status": {}}
+    return next((item for item in node["status"].get("conditions", []) if item["type"] == kind), None)
+
+
+def test_it_is_told_whether_the_server_is_reached_and_since_when(make_member):
+    member = make_member(daemonSets="controller")
+    wait_described(member, f"API Server: {member.api.url}", "Reached: yes, since ", "Last Error: <none>", "Refused: <nothing>")
+    assert member.cli("get", "nodes").stdout.split("\n")[1].split()[:2] == [NODE_NAME, "Ready"]
+    assert member.api.url in member.cli("get", "nodes", "-o", "wide").stdout
+    since = local(member, REACHED)["lastTransitionTime"]
+    assert since and local(member, REACHED)["status"] == "True"
+    member.api.stop()
+    wait_described(member, "Reached: no, since ", "Couldn't connect to server")
+    assert "Ready,APIServerNotReached" in member.cli("get", "nodes").stdout
+    member.api.start()
+    wait_described(member, "Reached: yes, since ", "Couldn't connect to server")
+    assert "APIServerNotReached" not in member.cli("get", "nodes").stdout
+
+
+def test_a_kubeconfig_that_is_no_good_is_told(make_member):
+    member = make_member(start=False)
+    with open(member.kubeconfig, "w", encoding="utf-8") as file:
+        file.write("apiVersion: v1\nkind: Config\ncurrent-context: nowhere\n")
+    member.start()
+    wait_described(member, "API Server: <unknown> Reached: not asked yet", "nowhere")
+    member.launch(specs.pod("own"))
+    member.wait_phase("own", "Running")
+
+
+def test_without_a_kubeconfig_there_is_no_server(node):
+    assert "API Server: <none>" in described(node)
+    assert "<none>" in node.cli("get", "nodes", "-o", "wide").stdout
+    document = json.loads(node.cli("get", "nodes", NODE_NAME, "-o", "json").stdout)
+    assert "annotations" not in document["metadata"]
+    assert not [item for item in document["status"]["conditions"] if "/" in item["type"]]
+
+
+def test_who_may_not_place_daemonsets_is_told_in_the_status_until_he_may(make_member):
+    member = make_member(daemonSets="node")
+    wait_described(member, "Refused: DaemonSets: this node may not list them; it needs the ClusterRole mainstay-node")
+    assert "Ready,APIServerRefuses" in member.cli("get", "nodes").stdout
+    assert local(member, REFUSED)["status"] == "True"
+    condition = wait(lambda: told(member, REFUSED), "a condition of the Node")
+    assert condition["status"] == "True" and condition["reason"] == "Forbidden" and "mainstay-node" in condition["message"]
+    assert told(member, "Ready")["status"] == "True"
+    for plural in ("daemonsets", "leases"):
+        member.api.api.grant("system:nodes", plural, "get", "list", "watch")
+    wait(lambda: told(member, REFUSED)["status"] == "False", lambda: f"{told(member, REFUSED)}", 120)
+    wait_described(member, "Refused: <nothing>", "placed by this node")
+
+
+def test_a_node_that_must_not_register_is_told_why(make_member):
+    member = make_member(start=False, daemonSets="controller")
+    member.api.misbehave(verb="create", plural="nodes", status=403)
+    member.start()
+    wait_described(member, "Refused: the Node: the server said 403: the test wants 403")
+    member.launch(specs.pod("own"))
+    member.wait_phase("own", "Running")
+    member.api.behave()
+    wait_described(member, "Refused: <nothing>", "placed by the controller manager")
+
+
+def test_a_mirror_that_is_refused_is_told(make_member):
+    member = make_member(daemonSets="controller")
+    fault = member.api.misbehave(verb="create", plural="pods", status=403)
+    member.launch(specs.pod("own"))
+    wait_described(member, f"what is told of pod 'default/own-{NODE_NAME}': 403, the test wants 403")
+    member.wait_phase("own", "Running")
+    assert fault.struck and told(member, REFUSED) is None, "one pod is no matter of the Node's"
+    member.api.behave()
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    wait_described(member, "Refused: <nothing>")
