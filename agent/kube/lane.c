@@ -126,32 +126,46 @@ void kube_lane_retire(KubeLane *lane) {
         kube_lane_free(lane);
 }
 
-/* Another identity is for those that are made with it. */
-static bool is_succeeded(const KubeLane *lane) {
-        return lane->is_left && lane->client &&
-               streq(lane->identity.hash, lane->client->lane->identity.hash);
+/* Where those go on that have not begun: another identity is for those that are made with it. */
+static KubeLane *find_successor(const KubeLane *lane) {
+        KubeLane *next = lane->client ? lane->client->lane : NULL;
+
+        return lane->is_left && next && streq(lane->identity.hash, next->identity.hash) ? next
+                                                                                        : NULL;
 }
 
-void kube_lane_settle(KubeLane *lane) {
+static void settle_requests(KubeLane *lane) {
         KubeRequest *due;
+
+        while ((due = find_due(lane))) {
+                KubeLane *next = find_successor(lane);
+
+                if (due->is_cancelled)
+                        kube_request_free(due);
+                else if (next)
+                        kube_request_move(due, next);
+                else
+                        begin(due);
+        }
+}
+
+/* Whoever is told may end the client, and with it all requests. */
+void kube_lane_settle(KubeLane *lane) {
+        KubeLane *next;
 
         if (kube_lane_is_held(lane))
                 return;
         lane->is_held = true;
         if (lane->is_ending && lane->client && lane == lane->client->lane)
                 kube_client_change_lane(lane->client);
-        while ((due = find_due(lane)))
-                if (due->is_cancelled)
-                        kube_request_free(due);
-                else if (is_succeeded(lane))
-                        kube_request_move(due, lane->client->lane);
-                else
-                        begin(due);
+        settle_requests(lane);
         if (lane->client)
                 kube_client_tell_state(lane->client);
+        next = find_successor(lane);
+        if (next)
+                kube_lane_settle(next);
+        settle_requests(lane);
         lane->is_held = false;
-        if (lane->is_left && lane->client)
-                kube_lane_settle(lane->client->lane);
         kube_lane_retire(lane);
 }
 

@@ -125,6 +125,14 @@ static bool is_stream_broken(KubeReflector *r, const KubeAnswer *answer) {
         return true;
 }
 
+/* That it broke off is no trouble before it cannot go on. All nodes hear of it at once, so each
+ * waits a while of its own. */
+static void resume(KubeReflector *r, const KubeAnswer *answer) {
+        if (r->has_progress)
+                backoff_reset(&r->backoff);
+        reflector_wait_after(r, answer);
+}
+
 static void on_watch_end(KubeReflector *r, const KubeAnswer *answer) {
         bool is_broken = is_stream_broken(r, answer);
         bool is_gone = !answer->error && (answer->status == 410 || answer->status == 404);
@@ -141,7 +149,7 @@ static void on_watch_end(KubeReflector *r, const KubeAnswer *answer) {
         else if (!answer->error && answer->status == 200)
                 watch_again(r);
         else if (answer->error && r->is_open)
-                reflector_wait_after(r, answer); /* trouble is if it cannot go on */
+                resume(r, answer);
         else
                 reflector_fail(r, answer);
 }

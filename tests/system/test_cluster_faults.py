@@ -75,11 +75,13 @@ def test_watches_that_close_every_second_lose_and_repeat_nothing(make_member):
 def test_a_watch_that_has_expired_lists_again_and_stops_nothing(make_member, how):
     member = make_member()
     inits = run(member, "web")
+    since = time.monotonic()
     fault = member.api.misbehave(verb="watch", plural="pods", expire=how, times=2)
     member.api.drop_connections()
     wait(lambda: fault.struck == 2, "two watches that have expired", 60)
     inits.update(run(member, "late"))
     assert_untouched(member, inits)
+    assert len(lists(member, since=since)) <= 2, f"one list for each: {lists(member, since=since)}"
 
 
 def test_a_history_that_is_compacted_is_no_trouble(make_member):
@@ -187,6 +189,22 @@ def test_a_server_that_takes_a_minute_holds_nobody_up(make_member):
     member.wait_restarts("crash", 2)
     member.launch(specs.pod("own"))
     member.wait_running("own")
+    assert_untouched(member, inits)
+
+
+@pytest.mark.parametrize("what", [{"verb": "patch", "subresource": "status"}, {"verb": "list"}, {"verb": "watch"}],
+                         ids=["status", "list", "watch"])
+def test_what_is_never_answered_is_asked_again(make_member, what):
+    """After a minute, and nobody else waits so long."""
+    member = make_member()
+    inits = run(member, "web")
+    fault = member.api.misbehave(plural="pods", latency=3600, times=1, **what)
+    member.api.store.compact()
+    member.api.drop_connections()
+    member.bind("late")
+    wait(lambda: fault.struck == 1, "it is asked", 60)
+    member.launch(specs.pod("own"))
+    member.wait_told_phase("late", "Running", 120)
     assert_untouched(member, inits)
 
 

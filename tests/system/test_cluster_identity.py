@@ -95,7 +95,7 @@ def test_an_authority_that_is_rotated_is_believed_as_soon_as_its_file_is_there(m
     member.bind("web")
     member.wait_told_phase("web", "Running")
     pid = member.init("web")
-    other = Authority(str(tmp_path))
+    first, other = len(watches(member)), Authority(str(tmp_path))
     member.api.use_certificate(*other.server())
     member.api.drop_connections()
     wait(lambda: "certificate verification failed" in member.said(), member.said)
@@ -104,6 +104,7 @@ def test_an_authority_that_is_rotated_is_believed_as_soon_as_its_file_is_there(m
         file.write(text_of(member.api.authority.cert) + text_of(other.cert))
     os.rename(path + ".new", path)
     member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    wait(lambda: len(watches(member)) > first, "the watch goes on", 60)
     before = len(watches(member))
     exchange(other.cert, path)  # the old one is taken out, and no watch is dropped for it
     member.bind("late")

@@ -20,6 +20,26 @@ TEST(it_doubles_until_its_limit_and_half_of_it_is_chance)
         }
 }
 
+TEST(a_hundred_who_fail_together_do_not_come_back_together)
+{
+        enum {
+                N = 100
+        };
+        uint64_t first = UINT64_MAX, last = 0;
+        unsigned n_early = 0;
+
+        for (unsigned i = 0; i < N; i++) {
+                Backoff backoff = { 0 };
+                uint64_t wait = backoff_next(&backoff, &backoff_pace, 0, 0, chance_now());
+
+                first = MIN(first, wait);
+                last = MAX(last, wait);
+                n_early += wait < backoff_pace.first_usec + backoff_pace.first_usec / 2;
+        }
+        EXPECT(last - first >= first / 5);
+        EXPECT(n_early > 10 && n_early < 90); /* half of them, by chance */
+}
+
 TEST(it_forgets_failures_of_long_ago)
 {
         Backoff backoff = { 0 };
