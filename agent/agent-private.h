@@ -47,7 +47,7 @@ typedef struct Agent {
         SteadyClock clock;
         sd_event *event;
         sd_event_source *publish_source;
-        sd_event_source *calm_timer; /* runs for a while after something has happened */
+        sd_event_source *calm_timer; /* runs for a while after much was to do */
         ImageStore *images;
         ManifestSource *manifests;
         Units *units;         /* NULL where systemd is not PID 1 */
@@ -63,6 +63,7 @@ typedef struct Agent {
         Serve *serve;
         Publish *publish;
         Events *events;
+        uint64_t n_started;  /* containers, when the counts were looked at last */
         uint64_t told_event; /* its number, of those that the API server was told of */
 
         unsigned data_generation; /* of the objects that the supervisor was told of last */
@@ -76,6 +77,9 @@ typedef struct Agent {
 
 /* The counts may be others: whoever hears of them is told, once a turn of the loop. */
 void agent_schedule_publish(Agent *agent);
+
+/* Much is to do: some time later what memory it took is given back. */
+void agent_expect_calm(Agent *agent);
 
 PublishCounts agent_take_counts(Agent *agent);
 

@@ -177,8 +177,8 @@ static int on_calm(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* A burst is longer than that, and has it a few times. */
-static void expect_calm(Agent *agent) {
+/* In a long burst it happens a few times. */
+void agent_expect_calm(Agent *agent) {
         if (sd_event_source_get_enabled(agent->calm_timer, NULL) == 0 &&
             sd_event_source_set_time_relative(agent->calm_timer, CALM_USEC) >= 0)
                 (void) sd_event_source_set_enabled(agent->calm_timer, SD_EVENT_ONESHOT);
@@ -186,6 +186,7 @@ static void expect_calm(Agent *agent) {
 
 static int on_publish(sd_event_source *source, void *userdata) {
         Agent *agent = userdata;
+        uint64_t n_started;
 
         if (!agent->is_ready && agent->has_scanned && supervisor_is_synced(agent->supervisor)) {
                 agent->is_ready = true;
@@ -198,7 +199,10 @@ static int on_publish(sd_event_source *source, void *userdata) {
 
                 publish_status(agent->publish, &counts);
         }
-        expect_calm(agent);
+        n_started = supervisor_counts(agent->supervisor).containers_started;
+        if (n_started != agent->n_started)
+                agent_expect_calm(agent);
+        agent->n_started = n_started;
         return 0;
 }
 

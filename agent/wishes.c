@@ -100,6 +100,7 @@ void wishes_make(void *userdata) {
         agent->told = TAKE_PTR(standing);
         agent->has_scanned = true;
         agent_schedule_publish(agent);
+        agent_expect_calm(agent);
 }
 
 /* ---- what an earlier agent was asked for ---- */

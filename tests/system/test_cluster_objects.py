@@ -58,8 +58,8 @@ def test_an_object_that_changes_is_nothing_to_pods_that_do_not_refer_to_it(make_
                     volumes=[{"name": "v", "configMap": {"name": name}}])
         member.wait_told_phase(name, "Running")
     uid = member.told("another")["metadata"]["uid"]
-    link = os.path.join(member.state, "pods", uid, "volumes", "kubernetes.io~configmap", "v", "..data")
-    os.unlink(link)  # whoever looks at the volume makes it anew
+    link = os.path.join(member.state, "pods", uid, "volumes", "kubernetes.io~configmap", "v", "word")
+    os.unlink(link)  # whoever looks at the volume makes it again
     member.api.patch("configmaps", "default", "mine", {"data": {"word": "new"}})
     wait(lambda: inside(member, "mine", "/v/word") == "new", "the volume follows its ConfigMap")
     assert not os.path.lexists(link)
