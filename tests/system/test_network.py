@@ -231,7 +231,8 @@ def test_what_nobody_knows_by_its_record_any_more_loses_its_addresses_too(net, s
 @pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "removed"])
 def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_agent_were_lost(net, is_wanted):
     ranges = [[{"subnet": SUBNET}], [{"subnet": SUBNET6}]]
-    net.configure(chain(net.ipam, PORTMAP, FIREWALL, ipam={"type": "host-local", "dataDir": net.ipam, "ranges": ranges}))
+    ipam = {"type": "host-local", "dataDir": net.ipam, "ranges": ranges}
+    net.configure(chain(net.ipam, PORTMAP, FIREWALL, ipam=ipam))
     net.launch(listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18084}]))
     first, lost = net.reserved(), net.chains()
     assert len(first) == 2 and len(lost) == 4
@@ -251,7 +252,8 @@ def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_a
 
 def once(net, script):
     """The bridge plugin, which does something else when it is run the first time with a command."""
-    net.install_plugin("bridge", f'if mkdir "$0.$CNI_COMMAND" 2>/dev/null; then {script}; fi; exec /usr/lib/cni/bridge\n')
+    net.install_plugin("bridge", f'if mkdir "$0.$CNI_COMMAND" 2>/dev/null; then {script}; fi; '
+                       "exec /usr/lib/cni/bridge\n")
 
 
 @pytest.mark.parametrize("agent_lives", [True, False])
