@@ -48,6 +48,11 @@ def file_of(node, name, path):
     return world.read(f"/proc/{node.init(name)}/root{path}")
 
 
+def wait_clean(net):
+    """Nothing is left; the kernel takes the interfaces of a lost namespace away in its own time."""
+    wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
+
+
 def test_pods_reach_each_other_and_the_node_reaches_them(net):
     net.launch(listener("one", "I am one"))
     net.launch(listener("two", "I am two"))
@@ -160,7 +165,7 @@ def test_a_pod_that_had_come_to_its_end_holds_no_address_after_the_node_was_down
     wait(lambda: not net.shims(), "nobody is left")
     assert net.status("done")["restartCount"] == 0
     assert "trying again" not in net.said()
-    assert net.network_leftovers() == []
+    wait_clean(net)
 
 
 def test_an_address_outlives_the_agent(net):
@@ -195,7 +200,7 @@ def test_an_agent_that_finds_neither_shim_nor_manifest_deletes_the_addresses(net
     net.remove("web")
     net.start()
     net.wait_gone("web")
-    wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
+    wait_clean(net)
 
 
 def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
@@ -210,7 +215,7 @@ def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
     assert not [rule for rule in net.rules() if f"{first}/32" in rule], net.rules()
     net.remove("web")
     net.wait_gone("web")
-    assert net.network_leftovers() == []
+    wait_clean(net)
 
 
 @pytest.mark.parametrize("shim_lives", [True, False])
@@ -224,14 +229,15 @@ def test_what_nobody_knows_by_its_record_any_more_loses_its_addresses_too(net, s
         file.truncate(20)
     net.remove("web")
     net.start()
-    wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
+    wait_clean(net)
     wait(lambda: not os.path.exists(os.path.join(net.state, "pods", uid)), "its directory is removed")
 
 
 @pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "removed"])
 def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_agent_were_lost(net, is_wanted):
     ranges = [[{"subnet": SUBNET}], [{"subnet": SUBNET6}]]
-    net.configure(chain(net.ipam, PORTMAP, FIREWALL, ipam={"type": "host-local", "dataDir": net.ipam, "ranges": ranges}))
+    ipam = {"type": "host-local", "dataDir": net.ipam, "ranges": ranges}
+    net.configure(chain(net.ipam, PORTMAP, FIREWALL, ipam=ipam))
     net.launch(listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18084}]))
     first, lost = net.reserved(), net.chains()
     assert len(first) == 2 and len(lost) == 4
@@ -246,12 +252,13 @@ def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_a
         assert len(net.reserved()) == 2 and len(net.chains()) == 4 and not set(net.chains()) & set(lost)
         net.remove("web")
     net.wait_gone("web")
-    assert net.network_leftovers() == []
+    wait_clean(net)
 
 
 def once(net, script):
     """The bridge plugin, which does something else when it is run the first time with a command."""
-    net.install_plugin("bridge", f'if mkdir "$0.$CNI_COMMAND" 2>/dev/null; then {script}; fi; exec /usr/lib/cni/bridge\n')
+    net.install_plugin("bridge", f'if mkdir "$0.$CNI_COMMAND" 2>/dev/null; then {script}; fi; '
+                       "exec /usr/lib/cni/bridge\n")
 
 
 @pytest.mark.parametrize("agent_lives", [True, False])
@@ -269,7 +276,7 @@ def test_a_shim_that_dies_in_the_middle_of_a_deletion_leaves_no_rule(net, agent_
     if not agent_lives:
         net.start()
     net.wait_gone("web")
-    assert net.network_leftovers() == []
+    wait_clean(net)
 
 
 def test_an_agent_that_comes_back_finishes_a_deletion_that_was_cut_off(net):
@@ -277,7 +284,7 @@ def test_an_agent_that_comes_back_finishes_a_deletion_that_was_cut_off(net):
     net.launch(pod("web"))
     net.remove("web")
     net.wait_gone("web")
-    assert net.network_leftovers() == []
+    wait_clean(net)
 
 
 @pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "removed"])
@@ -298,7 +305,7 @@ def test_what_a_plugin_had_added_when_shim_and_agent_died_is_deleted(net, is_wan
         assert len(net.chains()) == 1 and net.chains() != lost
         net.remove("web")
     net.wait_gone("web")
-    assert net.network_leftovers() == []
+    wait_clean(net)
 
 
 def hold_at(net, plugin, command, when):
@@ -335,14 +342,15 @@ def test_whoever_dies_before_or_after_a_plugin_has_worked_nothing_is_left_nor_ma
         die(net, net.shim("web"), who)
         net.wait_running("web", 90)
         assert net.reserved() == [net.address("web")]
-        assert len(net.veths()) == 1 and len(net.chains()) == 2, net.network_leftovers()
+        wait(lambda: len(net.veths()) == 1 and len(net.chains()) == 2,
+             lambda: f"there is what one pod has: {net.network_leftovers()}")
         held = hold_at(net, plugin, "DEL", when)
         shim = net.shim("web")
         net.remove("web")
         wait(lambda: os.path.exists(held), f"the plugin hangs {when} it deletes")
         die(net, shim, who)
         net.wait_gone("web", 90)
-        assert net.network_leftovers() == []
+        wait_clean(net)
 
 
 def test_deaths_at_any_time_while_addresses_come_and_go_leave_nothing(net):
@@ -370,11 +378,12 @@ def test_deaths_at_any_time_while_addresses_come_and_go_leave_nothing(net):
     for name in ("one", "two"):
         net.wait_running(name, 90)
     wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")), "no address is anybody else's")
-    assert len(net.veths()) == 2 and len(net.chains()) == 4, net.network_leftovers()
+    wait(lambda: len(net.veths()) == 2 and len(net.chains()) == 4,
+         lambda: f"there is what two pods have: {net.network_leftovers()}")
     for name in ("one", "two"):
         net.remove(name)
         net.wait_gone(name, 90)
-    assert net.network_leftovers() == []
+    wait_clean(net)
 
 
 def test_an_agent_that_dies_while_plugins_run_leaves_one_address(net):

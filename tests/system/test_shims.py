@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 
+import pytest
 import specs
 import world
 from harness import is_running, program
@@ -128,6 +129,52 @@ def test_the_last_two_logs_are_kept_however_shims_and_agents_die(node):
     directory = f"{node.log_directory('web')}/main"
     world.wait(lambda: sorted(os.listdir(directory)) == ["5.log", "6.log"], lambda: f"{os.listdir(directory)}")
     assert len(os.listdir(f"{node.log}/containers")) == 2
+
+
+def hold_runtime(node, word, when):
+    """The next call of the runtime with that word hangs before its work or after it; gives the file that says so."""
+    held, path = f"{node.directory}/{word}.{when}", f"{node.directory}/runtime"
+    runtime = shutil.which("runc", path="/usr/sbin:/usr/bin")
+    work = "" if when == "before" else f'{runtime} "$@"; '
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\ncase " $* " in *" {word} "*) if ! [ -e {held} ]; then {work}: >{held}; '
+                   f'exec sleep 1000; fi;; esac\nexec {runtime} "$@"\n')
+    os.chmod(path + ".new", 0o755)
+    os.rename(path + ".new", path)
+    return held
+
+
+def first_processes(node):
+    return [pid for pid in world.pids_of_root(node.cgroup_root) if world.is_alive(pid) and world.is_container_init(pid)]
+
+
+@pytest.mark.parametrize("who", ["shim", "shim-agent", "agent-shim"])
+@pytest.mark.parametrize("word", ["run", "delete"])
+def test_whoever_dies_before_or_after_the_runtime_has_worked_one_container_runs(make_node, word, who):
+    node = make_node(start=False)
+    node.write_config(mainstay={"runtime": f"{node.directory}/runtime"})
+    node.start()
+    for when in ("before", "after"):
+        held = hold_runtime(node, word, when)
+        node.drop(specs.pod("web"))
+        if word == "delete":
+            node.wait_running("web")
+            world.kill_all([node.init("web")])  # the next attempt begins, and this one is deleted
+        world.wait(lambda: os.path.exists(held), f"the runtime hangs {when} its work")
+        shim = node.shim("web")
+        for name in who.split("-"):
+            if name == "agent":
+                node.kill9()
+            else:
+                world.kill_all([shim])
+        if "agent" in who:
+            node.start()
+        world.wait(lambda: node.shims() and shim not in node.shims(), "there is another shim")
+        world.wait(lambda: is_running(node.pod("web")) and first_processes(node) == [node.find_init("web")],
+                   lambda: f"one container runs: {[world.cmdline(pid) for pid in first_processes(node)]}", 90)
+        node.remove("web")
+        node.wait_gone("web", 90)
+        assert not node.leftovers()
 
 
 def test_a_pod_that_is_known_by_a_damaged_record_only_leaves_nothing(node):

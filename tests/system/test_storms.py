@@ -202,4 +202,4 @@ def test_a_storm_of_edits_and_deaths_ends_in_what_was_written_last(make_any_node
     if has_network:
         world.wait(lambda: node.reserved() == sorted(node.address(pod) for pod in PODS),
                    lambda: f"no address is anybody else's: {node.reserved()}")
-        assert len(node.chains()) == len(PODS), node.network_leftovers()
+        world.wait(lambda: len(node.chains()) == len(PODS), lambda: f"nor any rule: {node.network_leftovers()}")
