@@ -183,7 +183,7 @@ static KubeVerdict refused(NodeKeeper *keeper, const KubeAnswer *answer) {
         tell_trouble(keeper, why ? why : "no memory", answer->error ? 0 : answer->status);
         /* It may be the labels that somebody's policy does not take: tried without them, until the
          * next heartbeat. */
-        if (answer->error || keeper->belief != NODE_PRESENT || keeper->spares_labels ||
+        if (answer->error || keeper->asked != NODE_PRESENT || keeper->spares_labels ||
             (answer->status != 403 && answer->status != 422))
                 return KUBE_LATER;
         keeper->spares_labels = true;

@@ -120,6 +120,15 @@ def test_the_condition_is_told_taints_the_node_and_keeps_out_who_asks_for_no_mem
     assert "taints" not in node_conditions(node)[1]["spec"] or not node_conditions(node)[1]["spec"]["taints"]
 
 
+def test_a_condition_brings_back_no_label_of_an_older_configuration(make_node):
+    node = make_node(config=pods_may_have(60, mainstay={"nodeLabels": {"role": "a"}}))
+    node.write_config(**pods_may_have(60, mainstay={"nodeLabels": {"role": "b"}}))
+    world.wait(lambda: node_conditions(node)[1]["metadata"]["labels"]["role"] == "b", "the label is another")
+    node.launch(eater("critical", 90, priority=CRITICAL))
+    wait_condition(node, "MemoryPressure", "True")
+    assert node_conditions(node)[1]["metadata"]["labels"]["role"] == "b"
+
+
 def changing_eater(node, name):
     """It eats as many MiB as the file says, each time it begins."""
     eat(node, 90)
