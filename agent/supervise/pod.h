@@ -43,8 +43,8 @@ typedef struct PodContext {
         /* Something happened that people like to know; see event_tell(). Or NULL. */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
-        struct Http *http;    /* for probes and hooks, made when it is first needed */
-        bool has_lost_slices; /* somebody has stopped them; see slices_restore_pod() */
+        struct Http *http;           /* for probes and hooks, made when it is first needed */
+        int64_t burstable_milli_cpu; /* what all pods of that class ask for */
         uint64_t n_containers_started;
         unsigned n_network_checks;
         uint64_t n_containers_restarted;
