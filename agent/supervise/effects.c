@@ -89,6 +89,8 @@ static int run_attempt(PodContainer *c, unsigned attempt, Error *reterr) {
                 config.pod_ips[i] = attachment_address(pod->attachment, i);
         config.volume_images = c->volume_images;
         config.sandbox_pid = sandbox_pid(pod->sandbox);
+        if (attempt > 0)
+                pod_life_restore_slices(pod);
         r = check_run_dir(pod, reterr);
         if (r >= 0)
                 r = bundle_prepare_container(&config, pod->pod, c->spec, attempt, c->image,

@@ -148,6 +148,11 @@ void pod_life_resize(PodLife *life) {
         set_resize_trouble(life, r < 0 ? error_message(&error, r) : NULL);
 }
 
+void pod_life_restore_slices(PodLife *life) {
+        if (slices_restore_pod(life->context, life->pod))
+                pod_life_resize(life);
+}
+
 static bool is_resource(const char *path) {
         return strncmp(path, "resources.", 10) == 0 || strncmp(path, "spec.resources.", 15) == 0 ||
                streq(path, "spec.overhead");

@@ -159,8 +159,10 @@ static void on_synced(PodLife *life, bool is_ready) {
         }
         if (is_found)
                 pod_life_adopt_order(life);
-        if (is_found) /* an edit that an earlier agent recorded */
+        if (is_found) { /* an edit that an earlier agent recorded */
+                (void) slices_restore_pod(life->context, life->pod);
                 pod_life_resize(life);
+        }
         pod_life_resume(life, is_ready, has_run);
 }
 
@@ -184,12 +186,12 @@ static void on_container_event(PodContainer *c, const SandboxEvent *event) {
                               .finished_at = event->finished_at };
 
         tell_container_event(c, event);
+        if (event->type != SANDBOX_EXITED)
+                pod_life_restore_slices(c->pod);
         if (event->type == SANDBOX_STARTED) {
                 context->n_containers_started++;
                 context->n_containers_restarted += event->attempt > 0;
                 container_on_started(c->life, event->attempt, event->started_at);
-                if (slices_restore_pod(context, c->pod->pod))
-                        pod_life_resize(c->pod);
         } else if (event->type == SANDBOX_START_FAILED) {
                 context->n_start_errors++;
                 container_on_start_failed(c->life, event->attempt, event->runtime_failed,

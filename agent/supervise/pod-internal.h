@@ -163,6 +163,9 @@ void pod_life_update_volumes(PodLife *life);
 
 /* pod-edit.c: groups as the spec says; again after a while where that cannot be. */
 void pod_life_resize(PodLife *life);
+
+/* Looks whether somebody has stopped the pod's slice, and has it made again. */
+void pod_life_restore_slices(PodLife *life);
 void pod_life_restart_outdated(PodLife *life);
 bool pod_container_is_outdated(const PodContainer *c); /* what runs began by an older spec */
 

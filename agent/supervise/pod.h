@@ -45,7 +45,7 @@ typedef struct PodContext {
         void *userdata;
         struct DirSync *disk; /* what is written down of pods is to survive a power cut; or NULL */
         struct Http *http;    /* for probes and hooks, made when it is first needed */
-        bool has_lost_slices; /* somebody has stopped them; see slices_restore_pod() */
+        int64_t burstable_milli_cpu; /* what all pods of that class ask for */
         uint64_t n_containers_started;
         unsigned n_network_checks;
         uint64_t n_containers_restarted;

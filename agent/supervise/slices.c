@@ -89,7 +89,7 @@ void slices_resize(const PodContext *context, const Pod *pod, const RunningConta
                 set_scope(context, pod, group, &running[i]);
 }
 
-bool slices_restore_pod(PodContext *context, const Pod *pod) {
+bool slices_restore_pod(const PodContext *context, const Pod *pod) {
         cleanup_free char *group =
                 group_of_pod(context->bundle, pod_qos_class(&pod->spec), pod->metadata.uid);
         cleanup_error Error error = ERROR_NULL;
@@ -100,7 +100,8 @@ bool slices_restore_pod(PodContext *context, const Pod *pod) {
         r = bundle_restore_group(context->bundle, pod, group, &error);
         if (r < 0)
                 log_warning("%s", error_message(&error, r));
-        context->has_lost_slices = context->has_lost_slices || r != 0;
+        if (r != 0) /* those above may have been stopped as well */
+                slices_set_qos(context);
         return r != 0;
 }
 
@@ -115,14 +116,14 @@ void slices_end(const PodContext *context, const char *group) {
                 log_warning("%s", error_message(&error, r));
 }
 
-void slices_set_qos(const PodContext *context, int64_t burstable_milli_cpu) {
+void slices_set_qos(const PodContext *context) {
         if (!context->sandbox->units || !context->bundle->has_slices)
                 return;
         for (size_t i = N_ELEMENTS(classes); i > 0; i--) { /* who is above comes first */
                 cleanup_free char *group = group_of_qos(context->bundle, classes[i - 1]);
                 CgroupValue weight = { .controller = "cpu", .file = "cpu.weight" };
-                uint64_t shares =
-                        cpu_shares(classes[i - 1] == QOS_BURSTABLE ? burstable_milli_cpu : 0);
+                uint64_t shares = cpu_shares(
+                        classes[i - 1] == QOS_BURSTABLE ? context->burstable_milli_cpu : 0);
 
                 (void) snprintf(weight.value, sizeof(weight.value), "%" PRIu64,
                                 cpu_weight_of_group(shares));

@@ -18,15 +18,16 @@ void slices_resize(const PodContext *context, const Pod *pod, const RunningConta
                    size_t n_running);
 
 /* Somebody may have stopped the pod's slice, or one above it, which ends the containers in it and
- * takes its limits away; the runtime has systemd start it again without any. True: that was so, and
- * slices_resize() is due; slices_set_qos() is, too, which stands in the context. */
-bool slices_restore_pod(PodContext *context, const Pod *pod);
+ * takes its limits away; the runtime has systemd start it again without any, or systemd does not
+ * know the one above any more. True: that was so, those above are asked for, and slices_resize() is
+ * due. */
+bool slices_restore_pod(const PodContext *context, const Pod *pod);
 
 /* The slice of a group whose pod will not be again, and all that is in it. */
 void slices_end(const PodContext *context, const char *group);
 
-/* The slices above those of pods; 'burstable_milli_cpu' is what all pods of that class ask for. */
-void slices_set_qos(const PodContext *context, int64_t burstable_milli_cpu);
+/* The slices above those of pods. */
+void slices_set_qos(const PodContext *context);
 
 /* Groups above those of pods that nobody is in, of either driver. 'all': there is no pod at all. */
 void slices_remove_empty(const PodContext *context, bool all);

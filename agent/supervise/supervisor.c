@@ -348,8 +348,8 @@ static void update_qos(Supervisor *s) {
                         sum += MIN(pod_milli_cpu_request(&pod_life_pod(slot->life)->spec),
                                    INT32_MAX);
         s->has_qos_groups = true;
-        s->context.has_lost_slices = false;
-        slices_set_qos(&s->context, sum);
+        s->context.burstable_milli_cpu = sum;
+        slices_set_qos(&s->context);
         r = bundle_update_qos(s->context.bundle, sum, &error);
         if (r < 0)
                 log_warning("Cannot set the weight of the QoS groups: %s",
@@ -528,7 +528,7 @@ static int on_step(sd_event_source *source, void *userdata) {
         if (!sweep_slots(s)) {
                 slices_remove_empty(&s->context, /* all= */ true);
                 s->has_qos_groups = false;
-        } else if (s->qos_is_due || s->context.has_lost_slices) {
+        } else if (s->qos_is_due) {
                 update_qos(s);
                 slices_remove_empty(&s->context, /* all= */ false);
         }

@@ -253,10 +253,12 @@ def test_whoever_stops_slices_of_pods_ends_no_pod_and_takes_no_limit_away(machin
     groups = [group(machine, "limited"), group(machine, "modest"), *qos]
     files = [values(machine, one) for one in groups]
     units = [show(machine, one.rsplit("/", 1)[1], "CPUWeight", "CPUQuotaPerSecUSec", "MemoryMax", "TasksMax") for one in groups]
-    for unit in groups[0].rsplit("/", 1)[1], "kubepods-besteffort.slice", "kubepods.slice":
+    for unit, script in ((groups[0].rsplit("/", 1)[1], "systemctl stop {}"), ("kubepods-besteffort.slice", "systemctl stop {}"),
+                         ("kubepods.slice", "systemctl stop {}"),
+                         ("kubepods-burstable.slice", "systemctl stop mainstay; systemctl stop {}; systemctl start mainstay")):
         hit = [name for name in ("limited", "modest") if unit in group(machine, name).split("/")]
         before = {name: process(machine, name) for name in hit}
-        machine.run(f"systemctl stop {unit}")
+        machine.run(script.format(unit))
         for name in hit:
             machine.wait(f"[ ! -e /proc/{before[name]} ]", f"after the stop of {unit} the container of {name} has ended")
             wait_running(machine, name)
