@@ -166,9 +166,9 @@ def test_one_pull_serves_all_the_pods_that_wait_for_it(pulling_node):
     registry = BadRegistry(Blobs([{"bin/x": b"x" * 100000}]), lambda handler: time.sleep(0.3))
     try:
         node = pulling_node(registry)
-        for i in range(10):
+        for i in range(50):
             node.drop(pod(f"web{i}", f"{registry.host}/team/app:latest"))
-        for i in range(10):
+        for i in range(50):
             # There is no /bin/sh in it: the image is here once the runtime refuses the command.
             wait(lambda name=f"web{i}": "bin/sh" in json.dumps(node.status(name)), f"web{i} has its image")
         assert len(registry.asked("/manifests/")) == 1
