@@ -172,9 +172,9 @@ TEST(get_pods_prints_kubectls_table)
         expect_run(
                 "get pod -o wide web", 0,
                 "NAME     READY   STATUS    RESTARTS       AGE   IP         NODE   NOMINATED NODE"
-                "   READINESS GATES\n"
+                "   READINESS GATES   SOURCE\n"
                 "web-n1   1/1     Running   2 (4h5m ago)   3d    10.0.0.7   n1     <none>        "
-                "   <none>\n",
+                "   <none>            <none>\n",
                 MANIFESTS);
         expect_run("get pods -l app=web -o name", 0, "pod/web-n1\n", "");
         expect_run("get pods -l app!=web -o name", 0, "pod/db-n1\n", "");
