@@ -82,16 +82,6 @@ int daemonsets_watch(const Options *options, const char *namespace, char *const 
         return watch_objects(options->socket, "/daemonsets?watch=1", on_set, &filter, reterr);
 }
 
-const json_t *daemonset_condition(const json_t *set, const char *type) {
-        size_t i;
-        json_t *condition;
-
-        json_array_foreach(json_at(set, "status", "conditions"), i, condition)
-                if (streq_ptr(json_text(condition, "type"), type))
-                        return condition;
-        return NULL;
-}
-
 long long daemonset_count(const json_t *set, const char *key) {
         return json_integer_value(json_at(set, "status", key));
 }

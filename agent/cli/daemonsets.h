@@ -16,9 +16,6 @@ int daemonsets_fetch(const Options *options, const char *namespace, char *const 
 int daemonsets_watch(const Options *options, const char *namespace, char *const *names,
                      size_t n_names, watch_object_t each, void *userdata, Error *reterr);
 
-/* A condition of the status, or NULL. */
-const json_t *daemonset_condition(const json_t *set, const char *type);
-
 /* The namespace of a command line, NULL: all. */
 const char *daemonsets_namespace(const Options *options);
 

@@ -6,6 +6,7 @@
 #include "agent/cli/describe-template.h"
 #include "agent/cli/describe.h"
 #include "agent/cli/output.h"
+#include "agent/cli/resources.h"
 #include "agent/cli/words.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
@@ -15,8 +16,8 @@
 /* describe daemonset: kubectl's lines, and why it runs here or does not. */
 
 static void describe_here(const json_t *set, FILE *out) {
-        const json_t *here = daemonset_condition(set, "RunsHere");
-        const json_t *progress = daemonset_condition(set, "Progressing");
+        const json_t *here = resource_condition(set, "RunsHere");
+        const json_t *progress = resource_condition(set, "Progressing");
         const char *message = progress ? json_text(progress, "message") : NULL;
 
         if (here)

@@ -50,16 +50,6 @@ static void describe_conditions(const json_t *node, FILE *out) {
         }
 }
 
-static const json_t *find_condition(const json_t *node, const char *type) {
-        size_t i;
-        json_t *condition;
-
-        json_array_foreach(json_at(node, "status", "conditions"), i, condition)
-                if (streq_ptr(json_text(condition, "type"), type))
-                        return condition;
-        return NULL;
-}
-
 /* "yes, since Fri, 02 Jan 2026 03:04:05 +0000" */
 static void describe_reached(const json_t *reached, const char *trouble, FILE *out) {
         const char *status = strna(json_text(reached, "status"));
@@ -79,8 +69,8 @@ static void describe_reached(const json_t *reached, const char *trouble, FILE *o
 
 /* Ours: how the node stands with the server that it has joined, if it has. */
 static void describe_server(const json_t *node, FILE *out) {
-        const json_t *reached = find_condition(node, NODE_REACHED_CONDITION);
-        const json_t *refused = find_condition(node, NODE_REFUSED_CONDITION);
+        const json_t *reached = resource_condition(node, NODE_REACHED_CONDITION);
+        const json_t *refused = resource_condition(node, NODE_REFUSED_CONDITION);
         const json_t *annotations = json_at(node, "metadata", "annotations");
         const char *server = json_text(annotations, "mainstay.dev/api-server");
         const char *placer = json_text(annotations, "mainstay.dev/daemonsets-by");

@@ -3,6 +3,7 @@
 
 #include "agent/cli/describe-probes.h"
 #include "agent/cli/describe-references.h"
+#include "agent/cli/resources.h"
 #include "agent/cli/summary.h"
 #include "agent/cli/words.h"
 #include "agent/cli/yaml.h"
@@ -83,12 +84,10 @@ static void write_annotations(FILE *out, json_t *annotations) {
 
 /* Why a condition is as it is, which the list of conditions does not tell. */
 static void write_condition(FILE *out, const json_t *pod, const char *type, const char *label) {
-        json_t *condition;
-        size_t i;
+        const json_t *condition = resource_condition(pod, type);
 
-        json_array_foreach(json_at(pod, "status", "conditions"), i, condition)
-                if (streq_ptr(json_text(condition, "type"), type))
-                        write_optional(out, label, json_object_get(condition, "message"));
+        if (condition)
+                write_optional(out, label, json_object_get(condition, "message"));
 }
 
 /* What kubectl calls the status of a pod here: its phase, unless it is being deleted. */

@@ -61,6 +61,16 @@ bool resource_is_named(const json_t *object, char *const *names, size_t n_names)
         return n_names == 0;
 }
 
+const json_t *resource_condition(const json_t *object, const char *type) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(json_at(object, "status", "conditions"), i, condition)
+                if (streq_ptr(json_text(condition, "type"), type))
+                        return condition;
+        return NULL;
+}
+
 const char *resource_missing_name(const json_t *objects, char *const *names, size_t n_names) {
         for (size_t n = 0; n < n_names; n++) {
                 bool found = false;

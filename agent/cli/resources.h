@@ -35,5 +35,8 @@ const char *resource_bare_name(const char *word);
 /* True where the object has one of the names, or none was given. */
 bool resource_is_named(const json_t *object, char *const *names, size_t n_names);
 
+/* The condition of that type in the status, borrowed; NULL where there is none. */
+const json_t *resource_condition(const json_t *object, const char *type);
+
 /* The first of the names that none of the objects has, bare; or NULL. */
 const char *resource_missing_name(const json_t *objects, char *const *names, size_t n_names);

@@ -125,7 +125,7 @@ static void say(Progress *progress, const char *format, ...) {
 /* 1 where it is over. */
 static int tell_progress(Progress *progress, const json_t *set) {
         const char *name = progress->rollout->name;
-        const json_t *condition = daemonset_condition(set, "Progressing");
+        const json_t *condition = resource_condition(set, "Progressing");
         long long desired = daemonset_count(set, "desiredNumberScheduled");
         long long updated = daemonset_count(set, "updatedNumberScheduled");
         long long available = daemonset_count(set, "numberAvailable");

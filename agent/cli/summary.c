@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/summary.h"
 
+#include "agent/cli/resources.h"
 #include "agent/model/json.h"
 #include "common/clock.h"
 
@@ -68,13 +69,8 @@ static bool is_sidecar(const json_t *spec) {
 }
 
 static bool is_condition_true(const json_t *pod, const char *type) {
-        const json_t *condition = NULL;
-        size_t i;
-        json_t *item;
+        const json_t *condition = resource_condition(pod, type);
 
-        json_array_foreach(json_at(pod, "status", "conditions"), i, item)
-                if (streq_ptr(json_text(item, "type"), type))
-                        condition = item;
         return condition && streq_ptr(json_text(condition, "status"), "True");
 }
 

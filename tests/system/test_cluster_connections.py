@@ -156,9 +156,7 @@ def test_a_front_that_is_refused_its_server_says_so_and_nothing_ends(front, make
 
 # Nobody answers
 
-def test_a_connection_on_which_nobody_answers_any_more_is_left_with_all_its_watches(front, relay, make_member):
-    relay.target = front.port
-    member = through(relay.port, make_member)
+def assert_left_when_stranded(member, relay):
     inits = run(member, "web", "goes")
     since = time.monotonic()
     relay.strand()
@@ -169,20 +167,17 @@ def test_a_connection_on_which_nobody_answers_any_more_is_left_with_all_its_watc
     inits.pop("goes")
     assert_untouched(member, inits)
     assert not lists(member, since=since), lists(member, since=since)
+
+
+def test_a_connection_on_which_nobody_answers_any_more_is_left_with_all_its_watches(front, relay, make_member):
+    relay.target = front.port
+    member = through(relay.port, make_member)
+    assert_left_when_stranded(member, relay)
 
 
 def test_connections_of_http_1_on_which_nobody_answers_any_more_are_left(relay, make_member):
     member = behind(relay, make_member)
-    inits = run(member, "web", "goes")
-    since = time.monotonic()
-    relay.strand()
-    member.api.delete("pods", "default", "goes", grace=1)
-    member.bind("late")
-    member.wait_told_gone("goes", 90)
-    member.wait_told_phase("late", "Running", 90)
-    inits.pop("goes")
-    assert_untouched(member, inits)
-    assert not lists(member, since=since), lists(member, since=since)
+    assert_left_when_stranded(member, relay)
 
 
 # Packets get lost

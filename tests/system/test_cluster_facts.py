@@ -6,6 +6,7 @@ import pytest
 import specs
 import world
 from harness import NODE_NAME
+from test_cluster_daemonsets import daemonset, pods_of, wait_pod_of
 from world import wait
 
 SERVER = {"daemonSets": "node"}
@@ -21,22 +22,6 @@ def fixture_member(make_member):
     member = make_member(start=False, **SERVER)
     may_place(member.api)
     return member
-
-
-def daemonset(name, **fields):
-    one = specs.daemonset(name, **fields)
-    one["metadata"]["namespace"] = "default"
-    return one
-
-
-def pods_of(member, name):
-    return [pod for pod in member.pods() if pod["metadata"].get("labels", {}).get("app") == name]
-
-
-def wait_pod_of(member, name):
-    pod = wait(lambda: pods_of(member, name), lambda: f"{name} has a pod; the agent said:\n{member.said()[-3000:]}", 60)[0]
-    member.wait_running(pod["metadata"]["name"])
-    return pods_of(member, name)[0]
 
 
 def wait_no_pod_of(member, name):
