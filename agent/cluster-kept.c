@@ -32,7 +32,7 @@ struct Entry {
 struct ClusterKept {
         Cluster *cluster;
         Entry *entries; /* in their order */
-        FileSync *sync;
+        Forked *sync;
         sd_event_source *due;
         int trouble; /* -errno, that was said */
 };
@@ -276,7 +276,7 @@ void cluster_forget_kept(Cluster *cluster) {
         if (!kept)
                 return;
         write_rest(kept);
-        file_sync_free(kept->sync);
+        forked_free(kept->sync);
         sd_event_source_disable_unref(kept->due);
         while (kept->entries) {
                 Entry *entry = kept->entries;

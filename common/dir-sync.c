@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "common/dir-sync.h"
 
-#include "common/child.h"
 #include "common/cleanup.h"
+#include "common/forked.h"
 #include "common/log.h"
 #include "common/strv.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 struct DirSync {
@@ -18,8 +17,8 @@ struct DirSync {
         const char *const *names;
         char **marked;
         sd_event_source *due; /* at the end of the turn */
-        sd_event_source *end; /* of the child */
-        int trouble;          /* -errno, that was said */
+        Forked *child;
+        int trouble; /* -errno, that was said */
 };
 
 /* ---- the child, in which nothing may be called that another thread could hold ---- */
@@ -50,27 +49,25 @@ static int sync_directory(const DirSync *sync, int base_fd, const char *director
         return r;
 }
 
-static void run(const DirSync *sync) {
-        int fd, r = 0;
+static int run(int fd, const void *work) {
+        const DirSync *sync = work;
+        cleanup_close int base_fd = open(sync->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = 0;
 
-        (void) close_range(3, ~0U, 0); /* what the parent closes must be closed, be this slow */
-        fd = open(sync->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        if (fd < 0)
-                _exit(errno & 0xff);
+        if (base_fd < 0)
+                return -errno;
         strv_foreach(directory, sync->marked) {
-                int one = sync_directory(sync, fd, *directory);
+                int one = sync_directory(sync, base_fd, *directory);
 
                 r = r < 0 ? r : one;
         }
-        if (r >= 0 && fsync(fd) < 0)
-                r = -errno;
-        _exit(-r & 0xff);
+        return r >= 0 && fsync(base_fd) < 0 ? -errno : r;
 }
 
 /* ---- the parent ---- */
 
 static void arm(DirSync *sync) {
-        if (sync->marked && !sync->end)
+        if (sync->marked && !sync->child)
                 (void) sd_event_source_set_enabled(sync->due, SD_EVENT_ONESHOT);
 }
 
@@ -81,38 +78,17 @@ static void say(DirSync *sync, int r) {
         sync->trouble = r;
 }
 
-static int on_end(sd_event_source *source, const siginfo_t *si, void *userdata) {
+static void on_done(int r, void *userdata) {
         DirSync *sync = userdata;
 
-        if (!sync) /* forgotten: the loop's own, and nobody's from here on */
-                return sd_event_source_set_floating(source, false);
-        sync->end = sd_event_source_disable_unref(sync->end);
-        say(sync, si->si_code == CLD_EXITED ? -si->si_status : -EIO);
+        sync->child = NULL;
+        say(sync, r);
         arm(sync);
-        return 0;
-}
-
-static int start(DirSync *sync) {
-        pid_t pid = fork();
-        int r;
-
-        if (pid < 0)
-                return -errno;
-        if (pid == 0)
-                run(sync);
-        r = sd_event_add_child(sync->event, &sync->end, pid, WEXITED, on_end, sync);
-        if (r >= 0)
-                r = child_watch_for_good(sync->end);
-        if (r < 0) {
-                sync->end = sd_event_source_disable_unref(sync->end);
-                (void) waitpid(pid, NULL, 0);
-        }
-        return r;
 }
 
 static int on_due(sd_event_source *source, void *userdata) {
         DirSync *sync = userdata;
-        int r = start(sync);
+        int r = forked_start(sync->event, run, -EBADF, sync, on_done, sync, &sync->child);
 
         sync->marked = strv_free(sync->marked);
         if (r < 0)
@@ -151,11 +127,7 @@ int dir_sync_new(sd_event *event, const char *base, const char *const *names, Di
 DirSync *dir_sync_free(DirSync *sync) {
         if (!sync)
                 return NULL;
-        if (sync->end) {
-                (void) sd_event_source_set_userdata(sync->end, NULL);
-                (void) sd_event_source_set_floating(sync->end, true);
-                sd_event_source_unref(sync->end);
-        }
+        forked_free(sync->child);
         sd_event_source_disable_unref(sync->due);
         strv_free(sync->marked);
         free(sync->base);

@@ -36,7 +36,7 @@ struct KubeBootstrap {
         KubeClient *client, *trial;
         KubeRequest *request;
         KubeReflector *reflector;
-        FileSync *sync;
+        Forked *sync;
         sd_event_source *timer;
         step_t step; /* that the timer takes, or that follows the disk */
         Backoff backoff;
@@ -459,7 +459,7 @@ int kube_bootstrap_new(const KubeBootstrapSpec *spec, KubeBootstrap **ret, Error
 static void stop(KubeBootstrap *b) {
         b->timer = sd_event_source_disable_unref(b->timer);
         b->request = kube_request_cancel(b->request);
-        b->sync = file_sync_free(b->sync);
+        b->sync = forked_free(b->sync);
         stop_waiting(b);
         b->trial = kube_client_free(b->trial);
         b->client = kube_client_free(b->client);

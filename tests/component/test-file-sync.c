@@ -13,7 +13,7 @@
 
 typedef struct World {
         sd_event *event;
-        FileSync *sync;
+        Forked *sync;
         char *directory;
         unsigned n_done;
         int r;
@@ -127,7 +127,7 @@ TEST(one_that_is_forgotten_ends_by_itself)
         path = path_join(world.directory, "one");
         REQUIRE(file_sync_start(world.event, world.directory, &(FileText){ "one", "1", 0600 }, 1,
                                 on_done, &world, &world.sync) >= 0);
-        world.sync = file_sync_free(world.sync);
+        world.sync = forked_free(world.sync);
         while (waitpid(-1, NULL, WNOHANG) == 0 && now_boottime_usec() < deadline)
                 REQUIRE(sd_event_run(world.event, 100 * USEC_PER_MSEC) >= 0);
         EXPECT_EQ(world.n_done, 0);

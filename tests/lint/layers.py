@@ -34,7 +34,7 @@ LIBRARIES = {
                  "agent/pressure/pressure.h", "agent/publish/journal.c", "agent/publish/publish.c",
                  "agent/sandbox/inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/units.[ch]", "agent/serve/serve.h", "common/child.h",
-                 "common/curl-loop.h", "common/dir-sync.h", "common/file-sync.h", "common/file-watch.h", "common/http.h", "common/relay.h"],
+                 "common/curl-loop.h", "common/dir-sync.h", "common/file-watch.h", "common/forked.h", "common/http.h", "common/relay.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/tree.c"],
     "jansson.h": ["agent/bundle/enacted.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/users.h", "agent/cli/*.h",
