@@ -232,6 +232,7 @@ static int take_news(Cluster *cluster, KubeChange change, const char *json, size
         pod = cluster_get_pod(cluster, metadata.namespace, metadata.name);
         if (!pod)
                 return -ENOMEM;
+        pod->n_heard++;
         if (change == KUBE_LISTED) { /* a backup brings back what had gone */
                 free(pod->deleted_uid);
                 pod->deleted_uid = NULL;

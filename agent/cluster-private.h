@@ -26,6 +26,8 @@ struct ClusterPod {
         KubeMetadata remote;
         unsigned generation; /* of the list that had it last */
         char *deleted_uid;   /* of an object that has ended: as good as not there */
+        unsigned n_heard;    /* how often the watch told of it */
+        unsigned asked_at;   /* likewise, before the request that is under way */
 
         Pod *wanted;   /* that an API server wants, as it was last good; or NULL */
         char *refusal; /* v1.Pod with a status that says why what it wants cannot be; or NULL */

@@ -112,6 +112,7 @@ static int fill_call(ClusterPod *pod, KubePodWrite *write, KubeCall *ret) {
                            .body_length = strlen(write->body) };
         write->body = NULL;
         pod->under_way = write->kind;
+        pod->asked_at = pod->n_heard;
         return 1;
 }
 
@@ -145,13 +146,21 @@ void cluster_unmake_call(KubeCall *call, void *userdata) {
         free_const(call->body);
 }
 
-/* The object as it is now, if it came back; the watch may know already that it has gone since. */
+/* What the watch told meanwhile of that object is newer, or something newer is on its way there. */
+static bool is_outdated(const ClusterPod *pod, const KubeMetadata *metadata) {
+        bool is_same = pod->has_remote && streq(pod->remote.uid, metadata->uid);
+
+        return streq_ptr(pod->deleted_uid, metadata->uid) ||
+               (is_same && pod->asked_at != pod->n_heard);
+}
+
+/* The object as it is now, if it came back. */
 static void take_answer(ClusterPod *pod, const KubeAnswer *answer) {
         KubeMetadata metadata;
 
         if (kube_metadata_read(answer->body, answer->length, &metadata, NULL) < 0)
                 return;
-        if (streq_ptr(pod->deleted_uid, metadata.uid)) {
+        if (is_outdated(pod, &metadata)) {
                 kube_metadata_done(&metadata);
                 return;
         }

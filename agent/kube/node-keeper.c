@@ -42,6 +42,8 @@ struct NodeKeeper {
         Belief asked;        /* what the request that is under way was made by */
         unsigned n_gone;     /* how often it was deleted */
         unsigned asked_gone; /* likewise, before the request */
+        unsigned n_heard;    /* how often the watch told of it */
+        unsigned asked_at;   /* likewise, before the request */
         unsigned n_conflicts;
         char *known; /* NODE_PRESENT: as the server has it */
         char *uid, *version;
@@ -155,6 +157,7 @@ static int make(const char *key, KubeCall *ret, void *userdata) {
         *ret = (KubeCall){ .deadline_usec = DEADLINE_SEC * USEC_PER_SEC };
         keeper->asked = keeper->belief;
         keeper->asked_gone = keeper->n_gone;
+        keeper->asked_at = keeper->n_heard;
         if (keeper->belief == NODE_UNKNOWN) {
                 ret->method = "GET";
                 ret->path = keeper->path;
@@ -190,6 +193,11 @@ static KubeVerdict refused(NodeKeeper *keeper, const KubeAnswer *answer) {
         return KUBE_AGAIN;
 }
 
+/* What the watch told meanwhile is newer than an answer, or something newer is on its way there. */
+static bool is_outdated(const NodeKeeper *keeper) {
+        return keeper->belief == NODE_PRESENT && keeper->asked_at != keeper->n_heard;
+}
+
 static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *userdata) {
         NodeKeeper *keeper = userdata;
         Belief asked = keeper->asked;
@@ -199,7 +207,7 @@ static KubeVerdict on_answer(const char *key, const KubeAnswer *answer, void *us
                         believe(keeper, NODE_UNKNOWN); /* the answer may be older than that */
                         return KUBE_AGAIN;
                 }
-                if (learn(keeper, answer->body) < 0)
+                if (!is_outdated(keeper) && learn(keeper, answer->body) < 0)
                         return KUBE_LATER;
                 if (!keeper->spares_labels)
                         tell_trouble(keeper, NULL, answer->status);
@@ -228,6 +236,7 @@ static void on_object(KubeChange change, const char *json, size_t length, void *
         NodeKeeper *keeper = userdata;
 
         keeper->is_listed = true;
+        keeper->n_heard++;
         if (change == KUBE_DELETED) {
                 keeper->n_gone++;
                 believe(keeper, NODE_ABSENT);

@@ -22,6 +22,7 @@ class Fault:
     status, retry_after   is the answer, not carried out
     after                 'status' or 'reset' only after it was carried out: the answer is lost
     latency               seconds before anything happens
+    delay                 seconds after it was carried out, before that is said
     body                  bytes that are the answer with 200
     change                a function of the bytes of the answer to others
     cut                   ends the connection after so many bytes of the answer
@@ -33,11 +34,12 @@ class Fault:
     expire                "event" or "http": the watch (or list) has expired
     """
 
-    def __init__(self, times=None, when=None, status=None, retry_after=None, after=False, latency=0, body=None, change=None,
-                 cut=None, rate=None, piece=None, reset=False, empty=False, size=None, watch_seconds=None, expire=None,
+    def __init__(self, times=None, when=None, status=None, retry_after=None, after=False, latency=0, delay=0, body=None,
+                 change=None, cut=None, rate=None, piece=None, reset=False, empty=False, size=None, watch_seconds=None, expire=None,
                  **match):
         self.times, self.when, self.match, self.struck = times, when, match, 0
-        self.status, self.retry_after, self.after, self.latency = status, retry_after, after, latency
+        self.status, self.retry_after, self.after = status, retry_after, after
+        self.latency, self.delay = latency, delay
         self.body, self.change, self.cut, self.rate, self.piece = body, change, cut, rate, piece
         self.reset, self.empty, self.size = reset, empty, size
         self.watch_seconds, self.expire = watch_seconds, expire

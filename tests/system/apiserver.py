@@ -288,6 +288,8 @@ class ApiServer:
         if fault and fault.expire and request.verb == "list":
             raise access.expired("The provided continue parameter is too old to display a consistent list result.")
         code, obj = self.api.handle(request)
+        if fault and fault.delay:
+            self.pause(fault.delay)
         if fault and fault.after:
             request.code = fault.status
             if fault.reset:

@@ -55,6 +55,20 @@ def test_a_file_pod_has_a_mirror_that_comes_back_and_goes_with_the_file(make_mem
     member.wait_told_gone(name)
 
 
+def test_what_the_watch_tells_is_not_undone_by_an_answer_that_comes_late(make_member):
+    member = make_member()
+    late = member.api.misbehave(verb="patch", plural="pods", subresource="status", delay=2, times=1,
+                                when=lambda request: request.body["status"].get("phase") == "Running")
+    member.launch(specs.pod("own"))
+    name = f"own-{NODE_NAME}"
+    mirror = member.wait_told_phase(name, "Running")
+    member.api.delete("pods", "default", name)
+    member.wait_told(name, lambda pod: pod["metadata"]["uid"] != mirror["metadata"]["uid"] and
+                     pod["status"].get("phase") == "Running", "is a new mirror")
+    assert late.struck == 1
+    member.wait_running("own")
+
+
 def test_a_server_that_is_gone_costs_no_container_anything(make_member):
     member = make_member()
     member.bind("web")

@@ -160,6 +160,22 @@ def test_what_others_write_into_the_node_is_told(api, run):
     wait(lambda: node_of(api)["metadata"]["labels"].get("kubernetes.io/os") == "linux", "a label that is kept")
 
 
+def test_what_others_write_is_told_though_an_answer_comes_late(api, run):
+    program = run()
+    ready(api)
+    wait(lambda: api.watches == 1, "a watch")
+    late = api.misbehave(verb="patch", plural="nodes", delay=2, times=1)
+    program.say("pressure")
+    wait(lambda: condition(node_of(api), "DiskPressure")["status"] == "True", "the condition")
+    api.patch("nodes", None, NODE, {"metadata": {"labels": {"disk": "ssd"}}})
+    wait(lambda: program.said("labels=1"), lambda: program.lines)
+    wait(lambda: late.struck, "the answer is late")
+    program.say("memory")  # its turn comes when the answer is there
+    wait(lambda: node_of(api)["status"]["capacity"]["memory"] == "2Mi", "the capacity")
+    told = [line.partition("labels=")[2][0] for line in program.said("labels=")]
+    assert "0" not in told[told.index("1"):], program.lines
+
+
 def test_a_lease_that_somebody_else_writes_is_read_again(api, run):
     run()
     _, lease = ready(api)
