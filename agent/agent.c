@@ -185,7 +185,7 @@ void agent_expect_calm(Agent *agent) {
 
 static int on_publish(sd_event_source *source, void *userdata) {
         Agent *agent = userdata;
-        uint64_t n_started;
+        SupervisorCounts pods = supervisor_counts(agent->supervisor);
 
         if (!agent->is_ready && agent->has_scanned && supervisor_is_synced(agent->supervisor)) {
                 agent->is_ready = true;
@@ -198,10 +198,12 @@ static int on_publish(sd_event_source *source, void *userdata) {
 
                 publish_status(agent->publish, &counts);
         }
-        n_started = supervisor_counts(agent->supervisor).containers_started;
-        if (n_started != agent->n_started)
+        if (agent->cluster && agent->has_scanned &&
+            (pods.containers_started > 0 || pods.pods_wanted == 0))
+                cluster_hasten(agent->cluster);
+        if (pods.containers_started != agent->n_started)
                 agent_expect_calm(agent);
-        agent->n_started = n_started;
+        agent->n_started = pods.containers_started;
         return 0;
 }
 

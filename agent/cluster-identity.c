@@ -15,7 +15,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define START_DELAY_USEC    (200 * USEC_PER_MSEC) /* several times what a first process takes */
+#define START_DELAY_USEC    USEC_PER_SEC /* at the latest: nobody may ever be able to begin */
 #define START_ACCURACY_USEC (10 * USEC_PER_MSEC)
 
 static void begin_bootstrap(Cluster *cluster);
@@ -210,4 +210,9 @@ void cluster_start(Cluster *cluster) {
         if (r < 0)
                 log_error_errno(r, "Cannot begin with the kubeconfig %s",
                                 cluster->config.kubeconfig);
+}
+
+void cluster_hasten(Cluster *cluster) {
+        if (cluster->start)
+                (void) sd_event_source_set_time_relative(cluster->start, 0);
 }

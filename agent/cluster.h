@@ -66,10 +66,13 @@ int cluster_seed(Cluster *cluster, const Pod *wish);
 extern const char cluster_origin[];
 int cluster_seed_daemonset(Cluster *cluster, const DaemonSet *set);
 
-/* After the first wishes. A moment later, when the loop has nothing else to do, the kubeconfig is
- * read and the server asked. What is wrong is said in the log and in cluster_trouble(); nothing
- * waits for it. */
+/* After the first wishes. A second later, or as soon as it is hastened, when the loop has nothing
+ * else to do, the kubeconfig is read and the server asked. What is wrong is said in the log and in
+ * cluster_trouble(); nothing waits for it. */
 void cluster_start(Cluster *cluster);
+
+/* Nobody's first process is on its way: a container runs, or none is wanted. May be said again. */
+void cluster_hasten(Cluster *cluster);
 
 /* The kubeconfig, or what it names, may be another. */
 void cluster_reload(Cluster *cluster);
