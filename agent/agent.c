@@ -49,7 +49,7 @@ enum {
 
 /* Whatever was added or counted since. */
 static void tell_cluster(Agent *agent) {
-        for (;;) {
+        while (agent->cluster && cluster_takes_events(agent->cluster)) {
                 cleanup_free char *json = NULL;
 
                 if (events_next(agent->events, agent->told_event, &agent->told_event, &json) <= 0)
@@ -63,8 +63,7 @@ void agent_on_event(const PodEvent *event, void *userdata) {
 
         if (events_add(agent->events, event, now_realtime_usec()))
                 journal_tell_event(event);
-        if (agent->cluster)
-                tell_cluster(agent);
+        tell_cluster(agent);
         if (agent->serve)
                 serve_event_came(agent->serve);
 }
@@ -186,7 +185,7 @@ void agent_expect_calm(Agent *agent) {
 
 static int on_publish(sd_event_source *source, void *userdata) {
         Agent *agent = userdata;
-        uint64_t n_started;
+        SupervisorCounts pods = supervisor_counts(agent->supervisor);
 
         if (!agent->is_ready && agent->has_scanned && supervisor_is_synced(agent->supervisor)) {
                 agent->is_ready = true;
@@ -199,10 +198,12 @@ static int on_publish(sd_event_source *source, void *userdata) {
 
                 publish_status(agent->publish, &counts);
         }
-        n_started = supervisor_counts(agent->supervisor).containers_started;
-        if (n_started != agent->n_started)
+        if (agent->cluster && agent->has_scanned &&
+            (pods.containers_started > 0 || pods.pods_wanted == 0))
+                cluster_hasten(agent->cluster);
+        if (pods.containers_started != agent->n_started)
                 agent_expect_calm(agent);
-        agent->n_started = n_started;
+        agent->n_started = pods.containers_started;
         return 0;
 }
 
@@ -404,6 +405,7 @@ static int build_daemons(Agent *agent) {
 }
 
 static void on_cluster_state(void *userdata) {
+        tell_cluster(userdata);
         agent_schedule_publish(userdata);
 }
 
@@ -573,10 +575,10 @@ static int start(Agent *agent, bool drain, Error *reterr) {
         evictions_take_up(agent);
         if (r >= 0 && drain)
                 return start_drain(agent);
-        if (r >= 0 && agent->cluster)
-                cluster_start(agent->cluster);
         if (r >= 0)
                 r = manifest_source_start(agent->manifests, reterr);
+        if (r >= 0 && agent->cluster)
+                cluster_start(agent->cluster);
         if (r >= 0)
                 r = ending_watch_logind(agent);
         if (r < 0)

@@ -15,14 +15,18 @@
 #include <errno.h>
 #include <unistd.h>
 
+#define START_DELAY_USEC    USEC_PER_SEC /* at the latest: nobody may ever be able to begin */
+#define START_ACCURACY_USEC (10 * USEC_PER_MSEC)
+
 static void begin_bootstrap(Cluster *cluster);
 
 /* Said once, for as long as it is the same. True where it is news. */
-static bool note(char **trouble, const char *sentence) {
+static bool note(Cluster *cluster, char **trouble, const char *sentence) {
         if (streq_ptr(*trouble, sentence))
                 return false;
         free(*trouble);
         *trouble = sentence ? strdup(sentence) : NULL;
+        cluster->config.on_state(cluster->config.userdata);
         return true;
 }
 
@@ -42,7 +46,7 @@ static void on_certificate_trouble(const char *trouble, void *userdata) {
         Cluster *cluster = userdata;
         KubeClientState state = kube_client_state(cluster->client);
 
-        if (note(&cluster->certificate_trouble, trouble) && trouble)
+        if (note(cluster, &cluster->certificate_trouble, trouble) && trouble)
                 log_warning("%s: %s", cluster->config.kubeconfig, trouble);
         if (state.expires > 0 && state.expires <= now_realtime_usec() && is_ours_to_renew(cluster))
                 begin_bootstrap(cluster);
@@ -87,7 +91,7 @@ static void on_trouble(const char *trouble, char *const *warnings, void *userdat
                 log_warning("%s", *warning);
         if (cluster->bootstrap && !cluster->client)
                 return; /* of course it is not there yet */
-        if (!note(&cluster->trouble, trouble) || !trouble)
+        if (!note(cluster, &cluster->trouble, trouble) || !trouble)
                 return;
         log_error("%s; %s", trouble,
                   cluster->client ? "going on as before" : "pods of files run without it");
@@ -98,7 +102,7 @@ static void on_trouble(const char *trouble, char *const *warnings, void *userdat
 static void on_bootstrap_trouble(const char *trouble, void *userdata) {
         Cluster *cluster = userdata;
 
-        if (note(&cluster->trouble, trouble) && trouble)
+        if (note(cluster, &cluster->trouble, trouble) && trouble)
                 log_warning("%s: %s", cluster->config.bootstrap_kubeconfig, trouble);
 }
 
@@ -106,7 +110,7 @@ static void on_bootstrap_done(void *userdata) {
         Cluster *cluster = userdata;
 
         cluster->bootstrap = kube_bootstrap_free(cluster->bootstrap);
-        (void) note(&cluster->trouble, NULL);
+        (void) note(cluster, &cluster->trouble, NULL);
         log_info("This node has a certificate of the API server's");
         kubeconfig_watch_read(cluster->files);
 }
@@ -146,15 +150,15 @@ static void begin_bootstrap(Cluster *cluster) {
         if (!cluster->config.bootstrap_kubeconfig || cluster->bootstrap)
                 return;
         r = start_bootstrap(cluster, &error);
-        if (r < 0 && note(&cluster->trouble, error_message(&error, r)))
+        if (r < 0 && note(cluster, &cluster->trouble, error_message(&error, r)))
                 log_error("%s; pods of files run without it", cluster->trouble);
 }
 
 /* ---- life ---- */
 
-int cluster_watch_identity(Cluster *cluster) {
-        if (!cluster->directory)
-                cluster->directory = path_join(cluster->config.state_dir, "pki");
+/* Or to get one. */
+static int read_kubeconfig(Cluster *cluster) {
+        cluster->directory = path_join(cluster->config.state_dir, "pki");
         if (!cluster->directory)
                 return -ENOMEM;
         if (has_no_kubeconfig(cluster))
@@ -167,7 +171,17 @@ int cluster_watch_identity(Cluster *cluster) {
                                     &cluster->files);
 }
 
+static int on_start(sd_event_source *source, uint64_t usec, void *userdata) {
+        Cluster *cluster = userdata;
+        int r = read_kubeconfig(cluster);
+
+        if (r < 0)
+                log_error_errno(r, "Cannot follow the kubeconfig %s", cluster->config.kubeconfig);
+        return 0;
+}
+
 void cluster_forget_identity(Cluster *cluster) {
+        sd_event_source_disable_unref(cluster->start);
         kube_bootstrap_free(cluster->bootstrap);
         kube_renewer_free(cluster->renewer);
         kubeconfig_watch_free(cluster->files);
@@ -177,15 +191,28 @@ void cluster_forget_identity(Cluster *cluster) {
 }
 
 void cluster_reload(Cluster *cluster) {
+        if (!cluster->files)
+                return; /* it is about to be read */
         if (has_no_kubeconfig(cluster))
                 begin_bootstrap(cluster);
-        if (cluster->files)
-                kubeconfig_watch_read(cluster->files);
+        kubeconfig_watch_read(cluster->files);
 }
 
+/* Loading libcurl takes milliseconds, in which a shim that has started would wait for what is asked
+ * of it. */
 void cluster_start(Cluster *cluster) {
-        int r = cluster_watch_identity(cluster);
+        int r = sd_event_add_time_relative(cluster->config.event, &cluster->start, CLOCK_BOOTTIME,
+                                           START_DELAY_USEC, START_ACCURACY_USEC, on_start,
+                                           cluster);
 
+        if (r >= 0)
+                r = sd_event_source_set_priority(cluster->start, SD_EVENT_PRIORITY_IDLE);
         if (r < 0)
-                log_error_errno(r, "Cannot follow the kubeconfig %s", cluster->config.kubeconfig);
+                log_error_errno(r, "Cannot begin with the kubeconfig %s",
+                                cluster->config.kubeconfig);
+}
+
+void cluster_hasten(Cluster *cluster) {
+        if (cluster->start)
+                (void) sd_event_source_set_time_relative(cluster->start, 0);
 }

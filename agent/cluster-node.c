@@ -95,3 +95,7 @@ void cluster_tell_event(Cluster *cluster, const char *json) {
         if (cluster->events)
                 (void) event_writer_tell(cluster->events, json);
 }
+
+bool cluster_takes_events(const Cluster *cluster) {
+        return cluster->events;
+}

@@ -92,6 +92,7 @@ struct Cluster {
         char *node_uid;           /* of the Node object; NULL while there is none */
         KubeconfigWatch *files;   /* of the kubeconfig */
         KubeBootstrap *bootstrap; /* while it is got */
+        sd_event_source *start;   /* when all of that is begun with */
         KubeRenewer *renewer;     /* of the certificate */
         char *directory;          /* of certificates that are ours to renew */
         char *trouble;            /* of the kubeconfig */
@@ -105,8 +106,7 @@ struct Cluster {
 /* cluster.c: the first time, or again. */
 int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error *reterr);
 
-/* cluster-identity.c: begins to read the kubeconfig, or to get one. 0 or -errno. */
-int cluster_watch_identity(Cluster *cluster);
+/* cluster-identity.c */
 void cluster_forget_identity(Cluster *cluster);
 
 /* cluster.c: whether the trouble is no more than that the server is away. That is said here, once
@@ -176,6 +176,10 @@ void cluster_forget_objects(Cluster *cluster);
 extern const KubeWriterSpec cluster_token_writer;
 void cluster_forget_tokens(Cluster *cluster, const char *uid);
 void cluster_arm_tokens(Cluster *cluster);
+
+/* cluster-tokens.c: for those that were wanted, or due, while there was nobody to ask. 0 or
+ * -ENOMEM. */
+int cluster_ask_tokens(Cluster *cluster);
 
 /* cluster-services.c */
 int cluster_services_new(Cluster *cluster);    /* with what was kept */

@@ -135,6 +135,20 @@ static ClusterToken *add(Cluster *cluster, const Pod *pod, const TokenProjection
         return token;
 }
 
+/* Without a client it stays due until there is one. */
+static int ask(const Cluster *cluster, const ClusterToken *token) {
+        return cluster->token_writer ? kube_writer_mark(cluster->token_writer, token->key) : 0;
+}
+
+int cluster_ask_tokens(Cluster *cluster) {
+        int r = 0;
+
+        for (const ClusterToken *token = cluster->tokens; token && r >= 0; token = token->following)
+                if (token->renew_at == 0)
+                        r = ask(cluster, token);
+        return r;
+}
+
 int cluster_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
                        Error *reterr, void *userdata) {
         Cluster *cluster = userdata;
@@ -153,8 +167,8 @@ int cluster_find_token(const Pod *pod, const TokenProjection *projection, const 
                         return -ENOMEM;
                 if (token->renew_at > 0)
                         cluster_arm_tokens(cluster);
-                else if (cluster->token_writer)
-                        (void) kube_writer_mark(cluster->token_writer, key);
+                else
+                        (void) ask(cluster, token);
         }
         if (!token->token)
                 return error_setf(reterr, EAGAIN, "failed to fetch token: %s",
@@ -192,7 +206,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         for (ClusterToken *token = cluster->tokens; token; token = token->following)
                 if (token->renew_at > 0 && token->renew_at <= now) {
                         token->renew_at = 0;
-                        (void) kube_writer_mark(cluster->token_writer, token->key);
+                        (void) ask(cluster, token);
                 }
         cluster_arm_tokens(cluster);
         return 0;

@@ -116,6 +116,8 @@ static int connect_server(Cluster *cluster, Error *reterr) {
         if (r >= 0)
                 r = kube_writer_new(cluster->config.event, &tokens, &cluster->token_writer);
         if (r >= 0)
+                r = cluster_ask_tokens(cluster);
+        if (r >= 0)
                 r = cluster_keep_node(cluster);
         if (r >= 0)
                 r = cluster_follow_services(cluster);
@@ -153,6 +155,8 @@ int cluster_use_kubeconfig(Cluster *cluster, const Kubeconfig *kubeconfig, Error
         trouble = kube_client_state(cluster->client).identity_trouble;
         if (trouble)
                 log_warning("%s: %s", cluster->config.kubeconfig, trouble);
+        cluster_schedule_wishes(cluster); /* what pods refer to is followed from now on */
+        cluster->config.on_state(cluster->config.userdata);
         return 0;
 }
 

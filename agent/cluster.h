@@ -46,7 +46,8 @@ typedef struct ClusterConfig {
         /* What others have put onto the Node: labels and taints, and no more than these. It may be
          * the same as before. */
         void (*on_node)(const NodeFacts *others, void *userdata);
-        void (*on_state)(void *userdata); /* cluster_trouble() may be another */
+        /* cluster_trouble() or cluster_takes_events() may be another. */
+        void (*on_state)(void *userdata);
         void *userdata;
 } ClusterConfig;
 
@@ -65,9 +66,13 @@ int cluster_seed(Cluster *cluster, const Pod *wish);
 extern const char cluster_origin[];
 int cluster_seed_daemonset(Cluster *cluster, const DaemonSet *set);
 
-/* After the records, and before the first wishes: reads the kubeconfig and begins to ask. What is
- * wrong is said in the log and in cluster_trouble(); nothing waits for it. */
+/* After the first wishes. A second later, or as soon as it is hastened, when the loop has nothing
+ * else to do, the kubeconfig is read and the server asked. What is wrong is said in the log and in
+ * cluster_trouble(); nothing waits for it. */
 void cluster_start(Cluster *cluster);
+
+/* Nobody's first process is on its way: a container runs, or none is wanted. May be said again. */
+void cluster_hasten(Cluster *cluster);
 
 /* The kubeconfig, or what it names, may be another. */
 void cluster_reload(Cluster *cluster);
@@ -104,8 +109,9 @@ void cluster_node_changed(Cluster *cluster);
  * server's are not told to have failed of it: they begin again at the next boot. */
 void cluster_set_leaving(Cluster *cluster, bool is_leaving);
 
-/* A v1.Event that happened here, once or once more. */
+/* A v1.Event that happened here, once or once more; lost while nobody takes any. */
 void cluster_tell_event(Cluster *cluster, const char *json);
+bool cluster_takes_events(const Cluster *cluster);
 
 /* A pod's status may be another; it is new or gone. */
 void cluster_on_pod(Cluster *cluster, const Pod *life, bool is_gone);

@@ -125,11 +125,73 @@ def test_a_kubeconfig_that_is_wrong_is_told_and_file_pods_run(make_member):
         file.write("apiVersion: v1\nkind: Config\nclusters: 7\n")
     member.start()
     member.launch(specs.pod("own"))
-    assert f"{member.kubeconfig}:1:1: current-context: is required" in member.said()
+    wait(lambda: f"{member.kubeconfig}:1:1: current-context: is required" in member.said(), member.said)
     with open(member.kubeconfig, "w", encoding="utf-8") as file:
         file.write(good)
     member.agent.send_signal(1)
     member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+
+
+def take_kubeconfig_away(member):
+    os.rename(member.kubeconfig, member.kubeconfig + ".away")
+
+
+def bring_kubeconfig_back(member):
+    os.rename(member.kubeconfig + ".away", member.kubeconfig)
+
+
+def test_what_happened_before_there_was_a_kubeconfig_is_an_event_at_the_server(make_member):
+    member = make_member(start=False)
+    take_kubeconfig_away(member)
+    member.start()
+    member.launch(specs.pod("own"))
+    uid = member.pod("own")["metadata"]["uid"]
+    assert not member.api.requests
+    bring_kubeconfig_back(member)
+
+    def started():
+        return [event for event in member.api.all("events", "default")
+                if event["reason"] == "Started" and event["involvedObject"]["uid"] == uid]
+    (event,) = wait(started, lambda: f"the event; there are {member.api.all('events')}\n{member.said()[-3000:]}", 60)
+    assert event["count"] == 1
+
+
+def test_a_token_that_was_wanted_before_there_was_a_kubeconfig_is_asked_for(make_member):
+    member = make_member()
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    member.kill9()
+    shutil.rmtree(os.path.join(member.state, "cluster", "tokens"))
+    take_kubeconfig_away(member)
+    reboot(member)
+    asked = len(member.api.requests)
+    member.start()
+    wait(lambda: "failed to fetch token" in member.cli("describe", "pod", "web").stdout,
+         lambda: f"it waits for its token:\n{member.cli('describe', 'pod', 'web').stdout}\n{member.said()[-3000:]}")
+    assert len(member.api.requests) == asked and member.find_init("web") is None
+    bring_kubeconfig_back(member)
+    member.wait_running("web", deadline=60)
+    assert world.read(f"/proc/{member.init('web')}/root{TOKENS}/token")
+
+
+def test_a_token_that_ended_without_a_kubeconfig_is_renewed_when_there_is_one(make_member):
+    member = make_member()
+    member.api.api.token_life = 12
+    member.bind("web")
+    member.wait_told_phase("web", "Running")
+    end = time.monotonic() + member.api.api.token_life
+    take_kubeconfig_away(member)
+    member.restart()
+    pid = member.init("web")
+
+    def token():
+        return world.read(f"/proc/{pid}/root{TOKENS}/token")
+    old = token()
+    wait(lambda: time.monotonic() > end, "the token has ended")
+    assert member.is_ready() and token() == old
+    bring_kubeconfig_back(member)
+    wait(lambda: token() not in (old, None, ""), lambda: f"another token\n{member.said()[-3000:]}", 60)
+    assert member.init("web") == pid
 
 
 def test_a_pod_that_is_deleted_with_force_in_the_middle_of_its_grace_ends_at_once(make_member):
