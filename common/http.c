@@ -13,7 +13,7 @@
 enum {
         RELAYED_MAX = 64 * 1024, /* of a whole connection */
         ADDRESSES_MAX = 8,
-        IDLE_HANDLES_MAX = 4, /* kept for the next requests */
+        IDLE_HANDLES_MAX = 16, /* kept for the next requests */
         TRAILER_MAX = 1024,
         HEADERS_MAX = 256 * 1024, /* with the trailers, which libcurl keeps without a limit */
         CONNECT_TIMEOUT_SEC = 24 * 3600, /* whoever asks has a deadline of his own */

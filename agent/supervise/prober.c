@@ -4,8 +4,9 @@
  * end, the other two not once the pod is to go.
  *
  * Each probe has a grid of its own, which begins with the container and from which it does not
- * drift. A probe whose time comes while the one before is under way follows at once; those that
- * were missed altogether are not made up for. */
+ * drift: the first probe comes at its time, the points after it are on the beat. A probe whose time
+ * comes while the one before is under way follows at once; those that were missed altogether are
+ * not made up for. */
 
 #include "agent/supervise/prober.h"
 
@@ -21,6 +22,10 @@
 
 /* A few of a thousand probes that are due at nearly the same time may come in one wake-up. */
 #define PROBE_ACCURACY_USEC (2 * USEC_PER_MSEC)
+
+/* All grids share it, so that a wake-up serves several probes. A second has a whole number of
+ * beats, so no period is another for it. */
+#define BEAT_USEC (100 * USEC_PER_MSEC)
 
 /* Of a sentence in the log or the status. */
 enum {
@@ -50,6 +55,7 @@ static void advance(Prober *p, uint64_t now) {
         p->next_at += period;
         if (p->next_at <= now)
                 p->next_at += (now - p->next_at) / period * period + period;
+        p->next_at = (p->next_at + BEAT_USEC - 1) / BEAT_USEC * BEAT_USEC;
 }
 
 static void arm(Prober *p);
