@@ -4,6 +4,9 @@
 
 #include "agent/fetch/priority.h"
 
+#include "common/cleanup.h"
+
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <linux/sched/types.h>
 #include <sys/syscall.h>
@@ -14,6 +17,22 @@ enum {
         SLICE_NSEC = 100 * 1000 * 1000
 };
 
+#define AUTOGROUP_NICENESS "19"
+
+/* Where the kernel shares the processors out among sessions first (sched_autogroup), a niceness
+ * counts within its session only: against a shim and its runtime, which have one of their own, the
+ * session's own niceness does. Who leads a job of a terminal stays in the session that is there,
+ * and leaves it as it is. */
+static void stand_back_as_session(void) {
+        cleanup_close int fd = -EBADF;
+
+        if (setsid() < 0)
+                return;
+        fd = open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC);
+        if (fd >= 0)
+                (void) !write(fd, AUTOGROUP_NICENESS, strlen(AUTOGROUP_NICENESS));
+}
+
 /* Seldom interrupted, but at once by whoever wakes up: long slices are asked for (Linux 6.12), as
  * befits a batch. The kernel takes the place in the disk's queue from the niceness. */
 void priority_stand_back(void) {
@@ -23,4 +42,5 @@ void priority_stand_back(void) {
                                          .sched_runtime = SLICE_NSEC };
 
         (void) syscall(SYS_sched_setattr, 0, &attributes, 0);
+        stand_back_as_session();
 }

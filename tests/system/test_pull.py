@@ -19,7 +19,7 @@ import harness
 import pytest
 from registry import (CONFIG_TYPE, INDEX_TYPE, LAYER_TYPE, MANIFEST_TYPE, BadRegistry, Blobs, basic, certificate,
                       digest_of, document, tls_server)
-from world import wait
+from world import cmdline, pids, read, wait
 
 FILES = {"etc/hello": b"hello\n"}
 
@@ -480,6 +480,32 @@ def test_a_pull_that_was_killed_goes_on_where_it_was(puller, serve):
     hang.set()
     taken(puller, puller.pull(registry))
     assert starts[-1] >= len(data) * 98 // 100
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/autogroup"), reason="the kernel shares nothing out among sessions")
+@pytest.mark.parametrize("prefix, nice", [([], "nice 19"), (["setsid"], "nice 0")], ids=["a child", "the leader of a job"])
+def test_who_pulls_stands_back_with_a_session_of_its_own(puller, serve, prefix, nice):
+    image, asked, hang = big(), threading.Event(), threading.Event()
+
+    def behave(handler):
+        if image.layers[0] in handler.path:
+            asked.set()
+            hang.wait(30)
+        return False
+    registry = serve(image, behave)
+    puller.prefix += prefix
+    with puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host]) as process:
+        try:
+            assert asked.wait(30)
+            at_work = [pid for pid in pids() if cmdline(pid)[:1] == [harness.program("mainstay-image")] and
+                       puller.store in cmdline(pid)]
+            assert process.pid in at_work and len(at_work) > 1
+            assert {os.getsid(pid) for pid in at_work} == {process.pid}
+            assert {read(f"/proc/{pid}/autogroup").split(" ", 1)[1].strip() for pid in at_work} == {nice}
+        finally:
+            hang.set()
+        _, error = process.communicate(timeout=60)
+    taken(puller, (process.returncode, error))
 
 
 def families(random_source):
