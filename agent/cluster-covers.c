@@ -7,6 +7,7 @@
 
 #include "agent/cluster-private.h"
 
+#include "agent/kube/event-object.h"
 #include "agent/model/cover.h"
 #include "agent/model/edit.h"
 #include "common/cleanup.h"
@@ -86,6 +87,7 @@ typedef struct Search {
         const ClusterPod *pod;
         const OwnerReference *owner;
         const Pod *unknown; /* how it is will be known soon */
+        const Pod *serving; /* it cannot stand, but it does serve */
         Pod *cover;
         bool is_in_the_way; /* something that has to end before */
 } Search;
@@ -135,19 +137,38 @@ static int look_at(const Pod *life, const PodStatus *status, void *userdata) {
                 return 0;
         if (status->is_syncing)
                 search->unknown = life;
-        else if (is_well(status))
+        else if (is_well(status)) {
                 r = cover_make(life, search->pod->wanted, EDIT_LIVE, &search->cover);
+                if (r == 0)
+                        search->serving = life;
+        }
         return r < 0 ? r : 0;
 }
 
-static int wait_for(Cluster *cluster, const Search *search) {
+static void on_staging_news(void *userdata) {
+        cluster_schedule_wishes(userdata);
+}
+
+/* Nothing is to be waited for any more. What it lacks for good is better seen in its own status. */
+static bool may_begin(Cluster *cluster, ClusterPod *pod) {
+        int r = 0;
+
+        if (!pod->staging)
+                r = supervisor_stage(cluster->config.supervisor, pod->wanted, on_staging_news,
+                                     cluster, &pod->staging);
+        return r < 0 || staging_step(pod->staging, NULL) != 0;
+}
+
+static int wait_for(Cluster *cluster, ClusterPod *pod, const Search *search) {
+        const Pod *goes_on = search->unknown;
+        int r = 0;
+
         cluster->awaits_ours = true;
-        if (!search->unknown)
-                return 0;
-        return supervisor_want(cluster->config.supervisor, cluster_origin, search->unknown, NULL) ==
-                               -ENOMEM
-                       ? -ENOMEM
-                       : 0;
+        if (!goes_on && search->serving && !may_begin(cluster, pod))
+                goes_on = search->serving;
+        if (goes_on)
+                r = supervisor_want(cluster->config.supervisor, cluster_origin, goes_on, NULL);
+        return r == -ENOMEM ? r : 0;
 }
 
 /* 1: it begins by itself, or 'pod->cover' stands for it; 0: not yet; -ENOMEM. */
@@ -164,7 +185,7 @@ static int look_for_cover(Cluster *cluster, ClusterPod *pod) {
                 return r;
         }
         if (!search.cover)
-                return search.is_in_the_way ? wait_for(cluster, &search) : 1;
+                return search.is_in_the_way ? wait_for(cluster, pod, &search) : 1;
         log_info("Pod '%s' of the API server is running here already, as '%s'", pod->key,
                  search.cover->metadata.name);
         pod->cover = search.cover;
@@ -178,9 +199,22 @@ int cluster_meet(Cluster *cluster, ClusterPod *pod, const Pod **ret_wish) {
         *ret_wish = pod->wanted;
         if (r == 0 && !supervisor_origin(cluster->config.supervisor, pod->wanted->metadata.uid))
                 r = look_for_cover(cluster, pod);
-        else if (r == 0)
+        else if (r == 0) {
+                pod->staging = staging_free(pod->staging);
                 r = 1; /* it is there */
+        }
         if (r > 0 && pod->cover)
                 *ret_wish = pod->cover;
         return r;
+}
+
+/* ---- what is said of it ---- */
+
+char *cluster_rename_event(const Cluster *cluster, const char *json) {
+        for (const ClusterPod *pod = cluster->pods; pod; pod = pod->following)
+                if (pod->cover && strstr(json, pod->cover->metadata.uid))
+                        return event_object_rename(json, pod->cover->metadata.uid,
+                                                   strchr(pod->key, '/') + 1,
+                                                   cover_uid(pod->cover));
+        return NULL;
 }

@@ -57,6 +57,7 @@ void cluster_forget_life(ClusterPod *pod) {
 static void pod_forget(ClusterPod *pod) {
         kube_metadata_done(&pod->remote);
         free(pod->deleted_uid);
+        staging_free(pod->staging);
         pod_free(pod->wanted);
         pod_free(pod->cover);
         free(pod->refusal);
@@ -131,6 +132,7 @@ static void end_life(Cluster *cluster, ClusterPod *pod, int64_t grace) {
 }
 
 static void forget_wanted(ClusterPod *pod) {
+        pod->staging = staging_free(pod->staging);
         pod->wanted = pod_free(pod->wanted);
         pod->is_carried = false;
         free(pod->refusal);

@@ -14,6 +14,7 @@
 #include "agent/kube/renewer.h"
 #include "agent/kube/writer.h"
 #include "agent/manifest/kubeconfig-watch.h"
+#include "agent/supervise/staging.h"
 #include "common/hash.h"
 
 /* All that is known under one name: what the server has, what it wants, what is here. */
@@ -31,8 +32,9 @@ struct ClusterPod {
         char *refusal; /* v1.Pod with a status that says why what it wants cannot be; or NULL */
         int64_t told_grace; /* with which the life was told to end; -1: it was not */
 
-        Pod *cover;      /* one of ours that stands for what is wanted, as it is to be; or NULL */
-        bool is_carried; /* it is as 'wanted' has it */
+        Pod *cover;       /* one of ours that stands for what is wanted, as it is to be; or NULL */
+        bool is_carried;  /* it is as 'wanted' has it */
+        Staging *staging; /* of 'wanted', while one of ours that is another serves; or NULL */
 
         char *local_uid;  /* of the life that is here; or NULL */
         char *local_name; /* likewise; a cover has its own */
@@ -150,6 +152,10 @@ int cluster_meet(Cluster *cluster, ClusterPod *pod, const Pod **ret_wish);
 
 /* cluster-covers.c: a cover of an earlier agent's. 0 or -ENOMEM. */
 int cluster_seed_cover(Cluster *cluster, const Pod *cover);
+
+/* cluster-covers.c: a v1.Event of a cover as one of the pod for which it stands, which the caller
+ * frees; NULL: of another, or where memory ends. */
+char *cluster_rename_event(const Cluster *cluster, const char *json);
 
 /* cluster-covers.c: the pod for which this life stands, or NULL; and by which UID the server knows
  * a life. */

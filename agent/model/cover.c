@@ -119,12 +119,13 @@ int cover_make(const Pod *running, const Pod *wanted, EditEffect limit, Pod **re
         return 1;
 }
 
-/* The UIDs that a server gives have dashes, ours have none: what somebody wrote into a pod of the
- * server's says nothing. */
+/* What somebody wrote into a pod says nothing: one of a file's is not of the server, and the UIDs
+ * that a server gives have dashes, where ours have none. */
 static const char *find_note(const Pod *pod) {
         const char *text = string_map_get(&pod->metadata.annotations, covers_annotation);
+        bool may_stand = pod_is_of_api(pod) && !strchr(pod->metadata.uid, '-');
 
-        return text && strchr(text, '/') && !strchr(pod->metadata.uid, '-') ? text : NULL;
+        return may_stand && text && strchr(text, '/') ? text : NULL;
 }
 
 const char *cover_uid(const Pod *pod) {

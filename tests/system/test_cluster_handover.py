@@ -3,12 +3,14 @@
 
 import os
 import random
+import threading
 import time
 
 import pytest
 import specs
 import world
 from harness import NODE_NAME
+from registry import BadRegistry, Blobs
 from test_cluster_daemonsets import daemonset, may_place, pods_of, wait_pod_of
 from test_cluster_offline import reboot
 from world import wait
@@ -60,6 +62,9 @@ class Handover:
         assert [one["metadata"]["name"] for one in pods_of(self.member, "logd")] == [self.name]
         assert self.source() == f"api (as {name})"
 
+    def wait_ready(self):
+        self.member.wait_pod(self.name, lambda pod: pod["status"]["containerStatuses"][0]["ready"], "is ready")
+
     def source(self):
         return self.member.pod(self.name)["metadata"]["annotations"]["mainstay.dev/source"]
 
@@ -82,8 +87,8 @@ class Handover:
 def fixture_make_handover(make_member):
     made = []
 
-    def make(*containers, **template):
-        made.append(Handover(make_member(start=False), *containers, **template))
+    def make(*containers, settings=None, **template):
+        made.append(Handover(make_member(start=False, **(settings or {})), *containers, **template))
         return made[-1]
 
     yield make
@@ -101,6 +106,7 @@ def test_the_controller_s_pod_is_the_one_that_runs_where_the_template_is_the_sam
     handover.wait_covered(pod)
     assert handover.goes_on()
     assert member.cli("logs", handover.name).returncode == 0
+    assert member.get(f"/containerLogs/default/{pod['metadata']['name']}/main")[0] == 200
     assert member.cli("exec", handover.name, "--", "true").returncode == 0
     named = [request.body["metadata"]["uid"] for request in member.api.asked("patch", "pods", pod["metadata"]["name"], "status")]
     assert set(named) == {pod["metadata"]["uid"]}
@@ -112,6 +118,9 @@ def test_what_restarts_under_the_controller_s_name_is_told_there(make_handover):
     handover.wait_covered(pod)
     world.kill_all([handover.pid])
     handover.wait_covered(pod, restarts=1)
+    wait(lambda: [event for event in handover.api.all("events") if event["reason"] == "Started" and
+                  event["involvedObject"]["uid"] == pod["metadata"]["uid"] and
+                  event["involvedObject"]["name"] == pod["metadata"]["name"]], "the events name it")
 
 
 def test_an_edit_of_the_controller_s_pod_restarts_its_container_alone(make_handover):
@@ -125,8 +134,10 @@ def test_an_edit_of_the_controller_s_pod_restarts_its_container_alone(make_hando
     assert not world.is_alive(handover.pid) and handover.member.shim(handover.name) == shim
 
 
-def test_an_agent_that_dies_before_it_hears_of_the_controller_s_pod(make_handover):
-    handover = make_handover()
+@pytest.mark.parametrize("container", [{}, {"readinessProbe": {"exec": {"command": ["sleep", "1"]}, "timeoutSeconds": 5, "periodSeconds": 3600}}])
+def test_an_agent_that_dies_before_it_hears_of_the_controller_s_pod(make_handover, container):
+    handover = make_handover(specs.container(**container))
+    handover.wait_ready()
     handover.member.kill9()
     pod = handover.bind()
     handover.member.start()
@@ -255,3 +266,30 @@ def test_one_of_ours_that_does_not_serve_ends_for_the_controller_s(make_handover
     handover.member.wait_told_gone(handover.name)
     assert not world.is_alive(handover.pid)
     assert handover.member.pod(pod["metadata"]["name"])["metadata"]["uid"] == pod["metadata"]["uid"]
+
+
+def test_of_another_image_ours_serves_until_that_is_here(make_handover):
+    released = threading.Event()
+    registry = BadRegistry(Blobs([{"etc/hello": b"hello\n"}]), lambda handler: released.wait(60) and False)
+    try:
+        handover = make_handover(settings={"insecureRegistries": [registry.host]})
+        pod = handover.bind(containers=[{**specs.container(), "image": f"{registry.host}/team/app:latest"}])
+        wait(lambda: registry.seen, lambda: f"the image is asked for\n{handover.member.said()[-3000:]}", 60)
+        assert handover.goes_on() and not handover.member.pod(pod["metadata"]["name"])
+        released.set()
+        wait(lambda: not world.is_alive(handover.pid), "ours ends", 60)
+        wait(lambda: handover.member.pod(pod["metadata"]["name"]), "theirs begins", 60)
+    finally:
+        released.set()
+        registry.stop()
+
+
+def test_of_two_that_are_bound_here_ours_is_one(make_handover):
+    handover = make_handover()
+    pods = [handover.bind(), handover.bind()]
+    for pod in pods:
+        handover.member.wait_told_phase(pod["metadata"]["name"], "Running", 60)
+    handover.member.wait_told_gone(handover.name)
+    assert handover.goes_on() and handover.is_covering()
+    ids = {handover.member.told(pod["metadata"]["name"])["status"]["containerStatuses"][0]["containerID"] for pod in pods}
+    assert len(ids) == 2 and len(pods_of(handover.member, "logd")) == 2

@@ -188,10 +188,12 @@ TEST(what_a_cover_stands_for_is_known_by_it_alone)
         EXPECT(pod_is_of_api(covered));
 }
 
-TEST(a_pod_of_the_servers_stands_for_none_whatever_is_written_into_it)
+TEST(a_pod_stands_for_none_whatever_is_written_into_it)
 {
         cleanup_with(pod_freep) Pod *ours = make_ours(), *theirs = make_theirs(&(Theirs){ 0 });
 
+        EXPECT(cover_uid(ours) == NULL);
+        REQUIRE(string_map_set(&ours->metadata.annotations, covers_annotation, "a/b") >= 0);
         EXPECT(cover_uid(ours) == NULL);
         REQUIRE(string_map_set(&theirs->metadata.annotations, covers_annotation, "a/b") >= 0);
         EXPECT(cover_uid(theirs) == NULL);
