@@ -49,9 +49,9 @@ int cluster_seed_cover(Cluster *cluster, const Pod *cover) {
         pod = cluster_get_pod(cluster, covered->metadata.namespace, covered->metadata.name);
         if (!pod)
                 return -ENOMEM;
-        pod_free(pod->wanted);
+        if (pod->wanted) /* it has a record of its own: this one was about to be gone */
+                return 0;
         pod->wanted = TAKE_PTR(covered);
-        pod_free(pod->cover);
         pod->cover = TAKE_PTR(copy);
         pod->is_carried = true;
         return 0;
@@ -68,12 +68,12 @@ static int follow_wanted(ClusterPod *pod) {
                 r = cover_make(pod->cover, pod->wanted, EDIT_RESTART, &next);
         if (r < 0)
                 return r;
-        if (r == 0)
+        if (r == 0) {
                 log_info("Pod '%s' of the API server is another than '%s' that stands for it, "
                          "which ends first",
                          pod->key, pod->cover->metadata.name);
-        if (r == 0)
                 cluster_forget_life(pod);
+        }
         pod_free(pod->cover);
         pod->cover = r > 0 ? next : NULL;
         pod->is_carried = r > 0;
@@ -160,14 +160,14 @@ static bool may_begin(Cluster *cluster, ClusterPod *pod) {
 }
 
 static int wait_for(Cluster *cluster, ClusterPod *pod, const Search *search) {
-        const Pod *goes_on = search->unknown;
+        Supervisor *supervisor = cluster->config.supervisor;
         int r = 0;
 
         cluster->awaits_ours = true;
-        if (!goes_on && search->serving && !may_begin(cluster, pod))
-                goes_on = search->serving;
-        if (goes_on)
-                r = supervisor_want(cluster->config.supervisor, cluster_origin, goes_on, NULL);
+        if (search->unknown)
+                r = supervisor_want(supervisor, cluster_origin, search->unknown, NULL);
+        if (r != -ENOMEM && search->serving && (search->unknown || !may_begin(cluster, pod)))
+                r = supervisor_want(supervisor, cluster_origin, search->serving, NULL);
         return r == -ENOMEM ? r : 0;
 }
 

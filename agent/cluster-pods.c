@@ -382,6 +382,7 @@ int cluster_seed(Cluster *cluster, const Pod *wish) {
                 pod->is_of_api = true;
                 return pod->last_uid ? 0 : -ENOMEM;
         }
+        pod->cover = pod_free(pod->cover); /* it was about to be gone */
         pod->wanted = pod_free(pod->wanted);
         return pod_copy(wish, &pod->wanted);
 }
@@ -495,7 +496,8 @@ static void note_phase(Cluster *cluster, ClusterPod *pod) {
 
 /* It had ended before this boot, and of how it ended its remains know nothing. */
 static bool is_remains(const ClusterPod *pod, const Pod *life) {
-        return pod->is_of_api && !pod->local_uid && streq_ptr(pod->last_uid, life->metadata.uid);
+        return pod_is_of_api(life) && pod->is_of_api && !pod->local_uid &&
+               streq_ptr(pod->last_uid, life->metadata.uid);
 }
 
 /* It is told as another's now: what was told of it under its own name goes, which is a mirror. */

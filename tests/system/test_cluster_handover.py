@@ -3,12 +3,14 @@
 
 import os
 import random
+import re
 import threading
 import time
 
 import pytest
 import specs
 import world
+from api_store import KINDS
 from harness import NODE_NAME
 from registry import BadRegistry, Blobs
 from test_cluster_daemonsets import daemonset, may_place, pods_of, wait_pod_of
@@ -239,23 +241,59 @@ def test_a_controller_s_pod_that_is_no_more_in_the_list_ends_what_stands_for_it(
     assert handover.source() == "evaluated (api)"
 
 
-def test_of_another_template_the_controller_s_pod_begins_when_ours_has_ended(make_handover):
-    member_data = specs.mount("d", "/data")
-    container = specs.container(script=ORDER, volumeMounts=[member_data], env=[{"name": "WHO", "value": "ours"}])
-    directory = f"/tmp/mainstay-order-{os.getpid()}"
-    os.makedirs(directory)
-    order = os.path.join(directory, "order")
-    try:
-        handover = make_handover(container, volumes=[specs.host_path("d", directory)])
-        pod = handover.bind(containers=[{**container, "env": [{"name": "WHO", "value": "theirs"}]}])
-        handover.member.wait_told_phase(pod["metadata"]["name"], "Running", 60)
-        wait(lambda: world.read(order) == "ours begins\nours ends\ntheirs begins\n", lambda: world.read(order))
-        handover.member.wait_told_gone(handover.name)
-        assert [one["metadata"]["name"] for one in pods_of(handover.member, "logd")] == [pod["metadata"]["name"]]
-    finally:
-        for entry in os.scandir(directory):
-            os.unlink(entry.path)
-        os.rmdir(directory)
+@pytest.fixture(name="order")
+def fixture_order(tmp_path):
+    """A container that writes down when it begins and ends, and for whom; its volume; and the file."""
+    path = tmp_path / "order"
+    path.write_text("")
+
+    def container(who):
+        return specs.container(script=ORDER, volumeMounts=[specs.mount("d", "/data")], env=[{"name": "WHO", "value": who}])
+
+    return container, specs.host_path("d", tmp_path), path.read_text
+
+
+def wait_exchanged(handover, pod, read, times="{1}"):
+    """The controller's pod runs by itself, since ours has ended."""
+    name = pod["metadata"]["name"]
+    wait(lambda: re.fullmatch(f"(ours begins\nours ends\n){times}theirs begins\n", read()), read, 60)
+    handover.member.wait_told_phase(name, "Running", 60)
+    handover.member.wait_told_gone(handover.name)
+    assert [one["metadata"]["name"] for one in pods_of(handover.member, "logd")] == [name]
+    assert handover.member.pod(name)["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert handover.member.told(name)["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_of_another_template_the_controller_s_pod_begins_when_ours_has_ended(make_handover, order):
+    container, volume, read = order
+    handover = make_handover(container("ours"), volumes=[volume])
+    pod = handover.bind(containers=[container("theirs")])
+    wait_exchanged(handover, pod, read)
+
+
+def test_of_another_template_it_does_so_whenever_the_agent_dies(make_handover, order):
+    container, volume, read = order
+    handover = make_handover(container("ours"), volumes=[volume])
+    pod = handover.bind(containers=[container("theirs")])
+    for milliseconds in (0, 20, 100, 300, 600):
+        handover.member.restart(ready=False)
+        time.sleep(milliseconds / 1000)
+    handover.member.restart()
+    # One that begins while ours is away does not know yet that it is not to be again.
+    wait_exchanged(handover, pod, read, times="+")
+
+
+def test_a_cover_ends_where_what_it_stands_for_becomes_another(make_handover, order):
+    container, volume, read = order
+    handover = make_handover(container("ours"), volumes=[volume])
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    # As no server lets anybody edit it; a backup that is brought back may.
+    stored = handover.api.get("pods", "default", pod["metadata"]["name"])
+    stored["spec"]["hostPID"] = True
+    stored["spec"]["containers"][0]["env"][0]["value"] = "theirs"
+    handover.api.store.replace(KINDS["pods"], stored)
+    wait_exchanged(handover, pod, read)
 
 
 def test_one_of_ours_that_does_not_serve_ends_for_the_controller_s(make_handover):
