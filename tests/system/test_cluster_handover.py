@@ -125,6 +125,16 @@ def test_what_restarts_under_the_controller_s_name_is_told_there(make_handover):
                   event["involvedObject"]["name"] == pod["metadata"]["name"]], "the events name it")
 
 
+def test_one_that_a_person_ends_here_begins_again_and_is_told_as_before(make_handover):
+    handover = make_handover()
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    assert handover.member.cli("delete", "pod", handover.name).returncode == 0
+    wait(lambda: not world.is_alive(handover.pid), "it ends")
+    handover.member.wait_running(handover.name)
+    handover.wait_covered(pod)
+
+
 def test_an_edit_of_the_controller_s_pod_restarts_its_container_alone(make_handover):
     handover = make_handover()
     pod = handover.bind()
