@@ -59,7 +59,7 @@ int cluster_seed_cover(Cluster *cluster, const Pod *cover) {
 
 /* 1: it stands; 0: there is none, or none any more; -ENOMEM. */
 static int follow_wanted(ClusterPod *pod) {
-        Pod *next;
+        Pod *next = NULL;
         int r = 0;
 
         if (!pod->cover || pod->is_carried)
