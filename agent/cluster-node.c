@@ -92,8 +92,10 @@ void cluster_node_changed(Cluster *cluster) {
 }
 
 void cluster_tell_event(Cluster *cluster, const char *json) {
+        cleanup_free char *renamed = cluster_rename_event(cluster, json);
+
         if (cluster->events)
-                (void) event_writer_tell(cluster->events, json);
+                (void) event_writer_tell(cluster->events, renamed ? renamed : json);
 }
 
 bool cluster_takes_events(const Cluster *cluster) {

@@ -4,6 +4,7 @@
 
 #include "agent/cluster-private.h"
 
+#include "agent/model/cover.h"
 #include "agent/model/edit.h"
 #include "agent/model/json.h"
 #include "agent/model/names.h"
@@ -46,13 +47,22 @@ ClusterPod *cluster_get_pod(Cluster *cluster, const char *namespace, const char 
         return pod;
 }
 
+void cluster_forget_life(ClusterPod *pod) {
+        free(pod->local_uid);
+        free(pod->local_name);
+        free(pod->told_uid);
+        pod->local_uid = pod->local_name = pod->told_uid = NULL;
+}
+
 static void pod_forget(ClusterPod *pod) {
         kube_metadata_done(&pod->remote);
         free(pod->deleted_uid);
+        staging_free(pod->staging);
         pod_free(pod->wanted);
+        pod_free(pod->cover);
         free(pod->refusal);
         free(pod->refused);
-        free(pod->local_uid);
+        cluster_forget_life(pod);
         free(pod->last);
         free(pod->last_uid);
         free(pod->key);
@@ -117,12 +127,14 @@ static void end_life(Cluster *cluster, ClusterPod *pod, int64_t grace) {
                 return;
         pod->told_grace = grace;
         if (namespace)
-                (void) supervisor_delete(cluster->config.supervisor, namespace, slash + 1, grace,
-                                         NULL);
+                (void) supervisor_delete(cluster->config.supervisor, namespace, pod->local_name,
+                                         grace, NULL);
 }
 
 static void forget_wanted(ClusterPod *pod) {
+        pod->staging = staging_free(pod->staging);
         pod->wanted = pod_free(pod->wanted);
+        pod->is_carried = false;
         free(pod->refusal);
         pod->refusal = NULL;
 }
@@ -294,6 +306,8 @@ static void forget_missing(Cluster *cluster) {
         for (ClusterPod *pod = cluster->pods; pod; pod = pod->following) {
                 if (!is_missing(cluster, pod))
                         continue;
+                if (pod->cover) /* its name is one that we may wish for again */
+                        end_life(cluster, pod, -1);
                 if (pod->has_remote)
                         kube_metadata_done(&pod->remote);
                 pod->has_remote = false;
@@ -357,8 +371,11 @@ int cluster_follow_pods(Cluster *cluster) {
 /* ---- wishes ---- */
 
 int cluster_seed(Cluster *cluster, const Pod *wish) {
-        ClusterPod *pod = cluster_get_pod(cluster, wish->metadata.namespace, wish->metadata.name);
+        ClusterPod *pod;
 
+        if (cover_uid(wish))
+                return cluster_seed_cover(cluster, wish);
+        pod = cluster_get_pod(cluster, wish->metadata.namespace, wish->metadata.name);
         if (!pod)
                 return -ENOMEM;
         if (cluster_has_ended(cluster, wish->metadata.uid, &pod->last)) {
@@ -366,6 +383,7 @@ int cluster_seed(Cluster *cluster, const Pod *wish) {
                 pod->is_of_api = true;
                 return pod->last_uid ? 0 : -ENOMEM;
         }
+        pod->cover = pod_free(pod->cover); /* it was about to be gone */
         pod->wanted = pod_free(pod->wanted);
         return pod_copy(wish, &pod->wanted);
 }
@@ -382,16 +400,20 @@ static bool is_due(const ClusterPod *pod) {
 }
 
 /* 0 or -ENOMEM. */
-static int want(const Cluster *cluster, ClusterPod *pod) {
+static int want(Cluster *cluster, ClusterPod *pod) {
         const ObjectMeta *metadata = &pod->wanted->metadata;
         cleanup_error Error error = ERROR_NULL;
+        const Pod *wish;
         int r;
 
         if (supervisor_is_named(cluster->config.supervisor, metadata->namespace, metadata->name))
                 return pod->refusal || !pod->has_remote
                                ? 0
                                : refuse(pod, "a file of this node has a pod of that name");
-        r = supervisor_want(cluster->config.supervisor, cluster_file, pod->wanted, &error);
+        r = cluster_meet(cluster, pod, &wish);
+        if (r <= 0)
+                return r;
+        r = supervisor_want(cluster->config.supervisor, cluster_file, wish, &error);
         if (r < 0)
                 log_error("Pod '%s' of the API server: %s", pod->key, error_message(&error, r));
         return r == -ENOMEM ? r : 0;
@@ -400,11 +422,13 @@ static int want(const Cluster *cluster, ClusterPod *pod) {
 int cluster_want(Cluster *cluster) {
         int result = 0;
 
+        cluster->awaits_ours = false;
         cluster_begin_references(cluster);
         for (ClusterPod *pod = cluster->pods; pod; pod = pod->following) {
-                if (pod->wanted && cluster_note_references(cluster, pod->wanted) < 0)
-                        result = -ENOMEM;
                 if (is_due(pod) && want(cluster, pod) < 0)
+                        result = -ENOMEM;
+                if (pod->wanted &&
+                    cluster_note_references(cluster, pod->cover ? pod->cover : pod->wanted) < 0)
                         result = -ENOMEM;
         }
         if (result >= 0)
@@ -415,18 +439,19 @@ int cluster_want(Cluster *cluster) {
 /* ---- what is here ---- */
 
 static int take_life(Cluster *cluster, ClusterPod *pod, const Pod *life) {
-        bool is_new = !streq_ptr(pod->local_uid, life->metadata.uid);
-        char *uid = is_new ? strdup(life->metadata.uid) : NULL;
-
-        if (is_new && !uid)
+        if (streq_ptr(pod->local_uid, life->metadata.uid))
+                return 0;
+        cluster_forget_life(pod);
+        pod->local_uid = strdup(life->metadata.uid);
+        pod->local_name = strdup(life->metadata.name);
+        pod->told_uid = strdup(cluster_told_uid(pod, life));
+        if (!pod->local_uid || !pod->local_name || !pod->told_uid) {
+                cluster_forget_life(pod);
                 return -ENOMEM;
-        if (is_new) {
-                free(pod->local_uid);
-                pod->local_uid = uid;
-                pod->is_of_api = pod_is_of_api(life);
-                pod->told_grace = -1;
-                pod->is_noted = false;
         }
+        pod->is_of_api = pod_is_of_api(life);
+        pod->told_grace = -1;
+        pod->is_noted = false;
         return 0;
 }
 
@@ -438,12 +463,11 @@ static void take_last(Cluster *cluster, ClusterPod *pod, const Pod *life) {
         free(pod->last);
         free(pod->last_uid);
         pod->last = NULL;
-        pod->last_uid = strdup(life->metadata.uid);
+        pod->last_uid = strdup(cluster_told_uid(pod, life));
         if (supervisor_status(cluster->config.supervisor, life->metadata.uid, &same, &status) >= 0)
                 pod->last = pod_to_json(same, &status);
         pod->is_of_api = pod_is_of_api(life);
-        free(pod->local_uid);
-        pod->local_uid = NULL;
+        cluster_forget_life(pod);
 }
 
 /* By what its containers have done, not by somebody who ends it, nor by a machine that goes down.
@@ -473,12 +497,34 @@ static void note_phase(Cluster *cluster, ClusterPod *pod) {
 
 /* It had ended before this boot, and of how it ended its remains know nothing. */
 static bool is_remains(const ClusterPod *pod, const Pod *life) {
-        return pod->is_of_api && !pod->local_uid && streq_ptr(pod->last_uid, life->metadata.uid);
+        return pod_is_of_api(life) && pod->is_of_api && !pod->local_uid &&
+               streq_ptr(pod->last_uid, life->metadata.uid);
+}
+
+/* It is told as another's now: what was told of it under its own name goes, which is a mirror. */
+static void forget_own_name(Cluster *cluster, const Pod *life) {
+        for (ClusterPod *pod = cluster->pods; pod; pod = pod->following)
+                if (streq_ptr(pod->local_uid, life->metadata.uid) &&
+                    !streq(pod->told_uid, cover_uid(life))) {
+                        cluster_forget_life(pod);
+                        mark(cluster, pod);
+                }
+}
+
+static ClusterPod *get_told(Cluster *cluster, const Pod *life) {
+        ClusterPod *covered = cluster_find_covered(cluster, life);
+
+        if (!covered)
+                return cluster_get_pod(cluster, life->metadata.namespace, life->metadata.name);
+        forget_own_name(cluster, life);
+        return covered;
 }
 
 void cluster_on_pod(Cluster *cluster, const Pod *life, bool is_gone) {
-        ClusterPod *pod = cluster_get_pod(cluster, life->metadata.namespace, life->metadata.name);
+        ClusterPod *pod = get_told(cluster, life);
 
+        if (cluster->awaits_ours)
+                cluster_schedule_wishes(cluster);
         if (pod && is_remains(pod, life))
                 return;
         if (!pod || (!is_gone && take_life(cluster, pod, life) < 0)) {
@@ -492,7 +538,7 @@ void cluster_on_pod(Cluster *cluster, const Pod *life, bool is_gone) {
         } else
                 note_phase(cluster, pod);
         if (!is_gone && pod->has_remote && pod->remote.is_deleting &&
-            streq(pod->remote.uid, life->metadata.uid))
+            streq(pod->remote.uid, pod->told_uid))
                 end_life(cluster, pod, MAX(pod->remote.grace_seconds, 1));
         mark(cluster, pod);
         sweep(cluster);

@@ -14,6 +14,7 @@
 #include "agent/kube/renewer.h"
 #include "agent/kube/writer.h"
 #include "agent/manifest/kubeconfig-watch.h"
+#include "agent/supervise/staging.h"
 #include "common/hash.h"
 
 /* All that is known under one name: what the server has, what it wants, what is here. */
@@ -33,9 +34,15 @@ struct ClusterPod {
         char *refusal; /* v1.Pod with a status that says why what it wants cannot be; or NULL */
         int64_t told_grace; /* with which the life was told to end; -1: it was not */
 
-        char *local_uid; /* of the life that is here; or NULL */
-        bool is_of_api;  /* the life, or the last one */
-        char *last;      /* v1.Pod of a life that has ended; the server may not know it yet */
+        Pod *cover;       /* one of ours that stands for what is wanted, as it is to be; or NULL */
+        bool is_carried;  /* it is as 'wanted' has it */
+        Staging *staging; /* of 'wanted', while one of ours that is another serves; or NULL */
+
+        char *local_uid;  /* of the life that is here; or NULL */
+        char *local_name; /* likewise; a cover has its own */
+        char *told_uid;   /* by which the server knows it */
+        bool is_of_api;   /* the life, or the last one */
+        char *last;       /* v1.Pod of a life that has ended; the server may not know it yet */
         char *last_uid;
         bool is_noted; /* that the life has succeeded or failed */
 
@@ -82,10 +89,11 @@ struct Cluster {
         char **news;      /* which they are: keys of objects, UIDs of pods that have a token */
         bool is_all_news; /* or whatever pods may refer to */
         bool is_listing;
-        bool is_unclear; /* something in the list cannot be read: who knows which of them it is */
-        bool is_synced;  /* what is here is all known */
-        bool is_leaving; /* the machine goes down */
-        bool has_doubt;  /* the last list had so few of them that another one is due */
+        bool is_unclear;  /* something in the list cannot be read: who knows which of them it is */
+        bool is_synced;   /* what is here is all known */
+        bool is_leaving;  /* the machine goes down */
+        bool awaits_ours; /* what becomes of a pod of ours decides on one of the server's */
+        bool has_doubt;   /* the last list had so few of them that another one is due */
         NodeKeeper *node;
         KubeLease *lease;
         EventWriter *events;
@@ -135,6 +143,26 @@ int cluster_follow_pods(Cluster *cluster);
 ClusterPod *cluster_get_pod(Cluster *cluster, const char *namespace, const char *name);
 ClusterPod *cluster_find_pod(Cluster *cluster, const char *key);
 void cluster_forget_pods(Cluster *cluster);
+
+/* cluster-pods.c: no life is here that is told as this pod. */
+void cluster_forget_life(ClusterPod *pod);
+
+/* cluster-covers.c: what is to be wished for so that there is what the server wants: that pod, or
+ * one of ours that stands for it. 1 with it; 0 where something has to end, or to be known, before;
+ * -ENOMEM. */
+int cluster_meet(Cluster *cluster, ClusterPod *pod, const Pod **ret_wish);
+
+/* cluster-covers.c: a cover of an earlier agent's. 0 or -ENOMEM. */
+int cluster_seed_cover(Cluster *cluster, const Pod *cover);
+
+/* cluster-covers.c: a v1.Event of a cover as one of the pod for which it stands, which the caller
+ * frees; NULL: of another, or where memory ends. */
+char *cluster_rename_event(const Cluster *cluster, const char *json);
+
+/* cluster-covers.c: the pod for which this life stands, or NULL; and by which UID the server knows
+ * a life. */
+ClusterPod *cluster_find_covered(Cluster *cluster, const Pod *life);
+const char *cluster_told_uid(const ClusterPod *pod, const Pod *life);
 
 /* cluster-ended.c: that a pod of an API server has succeeded or failed, for the next agent: after a
  * boot nothing of it is left to tell so. */

@@ -29,7 +29,7 @@ static void look_here(const Cluster *cluster, const ClusterPod *pod, char **ret_
         *ret_json = pod->local_uid ? print_life(cluster, pod->local_uid) : NULL;
         if (*ret_json) {
                 ret->json = *ret_json;
-                ret->uid = pod->local_uid;
+                ret->uid = pod->told_uid;
         } else if (pod->refusal) {
                 ret->json = pod->refusal;
                 ret->uid = pod->remote.uid;

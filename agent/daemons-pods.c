@@ -28,7 +28,8 @@ static int see(const Pod *pod, const PodStatus *status, void *userdata) {
         seen[n] = (SeenPod){
                 .pod = pod,
                 .is_syncing = status->is_syncing,
-                .is_ending = status->deletion_time > 0,
+                .is_ending = status->deletion_time > 0 || pod_is_of_api(pod),
+                .is_of_api = pod_is_of_api(pod),
                 .is_ready = ready->is_true,
                 .is_orphan = daemons_has_orphan(daemons, pod),
                 .waits_for_node = pod_status_waits_for_node(status),
@@ -146,7 +147,7 @@ bool daemon_has_pods(const Daemons *daemons, const Daemon *daemon) {
         for (size_t i = 0; i < daemons->n_seen; i++) {
                 const OwnerReference *owner = object_controller(&daemons->seen[i].pod->metadata);
 
-                if (owner && streq(owner->uid, daemon->uid))
+                if (owner && streq(owner->uid, daemon->uid) && !daemons->seen[i].is_of_api)
                         return true;
         }
         return false;

@@ -35,7 +35,8 @@ typedef struct Daemon {
 typedef struct SeenPod {
         const Pod *pod; /* the supervisor's, or an orphan's */
         bool is_syncing;
-        bool is_ending;
+        bool is_ending; /* one that an API server has bound here is about to, if we place any */
+        bool is_of_api;
         bool is_ready;
         bool is_orphan;
         bool waits_for_node; /* evicted: it comes back by itself */

@@ -3,6 +3,7 @@
 
 #include "agent/cluster.h"
 #include "agent/daemons.h"
+#include "agent/model/cover.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 
@@ -14,13 +15,22 @@ char *origin_of_set(const char *origin) {
         return asprintf(&text, "file %s", origin) < 0 ? NULL : text;
 }
 
+static char *origin_of_api(const Pod *pod) {
+        cleanup_free char *covered = cover_name(pod);
+        char *text;
+
+        if (!covered)
+                return strdup("api");
+        return asprintf(&text, "api (as %s)", covered) < 0 ? NULL : text;
+}
+
 static char *origin_of_pod(const char *origin, const Pod *pod) {
         const OwnerReference *owner = object_controller(&pod->metadata);
         cleanup_free char *of_set = NULL;
         char *text;
 
         if (streq(origin, cluster_file))
-                return strdup("api");
+                return origin_of_api(pod);
         if (streq(origin, orphan_file))
                 return strdup("left by a DaemonSet");
         of_set = origin_of_set(origin);

@@ -11,6 +11,7 @@
  * where memory ends. */
 char *origin_of_set(const char *origin);
 
-/* The pod as v1.Pod with where it comes from: "file web.yaml", "api", "evaluated (file logd.yaml)",
- * "evaluated (api)". The caller frees it; NULL where memory ends. */
+/* The pod as v1.Pod with where it comes from: "file web.yaml", "api", "api (as logd-x2x4z)" of one
+ * that stands for another, "evaluated (file logd.yaml)", "evaluated (api)". The caller frees it;
+ * NULL where memory ends. */
 char *origin_print_pod(const Supervisor *supervisor, const Pod *pod, const PodStatus *status);

@@ -76,3 +76,19 @@ void event_object_done(EventObject *object) {
         free(object->patch);
         *object = (EventObject){ 0 };
 }
+
+char *event_object_rename(const char *json, const char *from_uid, const char *name,
+                          const char *uid) {
+        cleanup_with(json_decrefp) json_t *event = json_loads(json, 0, NULL);
+        json_t *metadata = json_object_get(event, "metadata");
+        json_t *object = json_object_get(event, "involvedObject");
+        const char *own_name = text_of(metadata, "name");
+        const char *number = own_name ? strrchr(own_name, '.') : NULL;
+
+        if (!streq_ptr(text_of(object, "uid"), from_uid) ||
+            json_object_set_new(metadata, "name", json_sprintf("%s%s", name, strna(number))) < 0 ||
+            json_object_set_new(object, "name", json_string(name)) < 0 ||
+            json_object_set_new(object, "uid", json_string(uid)) < 0)
+                return NULL;
+        return json_dumps(event, JSON_COMPACT);
+}

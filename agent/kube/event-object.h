@@ -19,3 +19,9 @@ typedef struct EventObject {
 /* 0, -EBADMSG for what is no Event, -ENOMEM. */
 int event_object_read(const char *json, EventObject *ret);
 void event_object_done(EventObject *object);
+
+/* The event of the object of that UID as one of another object's, under a name of its own: by the
+ * former one the server knows what was said before. The caller frees it. NULL: it is of none such,
+ * or memory ends. */
+char *event_object_rename(const char *json, const char *from_uid, const char *name,
+                          const char *uid);

@@ -140,7 +140,7 @@ static const Field volume_mount_fields[] = {
               CHECK(check_descending_path)),
         REFUSED_FOR("bindMountOptions", ALPHA),
 };
-static const Schema volume_mount_schema = SCHEMA(VolumeMount, volume_mount_fields);
+const Schema volume_mount_schema = SCHEMA(VolumeMount, volume_mount_fields);
 
 static const Field exit_codes_fields[] = {
         FIELD("operator",               ENUM,       RestartRuleExitCodes, operator, REQUIRED,
@@ -388,7 +388,7 @@ static const Field volume_fields[] = {
         REFUSED_FOR("ephemeral", NEEDS_CLUSTER "only there are claims, and volumes that they are bound to"),
         FIELD("image",                  OPTIONAL,   Volume, image, .schema = &image_volume_schema),
 };
-static const Schema volume_schema = SCHEMA(Volume, volume_fields);
+const Schema volume_schema = SCHEMA(Volume, volume_fields);
 
 static const Field host_alias_fields[] = {
         FIELD("ip",                     STRING,     HostAlias, ip, REQUIRED, CHECK(check_ip_address)),

@@ -84,6 +84,8 @@ extern const Schema pod_schema; /* apiVersion and kind are read before it */
 extern const Schema object_meta_schema;
 extern const Schema pod_spec_schema;
 extern const Schema container_schema;
+extern const Schema volume_schema;
+extern const Schema volume_mount_schema;
 extern const Schema resource_list_schema;
 extern const Schema resource_requirements_schema;
 extern const Schema probe_schema;

@@ -5,6 +5,7 @@
 #include "agent/supervise/supervisor.h"
 
 #include "agent/bundle/resources.h"
+#include "agent/model/cover.h"
 #include "agent/model/schema.h"
 #include "agent/supervise/orphans.h"
 #include "agent/supervise/record.h"
@@ -540,13 +541,19 @@ static int on_step(sd_event_source *source, void *userdata) {
 
 /* ---- questions ---- */
 
-/* The one with a life, by its full name; or NULL, said. */
+/* By its full name, or that of the pod for which it stands. */
+static bool is_called(const Pod *pod, const char *name) {
+        cleanup_free char *covered = cover_name(pod);
+
+        return streq(pod->metadata.name, name) || streq_ptr(covered, name);
+}
+
+/* The one with a life; or NULL, said. */
 static Slot *find_living(Supervisor *s, const char *namespace, const char *pod, Error *reterr) {
         for (Slot *slot = s->slots; slot; slot = slot->following) {
-                const ObjectMeta *metadata =
-                        slot->life ? &pod_life_pod(slot->life)->metadata : NULL;
+                const Pod *life = slot->life ? pod_life_pod(slot->life) : NULL;
 
-                if (metadata && streq(metadata->namespace, namespace) && streq(metadata->name, pod))
+                if (life && streq(life->metadata.namespace, namespace) && is_called(life, pod))
                         return slot;
         }
         (void) error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);

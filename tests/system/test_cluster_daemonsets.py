@@ -15,8 +15,8 @@ LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
          "spec": {"holderIdentity": "master_1", "leaseDurationSeconds": 15, "renewTime": "2026-01-01T00:00:00.000000Z"}}
 
 
-def daemonset(name, **fields):
-    one = specs.daemonset(name, **fields)
+def daemonset(name, *containers, **fields):
+    one = specs.daemonset(name, *containers, **fields)
     one["metadata"]["namespace"] = "default"
     return one
 
@@ -68,7 +68,7 @@ def test_who_may_not_list_them_says_so_and_runs_on(make_member):
     member.wait_told_phase(f"own-{NODE_NAME}", "Running")
 
 
-def test_without_a_lease_the_node_places_them_until_a_controller_binds_its_own(make_member):
+def test_without_a_lease_the_node_places_them_until_a_controller_binds_another(make_member):
     member = make_member(start=False)
     may_place(member.api)
     made = member.api.create("daemonsets", daemonset("logd"))
@@ -79,7 +79,7 @@ def test_without_a_lease_the_node_places_them_until_a_controller_binds_its_own(m
         "metadata": {"name": "logd-abcde", "namespace": "default", "labels": {"app": "logd"}, "ownerReferences": [
             {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd", "uid": made["metadata"]["uid"],
              "controller": True, "blockOwnerDeletion": True}]},
-        "spec": {**specs.pod("x")["spec"], "nodeName": NODE_NAME}})
+        "spec": {**specs.pod("x", specs.container(env=[{"name": "OF", "value": "another"}]))["spec"], "nodeName": NODE_NAME}})
     member.wait_told_phase("logd-abcde", "Running", 60)
     wait(lambda: not world.is_alive(pid), "ours ends", 60)
     member.wait_told_gone(ours["metadata"]["name"])

@@ -58,3 +58,19 @@ TEST(what_is_no_event_is_refused)
                 EXPECT_EQ(event_object_read(cases[i], &object), -EBADMSG);
         }
 }
+
+TEST(an_event_of_one_object_becomes_one_of_another)
+{
+        char *renamed = event_object_rename(EVENT("web.0001", "3"), "u-1", "api", "u-2");
+        EventObject object = { 0 };
+
+        REQUIRE(renamed && event_object_read(renamed, &object) == 0);
+        EXPECT_STREQ(object.name, "api.0001");
+        EXPECT_STREQ(object.pod, "u-2");
+        EXPECT(strstr(object.body, "\"involvedObject\":{\"uid\":\"u-2\",\"name\":\"api\"}") !=
+               NULL);
+        event_object_done(&object);
+        free(renamed);
+        EXPECT(event_object_rename(EVENT("web.0001", "3"), "u-3", "api", "u-2") == NULL);
+        EXPECT(event_object_rename("7", "u-3", "api", "u-2") == NULL);
+}

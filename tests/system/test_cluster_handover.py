@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A controller manager comes back: the pods that it binds here are those that run here already, if they are the same."""
+
+import os
+import random
+import re
+import threading
+import time
+
+import pytest
+import specs
+import world
+from api_store import KINDS
+from harness import NODE_NAME
+from registry import BadRegistry, Blobs
+from test_cluster_daemonsets import daemonset, may_place, pods_of, wait_pod_of
+from test_cluster_offline import reboot
+from world import wait
+
+TOLERATIONS = [{"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect} for key, effect in (
+    ("not-ready", "NoExecute"), ("unreachable", "NoExecute"), ("disk-pressure", "NoSchedule"),
+    ("memory-pressure", "NoSchedule"), ("pid-pressure", "NoSchedule"), ("unschedulable", "NoSchedule"))]
+HERE = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [NODE_NAME]}]}]}}}
+ORDER = "echo $WHO begins >> /data/order; trap 'sleep 1; echo $WHO ends >> /data/order; exit 0' TERM; sleep 1000 & wait"
+
+
+class Handover:
+    """A set whose pod this node has made, as no controller was there."""
+
+    def __init__(self, member, *containers, **template):
+        self.member, self.api = member, member.api
+        may_place(self.api)
+        self.set = self.api.create("daemonsets", daemonset("logd", *containers, **template))
+        member.start()
+        self.name = wait_pod_of(member, "logd")["metadata"]["name"]
+        member.wait_told_phase(self.name, "Running")
+        self.pid = member.init(self.name)
+
+    def bind(self, **changes):
+        """A pod as the controller makes it of the set; gives it as it stands at the server."""
+        template = self.set["spec"]["template"]
+        name = "logd-" + "".join(random.choices("bcdfghjklmnpqrstvwxz2456789", k=5))
+        return self.api.create("pods", {
+            "metadata": {"name": name, "generateName": "logd-", "namespace": "default",
+                         "labels": {**template["metadata"]["labels"], "controller-revision-hash": "b5d476d4f",
+                                    "pod-template-generation": "1"},
+                         "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "logd",
+                                              "uid": self.set["metadata"]["uid"], "controller": True,
+                                              "blockOwnerDeletion": True}]},
+            "spec": {**template["spec"], "nodeName": NODE_NAME, "affinity": HERE, "tolerations": TOLERATIONS, **changes}})
+
+    def wait_covered(self, pod, restarts=0):
+        """The server hears of its pod, what runs here is still ours, and no mirror shows that any more."""
+        name = pod["metadata"]["name"]
+        told = self.member.wait_told(name, lambda told: told["status"].get("phase") == "Running" and
+                                     told["status"]["containerStatuses"][0]["restartCount"] >= restarts and
+                                     told["status"]["containerStatuses"][0]["ready"], "is Running", 60)
+        self.member.wait_told_gone(self.name)
+        assert told["metadata"]["uid"] == pod["metadata"]["uid"]
+        status = told["status"]["containerStatuses"][0]
+        assert status["restartCount"] == restarts, status
+        assert status["containerID"].endswith(self.member.container_id(self.name))
+        assert [one["metadata"]["name"] for one in pods_of(self.member, "logd")] == [self.name]
+        assert self.source() == f"api (as {name})"
+
+    def wait_ready(self):
+        self.member.wait_pod(self.name, lambda pod: pod["status"]["containerStatuses"][0]["ready"], "is ready")
+
+    def source(self):
+        return self.member.pod(self.name)["metadata"]["annotations"]["mainstay.dev/source"]
+
+    def is_covering(self):
+        return self.member.pod(self.name) and self.source().startswith("api (as ")
+
+    def goes_on(self):
+        return world.is_alive(self.pid) and self.member.init(self.name) == self.pid
+
+    def end(self):
+        """The set goes, and its pods."""
+        self.api.delete("daemonsets", "default", "logd")
+        for pod in self.api.all("pods"):
+            if pod["metadata"].get("labels", {}).get("app") == "logd" and "annotations" not in pod["metadata"]:
+                self.api.delete("pods", "default", pod["metadata"]["name"], grace=1)
+        wait(lambda: not pods_of(self.member, "logd"), "the pods go", 60)
+
+
+@pytest.fixture(name="make_handover")
+def fixture_make_handover(make_member):
+    made = []
+
+    def make(*containers, settings=None, **template):
+        made.append(Handover(make_member(start=False, **(settings or {})), *containers, **template))
+        return made[-1]
+
+    yield make
+    for handover in made:
+        handover.end()
+
+
+@pytest.mark.parametrize("template", [{}, {"automountServiceAccountToken": False}, {"serviceAccountName": "default"}])
+def test_the_controller_s_pod_is_the_one_that_runs_where_the_template_is_the_same(make_handover, template):
+    handover = make_handover(**template)
+    member = handover.member
+    pod = handover.bind()
+    has_token = any(one["name"].startswith("kube-api-access-") for one in pod["spec"].get("volumes", []))
+    assert has_token != ("automountServiceAccountToken" in template)
+    handover.wait_covered(pod)
+    assert handover.goes_on()
+    assert member.cli("logs", handover.name).returncode == 0
+    assert member.get(f"/containerLogs/default/{pod['metadata']['name']}/main")[0] == 200
+    assert member.cli("exec", handover.name, "--", "true").returncode == 0
+    named = [request.body["metadata"]["uid"] for request in member.api.asked("patch", "pods", pod["metadata"]["name"], "status")]
+    assert set(named) == {pod["metadata"]["uid"]}
+
+
+def test_what_restarts_under_the_controller_s_name_is_told_there(make_handover):
+    handover = make_handover()
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    world.kill_all([handover.pid])
+    handover.wait_covered(pod, restarts=1)
+    wait(lambda: [event for event in handover.api.all("events") if event["reason"] == "Started" and
+                  event["involvedObject"]["uid"] == pod["metadata"]["uid"] and
+                  event["involvedObject"]["name"] == pod["metadata"]["name"]], "the events name it")
+
+
+def test_one_that_a_person_ends_here_begins_again_and_is_told_as_before(make_handover):
+    handover = make_handover()
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    assert handover.member.cli("delete", "pod", handover.name).returncode == 0
+    wait(lambda: not world.is_alive(handover.pid), "it ends")
+    handover.member.wait_running(handover.name)
+    handover.wait_covered(pod)
+
+
+def test_an_edit_of_the_controller_s_pod_restarts_its_container_alone(make_handover):
+    handover = make_handover()
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    shim = handover.member.shim(handover.name)
+    handover.api.patch("pods", "default", pod["metadata"]["name"],
+                       {"spec": {"containers": [{"name": "main", "image": "docker.io/busybox:1"}]}})
+    handover.wait_covered(pod, restarts=1)
+    assert not world.is_alive(handover.pid) and handover.member.shim(handover.name) == shim
+
+
+@pytest.mark.parametrize("container", [{}, {"readinessProbe": {"exec": {"command": ["sleep", "1"]}, "timeoutSeconds": 5, "periodSeconds": 3600}}])
+def test_an_agent_that_dies_before_it_hears_of_the_controller_s_pod(make_handover, container):
+    handover = make_handover(specs.container(**container))
+    handover.wait_ready()
+    handover.member.kill9()
+    pod = handover.bind()
+    handover.member.start()
+    handover.wait_covered(pod)
+    assert handover.goes_on()
+
+
+def test_an_agent_that_dies_before_the_server_takes_the_status(make_handover):
+    handover = make_handover()
+    handover.api.misbehave(verb="patch", plural="pods", subresource="status", status=500)
+    pod = handover.bind()
+    wait(handover.is_covering, lambda: f"ours goes on as the server's\n{handover.member.said()[-3000:]}", 60)
+    handover.member.restart()
+    assert handover.goes_on() and handover.is_covering()
+    handover.api.behave()
+    handover.wait_covered(pod)
+    handover.member.restart()
+    handover.wait_covered(pod)
+    assert handover.goes_on()
+
+
+def test_an_agent_that_dies_again_and_again_on_the_way(make_handover):
+    handover = make_handover()
+    pod = handover.bind()
+    for milliseconds in (0, 5, 10, 20, 40, 80, 160, 320):
+        handover.member.restart(ready=False)
+        time.sleep(milliseconds / 1000)
+    handover.member.restart()
+    handover.wait_covered(pod)
+    assert handover.goes_on()
+
+
+def test_a_server_that_is_gone_after_it_costs_nothing(make_handover):
+    handover = make_handover()
+    member = handover.member
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    member.api.stop()
+    member.restart()
+    member.wait_running(handover.name)
+    assert handover.goes_on() and handover.is_covering()
+    member.api.start()
+    member.launch(specs.pod("own"))
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    handover.wait_covered(pod)
+    assert handover.goes_on()
+
+
+def test_a_boot_without_the_server_starts_it_again(make_handover):
+    handover = make_handover()
+    member = handover.member
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    wait(lambda: os.path.exists(os.path.join(member.state, "cluster", "services")), "the services are kept")
+    member.api.stop()
+    reboot(member)
+    member.start()
+    member.wait_running(handover.name)
+    pid = member.init(handover.name)
+    member.api.start()
+    member.launch(specs.pod("own"))
+    member.wait_told_phase(f"own-{NODE_NAME}", "Running", 60)
+    member.wait_told(pod["metadata"]["name"], lambda told: told["status"]["containerStatuses"][0]["containerID"].endswith(
+        member.container_id(handover.name)), "is what runs since")
+    assert member.init(handover.name) == pid and handover.is_covering()
+
+
+def test_a_controller_s_pod_that_is_deleted_ends_what_stands_for_it_with_its_grace(make_handover):
+    handover = make_handover(specs.container(script="trap 'exit 7' TERM; sleep 1000 & wait"), terminationGracePeriodSeconds=20)
+    member = handover.member
+    pod = handover.bind()
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    handover.wait_covered(pod)
+    member.api.delete("pods", "default", name)
+    member.wait_told_gone(name)
+    assert not world.is_alive(handover.pid)
+    last = [request for request in member.api.asked("patch", "pods", name, "status")][-1].body
+    assert last["metadata"]["uid"] == uid and last["status"]["phase"] == "Failed"
+    assert last["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 7
+    final = member.api.asked("delete", "pods", name, who=f"system:node:{NODE_NAME}")
+    assert [request.body["preconditions"]["uid"] for request in final] == [uid]
+    # There is none of the controller's then, so the node makes its own, and the next one finds that.
+    member.wait_told_phase(handover.name, "Running", 60)
+    handover.pid = member.init(handover.name)
+    handover.wait_covered(handover.bind())
+    assert handover.goes_on()
+
+
+def test_a_controller_s_pod_that_is_no_more_in_the_list_ends_what_stands_for_it(make_handover):
+    handover = make_handover()
+    member = handover.member
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    member.kill9()
+    member.api.delete("pods", "default", pod["metadata"]["name"], grace=0)
+    member.start()
+    wait(lambda: not world.is_alive(handover.pid), lambda: f"it ends\n{member.said()[-3000:]}", 60)
+    member.wait_told_phase(handover.name, "Running", 60)
+    assert handover.source() == "evaluated (api)"
+
+
+@pytest.fixture(name="order")
+def fixture_order(tmp_path):
+    """A container that writes down when it begins and ends, and for whom; its volume; and the file."""
+    path = tmp_path / "order"
+    path.write_text("")
+
+    def container(who):
+        return specs.container(script=ORDER, volumeMounts=[specs.mount("d", "/data")], env=[{"name": "WHO", "value": who}])
+
+    return container, specs.host_path("d", tmp_path), path.read_text
+
+
+def wait_exchanged(handover, pod, read, times="{1}"):
+    """The controller's pod runs by itself, since ours has ended."""
+    name = pod["metadata"]["name"]
+    wait(lambda: re.fullmatch(f"(ours begins\nours ends\n){times}theirs begins\n", read()), read, 60)
+    handover.member.wait_told_phase(name, "Running", 60)
+    handover.member.wait_told_gone(handover.name)
+    assert [one["metadata"]["name"] for one in pods_of(handover.member, "logd")] == [name]
+    assert handover.member.pod(name)["metadata"]["uid"] == pod["metadata"]["uid"]
+    assert handover.member.told(name)["status"]["containerStatuses"][0]["restartCount"] == 0
+
+
+def test_of_another_template_the_controller_s_pod_begins_when_ours_has_ended(make_handover, order):
+    container, volume, read = order
+    handover = make_handover(container("ours"), volumes=[volume])
+    pod = handover.bind(containers=[container("theirs")])
+    wait_exchanged(handover, pod, read)
+
+
+def test_of_another_template_it_does_so_whenever_the_agent_dies(make_handover, order):
+    container, volume, read = order
+    handover = make_handover(container("ours"), volumes=[volume])
+    pod = handover.bind(containers=[container("theirs")])
+    for milliseconds in (0, 20, 100, 300, 600):
+        handover.member.restart(ready=False)
+        time.sleep(milliseconds / 1000)
+    handover.member.restart()
+    # One that begins while ours is away does not know yet that it is not to be again.
+    wait_exchanged(handover, pod, read, times="+")
+
+
+def test_a_cover_ends_where_what_it_stands_for_becomes_another(make_handover, order):
+    container, volume, read = order
+    handover = make_handover(container("ours"), volumes=[volume])
+    pod = handover.bind()
+    handover.wait_covered(pod)
+    # As no server lets anybody edit it; a backup that is brought back may.
+    stored = handover.api.get("pods", "default", pod["metadata"]["name"])
+    stored["spec"]["hostPID"] = True
+    stored["spec"]["containers"][0]["env"][0]["value"] = "theirs"
+    handover.api.store.replace(KINDS["pods"], stored)
+    wait_exchanged(handover, pod, read)
+
+
+def test_one_of_ours_that_does_not_serve_ends_for_the_controller_s(make_handover):
+    probe = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+    handover = make_handover(specs.container(readinessProbe=probe))
+    pod = handover.bind()
+    handover.member.wait_told_phase(pod["metadata"]["name"], "Running", 60)
+    handover.member.wait_told_gone(handover.name)
+    assert not world.is_alive(handover.pid)
+    assert handover.member.pod(pod["metadata"]["name"])["metadata"]["uid"] == pod["metadata"]["uid"]
+
+
+def test_of_another_image_ours_serves_until_that_is_here(make_handover):
+    released = threading.Event()
+    registry = BadRegistry(Blobs([{"etc/hello": b"hello\n"}]), lambda handler: released.wait(60) and False)
+    try:
+        handover = make_handover(settings={"insecureRegistries": [registry.host]})
+        pod = handover.bind(containers=[{**specs.container(), "image": f"{registry.host}/team/app:latest"}])
+        wait(lambda: registry.seen, lambda: f"the image is asked for\n{handover.member.said()[-3000:]}", 60)
+        assert handover.goes_on() and not handover.member.pod(pod["metadata"]["name"])
+        released.set()
+        wait(lambda: not world.is_alive(handover.pid), "ours ends", 60)
+        wait(lambda: handover.member.pod(pod["metadata"]["name"]), "theirs begins", 60)
+    finally:
+        released.set()
+        registry.stop()
+
+
+def test_of_two_that_are_bound_here_ours_is_one(make_handover):
+    handover = make_handover()
+    pods = [handover.bind(), handover.bind()]
+    for pod in pods:
+        handover.member.wait_told_phase(pod["metadata"]["name"], "Running", 60)
+    handover.member.wait_told_gone(handover.name)
+    assert handover.goes_on() and handover.is_covering()
+    ids = {handover.member.told(pod["metadata"]["name"])["status"]["containerStatuses"][0]["containerID"] for pod in pods}
+    assert len(ids) == 2 and len(pods_of(handover.member, "logd")) == 2
