@@ -116,11 +116,13 @@ class Machine:
         """Runs a script again and again until it succeeds; gives what it wrote."""
         end = time.monotonic() + deadline
         while True:
+            begun = time.monotonic()
             status, output = self.ask(script, deadline)
             if status == 0:
                 return output
             assert time.monotonic() < end, f"it did not come to this: {what}\n{output}\n{self.state()}"
-            time.sleep(0.1)
+            # It has other things to do than to answer.
+            time.sleep(time.monotonic() - begun)
 
     def state(self):
         return self.ask("mainstay get pods -A; journalctl -u mainstay -n 60 --no-pager -o cat")[1]
