@@ -13,7 +13,7 @@ PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cl
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
 libsystemd0 libyaml-0-2 libisal2 apparmor
 selinux-policy-default""".split()
-SIZE = "3G"
+DISK, SIZE = "disk.ext4", "3G"
 
 DOOR_SERVICE = """[Unit]
 Description=Runs what the test asks for
@@ -128,18 +128,22 @@ def base(cache):
     return root
 
 
+def paths(cache):
+    """Of the disk, the kernel and the RAM disk that were built in 'cache'."""
+    boot = os.path.join(cache, "root", "boot")
+    (kernel,), (ramdisk,) = glob.glob(f"{boot}/vmlinuz-*"), glob.glob(f"{boot}/initrd.img-*")
+    return os.path.join(cache, DISK), kernel, ramdisk
+
+
 def build(cache, files):
-    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /opt/test; gives their paths."""
-    os.makedirs(cache, exist_ok=True)
+    """Makes disk, kernel and RAM disk in 'cache', with the files laid into /opt/test."""
     root = base(cache)
     target = os.path.join(root, "opt", "test")
     shutil.rmtree(target, ignore_errors=True)
     os.mkdir(target)
     for path in files:
         shutil.copy(path, target)
-    disk = os.path.join(cache, "disk.ext4")
+    disk = os.path.join(cache, DISK)
     if os.path.exists(disk):
         os.unlink(disk)
     subprocess.run(["mkfs.ext4", "-q", "-d", root, disk, SIZE], check=True)
-    (kernel,), (ramdisk,) = glob.glob(f"{root}/boot/vmlinuz-*"), glob.glob(f"{root}/boot/initrd.img-*")
-    return disk, kernel, ramdisk

@@ -3,6 +3,7 @@
 
 import random
 
+import pytest
 import specs
 from conftest import POWER_CUTS
 
@@ -46,23 +47,23 @@ def template(image):
     return specs.text(pod)
 
 
+@pytest.fixture(scope="module")
 def digests(machine):
     """Of the program in each image, as its archive has it."""
     machine.run("for file in /opt/test/*.tar; do layer=$(tar -tf $file | grep -E '[.]tar$'); "
                 "tar -xOf $file $layer | tar -xO bin/busybox | sha256sum; done >/opt/test/digests; sync")
 
 
-def test_every_boot_after_a_power_cut_brings_back_what_is_wanted(machine):
-    digests(machine)
-    chance = random.Random(20)
-    for i in range(POWER_CUTS):
-        machine.write("/opt/test/template", template(specs.IMAGE))
-        machine.write("/opt/test/churn", CHURN)
-        machine.write(f"{MANIFESTS}/large.yaml.new", template(f"docker.io/library/large{i}:1").replace("NAME", "large"))
-        machine.run(f"RANDOM={i} setsid bash /opt/test/churn >/dev/null 2>&1 </dev/null & "
-                    f"cp /opt/test/large{i}-1.tar /var/lib/mainstay/preload/; sync; "
-                    f"mv {MANIFESTS}/large.yaml.new {MANIFESTS}/large.yaml; sleep {chance.uniform(0, 3):.2f}")
-        machine.cut_power()
-        machine.boot()
-        machine.wait(f"found=$({CHECK}); [ -z \"$found\" ] || {{ echo \"$found\"; false; }}",
-                     f"what is wanted runs after power cut {i}", deadline=90)
+@pytest.mark.usefixtures("digests")
+@pytest.mark.parametrize("cut", range(POWER_CUTS))
+def test_every_boot_after_a_power_cut_brings_back_what_is_wanted(machine, cut):
+    machine.write("/opt/test/template", template(specs.IMAGE))
+    machine.write("/opt/test/churn", CHURN)
+    machine.write(f"{MANIFESTS}/large.yaml.new", template(f"docker.io/library/large{cut}:1").replace("NAME", "large"))
+    machine.run(f"RANDOM={cut} setsid bash /opt/test/churn >/dev/null 2>&1 </dev/null & "
+                f"cp /opt/test/large{cut}-1.tar /var/lib/mainstay/preload/; sync; "
+                f"mv {MANIFESTS}/large.yaml.new {MANIFESTS}/large.yaml; sleep {random.Random(cut).uniform(0, 3):.2f}")
+    machine.cut_power()
+    machine.boot()
+    machine.wait(f"found=$({CHECK}); [ -z \"$found\" ] || {{ echo \"$found\"; false; }}",
+                 f"what is wanted runs after power cut {cut}", deadline=90)
