@@ -549,7 +549,10 @@ int sandbox_prepare(const SandboxConfig *config, Error *reterr) {
                 if (errno != EINTR)
                         return error_setf(reterr, errno, "cannot wait for '%s': %s", argv[0],
                                           strerror(errno));
-        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        if (WIFSIGNALED(status))
+                return error_setf(reterr, EIO, "cannot prepare '%s': '%s' was ended by signal %d",
+                                  config->run_dir, argv[0], WTERMSIG(status));
+        if (WEXITSTATUS(status) != 0) /* it has said why */
                 return error_setf(reterr, EIO, "cannot prepare '%s'", config->run_dir);
         return 0;
 }

@@ -278,14 +278,19 @@ class Node:
         return found[0]
 
     def shims(self):
-        return [pid for pid in world.pids() if self.is_ours(pid) and "mainstay-shim" in (world.cmdline(pid) or [""])[0]]
+        """Those that hold pods, or clean up after one. (What prepares the directory of all is a part of the agent's start.)"""
+        words = {pid: world.cmdline(pid) for pid in world.pids() if self.is_ours(pid)}
+        return [pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"]
 
     def is_ours(self, pid):
         return world.is_alive(pid) and any(self.directory in word for word in world.cmdline(pid))
 
-    def is_writing(self, pid):
-        """What the agent has forked to wait for the disk; it ends by itself."""
-        return int(world.status(pid, "PPid") or 0) == self.agent.pid and world.cmdline(pid) == world.cmdline(self.agent.pid)
+    def is_left(self, pid):
+        """Ours, but for the agent and what that has forked to wait for the disk, which ends by itself. Who ends meanwhile is
+        nobody's."""
+        parent, words = int(world.status(pid, "PPid") or 0), world.cmdline(pid)
+        is_writing = parent == self.agent.pid and words == world.cmdline(self.agent.pid)
+        return words and pid != self.agent.pid and not is_writing and self.is_ours(pid)
 
     def log_directory(self, name):
         metadata = self.pod(name)["metadata"]
@@ -332,8 +337,7 @@ class Node:
         found = [f"mount {mount['at']}" for mount in world.mounts()
                  if self.directory in mount["at"] and mount["at"] not in self.own_mounts]
         found += [f"cgroup {path}" for path in world.cgroups_below(self.cgroup_root) if "/pod" in path]
-        found += [f"process {pid} {world.cmdline(pid)}" for pid in world.pids()
-                  if pid != self.agent.pid and self.is_ours(pid) and not self.is_writing(pid)]
+        found += [f"process {pid} {world.cmdline(pid)}" for pid in world.pids() if self.is_left(pid)]
         found += [f"process {pid} {world.cmdline(pid)} in a cgroup" for pid in world.pids_of_root(self.cgroup_root)
                   if pid != self.agent.pid and world.is_alive(pid)]
         for directory in (f"{self.run}/pods", f"{self.state}/pods", f"{self.log}/pods", f"{self.log}/containers"):
