@@ -50,7 +50,7 @@ def wait_for(node, version, deadline=60):
 
 
 def wait_ready(node):
-    wait(lambda: condition(pods_of(node, "logs")[0], "Ready")["status"] == "True", "it serves")
+    wait(lambda: any(condition(pod, "Ready")["status"] == "True" for pod in pods_of(node, "logs")), "it serves")
 
 
 def seeded():
@@ -267,7 +267,7 @@ def test_what_was_answered_to_a_person_holds_though_the_agent_is_killed_at_once(
     told(node, "rollout", *order, "ds/logs")
     node.restart()
     wait_for(node, "1" if order == ("undo",) else "2")
-    wait(lambda: pods_of(node, "logs")[0]["metadata"]["name"] != name, "it is another pod")
+    wait(lambda: any(pod["metadata"]["name"] != name for pod in pods_of(node, "logs")), "it is another pod")
     assert not os.path.exists(f"{node.data}/doubled")
 
 
