@@ -39,7 +39,8 @@ static void expect_keys(const char *text, const Schema *schema) {
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
 
-                if (field->type == FIELD_REFUSED || field->type == FIELD_IGNORED || field->is_ours)
+                if (field->type == FIELD_REFUSED || field->type == FIELD_IGNORED ||
+                    field->is_api_only)
                         continue;
                 if (!has_word(text, field->key))
                         test_fail(__FILE__, __LINE__, field->key, "of %s is not in README.md",
