@@ -4,22 +4,22 @@
 /* What the files of the agent share: agent.c builds it and runs the loop, answers.c is asked on the
  * socket. Nobody else includes this. */
 
+#include "agent/apiserver/apiserver.h"
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/seccomp.h"
-#include "agent/cluster.h"
-#include "agent/config-watch.h"
-#include "agent/daemons.h"
-#include "agent/facts.h"
-#include "agent/image/image.h"
+#include "agent/daemonset/controller.h"
+#include "agent/eviction/eviction-manager.h"
+#include "agent/http/http-server.h"
+#include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
-#include "agent/node.h"
-#include "agent/pressure/pressure.h"
-#include "agent/publish/events.h"
-#include "agent/publish/publish.h"
-#include "agent/sandbox/inhibitor.h"
-#include "agent/sandbox/units.h"
-#include "agent/serve/serve.h"
-#include "agent/supervise/supervisor.h"
+#include "agent/metrics/event-store.h"
+#include "agent/metrics/metrics.h"
+#include "agent/node/config-watch.h"
+#include "agent/node/machine-info.h"
+#include "agent/node/node-labels.h"
+#include "agent/pods/pod-manager.h"
+#include "agent/sandbox/shutdown-inhibitor.h"
+#include "agent/sandbox/systemd-client.h"
 
 typedef struct Agent {
         /* Directories, absolute. */
@@ -37,59 +37,61 @@ typedef struct Agent {
         char *kubeconfig;
         char *bootstrap_kubeconfig; /* NULL: none */
         Config config;
-        Node node;
-        Facts facts; /* what pods ask for; may change with the configuration, and at the server */
+        MachineInfo node;
+        MergedNodeLabels node_labels; /* what pods ask for; may change with the configuration, and
+                                         at the server */
         SeccompProfile *seccomp;
         BundleConfig bundle_config;
         SandboxConfig sandbox_config;
-        NetworkPlaces network_places;
+        CniPaths cni_paths;
 
         SteadyClock clock;
         sd_event *event;
-        sd_event_source *publish_source;
-        sd_event_source *calm_timer; /* runs for a while after much was to do */
+        sd_event_source *status_source;
+        sd_event_source *memory_trim_timer; /* runs for a while after much was to do */
         ImageStore *images;
-        ManifestSource *manifests;
-        Units *units;         /* NULL where systemd is not PID 1 */
-        bool has_slices;      /* the cgroup driver is systemd */
-        Inhibitor *inhibitor; /* NULL where nothing is to be waited for */
-        Pressure *pressure;
-        char *pods_group;             /* the control group of all pods */
-        sd_event_source *wish_source; /* pods are wished for once more */
-        Supervisor *supervisor;
-        Daemons *daemons;
-        Cluster *cluster; /* NULL: there is no API server to join */
+        ManifestDirectory *manifests;
+        SystemdClient *systemd;       /* NULL where systemd is not PID 1 */
+        bool has_slices;              /* the cgroup driver is systemd */
+        ShutdownInhibitor *inhibitor; /* NULL where nothing is to be waited for */
+        EvictionManager *eviction_manager;
+        char *pods_group;                  /* the control group of all pods */
+        sd_event_source *recompute_source; /* pods are wished for once more */
+        PodManager *pod_manager;
+        DaemonSetController *daemonset_controller;
+        ApiServerSync *apiserver; /* NULL: there is no API server to join */
         ConfigWatch *config_watch;
-        Serve *serve;
-        Publish *publish;
-        Events *events;
-        uint64_t n_started;  /* containers, when the counts were looked at last */
-        uint64_t told_event; /* its number, of those that the API server was told of */
+        HttpServer *http_server;
+        ServiceNotifier *notifier;
+        EventStore *events;
+        uint64_t last_containers_started; /* containers, when the counts were looked at last */
+        uint64_t last_reported_event;     /* its number, of those that the API server was told of */
 
         unsigned data_generation; /* of the objects that the supervisor was told of last */
         bool has_scanned;
         bool is_ready;
-        bool is_ending;        /* it was told to */
-        bool is_shutting_down; /* pods are stopped because the machine goes down, */
-        bool has_shut_down;    /* and all of them are */
-        char **told; /* sentences about manifests that stand, so that each is logged once */
+        bool is_terminating;      /* it was told to */
+        bool is_shutting_down;    /* pods are stopped because the machine goes down, */
+        bool has_shut_down;       /* and all of them are */
+        char **reported_problems; /* sentences about manifests that stand, so that each is logged
+                                     once */
 } Agent;
 
 /* The counts may be others: whoever hears of them is told, once a turn of the loop. */
-void agent_schedule_publish(Agent *agent);
+void agent_schedule_status_update(Agent *agent);
 
 /* Much is to do: some time later what memory it took is given back. */
-void agent_expect_calm(Agent *agent);
+void agent_schedule_memory_trim(Agent *agent);
 
-PublishCounts agent_take_counts(Agent *agent);
+AgentMetrics agent_collect_counts(Agent *agent);
 
 /* Something happened that people like to know. */
 void agent_on_event(const PodEvent *event, void *userdata);
 
 /* evictions.c: watches what the node has left; before the supervisor is built, and after it has
  * taken up what an earlier agent left. */
-int evictions_build(Agent *agent);
-void evictions_take_up(Agent *agent);
+int build_eviction_manager(Agent *agent);
+void restore_eviction_conditions(Agent *agent);
 
 /* answers.c */
-extern const ServeHandlers agent_answers;
+extern const HttpServerHandlers agent_http_handlers;

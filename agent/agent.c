@@ -6,26 +6,26 @@
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
 #include "agent/bundle/swap.h"
-#include "agent/config-watch.h"
-#include "agent/daemons.h"
-#include "agent/ending.h"
-#include "agent/figures.h"
-#include "agent/image/image.h"
-#include "agent/images.h"
-#include "agent/lookups.h"
+#include "agent/daemonset/controller.h"
+#include "agent/desired/desired-pods.h"
+#include "agent/desired/pod-source.h"
+#include "agent/desired/resolvers.h"
+#include "agent/http/http-server.h"
+#include "agent/image-handlers.h"
+#include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
+#include "agent/metrics-collect.h"
+#include "agent/metrics/event-store.h"
+#include "agent/metrics/journal.h"
+#include "agent/metrics/metrics.h"
 #include "agent/model/json.h"
-#include "agent/node.h"
-#include "agent/origins.h"
-#include "agent/places.h"
-#include "agent/publish/events.h"
-#include "agent/publish/journal.h"
-#include "agent/publish/publish.h"
+#include "agent/node-shutdown.h"
+#include "agent/node/config-watch.h"
+#include "agent/node/machine-info.h"
+#include "agent/paths.h"
+#include "agent/pods/pod-manager.h"
 #include "agent/sandbox/sandbox.h"
-#include "agent/sandbox/units.h"
-#include "agent/serve/serve.h"
-#include "agent/supervise/supervisor.h"
-#include "agent/wishes.h"
+#include "agent/sandbox/systemd-client.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -41,169 +41,173 @@
 #include <sys/stat.h>
 
 enum {
-        DRAIN_LOOK_USEC = 50000, /* while draining */
-        CALM_USEC = 2000000,     /* from what happens to when memory is given back */
+        DRAIN_POLL_USEC = 50000,          /* while draining */
+        MEMORY_TRIM_DELAY_USEC = 2000000, /* from what happens to when memory is given back */
 };
 
 /* ---- what people like to know ---- */
 
 /* Whatever was added or counted since. */
-static void tell_cluster(Agent *agent) {
-        while (agent->cluster && cluster_takes_events(agent->cluster)) {
+static void report_events_to_apiserver(Agent *agent) {
+        while (agent->apiserver && apiserver_accepts_events(agent->apiserver)) {
                 cleanup_free char *json = NULL;
 
-                if (events_next(agent->events, agent->told_event, &agent->told_event, &json) <= 0)
+                if (event_store_next(agent->events, agent->last_reported_event,
+                                     &agent->last_reported_event, &json) <= 0)
                         return;
-                cluster_tell_event(agent->cluster, json);
+                apiserver_record_event(agent->apiserver, json);
         }
 }
 
 void agent_on_event(const PodEvent *event, void *userdata) {
         Agent *agent = userdata;
 
-        if (events_add(agent->events, event, now_realtime_usec()))
-                journal_tell_event(event);
-        tell_cluster(agent);
-        if (agent->serve)
-                serve_event_came(agent->serve);
+        if (event_store_add(agent->events, event, now_realtime_usec()))
+                journal_report_event(event);
+        report_events_to_apiserver(agent);
+        if (agent->http_server)
+                http_server_notify_event(agent->http_server);
 }
 
-void agent_schedule_publish(Agent *agent) {
-        (void) sd_event_source_set_enabled(agent->publish_source, SD_EVENT_ONESHOT);
+void agent_schedule_status_update(Agent *agent) {
+        (void) sd_event_source_set_enabled(agent->status_source, SD_EVENT_ONESHOT);
 }
 
-static void on_daemons_changed(void *userdata) {
+static void on_daemonsets_changed(void *userdata) {
         Agent *agent = userdata;
 
-        if (agent->serve)
-                serve_daemonsets_changed(agent->serve);
+        if (agent->http_server)
+                http_server_notify_daemonsets(agent->http_server);
 }
 
-static void act_on_facts(Agent *agent) {
+static void apply_node_labels(Agent *agent) {
         log_info("The node has other labels or taints");
-        supervisor_node_changed(agent->supervisor);
-        if (agent->cluster)
-                cluster_node_changed(agent->cluster);
-        wishes_are_due(agent);
+        pod_manager_on_node_changed(agent->pod_manager);
+        if (agent->apiserver)
+                apiserver_node_changed(agent->apiserver);
+        recompute_desired_pods_if_scanned(agent);
 }
 
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
 static void on_config_changed(void *userdata) {
         Agent *agent = userdata;
-        cleanup_with(publish_end_reloadp) Publish *publish = agent->publish;
+        cleanup_with(service_notifier_end_reloadp) ServiceNotifier *notifier = agent->notifier;
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        publish_begin_reload(publish);
-        if (agent->cluster)
-                cluster_reload(agent->cluster);
-        r = facts_reload(&agent->facts, agent->config_path, &agent->config, &error);
+        service_notifier_begin_reload(notifier);
+        if (agent->apiserver)
+                apiserver_reload_kubeconfig(agent->apiserver);
+        r = node_labels_reload(&agent->node_labels, agent->config_path, &agent->config, &error);
         if (r < 0) {
-                log_mark(MESSAGE_CONFIG_BROKEN);
+                log_set_message_id(MESSAGE_CONFIG_INVALID);
                 log_error("%s, going on with the configuration as it was",
                           error_message(&error, r));
         }
         if (r > 0)
-                act_on_facts(agent);
+                apply_node_labels(agent);
 }
 
 /* Somebody has labelled or tainted this node at the API server. */
-static void on_node(const NodeFacts *others, void *userdata) {
+static void on_external_node_labels(const NodeLabelsTaints *external, void *userdata) {
         Agent *agent = userdata;
-        int r = facts_set_others(&agent->facts, others);
+        int r = node_labels_set_external(&agent->node_labels, external);
 
         if (r < 0)
                 (void) log_error_errno(r, "Cannot take the labels and taints that others gave");
         if (r > 0)
-                act_on_facts(agent);
+                apply_node_labels(agent);
 }
 
 static void on_images_changed(void *userdata) {
         Agent *agent = userdata;
 
-        if (agent->supervisor)
-                supervisor_images_changed(agent->supervisor);
-        if (agent->daemons)
-                daemons_images_changed(agent->daemons);
-        if (agent->cluster)
-                cluster_node_changed(agent->cluster);
+        if (agent->pod_manager)
+                pod_manager_on_images_changed(agent->pod_manager);
+        if (agent->daemonset_controller)
+                daemonset_controller_images_changed(agent->daemonset_controller);
+        if (agent->apiserver)
+                apiserver_node_changed(agent->apiserver);
 }
 
 /* ---- pods are told on ---- */
 
-static void on_pod(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
+static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         Agent *agent = userdata;
         cleanup_free char *key = NULL, *json = NULL;
         cleanup_with(pod_status_done) PodStatus status = { 0 };
-        ServeChange change = is_gone ? SERVE_DELETED : is_new ? SERVE_ADDED : SERVE_MODIFIED;
+        HttpWatchEventType change = is_gone  ? HTTP_WATCH_DELETED
+                                    : is_new ? HTTP_WATCH_ADDED
+                                             : HTTP_WATCH_MODIFIED;
 
-        agent_schedule_publish(agent);
-        pressure_wake(agent->pressure);
+        agent_schedule_status_update(agent);
+        eviction_manager_wake(agent->eviction_manager);
         if (is_gone)
-                image_store_check_space(agent->images);
-        daemons_on_pod(agent->daemons, pod, is_new, is_gone);
-        if (agent->cluster)
-                cluster_on_pod(agent->cluster, pod, is_gone);
-        if (!agent->serve || !serve_has_watchers(agent->serve))
+                image_store_check_disk_usage(agent->images);
+        daemonset_controller_on_pod(agent->daemonset_controller, pod, is_new, is_gone);
+        if (agent->apiserver)
+                apiserver_on_pod(agent->apiserver, pod, is_gone);
+        if (!agent->http_server || !http_server_has_pod_watchers(agent->http_server))
                 return;
-        if (supervisor_status(agent->supervisor, pod->metadata.uid, &pod, &status) < 0)
+        if (pod_manager_pod_status(agent->pod_manager, pod->metadata.uid, &pod, &status) < 0)
                 return;
-        key = figures_pod_key(pod);
-        json = origin_print_pod(agent->supervisor, pod, &status);
+        key = format_pod_key(pod);
+        json = print_pod_with_source(agent->pod_manager, pod, &status);
         if (key && json)
-                serve_pod_changed(agent->serve, change, key, json);
+                http_server_notify_pod(agent->http_server, change, key, json);
 }
 
-static void on_log_ended(const char *directory, unsigned attempt, void *userdata) {
+static void on_attempt_log_ended(const char *directory, unsigned attempt, void *userdata) {
         Agent *agent = userdata;
 
-        if (agent->serve)
-                serve_log_ended(agent->serve, directory, attempt);
+        if (agent->http_server)
+                http_server_notify_log_end(agent->http_server, directory, attempt);
 }
 
-PublishCounts agent_take_counts(Agent *agent) {
-        PublishCounts counts =
-                figures_count(agent->node.name, agent->supervisor, agent->manifests, agent->images);
+AgentMetrics agent_collect_counts(Agent *agent) {
+        AgentMetrics counts = collect_agent_counts(agent->node.name, agent->pod_manager,
+                                                   agent->manifests, agent->images);
 
-        counts.conditions = pressure_conditions(agent->pressure);
-        if (agent->cluster)
-                counts.api_trouble = cluster_trouble(agent->cluster);
+        counts.conditions = eviction_manager_conditions(agent->eviction_manager);
+        if (agent->apiserver)
+                counts.api_server_error = apiserver_last_error(agent->apiserver);
         return counts;
 }
 
-static int on_calm(sd_event_source *source, uint64_t usec, void *userdata) {
-        memory_give_back();
+static int on_memory_trim_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        memory_trim();
         return 0;
 }
 
 /* In a long burst it happens a few times. */
-void agent_expect_calm(Agent *agent) {
-        if (sd_event_source_get_enabled(agent->calm_timer, NULL) == 0 &&
-            sd_event_source_set_time_relative(agent->calm_timer, CALM_USEC) >= 0)
-                (void) sd_event_source_set_enabled(agent->calm_timer, SD_EVENT_ONESHOT);
+void agent_schedule_memory_trim(Agent *agent) {
+        if (sd_event_source_get_enabled(agent->memory_trim_timer, NULL) == 0 &&
+            sd_event_source_set_time_relative(agent->memory_trim_timer, MEMORY_TRIM_DELAY_USEC) >=
+                    0)
+                (void) sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_ONESHOT);
 }
 
-static int on_publish(sd_event_source *source, void *userdata) {
+static int on_status_update_due(sd_event_source *source, void *userdata) {
         Agent *agent = userdata;
-        SupervisorCounts pods = supervisor_counts(agent->supervisor);
+        PodManagerCounts pods = pod_manager_counts(agent->pod_manager);
 
-        if (!agent->is_ready && agent->has_scanned && supervisor_is_synced(agent->supervisor)) {
+        if (!agent->is_ready && agent->has_scanned && pod_manager_is_synced(agent->pod_manager)) {
                 agent->is_ready = true;
-                publish_ready(agent->publish);
-                if (agent->cluster)
-                        cluster_set_synced(agent->cluster);
+                service_notifier_ready(agent->notifier);
+                if (agent->apiserver)
+                        apiserver_set_synced(agent->apiserver);
         }
-        if (publish_is_heard(agent->publish)) {
-                PublishCounts counts = agent_take_counts(agent);
+        if (service_notifier_has_socket(agent->notifier)) {
+                AgentMetrics counts = agent_collect_counts(agent);
 
-                publish_status(agent->publish, &counts);
+                service_notifier_status(agent->notifier, &counts);
         }
-        if (agent->cluster && agent->has_scanned &&
-            (pods.containers_started > 0 || pods.pods_wanted == 0))
-                cluster_hasten(agent->cluster);
-        if (pods.containers_started != agent->n_started)
-                agent_expect_calm(agent);
-        agent->n_started = pods.containers_started;
+        if (agent->apiserver && agent->has_scanned &&
+            (pods.containers_started > 0 || pods.pods_desired == 0))
+                apiserver_start_now(agent->apiserver);
+        if (pods.containers_started != agent->last_containers_started)
+                agent_schedule_memory_trim(agent);
+        agent->last_containers_started = pods.containers_started;
         return 0;
 }
 
@@ -212,10 +216,10 @@ static int on_publish(sd_event_source *source, void *userdata) {
 /* Its mode, where it is there already, such as /var/log, is its owner's. The path is absolute:
  * shims and links know it too. */
 static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
-        int r = places_make_below(path, "pods", reterr);
+        int r = paths_make_subdirectory(path, "pods", reterr);
 
         if (r >= 0)
-                r = places_make_below(path, "containers", reterr);
+                r = paths_make_subdirectory(path, "containers", reterr);
         if (r < 0)
                 return r;
         agent->log_dir = realpath(path, NULL);
@@ -224,14 +228,14 @@ static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
                                            strerror(errno));
 }
 
-static int make_directories(Agent *agent, const AgentOptions *options, Error *reterr) {
+static int make_agent_directories(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r;
 
-        r = places_make(options->state_dir ? options->state_dir : "/var/lib/mainstay", 0700,
-                        &agent->state_dir, reterr);
+        r = paths_make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay",
+                                 0700, &agent->state_dir, reterr);
         if (r >= 0)
-                r = places_make(options->run_dir ? options->run_dir : "/run/mainstay", 0700,
-                                &agent->run_dir, reterr);
+                r = paths_make_directory(options->run_dir ? options->run_dir : "/run/mainstay",
+                                         0700, &agent->run_dir, reterr);
         if (r < 0)
                 return r;
         return make_log_directories(agent, options->log_dir ? options->log_dir : "/var/log",
@@ -239,7 +243,7 @@ static int make_directories(Agent *agent, const AgentOptions *options, Error *re
 }
 
 /* One agent a run directory: the lock goes with its holder, however that dies. */
-static int take_lock(Agent *agent, Error *reterr) {
+static int lock_run_directory(Agent *agent, Error *reterr) {
         cleanup_free char *path = path_join(agent->run_dir, "lock");
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
@@ -257,7 +261,7 @@ static int take_lock(Agent *agent, Error *reterr) {
         return 0;
 }
 
-static int read_config(Agent *agent, const AgentOptions *options, Error *reterr) {
+static int load_agent_config(Agent *agent, const AgentOptions *options, Error *reterr) {
         const char *path =
                 options->config_path ? options->config_path : "/etc/mainstay/config.yaml";
         cleanup_strv char **warnings = NULL;
@@ -294,7 +298,7 @@ static int read_config(Agent *agent, const AgentOptions *options, Error *reterr)
 
 /* What RuntimeDefault means: the profile that the configuration names, else the distribution's,
  * else our own. */
-static int load_seccomp(Agent *agent, Error *reterr) {
+static int load_default_seccomp(Agent *agent, Error *reterr) {
         const char *path = agent->config.mainstay.seccomp_profile;
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -325,7 +329,7 @@ static void fill_shared_configs(Agent *agent) {
                 .swap_capacity = agent->node.swap_capacity,
                 .has_limited_swap = agent->config.memory_swap.swap_behavior == SWAP_LIMITED,
                 .can_limit_swap = swap_is_limitable(cgroup_version()),
-                .storage_capacity = node_storage_capacity(agent->state_dir),
+                .storage_capacity = machine_storage_capacity(agent->state_dir),
                 .pids_limit = agent->config.pod_pids_limit.is_set
                                       ? agent->config.pod_pids_limit.value
                                       : -1,
@@ -340,38 +344,38 @@ static void fill_shared_configs(Agent *agent) {
                 .has_app_armor = agent->node.has_app_armor,
                 .app_armor_default = agent->node.app_armor_default,
                 .has_se_linux = agent->node.has_se_linux,
-                .has_labels = agent->node.has_labels,
+                .has_selinux_labels = agent->node.has_selinux_labels,
                 .labels = agent->node.labels.process ? &agent->node.labels : NULL,
-                .check_label = selinux_check_label,
+                .check_selinux_label = selinux_check_label,
                 .has_journal = agent->config.mainstay.journal_container_logs,
         };
-        lookups_fill(agent, &agent->bundle_config);
+        set_bundle_resolvers(agent, &agent->bundle_config);
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
                 .shim_path = agent->shim_path,
                 .runtime_path = agent->config.mainstay.runtime,
                 .run_dir = agent->run_dir,
                 .shim_cgroup = agent->shim_cgroup,
-                .units = agent->units,
+                .systemd = agent->systemd,
         };
-        agent->network_places = (NetworkPlaces){
+        agent->cni_paths = (CniPaths){
                 .config_dir = agent->config.mainstay.cni_conf_dir,
                 .plugin_path = agent->config.mainstay.cni_bin_dir,
         };
 }
 
-static int build_supervisor(Agent *agent) {
-        static const SupervisorCallbacks callbacks = { .on_pod = on_pod,
-                                                       .on_log_ended = on_log_ended,
+static int build_pod_manager(Agent *agent) {
+        static const PodManagerCallbacks callbacks = { .on_pod = on_pod_changed,
+                                                       .on_log_ended = on_attempt_log_ended,
                                                        .on_event = agent_on_event };
         const Config *config = &agent->config;
 
-        return supervisor_new(
-                &(SupervisorConfig){
+        return pod_manager_new(
+                &(PodManagerConfig){
                         .event = agent->event,
                         .bundle = &agent->bundle_config,
                         .sandbox = &agent->sandbox_config,
-                        .network = &agent->network_places,
+                        .network = &agent->cni_paths,
                         .runtimes = &agent->config.mainstay.runtimes,
                         .images = agent->images,
                         .back_off = { config->back_off_initial_usec, config->back_off_max_usec },
@@ -379,24 +383,25 @@ static int build_supervisor(Agent *agent) {
                         .log_max_files = (unsigned) config->container_log_max_files.value,
                         .creating_max = MAX(2 * agent->node.n_cpus, 4),
                         .host_ip = agent->node.address,
-                        .node = &agent->facts.all,
-                        .conditions = pressure_conditions(agent->pressure),
+                        .node = &agent->node_labels.effective,
+                        .conditions = eviction_manager_conditions(agent->eviction_manager),
                 },
-                &callbacks, agent, &agent->supervisor);
+                &callbacks, agent, &agent->pod_manager);
 }
 
-static int build_daemons(Agent *agent) {
-        int r = daemons_new(&(DaemonsConfig){ .event = agent->event,
+static int build_daemonset_controller(Agent *agent) {
+        int r = daemonset_controller_new(
+                &(DaemonSetControllerConfig){ .event = agent->event,
                                               .state_dir = agent->state_dir,
-                                              .facts = &agent->facts.all,
-                                              .supervisor = agent->supervisor,
+                                              .node_labels = &agent->node_labels.effective,
+                                              .pod_manager = agent->pod_manager,
                                               .clock = &agent->clock,
-                                              .on_known = wishes_on_known_daemonset,
-                                              .on_due = wishes_are_due,
-                                              .on_changed = on_daemons_changed,
+                                              .on_restored_set = restore_desired_daemonset,
+                                              .on_recompute_due = recompute_desired_pods_if_scanned,
+                                              .on_changed = on_daemonsets_changed,
                                               .on_event = agent_on_event,
                                               .userdata = agent },
-                            &agent->daemons);
+                &agent->daemonset_controller);
 
         if (r >= 0)
                 r = config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
@@ -404,98 +409,101 @@ static int build_daemons(Agent *agent) {
         return r;
 }
 
-static void on_cluster_state(void *userdata) {
-        tell_cluster(userdata);
-        agent_schedule_publish(userdata);
+static void on_apiserver_state_changed(void *userdata) {
+        report_events_to_apiserver(userdata);
+        agent_schedule_status_update(userdata);
 }
 
-static int build_cluster(Agent *agent, bool drain) {
+static int build_apiserver_sync(Agent *agent, bool drain) {
         if (!agent->kubeconfig || drain)
                 return 0;
-        return cluster_new(
-                &(ClusterConfig){ .event = agent->event,
-                                  .kubeconfig = agent->kubeconfig,
-                                  .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
-                                  .node_name = agent->node.name,
-                                  .state_dir = agent->state_dir,
-                                  .run_dir = agent->run_dir,
-                                  .supervisor = agent->supervisor,
-                                  .daemonsets_by = agent->config.mainstay.daemonsets_by,
-                                  .machine = { .own = &agent->facts.own,
-                                               .hostname = agent->node.hostname,
-                                               .address = agent->node.address,
-                                               .n_cpus = agent->node.n_cpus,
-                                               .memory = agent->node.memory_capacity,
-                                               .storage = agent->bundle_config.storage_capacity,
-                                               .eviction = &agent->config.eviction,
-                                               .conditions = pressure_conditions(agent->pressure),
-                                               .images = agent->images,
-                                               .runtimes = &agent->config.mainstay.runtimes },
-                                  .on_due = wishes_are_due,
-                                  .on_node = on_node,
-                                  .on_state = on_cluster_state,
-                                  .userdata = agent },
-                &agent->cluster);
+        return apiserver_new(
+                &(ApiServerConfig){
+                        .event = agent->event,
+                        .kubeconfig = agent->kubeconfig,
+                        .bootstrap_kubeconfig = agent->bootstrap_kubeconfig,
+                        .node_name = agent->node.name,
+                        .state_dir = agent->state_dir,
+                        .run_dir = agent->run_dir,
+                        .pod_manager = agent->pod_manager,
+                        .daemonsets_by = agent->config.mainstay.daemonsets_by,
+                        .node_inputs = { .local = &agent->node_labels.local,
+                                         .hostname = agent->node.hostname,
+                                         .address = agent->node.address,
+                                         .n_cpus = agent->node.n_cpus,
+                                         .memory = agent->node.memory_capacity,
+                                         .storage = agent->bundle_config.storage_capacity,
+                                         .eviction = &agent->config.eviction,
+                                         .conditions = eviction_manager_conditions(
+                                                 agent->eviction_manager),
+                                         .images = agent->images,
+                                         .runtimes = &agent->config.mainstay.runtimes },
+                        .on_recompute_due = recompute_desired_pods_if_scanned,
+                        .on_node = on_external_node_labels,
+                        .on_state_changed = on_apiserver_state_changed,
+                        .userdata = agent },
+                &agent->apiserver);
 }
 
-static int build_rooms(Agent *agent, bool drain, Error *reterr) {
+static int build_modules(Agent *agent, bool drain, Error *reterr) {
         int r;
 
-        agent->events = events_new(agent->node.name);
+        agent->events = event_store_new(agent->node.name);
         if (!agent->events)
                 return -ENOMEM;
-        r = images_open(agent, agent->event, agent->image_helper_path, agent->state_dir,
-                        &agent->config, on_images_changed, &agent->images, reterr);
+        r = open_image_store(agent, agent->event, agent->image_helper_path, agent->state_dir,
+                             &agent->config, on_images_changed, &agent->images, reterr);
         if (r >= 0)
-                r = evictions_build(agent);
+                r = build_eviction_manager(agent);
         if (r >= 0)
-                r = build_supervisor(agent);
+                r = build_pod_manager(agent);
         if (r >= 0)
-                r = build_daemons(agent);
+                r = build_daemonset_controller(agent);
         if (r >= 0)
-                r = build_cluster(agent, drain);
+                r = build_apiserver_sync(agent, drain);
         if (r >= 0)
-                r = manifest_source_new(agent->event, agent->manifest_dir, agent->node.name,
-                                        wishes_make, agent, &agent->manifests);
+                r = manifest_directory_new(agent->event, agent->manifest_dir, agent->node.name,
+                                           recompute_desired_pods, agent, &agent->manifests);
         if (r >= 0 && asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
                 r = -ENOMEM;
         if (r >= 0)
-                r = serve_new(&(ServeConfig){ .event = agent->event,
-                                              .socket_path = agent->socket_path,
-                                              .handlers = &agent_answers,
-                                              .userdata = agent },
-                              &agent->serve, reterr);
+                r = http_server_new(&(HttpServerConfig){ .event = agent->event,
+                                                         .socket_path = agent->socket_path,
+                                                         .handlers = &agent_http_handlers,
+                                                         .userdata = agent },
+                                    &agent->http_server, reterr);
         if (r < 0)
                 return r;
-        agent->publish = publish_new();
-        return agent->publish ? 0 : -ENOMEM;
+        agent->notifier = service_notifier_new();
+        return agent->notifier ? 0 : -ENOMEM;
 }
 
-static int build_loop(Agent *agent) {
+static int build_event_loop(Agent *agent) {
         int r = sd_event_default(&agent->event);
 
         if (r >= 0)
-                r = ending_watch_signals(agent);
+                r = watch_termination_signals(agent);
         if (r >= 0)
-                r = sd_event_add_defer(agent->event, &agent->publish_source, on_publish, agent);
+                r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due,
+                                       agent);
         if (r >= 0)
-                r = sd_event_source_set_enabled(agent->publish_source, SD_EVENT_OFF);
+                r = sd_event_source_set_enabled(agent->status_source, SD_EVENT_OFF);
         /* Last of all in a turn. */
         if (r >= 0)
-                r = sd_event_source_set_priority(agent->publish_source, SD_EVENT_PRIORITY_IDLE);
+                r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
         if (r >= 0)
-                r = sd_event_add_time(agent->event, &agent->calm_timer, CLOCK_BOOTTIME, 0,
-                                      USEC_PER_SEC / 2, on_calm, agent);
+                r = sd_event_add_time(agent->event, &agent->memory_trim_timer, CLOCK_BOOTTIME, 0,
+                                      USEC_PER_SEC / 2, on_memory_trim_timer, agent);
         if (r >= 0)
-                r = sd_event_source_set_enabled(agent->calm_timer, SD_EVENT_OFF);
+                r = sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_OFF);
         if (r >= 0)
                 r = sd_event_set_watchdog(agent->event, true);
         return r;
 }
 
 /* Where systemd is PID 1 it starts the shims, and, on cgroup v2, keeps the groups. */
-static int meet_service_manager(Agent *agent, Error *reterr) {
-        bool is_there = units_are_possible(), can_keep = is_there && cgroup_version() == 2;
+static int detect_service_manager(Agent *agent, Error *reterr) {
+        bool is_there = systemd_is_init(), can_keep = is_there && cgroup_version() == 2;
         const char *driver = agent->config.cgroup_driver;
 
         if (driver && streq(driver, "systemd") && !can_keep)
@@ -503,119 +511,120 @@ static int meet_service_manager(Agent *agent, Error *reterr) {
                                   "cgroupDriver: systemd needs systemd as PID 1 and cgroups of "
                                   "version 2");
         agent->has_slices = driver ? streq(driver, "systemd") : can_keep;
-        return is_there ? units_new(agent->event, &agent->units) : 0;
+        return is_there ? systemd_client_new(agent->event, &agent->systemd) : 0;
 }
 
-static int load_facts(Agent *agent) {
-        agent->facts = (Facts){ .node_name = agent->node.name,
-                                .hostname = agent->node.hostname,
-                                .state_dir = agent->state_dir,
-                                .clock = &agent->clock };
-        return facts_load(&agent->facts, &agent->config, agent->kubeconfig);
+static int load_node_labels(Agent *agent) {
+        agent->node_labels = (MergedNodeLabels){ .node_name = agent->node.name,
+                                                 .hostname = agent->node.hostname,
+                                                 .state_dir = agent->state_dir,
+                                                 .clock = &agent->clock };
+        return node_labels_load(&agent->node_labels, &agent->config, agent->kubeconfig);
 }
 
-static int build(Agent *agent, const AgentOptions *options, Error *reterr) {
-        int r = read_config(agent, options, reterr);
+static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr) {
+        int r = load_agent_config(agent, options, reterr);
 
         if (r >= 0)
-                r = make_directories(agent, options, reterr);
+                r = make_agent_directories(agent, options, reterr);
         if (r >= 0)
-                r = take_lock(agent, reterr);
+                r = lock_run_directory(agent, reterr);
         if (r >= 0)
-                r = node_discover(options->node_name, units_are_possible(), &agent->node, reterr);
+                r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node,
+                                          reterr);
         if (r >= 0)
-                r = load_facts(agent);
+                r = load_node_labels(agent);
         if (r >= 0)
-                r = places_find_program("mainstay-shim", &agent->shim_path);
+                r = paths_find_program("mainstay-shim", &agent->shim_path);
         if (r >= 0)
-                r = places_find_program("mainstay-image", &agent->image_helper_path);
+                r = paths_find_program("mainstay-image", &agent->image_helper_path);
         if (r >= 0)
-                r = build_loop(agent);
+                r = build_event_loop(agent);
         if (r >= 0)
-                r = load_seccomp(agent, reterr);
+                r = load_default_seccomp(agent, reterr);
         if (r >= 0)
-                r = meet_service_manager(agent, reterr);
+                r = detect_service_manager(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
         /* A service sees mounts of its own; there a unit before ours has done it for all to see. */
-        if (!agent->units || !getenv("INVOCATION_ID"))
+        if (!agent->systemd || !getenv("INVOCATION_ID"))
                 r = sandbox_prepare(&agent->sandbox_config, reterr);
-        return r < 0 ? r : build_rooms(agent, options->drain, reterr);
+        return r < 0 ? r : build_modules(agent, options->drain, reterr);
 }
 
 static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *agent = userdata;
 
-        if (supervisor_is_empty(agent->supervisor) &&
-            (!agent->units || units_are_idle(agent->units)))
+        if (pod_manager_is_empty(agent->pod_manager) &&
+            (!agent->systemd || systemd_client_is_idle(agent->systemd)))
                 return sd_event_exit(agent->event, 0);
-        (void) sd_event_source_set_time_relative(source, DRAIN_LOOK_USEC);
+        (void) sd_event_source_set_time_relative(source, DRAIN_POLL_USEC);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
 /* Nobody is wished for, and we stay until nobody is left. */
 static int start_drain(Agent *agent) {
-        int r = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, 0, DRAIN_LOOK_USEC,
+        int r = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, 0, DRAIN_POLL_USEC,
                                            on_drain_timer, agent);
 
         if (r < 0)
                 return r;
-        supervisor_begin(agent->supervisor);
-        supervisor_sweep(agent->supervisor);
+        pod_manager_begin_desired(agent->pod_manager);
+        pod_manager_stop_undesired(agent->pod_manager);
         log_info("Version %s stops all pods of node '%s'", MAINSTAY_VERSION, agent->node.name);
         return 0;
 }
 
-static int start(Agent *agent, bool drain, Error *reterr) {
-        int r = daemons_load(agent->daemons, reterr);
+static int start_agent(Agent *agent, bool drain, Error *reterr) {
+        int r = daemonset_controller_load(agent->daemonset_controller, reterr);
 
         if (r >= 0)
-                r = supervisor_load(agent->supervisor, wishes_on_record, reterr);
-        evictions_take_up(agent);
+                r = pod_manager_load_records(agent->pod_manager, restore_desired_pod, reterr);
+        restore_eviction_conditions(agent);
         if (r >= 0 && drain)
                 return start_drain(agent);
         if (r >= 0)
-                r = manifest_source_start(agent->manifests, reterr);
-        if (r >= 0 && agent->cluster)
-                cluster_start(agent->cluster);
+                r = manifest_directory_start(agent->manifests, reterr);
+        if (r >= 0 && agent->apiserver)
+                apiserver_start(agent->apiserver);
         if (r >= 0)
-                r = ending_watch_logind(agent);
+                r = watch_node_shutdown(agent);
         if (r < 0)
                 return r;
-        agent_schedule_publish(agent);
-        log_mark(MESSAGE_AGENT_STARTED);
+        agent_schedule_status_update(agent);
+        log_set_message_id(MESSAGE_AGENT_STARTED);
         log_info("Version %s on node '%s' watches %s", MAINSTAY_VERSION, agent->node.name,
                  agent->manifest_dir);
         return 0;
 }
 
 static void agent_done(Agent *agent) {
-        serve_free(agent->serve);
-        manifest_source_free(agent->manifests);
+        http_server_free(agent->http_server);
+        manifest_directory_free(agent->manifests);
         config_watch_free(agent->config_watch);
-        cluster_free(agent->cluster);
-        daemons_free(agent->daemons);
-        sd_event_source_disable_unref(agent->wish_source);
-        supervisor_free(agent->supervisor);
-        pressure_free(agent->pressure);
+        apiserver_free(agent->apiserver);
+        daemonset_controller_free(agent->daemonset_controller);
+        sd_event_source_disable_unref(agent->recompute_source);
+        pod_manager_free(agent->pod_manager);
+        eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
-        inhibitor_free(agent->inhibitor);
-        units_free(agent->units);
+        shutdown_inhibitor_free(agent->inhibitor);
+        systemd_client_free(agent->systemd);
         image_store_free(agent->images);
-        publish_free(agent->publish);
-        events_free(agent->events);
-        sd_event_source_disable_unref(agent->publish_source);
-        sd_event_source_disable_unref(agent->calm_timer);
+        service_notifier_free(agent->notifier);
+        event_store_free(agent->events);
+        sd_event_source_disable_unref(agent->status_source);
+        sd_event_source_disable_unref(agent->memory_trim_timer);
         sd_event_unref(agent->event);
         config_done(&agent->config);
-        node_done(&agent->node);
-        facts_done(&agent->facts);
+        machine_info_done(&agent->node);
+        node_labels_done(&agent->node_labels);
         free(agent->config_path);
         free(agent->kubeconfig);
         free(agent->bootstrap_kubeconfig);
         seccomp_profile_free(agent->seccomp);
-        strv_free(agent->told);
+        strv_free(agent->reported_problems);
         close_fd(agent->lock_fd);
         free(agent->manifest_dir);
         free(agent->state_dir);
@@ -629,10 +638,10 @@ static void agent_done(Agent *agent) {
 
 int agent_run(const AgentOptions *options, Error *reterr) {
         cleanup_with(agent_done) Agent agent = { .lock_fd = -EBADF, .clock = steady_clock_start() };
-        int r = build(&agent, options, reterr);
+        int r = build_agent(&agent, options, reterr);
 
         if (r >= 0)
-                r = start(&agent, options->drain, reterr);
+                r = start_agent(&agent, options->drain, reterr);
         if (r < 0)
                 return r;
         return sd_event_loop(agent.event);

@@ -2,7 +2,7 @@
 /* mainstayd: the command line, the signals, the exit status. */
 
 #include "agent/agent.h"
-#include "agent/publish/journal.h"
+#include "agent/metrics/journal.h"
 #include "common/journal-socket.h"
 #include "common/log.h"
 
@@ -14,7 +14,7 @@
 
 enum {
         EXIT_USAGE = 2,
-        DESCRIPTORS_MAX = 1024 * 1024
+        AGENT_DESCRIPTORS_MAX = 1024 * 1024
 };
 
 static const char help_text[] =
@@ -66,13 +66,13 @@ static const struct option long_options[] = {
         { 0 },
 };
 
-static int usage(void) {
+static int print_usage_hint(void) {
         (void) fprintf(stderr, "Try 'mainstayd --help'.\n");
         return EXIT_USAGE;
 }
 
 /* < 0: go on; else the exit status. */
-static int parse_arguments(int argc, char **argv, AgentOptions *ret) {
+static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
         int option;
 
         while ((option = getopt_long(argc, argv, "", long_options, NULL)) >= 0)
@@ -111,16 +111,16 @@ static int parse_arguments(int argc, char **argv, AgentOptions *ret) {
                         (void) fputs(help_text, stdout);
                         return EXIT_SUCCESS;
                 default:
-                        return usage();
+                        return print_usage_hint();
                 }
         if (optind < argc) {
                 (void) fprintf(stderr, "mainstayd: takes no argument such as '%s'\n", argv[optind]);
-                return usage();
+                return print_usage_hint();
         }
         return -1;
 }
 
-static void set_up_signals(void) {
+static void block_agent_signals(void) {
         sigset_t mask;
 
         /* Before anything else: a child that ends early must not be missed. */
@@ -140,7 +140,7 @@ static void raise_descriptor_limit(void) {
 
         if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
                 return;
-        limit.rlim_cur = MIN(limit.rlim_max, DESCRIPTORS_MAX);
+        limit.rlim_cur = MIN(limit.rlim_max, AGENT_DESCRIPTORS_MAX);
         (void) setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -149,10 +149,10 @@ int main(int argc, char **argv) {
         cleanup_error Error error = ERROR_NULL;
         int r;
 
-        set_up_signals();
-        journal_take_log(JOURNAL_SOCKET_PATH);
+        block_agent_signals();
+        journal_attach_log(JOURNAL_SOCKET_PATH);
         raise_descriptor_limit();
-        r = parse_arguments(argc, argv, &options);
+        r = parse_agent_arguments(argc, argv, &options);
         if (r >= 0)
                 return r;
         r = agent_run(&options, &error);

@@ -7,7 +7,7 @@
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-static int digit_value(char c) {
+static int base64_digit_value(char c) {
         const char *found = c ? strchr(digits, c) : NULL;
 
         return found ? (int) (found - digits) : -EINVAL;
@@ -40,7 +40,7 @@ int base64_decode(const char *text, char **ret_data, size_t *ret_length) {
 
                 if (*text == '\n' || *text == '\r')
                         continue;
-                value = digit_value(*text);
+                value = base64_digit_value(*text);
                 if (value < 0)
                         return value;
                 bits = bits << 6 | (uint32_t) value;

@@ -13,20 +13,21 @@ enum {
 };
 
 /* The number behind a key at the beginning of a line, or of the whole file where the key is "". */
-typedef struct Counter {
+typedef struct CgroupCounter {
         const char *controller;
         const char *file;
         const char *key;
-} Counter;
+} CgroupCounter;
 
-static const Counter cpu_counters[] = { { "cpuacct", "cpuacct.usage", "" },
-                                        { "", "cpu.stat", "usage_usec " } };
-static const Counter memory_counters[] = { { "memory", "memory.usage_in_bytes", "" },
-                                           { "", "memory.current", "" } };
-static const Counter inactive_counters[] = { { "memory", "memory.stat", "total_inactive_file " },
-                                             { "", "memory.stat", "inactive_file " } };
+static const CgroupCounter cpu_counters[] = { { "cpuacct", "cpuacct.usage", "" },
+                                              { "", "cpu.stat", "usage_usec " } };
+static const CgroupCounter memory_counters[] = { { "memory", "memory.usage_in_bytes", "" },
+                                                 { "", "memory.current", "" } };
+static const CgroupCounter inactive_counters[] = {
+        { "memory", "memory.stat", "total_inactive_file " }, { "", "memory.stat", "inactive_file " }
+};
 
-static const char *find_key(const char *text, const char *key) {
+static const char *find_cgroup_stat_key(const char *text, const char *key) {
         size_t length = strlen(key);
 
         while (text && strncmp(text, key, length) != 0) {
@@ -48,7 +49,7 @@ static int read_number(const char *file, const char *key, uint64_t *ret) {
         r = read_stream(fd, FILE_MAX, &text, NULL);
         if (r < 0)
                 return r;
-        number = find_key(text, key);
+        number = find_cgroup_stat_key(text, key);
         if (!number)
                 return -EBADMSG;
         *ret = strtoull(number, &end, 10);
@@ -56,20 +57,20 @@ static int read_number(const char *file, const char *key, uint64_t *ret) {
 }
 
 /* The first of the two is that of version 1. */
-static int read_counter(const char *path, const Counter counters[2], uint64_t *ret) {
-        const Counter *counter = &counters[cgroup_version() - 1];
+static int read_cgroup_counter(const char *path, const CgroupCounter counters[2], uint64_t *ret) {
+        const CgroupCounter *counter = &counters[cgroup_version() - 1];
         cleanup_free char *file = cgroup_file(path, counter->controller, counter->file);
 
         return file ? read_number(file, counter->key, ret) : -ENOMEM;
 }
 
 /* Of version 2's root the kernel tells no such number. */
-static int read_memory(const char *path, uint64_t *ret) {
+static int read_root_memory_usage(const char *path, uint64_t *ret) {
         uint64_t total_kib = 0, free_kib = 0;
         int r;
 
         if (cgroup_version() == 1 || !streq(path, "/"))
-                return read_counter(path, memory_counters, ret);
+                return read_cgroup_counter(path, memory_counters, ret);
         r = read_number("/proc/meminfo", "MemTotal:", &total_kib);
         if (r >= 0)
                 r = read_number("/proc/meminfo", "MemFree:", &free_kib);
@@ -81,12 +82,12 @@ static int read_memory(const char *path, uint64_t *ret) {
 int cgroup_usage(const char *path, CgroupUsage *ret) {
         CgroupUsage usage = { .taken_at = now_realtime_usec() };
         uint64_t inactive = 0;
-        int r = read_counter(path, cpu_counters, &usage.cpu_nsec);
+        int r = read_cgroup_counter(path, cpu_counters, &usage.cpu_nsec);
 
         if (r >= 0)
-                r = read_memory(path, &usage.working_set_bytes);
+                r = read_root_memory_usage(path, &usage.working_set_bytes);
         if (r >= 0)
-                r = read_counter(path, inactive_counters, &inactive);
+                r = read_cgroup_counter(path, inactive_counters, &inactive);
         if (r < 0)
                 return r;
         if (cgroup_version() == 2)

@@ -154,7 +154,7 @@ static char *limit_with_swap(const char *path, const char *file) {
 
 /* Memory may never be allowed more than memory and swap together: what grows is written there
  * first, and what shrinks last. */
-static int write_both(const char *name, const char *with_swap, const char *value) {
+static int write_limit_with_swap(const char *name, const char *with_swap, const char *value) {
         int r = write_value_at(AT_FDCWD, with_swap, value);
 
         if (r != -EINVAL)
@@ -171,7 +171,8 @@ int cgroup_write(const char *path, const char *controller, const char *file, con
 
         if (!name)
                 return -ENOMEM;
-        r = with_swap ? write_both(name, with_swap, value) : write_value_at(AT_FDCWD, name, value);
+        r = with_swap ? write_limit_with_swap(name, with_swap, value)
+                      : write_value_at(AT_FDCWD, name, value);
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write '%s' to %s: %s", value, name,
                                   strerror(-r));
@@ -272,7 +273,7 @@ static int kill_one_group(int parent_fd, const char *name) {
         return 0;
 }
 
-static int is_empty(int parent_fd, const char *name) {
+static int is_cgroup_empty(int parent_fd, const char *name) {
         cleanup_free char *path = path_join(name, "cgroup.procs");
         cleanup_close int fd = -EBADF;
         char byte;
@@ -295,7 +296,7 @@ int cgroup_kill(const char *path) {
                 r = for_each_hierarchy(path, kill_one_group);
                 if (r < 0)
                         return r;
-                r = for_each_hierarchy(path, is_empty);
+                r = for_each_hierarchy(path, is_cgroup_empty);
                 if (r != -EBUSY)
                         return r;
                 (void) nanosleep(&moment, NULL);

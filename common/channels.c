@@ -15,15 +15,15 @@ enum {
 struct Channels {
         int fd;
         wslay_event_context_ptr context;
-        channels_message_t on_message;
+        channels_message_t message_callback;
         void *userdata;
         bool is_held;
         bool is_closing; /* once the queue is empty: a close would overtake what is in it */
         bool is_gone;    /* the other side: no more bytes come */
 };
 
-static ssize_t on_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t size, int flags,
-                       void *userdata) {
+static ssize_t on_websocket_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t size,
+                                 int flags, void *userdata) {
         Channels *channels = userdata;
         ssize_t n;
 
@@ -42,8 +42,8 @@ static ssize_t on_recv(wslay_event_context_ptr context, uint8_t *buffer, size_t 
         return -1;
 }
 
-static ssize_t on_send(wslay_event_context_ptr context, const uint8_t *data, size_t length,
-                       int flags, void *userdata) {
+static ssize_t on_websocket_send(wslay_event_context_ptr context, const uint8_t *data,
+                                 size_t length, int flags, void *userdata) {
         Channels *channels = userdata;
         ssize_t n;
 
@@ -58,35 +58,37 @@ static ssize_t on_send(wslay_event_context_ptr context, const uint8_t *data, siz
 }
 
 /* What a client says is masked, against caches between the two that take it for HTTP. */
-static int on_mask(wslay_event_context_ptr context, uint8_t *buffer, size_t length,
-                   void *userdata) {
+static int on_websocket_mask(wslay_event_context_ptr context, uint8_t *buffer, size_t length,
+                             void *userdata) {
         return getrandom(buffer, length, 0) == (ssize_t) length ? 0 : -1;
 }
 
-static void on_message(wslay_event_context_ptr context,
-                       const struct wslay_event_on_msg_recv_arg *message, void *userdata) {
+static void on_websocket_message(wslay_event_context_ptr context,
+                                 const struct wslay_event_on_msg_recv_arg *message,
+                                 void *userdata) {
         Channels *channels = userdata;
 
         if (wslay_is_ctrl_frame(message->opcode) || message->msg_length == 0)
                 return;
-        channels->on_message(message->msg[0], (const char *) message->msg + 1,
-                             message->msg_length - 1, channels->userdata);
+        channels->message_callback(message->msg[0], (const char *) message->msg + 1,
+                                   message->msg_length - 1, channels->userdata);
 }
 
 int channels_new(int fd, bool is_client, channels_message_t on_message_came, void *userdata,
                  Channels **ret) {
         static const struct wslay_event_callbacks callbacks = {
-                .recv_callback = on_recv,
-                .send_callback = on_send,
-                .genmask_callback = on_mask,
-                .on_msg_recv_callback = on_message,
+                .recv_callback = on_websocket_recv,
+                .send_callback = on_websocket_send,
+                .genmask_callback = on_websocket_mask,
+                .on_msg_recv_callback = on_websocket_message,
         };
         Channels *channels = calloc(1, sizeof(*channels));
         int r;
 
         if (!channels)
                 return -ENOMEM;
-        *channels = (Channels){ .fd = fd, .on_message = on_message_came, .userdata = userdata };
+        *channels =
+                (Channels){ .fd = fd, .message_callback = on_message_came, .userdata = userdata };
         r = is_client ? wslay_event_context_client_init(&channels->context, &callbacks, channels)
                       : wslay_event_context_server_init(&channels->context, &callbacks, channels);
         if (r != 0) {
@@ -105,14 +107,14 @@ Channels *channels_free(Channels *channels) {
         return NULL;
 }
 
-static int translate(int r) {
+static int wslay_error_to_errno(int r) {
         if (r == WSLAY_ERR_NOMEM)
                 return -ENOMEM;
         return r == 0 ? 0 : r == WSLAY_ERR_CALLBACK_FAILURE ? -ECONNRESET : -EPROTO;
 }
 
 int channels_read(Channels *channels) {
-        int r = translate(wslay_event_recv(channels->context));
+        int r = wslay_error_to_errno(wslay_event_recv(channels->context));
 
         /* The other side has said its last, and what it says now is no message. */
         if (r >= 0 && !wslay_event_want_read(channels->context) &&
@@ -130,7 +132,7 @@ int channels_write(Channels *channels) {
                 if (r == 0)
                         r = wslay_event_send(channels->context);
         }
-        return translate(r);
+        return wslay_error_to_errno(r);
 }
 
 void channels_hold(Channels *channels, bool is_held) {

@@ -48,7 +48,7 @@ static void append_output(Child *child, const char *data, size_t length) {
 }
 
 /* Hands on the lines that are whole. One that is longer than what is kept is lost. */
-static void hand_on_lines(Child *child) {
+static void pass_child_output_lines(Child *child) {
         char *start = child->output, *newline;
         size_t rest;
 
@@ -87,7 +87,7 @@ static void append_error(Child *child, const char *data, size_t length) {
 
 /* Reads what is there, up to a limit that lets others have their turn. False at the end of the
  * stream. */
-static bool drain(Child *child, int fd) {
+static bool read_child_pipe(Child *child, int fd) {
         for (unsigned i = 0; i < CHUNKS_PER_TURN; i++) {
                 char buffer[16 * 1024];
                 ssize_t n = read(fd, buffer, sizeof(buffer));
@@ -99,20 +99,21 @@ static bool drain(Child *child, int fd) {
                 if (fd == child->output_fd) {
                         append_output(child, buffer, (size_t) n);
                         if (child->on_line)
-                                hand_on_lines(child);
+                                pass_child_output_lines(child);
                 } else
                         append_error(child, buffer, (size_t) n);
         }
         return true;
 }
 
-static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        if (!drain(userdata, fd))
+static int on_child_pipe_readable(sd_event_source *source, int fd, uint32_t events,
+                                  void *userdata) {
+        if (!read_child_pipe(userdata, fd))
                 return sd_event_source_set_enabled(source, SD_EVENT_OFF);
         return 0;
 }
 
-static const char *last_line(char *text) {
+static const char *last_error_line_of_child(char *text) {
         char *newline;
 
         for (size_t n = strlen(text); n > 0 && (text[n - 1] == '\n' || text[n - 1] == ' '); n--)
@@ -131,17 +132,17 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *si, void *
 
         child->reaped = true;
         /* What it wrote is in the pipes. A grandchild that holds them open is not waited for. */
-        (void) drain(child, child->output_fd);
-        (void) drain(child, child->error_fd);
+        (void) read_child_pipe(child, child->output_fd);
+        (void) read_child_pipe(child, child->error_fd);
         result.output = strna(child->output);
         result.output_length = child->output_length;
-        result.error = last_line(child->error);
+        result.error = last_error_line_of_child(child->error);
         child->done(&result, child->userdata);
         child_free(child);
         return 0;
 }
 
-static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_child_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Child *child = userdata;
 
         child->timed_out = true;
@@ -198,28 +199,28 @@ static int spawn_with_pipes(Child *child, char *const *argv, int input_fd, Error
 
 /* While somebody traces a process, its end shows before it can be waited for. sd-event would look
  * at it that once and never again; it must be off for a moment to change that. */
-int child_watch_for_good(sd_event_source *source) {
+int child_source_rearm(sd_event_source *source) {
         int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
 
         return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ON);
 }
 
-static int watch(sd_event *event, Child *child, uint64_t timeout_usec) {
+static int watch_child(sd_event *event, Child *child, uint64_t timeout_usec) {
         int r;
 
         r = sd_event_add_child(event, &child->exit_source, child->pid, WEXITED, on_exit_of_child,
                                child);
         if (r >= 0)
-                r = child_watch_for_good(child->exit_source);
+                r = child_source_rearm(child->exit_source);
         if (r >= 0)
                 r = sd_event_add_io(event, &child->output_source, child->output_fd, EPOLLIN,
-                                    on_readable, child);
+                                    on_child_pipe_readable, child);
         if (r >= 0)
                 r = sd_event_add_io(event, &child->error_source, child->error_fd, EPOLLIN,
-                                    on_readable, child);
+                                    on_child_pipe_readable, child);
         if (r >= 0 && timeout_usec > 0)
                 r = sd_event_add_time_relative(event, &child->timeout_source, CLOCK_BOOTTIME,
-                                               timeout_usec, 0, on_timeout, child);
+                                               timeout_usec, 0, on_child_timeout, child);
         return r;
 }
 
@@ -240,7 +241,7 @@ int child_spawn(sd_event *event, const ChildSpec *spec, child_done_t done, void 
         r = spawn_with_pipes(child, spec->argv, spec->input_fd, reterr);
         if (r >= 0) {
                 child->reaped = false;
-                r = watch(event, child, spec->timeout_usec);
+                r = watch_child(event, child, spec->timeout_usec);
         }
         if (r < 0) {
                 child_free(child);

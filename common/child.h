@@ -46,7 +46,7 @@ Child *child_free(Child *child);
 
 /* For whoever adds a child source of his own: its end is not missed when the process is traced as
  * it ends. The callback must free the source. 0 or -errno. */
-int child_watch_for_good(sd_event_source *source);
+int child_source_rearm(sd_event_source *source);
 
 /* Succeeded means exited with 0. */
 bool child_succeeded(const ChildResult *result);

@@ -28,7 +28,7 @@ uint64_t steady_now_usec(const SteadyClock *clock) {
         return now_boottime_usec() + clock->offset;
 }
 
-uint64_t steady_of_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec) {
+uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec) {
         uint64_t now = now_realtime_usec(), steady = steady_now_usec(clock);
         uint64_t age = now > realtime_usec ? now - realtime_usec : 0;
 
@@ -60,7 +60,7 @@ char *format_rfc3339_nano(char buffer[RFC3339_SIZE], uint64_t realtime_usec) {
 }
 
 /* The fraction after '.', in microseconds; moves '*p' behind it. */
-static uint64_t parse_fraction(const char **p) {
+static uint64_t parse_second_fraction(const char **p) {
         uint64_t usec = 0, unit = USEC_PER_SEC / 10;
 
         if (**p != '.')
@@ -79,7 +79,7 @@ int parse_rfc3339(const char *text, uint64_t *ret_realtime_usec) {
 
         if (!p)
                 return -EINVAL;
-        usec = parse_fraction(&p);
+        usec = parse_second_fraction(&p);
         if (*p == '+' || *p == '-') {
                 unsigned hours, minutes;
                 int n = 0;

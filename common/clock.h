@@ -27,7 +27,7 @@ uint64_t steady_now_usec(const SteadyClock *clock);
 
 /* When it was, on the steady clock, what has just been stamped with realtime. The future was now.
  */
-uint64_t steady_of_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
+uint64_t steady_from_realtime_usec(const SteadyClock *clock, uint64_t realtime_usec);
 
 enum {
         RFC3339_SIZE = sizeof("2026-01-02T03:04:05.123456789Z")

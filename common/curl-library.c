@@ -37,7 +37,7 @@ static int find_symbols(void *handle, CurlLibrary *ret, Error *reterr) {
         return 0;
 }
 
-static int load(CurlLibrary *ret, Error *reterr) {
+static int load_libcurl(CurlLibrary *ret, Error *reterr) {
         void *handle = NULL;
         int r;
 
@@ -59,7 +59,7 @@ const CurlLibrary *curl_library(Error *reterr) {
         static CurlLibrary library;
         static bool is_loaded;
 
-        if (!is_loaded && load(&library, reterr) < 0)
+        if (!is_loaded && load_libcurl(&library, reterr) < 0)
                 return NULL;
         is_loaded = true;
         return &library;

@@ -19,7 +19,7 @@ struct CurlLoop {
 };
 
 /* Those that are done are told so, one by one. */
-static void finish_all(CurlLoop *loop) {
+static void finish_curl_transfers(CurlLoop *loop) {
         int left;
 
         while (!loop->is_doomed) {
@@ -33,12 +33,12 @@ static void finish_all(CurlLoop *loop) {
         }
 }
 
-static void act(CurlLoop *loop, curl_socket_t fd, int what) {
+static void run_curl_socket_action(CurlLoop *loop, curl_socket_t fd, int what) {
         int running;
 
         loop->is_busy = true;
         (void) loop->curl->multi_socket_action(loop->multi, fd, what, &running);
-        finish_all(loop);
+        finish_curl_transfers(loop);
         loop->is_busy = false;
         if (loop->is_doomed)
                 curl_loop_free(loop);
@@ -48,22 +48,22 @@ static void act(CurlLoop *loop, curl_socket_t fd, int what) {
 
 /* libcurl closes some sockets before it says that it is done with them. What the loop watches is a
  * descriptor of its own for the same socket, so that it can always be taken out again. */
-typedef struct Watched {
+typedef struct CurlSocket {
         CurlLoop *loop;
         curl_socket_t fd; /* libcurl's */
         sd_event_source *source;
-} Watched;
+} CurlSocket;
 
-static void watched_free(Watched *watched) {
+static void curl_socket_free(CurlSocket *watched) {
         if (!watched)
                 return;
         sd_event_source_disable_unref(watched->source);
         free(watched);
 }
-DEFINE_CLEANUP(Watched *, watched_free)
+DEFINE_CLEANUP(CurlSocket *, curl_socket_free)
 
-static int on_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
-        Watched *watched = userdata;
+static int on_curl_socket(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        CurlSocket *watched = userdata;
         int what = 0;
 
         if (events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP))
@@ -72,28 +72,28 @@ static int on_socket(sd_event_source *source, int fd, uint32_t events, void *use
                 what |= CURL_CSELECT_OUT;
         if (events & EPOLLERR)
                 what |= CURL_CSELECT_ERR;
-        act(watched->loop, watched->fd, what);
+        run_curl_socket_action(watched->loop, watched->fd, what);
         return 0;
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        act(userdata, CURL_SOCKET_TIMEOUT, 0);
+static int on_curl_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        run_curl_socket_action(userdata, CURL_SOCKET_TIMEOUT, 0);
         return 0;
 }
 
-static int on_due(sd_event_source *source, void *userdata) {
-        act(userdata, CURL_SOCKET_TIMEOUT, 0);
+static int on_curl_timeout_due(sd_event_source *source, void *userdata) {
+        run_curl_socket_action(userdata, CURL_SOCKET_TIMEOUT, 0);
         return 0;
 }
 
-static int add_source(Watched *watched, uint32_t events) {
+static int add_curl_socket_source(CurlSocket *watched, uint32_t events) {
         const CurlLoopSpec *spec = &watched->loop->spec;
         cleanup_close int copy = fcntl(watched->fd, F_DUPFD_CLOEXEC, 3);
         int r;
 
         if (copy < 0)
                 return -errno;
-        r = sd_event_add_io(spec->event, &watched->source, copy, events, on_socket, watched);
+        r = sd_event_add_io(spec->event, &watched->source, copy, events, on_curl_socket, watched);
         if (r >= 0)
                 r = sd_event_source_set_io_fd_own(watched->source, true);
         if (r < 0)
@@ -103,14 +103,14 @@ static int add_source(Watched *watched, uint32_t events) {
         return sd_event_source_set_priority(watched->source, spec->priority);
 }
 
-static int watch_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
-        cleanup_with(watched_freep) Watched *watched = calloc(1, sizeof(*watched));
+static int curl_socket_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
+        cleanup_with(curl_socket_freep) CurlSocket *watched = calloc(1, sizeof(*watched));
 
         if (!watched)
                 return -1;
         watched->loop = loop;
         watched->fd = fd;
-        if (add_source(watched, events) < 0 ||
+        if (add_curl_socket_source(watched, events) < 0 ||
             loop->curl->multi_assign(loop->multi, fd, watched) != CURLM_OK)
                 return -1;
         watched = NULL;
@@ -118,19 +118,20 @@ static int watch_new(CurlLoop *loop, curl_socket_t fd, uint32_t events) {
 }
 
 /* The number may be another socket's by now. */
-static bool is_same_socket(const Watched *watched) {
+static bool is_same_socket(const CurlSocket *watched) {
         struct stat ours, theirs;
 
         return fstat(sd_event_source_get_io_fd(watched->source), &ours) >= 0 &&
                fstat(watched->fd, &theirs) >= 0 && ours.st_ino == theirs.st_ino;
 }
 
-static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, void *known) {
-        Watched *watched = known;
+static int curl_socket_changed(CURL *easy, curl_socket_t fd, int what, void *userdata,
+                               void *known) {
+        CurlSocket *watched = known;
         uint32_t events = 0;
 
         if (what == CURL_POLL_REMOVE) {
-                watched_free(watched);
+                curl_socket_free(watched);
                 return 0;
         }
         if (what != CURL_POLL_OUT)
@@ -138,16 +139,16 @@ static int watch_socket(CURL *easy, curl_socket_t fd, int what, void *userdata, 
         if (what != CURL_POLL_IN)
                 events |= EPOLLOUT;
         if (!watched)
-                return watch_new(userdata, fd, events);
+                return curl_socket_new(userdata, fd, events);
         if (is_same_socket(watched))
                 return sd_event_source_set_io_events(watched->source, events) < 0 ? -1 : 0;
         watched->source = sd_event_source_disable_unref(watched->source);
-        return add_source(watched, events) < 0 ? -1 : 0;
+        return add_curl_socket_source(watched, events) < 0 ? -1 : 0;
 }
 
 /* Nothing may be done from here but to wait. No time at all is not left to the timer: that would be
  * one more wake-up. */
-static int arm_timer(CURLM *multi, long timeout_msec, void *userdata) {
+static int curl_timer_changed(CURLM *multi, long timeout_msec, void *userdata) {
         CurlLoop *loop = userdata;
 
         if (sd_event_source_set_enabled(loop->due,
@@ -161,22 +162,22 @@ static int arm_timer(CURLM *multi, long timeout_msec, void *userdata) {
         return sd_event_source_set_enabled(loop->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
-static int rest(const CurlLoop *loop, sd_event_source *source) {
+static int disable_curl_source(const CurlLoop *loop, sd_event_source *source) {
         int r = sd_event_source_set_enabled(source, SD_EVENT_OFF);
 
         return r < 0 ? r : sd_event_source_set_priority(source, loop->spec.priority);
 }
 
-static int add_timer(CurlLoop *loop) {
+static int add_curl_timer(CurlLoop *loop) {
         int r = sd_event_add_time_relative(loop->spec.event, &loop->timer, CLOCK_BOOTTIME, 0,
-                                           USEC_PER_MSEC, on_timer, loop);
+                                           USEC_PER_MSEC, on_curl_timer, loop);
 
         if (r >= 0)
-                r = rest(loop, loop->timer);
+                r = disable_curl_source(loop, loop->timer);
         if (r >= 0)
-                r = sd_event_add_defer(loop->spec.event, &loop->due, on_due, loop);
+                r = sd_event_add_defer(loop->spec.event, &loop->due, on_curl_timeout_due, loop);
         if (r >= 0)
-                r = rest(loop, loop->due);
+                r = disable_curl_source(loop, loop->due);
         return r;
 }
 
@@ -195,12 +196,12 @@ int curl_loop_new(const CurlLoopSpec *spec, CurlLoop **ret, Error *reterr) {
         loop->multi = curl->multi_init();
         if (!loop->multi)
                 return -ENOMEM;
-        r = add_timer(loop);
+        r = add_curl_timer(loop);
         if (r < 0)
                 return r;
-        curl->multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+        curl->multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, curl_socket_changed);
         curl->multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
-        curl->multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, arm_timer);
+        curl->multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, curl_timer_changed);
         curl->multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
         *ret = TAKE_PTR(loop);
         return 0;

@@ -13,23 +13,23 @@ enum {
         DUE_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 10, /* after all letters */
 };
 
-typedef struct Directory {
+typedef struct WatchedDirectory {
         FileWatch *watch;
         char *path;
         char **names; /* of the files in it */
-        sd_event_source *bell;
-} Directory;
+        sd_event_source *inotify_source;
+} WatchedDirectory;
 
 struct FileWatch {
         sd_event *event;
         void (*on_changed)(void *userdata);
         void *userdata;
         sd_event_source *due; /* ten letters are one look */
-        Directory directories[DIRECTORIES_MAX];
+        WatchedDirectory directories[DIRECTORIES_MAX];
         size_t n;
 };
 
-static int on_due(sd_event_source *source, void *userdata) {
+static int on_file_watch_due(sd_event_source *source, void *userdata) {
         FileWatch *watch = userdata;
 
         watch->on_changed(watch->userdata);
@@ -37,7 +37,8 @@ static int on_due(sd_event_source *source, void *userdata) {
 }
 
 /* A file that was made is still to be written; a link is whole. */
-static bool is_whole(const Directory *directory, const struct inotify_event *event) {
+static bool is_complete_file_event(const WatchedDirectory *directory,
+                                   const struct inotify_event *event) {
         cleanup_free char *path = NULL;
         struct stat st;
 
@@ -48,29 +49,31 @@ static bool is_whole(const Directory *directory, const struct inotify_event *eve
 }
 
 /* A directory that is mounted may exchange its files through a link of another name. */
-static int on_bell(sd_event_source *source, const struct inotify_event *event, void *userdata) {
-        Directory *directory = userdata;
+static int on_file_watch_event(sd_event_source *source, const struct inotify_event *event,
+                               void *userdata) {
+        WatchedDirectory *directory = userdata;
 
         if (event->len > 0 && !streq(event->name, "..data") &&
             !strv_contains(directory->names, event->name))
                 return 0;
-        if (event->len > 0 && !is_whole(directory, event))
+        if (event->len > 0 && !is_complete_file_event(directory, event))
                 return 0;
         return sd_event_source_set_enabled(directory->watch->due, SD_EVENT_ONESHOT);
 }
 
-static int add_directory(FileWatch *watch, const char *path, Directory **ret) {
+static int add_watched_directory(FileWatch *watch, const char *path, WatchedDirectory **ret) {
         const uint32_t mask = IN_CLOSE_WRITE | IN_MOVED_TO | IN_CREATE | IN_DELETE_SELF |
                               IN_MOVE_SELF | IN_ONLYDIR;
-        Directory *directory = &watch->directories[watch->n];
+        WatchedDirectory *directory = &watch->directories[watch->n];
         int r;
 
         if (watch->n == DIRECTORIES_MAX)
                 return -ENOSPC;
-        *directory = (Directory){ .watch = watch, .path = strdup(path) };
+        *directory = (WatchedDirectory){ .watch = watch, .path = strdup(path) };
         if (!directory->path)
                 return -ENOMEM;
-        r = sd_event_add_inotify(watch->event, &directory->bell, path, mask, on_bell, directory);
+        r = sd_event_add_inotify(watch->event, &directory->inotify_source, path, mask,
+                                 on_file_watch_event, directory);
         if (r < 0) {
                 free(directory->path);
                 return r;
@@ -81,11 +84,11 @@ static int add_directory(FileWatch *watch, const char *path, Directory **ret) {
 }
 
 /* One directory is watched once, whatever is in it. */
-static int add_file(FileWatch *watch, const char *path) {
+static int add_watched_file(FileWatch *watch, const char *path) {
         const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
         cleanup_free char *parent =
                 slash ? strndup(path, (size_t) MAX(slash - path, 1)) : strdup(".");
-        Directory *directory = NULL;
+        WatchedDirectory *directory = NULL;
         int r = 0;
 
         if (!parent)
@@ -94,22 +97,22 @@ static int add_file(FileWatch *watch, const char *path) {
                 if (streq(watch->directories[i].path, parent))
                         directory = &watch->directories[i];
         if (!directory)
-                r = add_directory(watch, parent, &directory);
+                r = add_watched_directory(watch, parent, &directory);
         return r < 0 ? r : strv_append(&directory->names, name);
 }
 
-static int add_file_and_target(FileWatch *watch, const char *path) {
+static int add_watched_file_and_target(FileWatch *watch, const char *path) {
         cleanup_free char *target = realpath(path, NULL);
-        int r = add_file(watch, path);
+        int r = add_watched_file(watch, path);
 
         if (r >= 0 && target && !streq(target, path))
-                r = add_file(watch, target);
+                r = add_watched_file(watch, target);
         return r;
 }
 
-static void clear(FileWatch *watch) {
+static void clear_file_watch(FileWatch *watch) {
         for (size_t i = 0; i < watch->n; i++) {
-                sd_event_source_disable_unref(watch->directories[i].bell);
+                sd_event_source_disable_unref(watch->directories[i].inotify_source);
                 strv_free(watch->directories[i].names);
                 free(watch->directories[i].path);
         }
@@ -119,9 +122,9 @@ static void clear(FileWatch *watch) {
 int file_watch_set(FileWatch *watch, const char *const *paths, size_t n) {
         int first = 0;
 
-        clear(watch);
+        clear_file_watch(watch);
         for (size_t i = 0; i < n; i++) {
-                int r = paths[i] ? add_file_and_target(watch, paths[i]) : 0;
+                int r = paths[i] ? add_watched_file_and_target(watch, paths[i]) : 0;
 
                 if (r < 0 && r != -ENOENT && first == 0)
                         first = r;
@@ -137,7 +140,7 @@ int file_watch_new(sd_event *event, void (*on_changed)(void *userdata), void *us
         if (!watch)
                 return -ENOMEM;
         *watch = (FileWatch){ .event = event, .on_changed = on_changed, .userdata = userdata };
-        r = sd_event_add_defer(event, &watch->due, on_due, watch);
+        r = sd_event_add_defer(event, &watch->due, on_file_watch_due, watch);
         if (r >= 0)
                 r = sd_event_source_set_enabled(watch->due, SD_EVENT_OFF);
         if (r >= 0)
@@ -151,7 +154,7 @@ int file_watch_new(sd_event *event, void (*on_changed)(void *userdata), void *us
 FileWatch *file_watch_free(FileWatch *watch) {
         if (!watch)
                 return NULL;
-        clear(watch);
+        clear_file_watch(watch);
         sd_event_source_disable_unref(watch->due);
         free(watch);
         return NULL;

@@ -173,12 +173,12 @@ int write_value_at(int dir_fd, const char *path, const char *value) {
 }
 
 /* What is removed, and how often something deep in it was brought up to its top. */
-typedef struct Removal {
+typedef struct TreeRemoval {
         int top_fd;
         unsigned n_moved;
-} Removal;
+} TreeRemoval;
 
-static int remove_below(Removal *removal, int dir_fd, unsigned depth);
+static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth);
 
 /* Trees deeper than this were made to hurt; a level costs two descriptors. */
 enum {
@@ -186,7 +186,7 @@ enum {
 };
 
 /* What is too deep for us lies at the top from now on, for another round. */
-static int bring_up(Removal *removal, int dir_fd, const char *name) {
+static int move_subtree_up(TreeRemoval *removal, int dir_fd, const char *name) {
         for (;;) {
                 char above[sizeof("..4294967295")];
 
@@ -198,7 +198,7 @@ static int bring_up(Removal *removal, int dir_fd, const char *name) {
         }
 }
 
-static int remove_entry(Removal *removal, int dir_fd, const char *name, unsigned depth) {
+static int remove_entry(TreeRemoval *removal, int dir_fd, const char *name, unsigned depth) {
         cleanup_close int fd = -EBADF;
         unsigned n_moved;
         int r;
@@ -208,7 +208,7 @@ static int remove_entry(Removal *removal, int dir_fd, const char *name, unsigned
         if (errno != EISDIR && errno != EPERM)
                 return -errno;
         if (depth >= REMOVE_DEPTH_MAX)
-                return bring_up(removal, dir_fd, name);
+                return move_subtree_up(removal, dir_fd, name);
 
         fd = openat2_beneath(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
                              RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
@@ -226,7 +226,7 @@ static int remove_entry(Removal *removal, int dir_fd, const char *name, unsigned
 }
 
 /* Removes all entries. Takes over no descriptor: fdopendir() gets a duplicate. */
-static int remove_below(Removal *removal, int dir_fd, unsigned depth) {
+static int remove_below(TreeRemoval *removal, int dir_fd, unsigned depth) {
         cleanup_closedir DIR *dir = NULL;
         int result = 0, copy;
 
@@ -260,7 +260,7 @@ int remove_tree_at(int dir_fd, const char *path) {
         const char *slash = strrchr(path, '/');
         cleanup_free char *parent = NULL;
         cleanup_close int parent_fd = -EBADF;
-        Removal removal = { .top_fd = -EBADF };
+        TreeRemoval removal = { .top_fd = -EBADF };
 
         if (!slash)
                 return remove_entry(&removal, dir_fd, path, 0);

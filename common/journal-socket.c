@@ -9,7 +9,7 @@
 
 #define CONNECT_USEC (1 * USEC_PER_SEC)
 
-static int connect_to_journal(JournalSocket *journal) {
+static int connect_journal_socket(JournalSocket *journal) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_close int fd = -EBADF;
         uint64_t now = now_boottime_usec();
@@ -33,7 +33,7 @@ int journal_socket_send(JournalSocket *journal, const struct iovec *parts, size_
         int r;
 
         for (;;) {
-                r = journal->fd < 0 ? connect_to_journal(journal) : 0;
+                r = journal->fd < 0 ? connect_journal_socket(journal) : 0;
                 if (r < 0)
                         return r;
                 if (sendmsg(journal->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)

@@ -22,7 +22,7 @@ const LogSubject *log_set_subject(const LogSubject *subject) {
         return before;
 }
 
-void log_mark(const char *message_id) {
+void log_set_message_id(const char *message_id) {
         log_message_id = message_id;
 }
 
@@ -31,7 +31,7 @@ void log_set_sink(log_sink_t sink) {
 }
 
 /* One write a line, so that lines of several processes do not mix. Nobody to tell if it fails. */
-static void write_line(int priority, const char *sentence) {
+static void write_log_line(int priority, const char *sentence) {
         char line[LINE_SIZE + 96];
         int n;
 
@@ -56,11 +56,11 @@ printf_like(3, 0) static void log_line(int priority, int error, const char *form
                                 strerror(error));
         log_message_id = NULL;
         /* Programs in containers have a say in some: a line break is no end of ours. */
-        utf8_disarm(sentence);
+        utf8_sanitize(sentence);
         if (log_sink)
                 log_sink(priority, sentence, message_id, log_subject);
         else
-                write_line(priority, sentence);
+                write_log_line(priority, sentence);
 }
 
 #define LOG_AT(priority)                           \

@@ -32,7 +32,7 @@ static inline void log_restore_subject(const LogSubject **before) {
                 log_set_subject(subject)
 
 /* The next sentence is one of common/message-ids.h. */
-void log_mark(const char *message_id);
+void log_set_message_id(const char *message_id);
 
 /* Where sentences go instead of standard error; NULL: there. 'message_id' may be NULL. */
 typedef void (*log_sink_t)(int priority, const char *sentence, const char *message_id,

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 /* What cannot be written is as the file has it, so nothing is lost. */
-static void give_back_segment(const struct dl_phdr_info *object, const ElfW(Phdr) * segment) {
+static void trim_loaded_segment(const struct dl_phdr_info *object, const ElfW(Phdr) * segment) {
         uintptr_t page = (uintptr_t) sysconf(_SC_PAGESIZE);
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
         uintptr_t end = start + segment->p_memsz;
@@ -16,15 +16,15 @@ static void give_back_segment(const struct dl_phdr_info *object, const ElfW(Phdr
         (void) madvise((void *) start, end - start, MADV_DONTNEED);
 }
 
-static int give_back_object(struct dl_phdr_info *object, size_t size, void *userdata) {
+static int trim_loaded_object(struct dl_phdr_info *object, size_t size, void *userdata) {
         for (size_t i = 0; i < object->dlpi_phnum; i++)
                 if (object->dlpi_phdr[i].p_type == PT_LOAD &&
                     !(object->dlpi_phdr[i].p_flags & PF_W))
-                        give_back_segment(object, &object->dlpi_phdr[i]);
+                        trim_loaded_segment(object, &object->dlpi_phdr[i]);
         return 0;
 }
 
-void memory_give_back(void) {
+void memory_trim(void) {
         (void) malloc_trim(0);
-        (void) dl_iterate_phdr(give_back_object, NULL);
+        (void) dl_iterate_phdr(trim_loaded_object, NULL);
 }

@@ -4,4 +4,4 @@
 /* Gives back what a burst of work has left behind: pages of the heap that hold nothing, and pages
  * of the program and its libraries, of which starting reads many and waiting few. Those come again
  * from the kernel's cache as they are used. Takes about a millisecond. */
-void memory_give_back(void);
+void memory_trim(void);

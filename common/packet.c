@@ -8,13 +8,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-typedef union Control {
+typedef union PacketControlBuffer {
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(int))];
-} Control;
+} PacketControlBuffer;
 
 int packet_send(int socket_fd, const char *data, size_t length, int pass_fd) {
-        Control control = { 0 };
+        PacketControlBuffer control = { 0 };
         struct iovec bytes = { (char *) (uintptr_t) data, length };
         struct msghdr message = { .msg_iov = &bytes, .msg_iovlen = 1 };
 
@@ -52,7 +52,7 @@ int message_take_fd(struct msghdr *message) {
 }
 
 ssize_t packet_receive(int socket_fd, char *data, size_t size, int *ret_fd) {
-        Control control = { 0 };
+        PacketControlBuffer control = { 0 };
         struct iovec bytes = { data, size };
         struct msghdr message = {
                 .msg_iov = &bytes,

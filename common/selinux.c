@@ -32,7 +32,7 @@ bool selinux_is_enabled(void) {
 }
 
 /* An empty string takes back what was said. */
-static int write_own(const char *path, const char *label) {
+static int write_own_process_label(const char *path, const char *label) {
         cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
         const char *value = label ? label : "";
 
@@ -45,13 +45,13 @@ static int write_own(const char *path, const char *label) {
  * a process of ours would run as is checked at once, and taken back before one begins. */
 int selinux_check_label(const char *label) {
         static const char path[] = "/proc/thread-self/attr/exec";
-        int r = write_own(path, label), q = write_own(path, NULL);
+        int r = write_own_process_label(path, label), q = write_own_process_label(path, NULL);
 
         return r < 0 ? r : q;
 }
 
 int selinux_create_as(const char *label) {
-        return write_own("/proc/thread-self/attr/fscreate", label);
+        return write_own_process_label("/proc/thread-self/attr/fscreate", label);
 }
 
 /* Attributes are not to be had by a descriptor that is O_PATH, but by its name. */
@@ -72,7 +72,7 @@ int selinux_label_get(int fd, char **ret) {
         return 0;
 }
 
-static bool has_label(int fd, const char *label) {
+static bool has_selinux_label(int fd, const char *label) {
         cleanup_free char *present = NULL;
 
         return selinux_label_get(fd, &present) >= 0 && streq(strna(present), label);
@@ -81,7 +81,7 @@ static bool has_label(int fd, const char *label) {
 static int set_label(int fd, const char *label) {
         char name[64];
 
-        if (has_label(fd, label))
+        if (has_selinux_label(fd, label))
                 return 0;
         name_of_fd(fd, name);
         if (setxattr(name, attribute, label, strlen(label) + 1, 0) < 0)
@@ -136,7 +136,7 @@ int selinux_label_tree(const char *path, const char *label) {
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
-        if (has_label(fd, label))
+        if (has_selinux_label(fd, label))
                 return 0;
         return label_entry(AT_FDCWD, path, label, st.st_dev, 0);
 }

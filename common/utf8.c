@@ -35,7 +35,7 @@ bool utf8_is_text(const char *text, size_t length) {
         return true;
 }
 
-void utf8_disarm(char *text) {
+void utf8_sanitize(char *text) {
         for (uint8_t *p = (uint8_t *) text; *p; p++)
                 if (*p == '\n' || *p == '\r' || *p == '\t')
                         *p = ' ';

@@ -15,4 +15,4 @@ bool utf8_is_text(const char *text, size_t length);
 
 /* Makes a text that somebody else wrote fit to be shown: what a terminal or a log would take for an
  * order, new lines too, becomes a blank or '?', in place. */
-void utf8_disarm(char *text);
+void utf8_sanitize(char *text);

@@ -3,18 +3,18 @@
 
 #include "agent/bundle/bundle.h"
 
+#include "agent/bundle/cgroups.h"
 #include "agent/bundle/fstab.h"
-#include "agent/bundle/groups.h"
 #include "agent/bundle/huge-pages.h"
-#include "agent/bundle/identity.h"
 #include "agent/bundle/image-volumes.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
-#include "agent/bundle/relabel.h"
+#include "agent/bundle/pod-dns.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/security.h"
-#include "agent/bundle/users.h"
+#include "agent/bundle/selinux-relabel.h"
+#include "agent/bundle/user-namespace.h"
 #include "agent/bundle/volumes.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
@@ -25,7 +25,7 @@
 #include <inttypes.h>
 #include <sys/stat.h>
 
-static int make_directory(const char *path, mode_t mode, Error *reterr) {
+static int make_bundle_directory(const char *path, mode_t mode, Error *reterr) {
         int r;
 
         if (!path)
@@ -37,8 +37,8 @@ static int make_directory(const char *path, mode_t mode, Error *reterr) {
         return 0;
 }
 
-static int write_file(const char *directory, const char *name, const char *text, mode_t mode,
-                      Error *reterr) {
+static int write_bundle_file(const char *directory, const char *name, const char *text, mode_t mode,
+                             Error *reterr) {
         cleanup_close int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : write_file_atomic_at(fd, name, text, strlen(text), mode);
 
@@ -49,7 +49,7 @@ static int write_file(const char *directory, const char *name, const char *text,
 }
 
 /* Empty, for a mount to lie on; one that is there may have its mount already. */
-static int make_file(const char *directory, const char *name, Error *reterr) {
+static int make_bundle_file(const char *directory, const char *name, Error *reterr) {
         cleanup_free char *path = path_join(directory, name);
         cleanup_close int fd = -EBADF;
 
@@ -61,23 +61,23 @@ static int make_file(const char *directory, const char *name, Error *reterr) {
         return 0;
 }
 
-static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
-                          Error *reterr) {
-        CgroupValue values[GROUP_VALUES_MAX];
+static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const char *run_dir,
+                              Error *reterr) {
+        CgroupValue values[POD_CGROUP_VALUES_MAX];
         QosClass qos = pod_qos_class(&pod->spec);
-        cleanup_free char *path = group_of_new_pod(config, qos, pod->metadata.uid);
+        cleanup_free char *path = cgroup_of_new_pod(config, qos, pod->metadata.uid);
         size_t n;
         int r;
 
         if (!path)
                 return -ENOMEM;
         /* What a later agent must clean up, should it know the pod by nothing else. */
-        r = write_file(run_dir, "cgroup", path, 0600, reterr);
+        r = write_bundle_file(run_dir, "cgroup", path, 0600, reterr);
         if (r >= 0)
                 r = cgroup_create(path, reterr);
         if (r < 0)
                 return r;
-        n = group_values(config, pod, path, values);
+        n = pod_cgroup_all_values(config, pod, path, values);
         for (size_t i = 0; i < n; i++) {
                 r = cgroup_write(path, values[i].controller, values[i].file, values[i].value,
                                  reterr);
@@ -89,7 +89,7 @@ static int prepare_cgroup(const BundleConfig *config, const Pod *pod, const char
 
 /* As the kubelet does for a pod with fsGroup: the group may write, and what is made in there is the
  * group's. An emptyDir starts empty, so its top is all there is to change. */
-static int give_to_group(const char *path, const OptionalInt *fs_group) {
+static int set_volume_group(const char *path, const OptionalInt *fs_group) {
         if (!fs_group->is_set)
                 return chmod(path, 0777);
         if (chown(path, (uid_t) -1, (gid_t) fs_group->value) < 0)
@@ -108,16 +108,16 @@ static int make_empty_dir(const char *path, const OptionalInt *fs_group, Error *
                 unfinished = NULL;
                 return -ENOMEM;
         }
-        r = make_directory(unfinished, 0711, reterr);
+        r = make_bundle_directory(unfinished, 0711, reterr);
         if (r < 0)
                 return r;
-        if (give_to_group(unfinished, fs_group) < 0 || rename(unfinished, path) < 0)
+        if (set_volume_group(unfinished, fs_group) < 0 || rename(unfinished, path) < 0)
                 return error_setf(reterr, errno, "cannot open %s to all: %s", path,
                                   strerror(errno));
         return 0;
 }
 
-static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
+static int prepare_pod_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
                 cleanup_free char *path = NULL;
@@ -131,11 +131,11 @@ static int prepare_volumes(const BundleConfig *config, const Pod *pod, Error *re
                 if (r < 0)
                         return r;
         }
-        return write_volumes(config, pod, /* anew= */ true, reterr);
+        return write_pod_object_volumes(config, pod, /* anew= */ true, reterr);
 }
 
 int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
-        return write_volumes(config, pod, /* anew= */ false, reterr);
+        return write_pod_object_volumes(config, pod, /* anew= */ false, reterr);
 }
 
 /* The text of a file of the node's, "" where it has none. */
@@ -150,7 +150,7 @@ static int read_node_file(const char *path, char **ret, Error *reterr) {
 }
 
 /* What the pod's root may write is its own. */
-static int give_to_user(const char *directory, const char *name, unsigned id, Error *reterr) {
+static int set_file_owner(const char *directory, const char *name, unsigned id, Error *reterr) {
         cleanup_free char *path = path_join(directory, name);
 
         if (!path)
@@ -166,11 +166,11 @@ static int write_pod_file(const BundleConfig *config, const Pod *pod, const char
         cleanup_free char *run_dir = pod_run_dir(config, pod->metadata.uid);
 
         unsigned first_id = 0;
-        int r = run_dir && text ? write_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
+        int r = run_dir && text ? write_bundle_file(run_dir, name, text, 0644, reterr) : -ENOMEM;
 
         if (r >= 0)
-                r = user_ids_load(config, pod, &first_id);
-        return r >= 0 && first_id > 0 ? give_to_user(run_dir, name, first_id, reterr) : r;
+                r = userns_load_ids(config, pod, &first_id);
+        return r >= 0 && first_id > 0 ? set_file_owner(run_dir, name, first_id, reterr) : r;
 }
 
 int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *const *addresses,
@@ -186,7 +186,8 @@ int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *c
 
 /* systemd-resolved's stub listens on the node's loopback, where a pod with a network of its own is
  * not; beside it lies the file of the servers that it asks itself. */
-static int read_resolv_conf(const BundleConfig *config, const Pod *pod, char **ret, Error *reterr) {
+static int read_node_resolv_conf(const BundleConfig *config, const Pod *pod, char **ret,
+                                 Error *reterr) {
         static const char real[] = "/run/systemd/resolve/resolv.conf";
         const char *path = config->resolv_conf ? config->resolv_conf : "/etc/resolv.conf";
         cleanup_free char *text = NULL;
@@ -203,7 +204,7 @@ static int read_resolv_conf(const BundleConfig *config, const Pod *pod, char **r
 
 static int write_resolv_conf(const BundleConfig *config, const Pod *pod, Error *reterr) {
         cleanup_free char *node = NULL, *text = NULL;
-        int r = read_resolv_conf(config, pod, &node, reterr);
+        int r = read_node_resolv_conf(config, pod, &node, reterr);
 
         if (r < 0)
                 return r;
@@ -222,7 +223,7 @@ static int write_hostname(const BundleConfig *config, const Pod *pod, Error *ret
         return write_pod_file(config, pod, "hostname", text, reterr);
 }
 
-static int prepare_files(const BundleConfig *config, const Pod *pod, Error *reterr) {
+static int prepare_etc_files(const BundleConfig *config, const Pod *pod, Error *reterr) {
         int r = write_resolv_conf(config, pod, reterr);
 
         if (r >= 0)
@@ -234,19 +235,19 @@ static int prepare_files(const BundleConfig *config, const Pod *pod, Error *rete
 
 /* The shim reads the number, and puts the namespace in its place. The pod's own will pass through
  * the run directory, where there are volumes that others must not read. */
-static int prepare_users(const BundleConfig *config, const Pod *pod, const char *run_dir,
-                         Error *reterr) {
+static int prepare_pod_user_ids(const BundleConfig *config, const Pod *pod, const char *run_dir,
+                                Error *reterr) {
         cleanup_free char *volumes = path_join(run_dir, "volumes");
         unsigned first_id = 0;
         char text[24];
-        int r = make_directory(volumes, 0700, reterr);
+        int r = make_bundle_directory(volumes, 0700, reterr);
 
         if (r >= 0)
-                r = user_ids_get(config, pod, &first_id, reterr);
+                r = userns_allocate_ids(config, pod, &first_id, reterr);
         if (r < 0)
                 return r;
         (void) snprintf(text, sizeof(text), "%u\n", first_id);
-        return write_file(run_dir, "user-namespace", text, 0600, reterr);
+        return write_bundle_file(run_dir, "user-namespace", text, 0600, reterr);
 }
 
 int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr) {
@@ -262,32 +263,32 @@ int bundle_prepare_pod(const BundleConfig *config, const Pod *pod, Error *reterr
         if (r >= 0)
                 r = huge_pages_check(&pod->spec, HUGE_PAGES_DIRECTORY, reterr);
         if (r >= 0)
-                r = make_directory(run_dir, 0700, reterr);
+                r = make_bundle_directory(run_dir, 0700, reterr);
         if (r >= 0)
-                r = make_directory(state_dir, 0711, reterr);
+                r = make_bundle_directory(state_dir, 0711, reterr);
         if (r >= 0)
-                r = make_directory(log_dir, 0755, reterr);
+                r = make_bundle_directory(log_dir, 0755, reterr);
         if (r >= 0)
-                r = pod_level_prepare(config, pod, reterr);
+                r = selinux_prepare_pod_level(config, pod, reterr);
         if (r >= 0 && pod_has_own_users(&pod->spec))
-                r = prepare_users(config, pod, run_dir, reterr);
+                r = prepare_pod_user_ids(config, pod, run_dir, reterr);
         if (r >= 0)
-                r = prepare_cgroup(config, pod, run_dir, reterr);
+                r = prepare_pod_cgroup(config, pod, run_dir, reterr);
         if (r >= 0)
-                r = prepare_volumes(config, pod, reterr);
+                r = prepare_pod_volumes(config, pod, reterr);
         if (r >= 0)
-                r = prepare_files(config, pod, reterr);
+                r = prepare_etc_files(config, pod, reterr);
         if (r >= 0)
-                r = write_file(run_dir, "fstab", fstab, 0600, reterr);
+                r = write_bundle_file(run_dir, "fstab", fstab, 0600, reterr);
         if (r >= 0 && sysctls[0])
-                r = write_file(run_dir, "sysctls", sysctls, 0600, reterr);
+                r = write_bundle_file(run_dir, "sysctls", sysctls, 0600, reterr);
         if (r >= 0 && pod->spec.share_process_namespace)
-                r = make_file(run_dir, "pid-namespace", reterr);
+                r = make_bundle_file(run_dir, "pid-namespace", reterr);
         return r;
 }
 
 static char *memory_events_file(const char *cgroup, const char *id) {
-        cleanup_free char *path = group_of_container(cgroup, id);
+        cleanup_free char *path = cgroup_of_container(cgroup, id);
 
         if (!path)
                 return NULL;
@@ -295,12 +296,12 @@ static char *memory_events_file(const char *cgroup, const char *id) {
                            cgroup_version() == 2 ? "memory.events" : "memory.oom_control");
 }
 
-int bundle_of_attempt(const BundleConfig *config, const Pod *pod, const char *container,
-                      unsigned attempt, Bundle *ret) {
+int bundle_attempt_paths(const BundleConfig *config, const Pod *pod, const char *container,
+                         unsigned attempt, Bundle *ret) {
         const char *uid = pod->metadata.uid;
         cleanup_free char *log_dir = pod_log_dir(config, pod);
         cleanup_free char *state_dir = container_state_dir(config, uid, container, attempt);
-        cleanup_free char *cgroup = group_of_pod(config, pod_qos_class(&pod->spec), uid);
+        cleanup_free char *cgroup = cgroup_of_pod(config, pod_qos_class(&pod->spec), uid);
         Bundle bundle = { 0 };
         int r = -ENOMEM;
 
@@ -333,8 +334,8 @@ void bundle_done(Bundle *bundle) {
 
 /* The kubelet's link in /var/log/containers, by which log shippers find the file and whose it is.
  */
-static int link_log(const BundleConfig *config, const Pod *pod, const Container *container,
-                    const Bundle *bundle, Error *reterr) {
+static int link_container_log(const BundleConfig *config, const Pod *pod,
+                              const Container *container, const Bundle *bundle, Error *reterr) {
         cleanup_free char *link = container_log_link(config, pod, container->name, bundle->id);
 
         if (!link)
@@ -345,8 +346,9 @@ static int link_log(const BundleConfig *config, const Pod *pod, const Container 
         return 0;
 }
 
-static int make_directories(const BundleConfig *config, const Pod *pod, const Container *container,
-                            unsigned attempt, const Bundle *bundle, Error *reterr) {
+static int make_container_directories(const BundleConfig *config, const Pod *pod,
+                                      const Container *container, unsigned attempt,
+                                      const Bundle *bundle, Error *reterr) {
         cleanup_free char *state_dir =
                 container_state_dir(config, pod->metadata.uid, container->name, attempt);
         cleanup_free char *upper = state_dir ? path_join(state_dir, "upper") : NULL;
@@ -356,19 +358,19 @@ static int make_directories(const BundleConfig *config, const Pod *pod, const Co
                 strndup(bundle->log, (size_t) (strrchr(bundle->log, '/') - bundle->log));
         int r;
 
-        r = make_directory(rootfs, 0700, reterr);
+        r = make_bundle_directory(rootfs, 0700, reterr);
         if (r >= 0)
-                r = make_directory(upper, 0755, reterr);
+                r = make_bundle_directory(upper, 0755, reterr);
         if (r >= 0)
-                r = make_directory(work, 0700, reterr);
+                r = make_bundle_directory(work, 0700, reterr);
         if (r >= 0)
-                r = make_directory(log_dir, 0755, reterr);
+                r = make_bundle_directory(log_dir, 0755, reterr);
         return r;
 }
 
 /* All of the container's fstab: its root file system, images, and parts of volumes. */
-static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, char **ret,
-                         Error *reterr) {
+static int compose_container_fstab(const RuntimeSpecInput *input, const char *bundle_dir,
+                                   char **ret, Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
         cleanup_free char *root = NULL, *images = NULL, *labels = NULL, *sub_paths = NULL;
@@ -376,7 +378,7 @@ static int prepare_fstab(const RuntimeSpecInput *input, const char *bundle_dir, 
         int r = sub_paths_fstab(input, &sub_paths, reterr);
 
         if (r >= 0)
-                r = labels_fstab(input, &labels);
+                r = selinux_relabel_fstab(input, &labels);
         if (r >= 0)
                 r = image_volumes_fstab(input, &images, reterr);
         if (r < 0)
@@ -395,41 +397,44 @@ static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
         cleanup_free char *directory = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
 
-        return directory ? write_file(directory, "termination-log", "", 0666, reterr) : -ENOMEM;
+        return directory ? write_bundle_file(directory, "termination-log", "", 0666, reterr)
+                         : -ENOMEM;
 }
 
 /* The root directory is the top of the writable layer. */
-static int let_users_in(const RuntimeSpecInput *input, const char *bundle_dir, Error *reterr) {
+static int make_bundle_traversable(const RuntimeSpecInput *input, const char *bundle_dir,
+                                   Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
-        int r = user_ids_open_way(input->config, bundle_dir, reterr);
+        int r = userns_make_traversable(input->config, bundle_dir, reterr);
 
         if (r < 0)
                 return r;
-        return state_dir ? give_to_user(state_dir, "upper", input->first_id, reterr) : -ENOMEM;
+        return state_dir ? set_file_owner(state_dir, "upper", input->first_id, reterr) : -ENOMEM;
 }
 
 /* All that an attempt needs, computed before anything of it is written. */
-static int write_container(const RuntimeSpecInput *input, const Bundle *bundle, Error *reterr) {
+static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *bundle,
+                                  Error *reterr) {
         const BundleConfig *config = input->config;
         cleanup_free char *json = NULL, *fstab = NULL;
-        int r = runtime_spec(input, &json, reterr);
+        int r = make_runtime_spec(input, &json, reterr);
 
         if (r >= 0)
-                r = prepare_fstab(input, bundle->directory, &fstab, reterr);
+                r = compose_container_fstab(input, bundle->directory, &fstab, reterr);
         if (r >= 0)
-                r = make_directories(config, input->pod, input->container, input->attempt, bundle,
-                                     reterr);
+                r = make_container_directories(config, input->pod, input->container, input->attempt,
+                                               bundle, reterr);
         if (r >= 0 && input->users)
-                r = let_users_in(input, bundle->directory, reterr);
+                r = make_bundle_traversable(input, bundle->directory, reterr);
         if (r >= 0)
                 r = make_termination_log(input, reterr);
         if (r >= 0)
-                r = write_file(bundle->directory, "config.json", json, 0600, reterr);
+                r = write_bundle_file(bundle->directory, "config.json", json, 0600, reterr);
         if (r >= 0)
-                r = write_file(bundle->directory, "fstab", fstab, 0600, reterr);
+                r = write_bundle_file(bundle->directory, "fstab", fstab, 0600, reterr);
         if (r >= 0)
-                r = link_log(config, input->pod, input->container, bundle, reterr);
+                r = link_container_log(config, input->pod, input->container, bundle, reterr);
         return r;
 }
 
@@ -445,24 +450,24 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
                                    .sandbox_pid = sandbox_pid,
                                    .cgroup_version = cgroup_version() };
         cleanup_free char *group = NULL;
-        cleanup_free char *users = user_namespace_path(config, pod->metadata.uid);
+        cleanup_free char *users = userns_path(config, pod->metadata.uid);
         int r;
 
-        r = users ? bundle_of_attempt(config, pod, container->name, attempt, &bundle) : -ENOMEM;
+        r = users ? bundle_attempt_paths(config, pod, container->name, attempt, &bundle) : -ENOMEM;
         if (r < 0)
                 return r;
         input.id = bundle.id;
         input.pod_group = group =
-                group_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
-        r = user_ids_load(config, pod, &input.first_id);
+                cgroup_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
+        r = userns_load_ids(config, pod, &input.first_id);
         if (r < 0)
                 return error_setf(reterr, -r, "the pod's own users are not known any more: %s",
                                   strerror(-r));
         input.users = input.first_id > 0 ? users : NULL;
-        r = container_labels(config, pod, container, &input.labels, reterr);
+        r = selinux_container_labels(config, pod, container, &input.labels, reterr);
         if (r >= 0)
-                r = write_container(&input, &bundle, reterr);
-        labels_done(&input.labels);
+                r = write_container_bundle(&input, &bundle, reterr);
+        selinux_labels_done(&input.labels);
         if (r < 0)
                 return r;
         *ret = bundle;
@@ -474,7 +479,7 @@ int bundle_update_qos(const BundleConfig *config, int64_t burstable_milli_cpu, E
         bool v2 = cgroup_version() == 2;
 
         for (size_t i = 0; i < N_ELEMENTS(classes); i++) {
-                cleanup_free char *path = group_of_qos(config, classes[i]);
+                cleanup_free char *path = cgroup_of_qos_class(config, classes[i]);
                 uint64_t shares = cpu_shares(classes[i] == QOS_BURSTABLE ? burstable_milli_cpu : 0);
                 char value[24];
                 int r;

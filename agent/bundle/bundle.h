@@ -18,8 +18,8 @@
  * CreateContainerConfigError. */
 #define BUNDLE_CONFIG_ERROR EBADR
 
-typedef struct SeccompProfile SeccompProfile; /* agent/bundle/seccomp.h */
-typedef struct LabelDefaults LabelDefaults;   /* agent/bundle/labels.h */
+typedef struct SeccompProfile SeccompProfile;             /* agent/bundle/seccomp.h */
+typedef struct SeLinuxLabelDefaults SeLinuxLabelDefaults; /* agent/bundle/selinux-labels.h */
 
 /* What all bundles of an agent share. All that is pointed to is borrowed. */
 typedef struct BundleConfig {
@@ -56,10 +56,11 @@ typedef struct BundleConfig {
         bool has_app_armor;            /* the kernel enforces it */
         const char *app_armor_default; /* RuntimeDefault: a profile; NULL: none is loaded */
         bool has_se_linux;             /* the kernel has it, and a policy is loaded */
-        bool has_labels;               /* that policy knows those below */
-        const LabelDefaults *labels;   /* for containers; NULL: none are known */
-        int (*check_label)(const char *label); /* -EINVAL: the kernel does not know it; or NULL */
-        bool has_journal; /* logs of containers go to the journal, unless a pod says */
+        bool has_selinux_labels;       /* that policy knows those below */
+        const SeLinuxLabelDefaults *labels; /* for containers; NULL: none are known */
+        int (*check_selinux_label)(
+                const char *label); /* -EINVAL: the kernel does not know it; or NULL */
+        bool has_journal;           /* logs of containers go to the journal, unless a pod says */
 } BundleConfig;
 
 /* Makes the pod's directories, cgroup (with the QoS group above it), volumes of ours, files and
@@ -76,7 +77,7 @@ int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *c
  * or the first failure. */
 int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr);
 
-/* What sandbox_run() wants to know of a container's bundle. */
+/* What sandbox_run_container() wants to know of a container's bundle. */
 typedef struct Bundle {
         char id[65];
         char *directory;
@@ -98,8 +99,8 @@ char *bundle_termination_message(const BundleConfig *config, const Pod *pod,
                                  const Container *container, unsigned attempt, bool has_failed);
 
 /* The paths of an attempt, computed again; writes nothing. 0 or -ENOMEM. */
-int bundle_of_attempt(const BundleConfig *config, const Pod *pod, const char *container,
-                      unsigned attempt, Bundle *ret);
+int bundle_attempt_paths(const BundleConfig *config, const Pod *pod, const char *container,
+                         unsigned attempt, Bundle *ret);
 void bundle_done(Bundle *bundle);
 
 /* Sets the weight of the QoS group of Burstable pods: the sum of their CPU requests. 0 or -errno.

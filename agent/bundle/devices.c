@@ -36,7 +36,7 @@ static void add_device(json_t *devices, const char *path, const struct stat *st)
                                         (json_int_t) st->st_uid, "gid", (json_int_t) st->st_gid));
 }
 
-static void add_directory(json_t *devices, const char *path, unsigned depth) {
+static void add_device_directory(json_t *devices, const char *path, unsigned depth) {
         cleanup_closedir DIR *dir = opendir(path);
         struct dirent *entry;
 
@@ -52,7 +52,7 @@ static void add_directory(json_t *devices, const char *path, unsigned depth) {
                         return;
                 }
                 if (S_ISDIR(st.st_mode) && depth < DEPTH_MAX)
-                        add_directory(devices, child, depth + 1);
+                        add_device_directory(devices, child, depth + 1);
                 else if ((S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) && st.st_rdev != 0)
                         add_device(devices, child, &st);
         }
@@ -61,6 +61,6 @@ static void add_directory(json_t *devices, const char *path, unsigned depth) {
 json_t *node_devices(const char *directory) {
         json_t *devices = json_array();
 
-        add_directory(devices, directory, 0);
+        add_device_directory(devices, directory, 0);
         return devices;
 }

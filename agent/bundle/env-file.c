@@ -15,26 +15,26 @@
 
 static const char blanks[] = " \t\r";
 
-static const char *skip(const char *text, const char *characters) {
+static const char *skip_characters(const char *text, const char *characters) {
         return text + strspn(text, characters);
 }
 
 /* What a line that is not blank and no comment says; it may be several. */
-typedef struct Assignment {
+typedef struct EnvFileAssignment {
         const char *name, *value;
         size_t name_length, value_length;
-} Assignment;
+} EnvFileAssignment;
 
 /* The place behind the line, or NULL where it is none. */
-static const char *parse_assignment(const char *line, Assignment *ret) {
+static const char *parse_assignment(const char *line, EnvFileAssignment *ret) {
         const char *equals, *end;
 
         ret->name = line;
         ret->name_length = strcspn(line, " \t\r\n='");
-        equals = skip(line + ret->name_length, blanks);
+        equals = skip_characters(line + ret->name_length, blanks);
         if (ret->name_length == 0 || *equals != '=')
                 return NULL;
-        ret->value = skip(equals + 1, blanks);
+        ret->value = skip_characters(equals + 1, blanks);
         if (*ret->value != '\'')
                 return NULL;
         ret->value++;
@@ -42,11 +42,11 @@ static const char *parse_assignment(const char *line, Assignment *ret) {
         end = ret->value + ret->value_length;
         if (*end != '\'')
                 return NULL;
-        end = skip(end + 1, blanks);
+        end = skip_characters(end + 1, blanks);
         return *end == '\n' || *end == '\0' ? end : NULL;
 }
 
-static unsigned line_of(const char *text, const char *at) {
+static unsigned line_number_at(const char *text, const char *at) {
         unsigned n = 1;
 
         for (; text < at; text++)
@@ -59,8 +59,8 @@ int env_file_find(const char *text, const char *name, char **ret, Error *reterr)
 
         *ret = NULL;
         for (;;) {
-                Assignment assignment;
-                const char *line = skip(at, " \t\r\n");
+                EnvFileAssignment assignment;
+                const char *line = skip_characters(at, " \t\r\n");
 
                 if (*line == '\0')
                         return 0;
@@ -73,7 +73,7 @@ int env_file_find(const char *text, const char *name, char **ret, Error *reterr)
                         return error_setf(reterr, EBADMSG,
                                           "invalid environment variable format at line %u: must be "
                                           "NAME='value'",
-                                          line_of(text, line));
+                                          line_number_at(text, line));
                 if (strlen(name) != assignment.name_length ||
                     strncmp(name, assignment.name, assignment.name_length) != 0)
                         continue;
@@ -86,7 +86,7 @@ int env_file_find(const char *text, const char *name, char **ret, Error *reterr)
 
 /* A directory that containers write to, as the node has it, or, where it is a file system of its
  * own, as the shim has it. */
-static int open_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
+static int open_pod_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
         cleanup_free char *path = volume_path(config, pod->metadata.uid, volume), *through = NULL;
         int fd;
 
@@ -103,7 +103,7 @@ static int open_volume(const BundleConfig *config, const Pod *pod, const Volume 
 }
 
 /* Nothing is opened before it is known to be a file: to open a device may do something. */
-static int read_in_volume(int volume_fd, const char *path, char **ret) {
+static int read_env_file_in_volume(int volume_fd, const char *path, char **ret) {
         cleanup_close int fd = open_beneath(volume_fd, path, O_PATH, 0);
         char again[32];
         struct stat st;
@@ -126,7 +126,7 @@ static int read_in_volume(int volume_fd, const char *path, char **ret) {
         return r;
 }
 
-static int refuse(const FileKeySelector *selector, Error *reterr, const char *sentence) {
+static int env_file_error(const FileKeySelector *selector, Error *reterr, const char *sentence) {
         return error_setf(reterr, BUNDLE_CONFIG_ERROR, "file %s of volume %s: %s", selector->path,
                           selector->volume_name, sentence);
 }
@@ -134,23 +134,23 @@ static int refuse(const FileKeySelector *selector, Error *reterr, const char *se
 int env_file_value(const BundleConfig *config, const Pod *pod, const FileKeySelector *selector,
                    char **ret, Error *reterr) {
         const Volume *volume = pod_find_volume(&pod->spec, selector->volume_name);
-        cleanup_close int fd = open_volume(config, pod, volume);
+        cleanup_close int fd = open_pod_volume(config, pod, volume);
         cleanup_error Error error = ERROR_NULL;
         cleanup_free char *text = NULL;
-        int r = fd < 0 ? fd : read_in_volume(fd, selector->path, &text);
+        int r = fd < 0 ? fd : read_env_file_in_volume(fd, selector->path, &text);
 
         *ret = NULL;
         if (r == -ENOMEM || ((r == -ENOENT || r == -ENOTDIR) && selector->optional))
                 return r == -ENOMEM ? r : 0;
         if (r == -EINVAL)
-                return refuse(selector, reterr, "is no file");
+                return env_file_error(selector, reterr, "is no file");
         if (r == -EILSEQ)
-                return refuse(selector, reterr, "is no UTF-8 text");
+                return env_file_error(selector, reterr, "is no UTF-8 text");
         if (r < 0 || !text)
-                return refuse(selector, reterr, strerror(-r));
+                return env_file_error(selector, reterr, strerror(-r));
         r = env_file_find(text, selector->key, ret, &error);
         if (r == -EBADMSG)
-                return refuse(selector, reterr, error_message(&error, r));
+                return env_file_error(selector, reterr, error_message(&error, r));
         if (r >= 0 && !*ret && !selector->optional)
                 return error_setf(reterr, BUNDLE_CONFIG_ERROR,
                                   "couldn't find key %s in file %s of volume %s", selector->key,

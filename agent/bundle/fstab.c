@@ -9,7 +9,7 @@
 #include <inttypes.h>
 
 /* fstab(5): blanks within a field are written in octal. No field begins with '#'. */
-static void put_field(FILE *out, const char *text) {
+static void put_fstab_field(FILE *out, const char *text) {
         for (const char *c = text; *c; c++)
                 if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\')
                         (void) fprintf(out, "\\%03o", (unsigned) (unsigned char) *c);
@@ -29,7 +29,7 @@ void fstab_put_context(FILE *out, const char *label) {
 }
 
 void fstab_put_label(FILE *out, const char *path, const char *volume, const char *label) {
-        put_field(out, path);
+        put_fstab_field(out, path);
         (void) fprintf(out, "none none x-mainstay.label=\"%s\"", label);
         if (volume)
                 (void) fprintf(out, ",x-mainstay.volume=%s", volume);
@@ -42,8 +42,8 @@ void fstab_put_beneath(FILE *out, const char *root, const char *path, const char
 
         if (!source)
                 return; /* the stream says so too */
-        put_field(out, source);
-        put_field(out, target);
+        put_fstab_field(out, source);
+        put_fstab_field(out, target);
         (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.beneath=%s", volume, root);
         fstab_put_users(out, users);
         (void) fprintf(out, " 0 0\n");
@@ -51,26 +51,26 @@ void fstab_put_beneath(FILE *out, const char *root, const char *path, const char
 
 void fstab_put_whole(FILE *out, const char *root, const char *target, const char *volume,
                      const char *users) {
-        put_field(out, root);
-        put_field(out, target);
+        put_fstab_field(out, root);
+        put_fstab_field(out, target);
         (void) fprintf(out, "none rbind,x-mainstay.volume=%s", volume);
         fstab_put_users(out, users);
         (void) fprintf(out, " 0 0\n");
 }
 
-static void put_host_path(FILE *out, const Volume *volume, const char *target) {
+static void put_host_path_mount(FILE *out, const Volume *volume, const char *target) {
         const char *type = host_path_type_names[volume->host_path->type];
 
-        put_field(out, volume->host_path->path);
-        put_field(out, target);
+        put_fstab_field(out, volume->host_path->path);
+        put_fstab_field(out, target);
         (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.hostpath=%s 0 0\n",
                        volume->name, strna(type));
 }
 
-static void put_memory(FILE *out, const Volume *volume, const OptionalInt *fs_group,
-                       const char *target) {
-        put_field(out, volume->name);
-        put_field(out, target);
+static void put_memory_mount(FILE *out, const Volume *volume, const OptionalInt *fs_group,
+                             const char *target) {
+        put_fstab_field(out, volume->name);
+        put_fstab_field(out, target);
         (void) fprintf(out, "tmpfs mode=%s,x-mainstay.volume=%s",
                        fs_group->is_set ? "02777" : "0777", volume->name);
         if (fs_group->is_set)
@@ -81,13 +81,13 @@ static void put_memory(FILE *out, const Volume *volume, const OptionalInt *fs_gr
 }
 
 /* hugetlbfs takes no set-group-ID bit from its options. */
-static void put_huge_pages(FILE *out, const PodSpec *spec, const Volume *volume,
-                           const char *target) {
+static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *volume,
+                                 const char *target) {
         const OptionalInt *fs_group = &spec->security_context.fs_group;
         const EmptyDirVolumeSource *source = volume->empty_dir;
 
-        put_field(out, volume->name);
-        put_field(out, target);
+        put_fstab_field(out, volume->name);
+        put_fstab_field(out, target);
         (void) fprintf(out, "hugetlbfs %s,mode=0777,x-mainstay.volume=%s",
                        strna(huge_pages_mount_option(spec, source->medium)), volume->name);
         if (fs_group->is_set)
@@ -97,7 +97,7 @@ static void put_huge_pages(FILE *out, const PodSpec *spec, const Volume *volume,
         (void) fprintf(out, " 0 0\n");
 }
 
-static void put_volumes(FILE *out, const BundleConfig *config, const Pod *pod) {
+static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const Pod *pod) {
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
                 const Volume *volume = &pod->spec.volumes.items[i];
                 cleanup_free char *target = volume_path(config, pod->metadata.uid, volume);
@@ -105,11 +105,11 @@ static void put_volumes(FILE *out, const BundleConfig *config, const Pod *pod) {
                 if (!target)
                         continue; /* ferror() of the stream that is out of memory too says so */
                 if (volume->host_path)
-                        put_host_path(out, volume, target);
+                        put_host_path_mount(out, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
-                        put_memory(out, volume, &pod->spec.security_context.fs_group, target);
+                        put_memory_mount(out, volume, &pod->spec.security_context.fs_group, target);
                 else if (volume->empty_dir && volume->empty_dir->medium >= MEDIUM_HUGE_PAGES)
-                        put_huge_pages(out, &pod->spec, volume, target);
+                        put_huge_pages_mount(out, &pod->spec, volume, target);
         }
 }
 
@@ -125,11 +125,11 @@ char *pod_fstab(const BundleConfig *config, const Pod *pod) {
         if (!out)
                 return NULL;
         if (!pod->spec.host_ipc) {
-                put_field(out, "shm");
-                put_field(out, shm);
+                put_fstab_field(out, "shm");
+                put_fstab_field(out, shm);
                 (void) fprintf(out, "tmpfs nosuid,nodev,noexec,mode=1777,size=65536k 0 0\n");
         }
-        put_volumes(out, config, pod);
+        put_pod_volume_mounts(out, config, pod);
         return memstream_finish(out, &text);
 }
 

@@ -9,12 +9,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 
-static bool is_huge(ResourceType type) {
+static bool is_huge_pages_resource(ResourceType type) {
         return resource_infos[type].page_size > 0;
 }
 
 /* <directory>/hugepages-2048kB/nr_hugepages. -ENOENT where the kernel has no such size. */
-static int read_count(const char *directory, ResourceType type, int64_t *ret) {
+static int read_huge_page_count(const char *directory, ResourceType type, int64_t *ret) {
         cleanup_free char *path = NULL, *text = NULL;
         int r;
 
@@ -29,7 +29,7 @@ static int read_count(const char *directory, ResourceType type, int64_t *ret) {
         return r;
 }
 
-static bool has_controller(void) {
+static bool has_hugetlb_controller(void) {
         cleanup_free char *text = NULL;
         cleanup_close int fd = -EBADF;
 
@@ -44,19 +44,22 @@ unsigned huge_pages_limitable(const char *directory) {
         int64_t count;
 
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++)
-                if (is_huge(type) && read_count(directory, type, &count) >= 0)
+                if (is_huge_pages_resource(type) &&
+                    read_huge_page_count(directory, type, &count) >= 0)
                         mask |= HUGE_PAGES_BIT(type);
-        return has_controller() ? mask : 0;
+        return has_hugetlb_controller() ? mask : 0;
 }
 
 int huge_pages_check(const PodSpec *spec, const char *directory, Error *reterr) {
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
                 const ResourceInfo *info = &resource_infos[type];
-                int64_t wanted = is_huge(type) ? resource_sum_of_limits(spec, type) : 0, count = 0;
+                int64_t wanted = is_huge_pages_resource(type) ? resource_sum_of_limits(spec, type)
+                                                              : 0,
+                        count = 0;
 
                 if (wanted == 0)
                         continue;
-                (void) read_count(directory, type, &count);
+                (void) read_huge_page_count(directory, type, &count);
                 if (count < wanted / info->page_size)
                         return error_setf(reterr, ENOSPC,
                                           "Node didn't have enough resource: %s, requested: "
@@ -75,7 +78,7 @@ size_t huge_pages_cgroup_values(const PodSpec *spec, int cgroup_version, unsigne
         size_t n = 0;
 
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++) {
-                if (!is_huge(type) || !(mask & HUGE_PAGES_BIT(type)))
+                if (!is_huge_pages_resource(type) || !(mask & HUGE_PAGES_BIT(type)))
                         continue;
                 ret[n] = (CgroupValue){ .controller = "hugetlb",
                                         .file = files[type][cgroup_version == 2] };

@@ -17,14 +17,14 @@ enum {
         GROUPS_MAX = 65536, /* the kernel's NGROUPS_MAX */
 };
 
-static bool is_opaque(int fd) {
+static bool is_opaque_directory(int fd) {
         char value = '\0';
 
         return fgetxattr(fd, "trusted.overlay.opaque", &value, sizeof(value)) == 1 && value == 'y';
 }
 
 /* 1: read. 0: look in the layer below. -errno: there is none, whatever is below. */
-static int read_in_layer(const char *layer, const char *name, char **ret) {
+static int read_file_in_layer(const char *layer, const char *name, char **ret) {
         cleanup_close int layer_fd = open(layer, O_PATH | O_DIRECTORY | O_CLOEXEC), etc_fd = -EBADF;
         struct stat st;
         int r;
@@ -35,7 +35,7 @@ static int read_in_layer(const char *layer, const char *name, char **ret) {
         if (etc_fd < 0)
                 return errno == ENOENT ? 0 : -errno;
         if (fstatat(etc_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-                return errno == ENOENT && !is_opaque(etc_fd) ? 0 : -errno;
+                return errno == ENOENT && !is_opaque_directory(etc_fd) ? 0 : -errno;
         if (!S_ISREG(st.st_mode))
                 return -ENOENT;
         r = read_file_at(etc_fd, name, FILE_BYTES_MAX, ret, NULL);
@@ -43,9 +43,9 @@ static int read_in_layer(const char *layer, const char *name, char **ret) {
 }
 
 /* The text of a file in the image's /etc, "" where there is none. */
-static int read_etc(const Image *image, const char *name, char **ret) {
+static int read_image_etc_file(const Image *image, const char *name, char **ret) {
         for (char **layer = image->layers; layer && *layer; layer++) {
-                int r = read_in_layer(*layer, name, ret);
+                int r = read_file_in_layer(*layer, name, ret);
 
                 if (r == -ENOMEM || r > 0)
                         return r;
@@ -57,7 +57,7 @@ static int read_etc(const Image *image, const char *name, char **ret) {
 }
 
 /* A number and nothing else. */
-static bool parse_id(const char *text, uint32_t *ret) {
+static bool parse_passwd_id(const char *text, uint32_t *ret) {
         unsigned long value;
         char *end;
 
@@ -72,7 +72,7 @@ static bool parse_id(const char *text, uint32_t *ret) {
 }
 
 /* "name:password:uid:gid:…"; the name is in 'passwd', or NULL where nobody has that number. */
-static const char *find_in_passwd(char *passwd, uid_t uid, gid_t *ret_gid) {
+static const char *find_passwd_entry(char *passwd, uid_t uid, gid_t *ret_gid) {
         char *line;
 
         while ((line = strsep(&passwd, "\n"))) {
@@ -80,8 +80,8 @@ static const char *find_in_passwd(char *passwd, uid_t uid, gid_t *ret_gid) {
                 char *uid_text = strsep(&line, ":"), *gid_text = strsep(&line, ":");
                 uint32_t found, gid;
 
-                if (password && parse_id(uid_text, &found) && found == uid &&
-                    parse_id(gid_text, &gid)) {
+                if (password && parse_passwd_id(uid_text, &found) && found == uid &&
+                    parse_passwd_id(gid_text, &gid)) {
                         *ret_gid = gid;
                         return name;
                 }
@@ -89,7 +89,7 @@ static const char *find_in_passwd(char *passwd, uid_t uid, gid_t *ret_gid) {
         return NULL;
 }
 
-static bool has_member(char *members, const char *name) {
+static bool has_group_member(char *members, const char *name) {
         char *member;
 
         while ((member = strsep(&members, ",")))
@@ -99,7 +99,7 @@ static bool has_member(char *members, const char *name) {
 }
 
 /* "name:password:gid:member,member" */
-static int find_groups(char *group, const char *name, gid_t **ret, size_t *ret_n) {
+static int find_image_groups(char *group, const char *name, gid_t **ret, size_t *ret_n) {
         cleanup_free gid_t *groups = NULL;
         size_t n = 0;
         char *line;
@@ -110,8 +110,8 @@ static int find_groups(char *group, const char *name, gid_t **ret, size_t *ret_n
                 gid_t *larger;
                 uint32_t gid;
 
-                if (!group_name[0] || !password || !parse_id(gid_text, &gid) ||
-                    !has_member(line, name))
+                if (!group_name[0] || !password || !parse_passwd_id(gid_text, &gid) ||
+                    !has_group_member(line, name))
                         continue;
                 larger = reallocarray(groups, n + 1, sizeof(*groups));
                 if (!larger)
@@ -124,22 +124,22 @@ static int find_groups(char *group, const char *name, gid_t **ret, size_t *ret_n
         return 0;
 }
 
-int image_find_user(const Image *image, uid_t uid, gid_t *ret_gid, gid_t **ret_groups,
-                    size_t *ret_n_groups) {
+int image_find_user_groups(const Image *image, uid_t uid, gid_t *ret_gid, gid_t **ret_groups,
+                           size_t *ret_n_groups) {
         cleanup_free char *passwd = NULL, *group = NULL;
         gid_t gid = 0, *groups = NULL;
         const char *name;
         size_t n = 0;
         int r;
 
-        r = read_etc(image, "passwd", &passwd);
+        r = read_image_etc_file(image, "passwd", &passwd);
         if (r < 0)
                 return r;
-        name = find_in_passwd(passwd, uid, &gid);
+        name = find_passwd_entry(passwd, uid, &gid);
         if (name) {
-                r = read_etc(image, "group", &group);
+                r = read_image_etc_file(image, "group", &group);
                 if (r >= 0)
-                        r = find_groups(group, name, &groups, &n);
+                        r = find_image_groups(group, name, &groups, &n);
                 if (r < 0)
                         return r;
         }

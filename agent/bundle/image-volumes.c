@@ -6,7 +6,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 
-static bool is_mounted(const Container *container, const Volume *volume) {
+static bool is_image_volume_mounted(const Container *container, const Volume *volume) {
         for (size_t i = 0; i < container->volume_mounts.n; i++)
                 if (streq(container->volume_mounts.items[i].name, volume->name))
                         return true;
@@ -36,8 +36,8 @@ static void put_labelled_layer(FILE *out, const Image *image, const char *target
 }
 
 /* One layer is bound, and none is an empty directory. */
-static int put_layers(FILE *out, const RuntimeSpecInput *input, const Image *image,
-                      const Volume *volume, const char *target) {
+static int put_image_volume_layers(FILE *out, const RuntimeSpecInput *input, const Image *image,
+                                   const Volume *volume, const char *target) {
         char *const *layers = image->layers;
         const char *users = input->users, *label = input->labels.file;
         const char *first = layers ? layers[0] : NULL;
@@ -65,7 +65,7 @@ static int put_layers(FILE *out, const RuntimeSpecInput *input, const Image *ima
         return 0;
 }
 
-static int put_volume(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
+static int put_image_volume(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
         const Volume *volume = &input->pod->spec.volumes.items[i];
         cleanup_free char *target = image_volume_path(input, volume);
         const Image *image = input->config->volume_images ? input->config->volume_images[i] : NULL;
@@ -74,7 +74,7 @@ static int put_volume(FILE *out, const RuntimeSpecInput *input, size_t i, Error 
                 return -ENOMEM;
         if (!image)
                 return error_setf(reterr, EINVAL, "volume \"%s\" has no image", volume->name);
-        return put_layers(out, input, image, volume, target);
+        return put_image_volume_layers(out, input, image, volume, target);
 }
 
 int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
@@ -87,8 +87,8 @@ int image_volumes_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < input->pod->spec.volumes.n; i++)
                 if (input->pod->spec.volumes.items[i].image &&
-                    is_mounted(input->container, &input->pod->spec.volumes.items[i]))
-                        r = put_volume(out, input, i, reterr);
+                    is_image_volume_mounted(input->container, &input->pod->spec.volumes.items[i]))
+                        r = put_image_volume(out, input, i, reterr);
         *ret = memstream_finish(out, &text);
         text = NULL;
         if (*ret && r >= 0)

@@ -4,7 +4,7 @@
 #include "common/strv.h"
 
 /* A pod may say otherwise than the node. */
-static bool goes_to_journal(const BundleConfig *config, const Pod *pod) {
+static bool is_logged_to_journal(const BundleConfig *config, const Pod *pod) {
         const char *says = string_map_get(&pod->metadata.annotations, "mainstay.dev/journal-logs");
 
         return says ? streq(says, "true") : config->has_journal;
@@ -16,7 +16,7 @@ int bundle_journal_fields(const BundleConfig *config, const Pod *pod, const Cont
         cleanup_strv char **fields = NULL;
         int r = 0;
 
-        if (goes_to_journal(config, pod)) {
+        if (is_logged_to_journal(config, pod)) {
                 r = strv_appendf(&fields, "CONTAINER_NAME=%s", container->name);
                 if (r >= 0)
                         r = strv_appendf(&fields, "CONTAINER_ID=%.12s", id);

@@ -60,8 +60,8 @@ static bool has_sub_path(const VolumeMount *mount) {
 
 /* The shim puts a part of a volume into the bundle, or all of it, where its users are to be other
  * ones. An image's are so already. */
-static bool is_in_bundle(const RuntimeSpecInput *input, const VolumeMount *mount,
-                         const Volume *volume) {
+static bool is_mounted_in_bundle(const RuntimeSpecInput *input, const VolumeMount *mount,
+                                 const Volume *volume) {
         return has_sub_path(mount) || (input->users && !volume->image);
 }
 
@@ -84,14 +84,14 @@ char *termination_log_path(const BundleConfig *config, const char *uid, const ch
 }
 
 /* A relative path is below the root, as in Kubernetes. */
-static char *absolute(const char *path) {
+static char *make_absolute_path(const char *path) {
         char *result;
 
         return asprintf(&result, "%s%s", path[0] == '/' ? "" : "/", path) < 0 ? NULL : result;
 }
 
 /* Takes both strings. */
-static int append(MountList *list, char *destination, char *source, const char *options) {
+static int append_mount(MountList *list, char *destination, char *source, const char *options) {
         MountEntry *entry = &list->items[list->n++];
 
         *entry = (MountEntry){ destination, source, options };
@@ -103,7 +103,7 @@ static char *volume_source(const RuntimeSpecInput *input, const Volume *volume) 
                              : volume_path(input->config, input->pod->metadata.uid, volume);
 }
 
-static int append_volumes(const RuntimeSpecInput *input, MountList *list) {
+static int append_volume_mounts(const RuntimeSpecInput *input, MountList *list) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++) {
@@ -112,10 +112,11 @@ static int append_volumes(const RuntimeSpecInput *input, MountList *list) {
 
                 if (!volume)
                         continue; /* validated by manifest/ */
-                r = append(list, absolute(mount->mount_path),
-                           is_in_bundle(input, mount, volume) ? sub_path_target(input, i)
-                                                              : volume_source(input, volume),
-                           mount_options(volume, mount));
+                r = append_mount(list, make_absolute_path(mount->mount_path),
+                                 is_mounted_in_bundle(input, mount, volume)
+                                         ? sub_path_target(input, i)
+                                         : volume_source(input, volume),
+                                 mount_options(volume, mount));
         }
         return r;
 }
@@ -130,7 +131,7 @@ static const VolumeMount *mount_at(const Container *container, const char *path)
 }
 
 /* Nothing can be made to mount on in a volume that is read-only. */
-static bool is_hidden(const RuntimeSpecInput *input, const char *directory) {
+static bool is_hidden_by_mount(const RuntimeSpecInput *input, const char *directory) {
         const VolumeMount *mount = mount_at(input->container, directory);
         const Volume *volume = mount ? pod_find_volume(&input->pod->spec, mount->name) : NULL;
 
@@ -139,7 +140,7 @@ static bool is_hidden(const RuntimeSpecInput *input, const char *directory) {
 
 /* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. The
  * kubelet's file can be written in any case, those of container engines not on a read-only root. */
-static int append_files(const RuntimeSpecInput *input, MountList *list) {
+static int append_etc_file_mounts(const RuntimeSpecInput *input, MountList *list) {
         static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
         bool read_only = input->container->security_context.read_only_root_filesystem;
         int r = 0;
@@ -151,9 +152,10 @@ static int append_files(const RuntimeSpecInput *input, MountList *list) {
                 if (!source)
                         return -ENOMEM;
                 if (access(source, F_OK) >= 0 && !mount_at(input->container, files[i]) &&
-                    !is_hidden(input, "/etc"))
-                        r = append(list, strdup(files[i]), TAKE_PTR(source),
-                                   read_only && i > 0 ? "rbind,rprivate,ro" : "rbind,rprivate,rw");
+                    !is_hidden_by_mount(input, "/etc"))
+                        r = append_mount(list, strdup(files[i]), TAKE_PTR(source),
+                                         read_only && i > 0 ? "rbind,rprivate,ro"
+                                                            : "rbind,rprivate,rw");
         }
         return r;
 }
@@ -163,16 +165,16 @@ static int append_shared_memory(const RuntimeSpecInput *input, MountList *list) 
 
         if (mount_at(input->container, path))
                 return 0;
-        return append(list, strdup(path),
-                      input->pod->spec.host_ipc
-                              ? strdup(path)
-                              : pod_shm_dir(input->config, input->pod->metadata.uid),
-                      "rbind,rprivate,rw");
+        return append_mount(list, strdup(path),
+                            input->pod->spec.host_ipc
+                                    ? strdup(path)
+                                    : pod_shm_dir(input->config, input->pod->metadata.uid),
+                            "rbind,rprivate,rw");
 }
 
 /* ---- all of it ---- */
 
-static size_t depth(const char *path) {
+static size_t path_depth(const char *path) {
         size_t n = 0;
 
         for (; *path; path++)
@@ -183,8 +185,8 @@ static size_t depth(const char *path) {
 /* Stable: what lies as deep stays in its order. */
 static void sort_by_depth(MountList *list) {
         for (size_t i = 1; i < list->n; i++)
-                for (size_t j = i; j > 0 && depth(list->items[j - 1].destination) >
-                                                    depth(list->items[j].destination);
+                for (size_t j = i; j > 0 && path_depth(list->items[j - 1].destination) >
+                                                    path_depth(list->items[j].destination);
                      j--) {
                         MountEntry entry = list->items[j];
 
@@ -203,17 +205,17 @@ int container_mounts(const RuntimeSpecInput *input, MountList *ret) {
                 return -ENOMEM;
         r = append_shared_memory(input, &list);
         if (r >= 0)
-                r = append_files(input, &list);
+                r = append_etc_file_mounts(input, &list);
         if (r >= 0)
-                r = append_volumes(input, &list);
+                r = append_volume_mounts(input, &list);
         if (r < 0)
                 return r;
         sort_by_depth(&list);
         if (container->termination_message_path)
-                r = append(&list, absolute(container->termination_message_path),
-                           termination_log_path(input->config, input->pod->metadata.uid,
-                                                container->name, input->attempt),
-                           "rbind,rprivate,rw");
+                r = append_mount(&list, make_absolute_path(container->termination_message_path),
+                                 termination_log_path(input->config, input->pod->metadata.uid,
+                                                      container->name, input->attempt),
+                                 "rbind,rprivate,rw");
         if (r < 0)
                 return r;
         *ret = list;
@@ -242,7 +244,7 @@ static int expand_sub_path(const RuntimeSpecInput *input, const VolumeMount *mou
         return 0;
 }
 
-static int put_sub_path(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
+static int put_sub_path_mount(FILE *out, const RuntimeSpecInput *input, size_t i, Error *reterr) {
         const VolumeMount *mount = &input->container->volume_mounts.items[i];
         const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
         cleanup_free char *expanded = NULL, *target = sub_path_target(input, i);
@@ -261,11 +263,11 @@ static int put_sub_path(FILE *out, const RuntimeSpecInput *input, size_t i, Erro
         return r;
 }
 
-static bool is_in_bundle_at(const RuntimeSpecInput *input, size_t i) {
+static bool is_nth_mounted_in_bundle(const RuntimeSpecInput *input, size_t i) {
         const VolumeMount *mount = &input->container->volume_mounts.items[i];
         const Volume *volume = pod_find_volume(&input->pod->spec, mount->name);
 
-        return volume && is_in_bundle(input, mount, volume);
+        return volume && is_mounted_in_bundle(input, mount, volume);
 }
 
 int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
@@ -277,8 +279,8 @@ int sub_paths_fstab(const RuntimeSpecInput *input, char **ret, Error *reterr) {
         if (!out)
                 return -ENOMEM;
         for (size_t i = 0; r >= 0 && i < input->container->volume_mounts.n; i++)
-                if (is_in_bundle_at(input, i))
-                        r = put_sub_path(out, input, i, reterr);
+                if (is_nth_mounted_in_bundle(input, i))
+                        r = put_sub_path_mount(out, input, i, reterr);
         if (fclose(out) != 0 && r >= 0)
                 r = -ENOMEM;
         if (r < 0)

@@ -11,9 +11,9 @@ enum {
         LOG_LINK_NAME_MAX = 255 - (int) sizeof(".log") + 1
 };
 
-static char *print_path(const char *format, ...) printf_like(1, 2);
+static char *format_bundle_path(const char *format, ...) printf_like(1, 2);
 
-static char *print_path(const char *format, ...) {
+static char *format_bundle_path(const char *format, ...) {
         char *path;
         va_list ap;
         int r;
@@ -32,49 +32,51 @@ void container_id(const char *uid, const char *container, unsigned attempt, char
 }
 
 char *pod_run_dir(const BundleConfig *config, const char *uid) {
-        return print_path("%s/pods/%s", config->run_dir, uid);
+        return format_bundle_path("%s/pods/%s", config->run_dir, uid);
 }
 
 char *pod_state_dir(const BundleConfig *config, const char *uid) {
-        return print_path("%s/pods/%s", config->state_dir, uid);
+        return format_bundle_path("%s/pods/%s", config->state_dir, uid);
 }
 
 char *pod_shm_dir(const BundleConfig *config, const char *uid) {
-        return print_path("%s/pods/%s/shm", config->run_dir, uid);
+        return format_bundle_path("%s/pods/%s/shm", config->run_dir, uid);
 }
 
 char *pod_file_path(const BundleConfig *config, const char *uid, const char *file) {
-        return print_path("%s/pods/%s%s", config->run_dir, uid, strrchr(file, '/'));
+        return format_bundle_path("%s/pods/%s%s", config->run_dir, uid, strrchr(file, '/'));
 }
 
 char *pod_fstab_path(const BundleConfig *config, const char *uid) {
-        return print_path("%s/pods/%s/fstab", config->run_dir, uid);
+        return format_bundle_path("%s/pods/%s/fstab", config->run_dir, uid);
 }
 
 char *pod_log_dir(const BundleConfig *config, const Pod *pod) {
-        return print_path("%s/pods/%s_%s_%s", config->log_dir, pod->metadata.namespace,
-                          pod->metadata.name, pod->metadata.uid);
+        return format_bundle_path("%s/pods/%s_%s_%s", config->log_dir, pod->metadata.namespace,
+                                  pod->metadata.name, pod->metadata.uid);
 }
 
 char *container_log_link(const BundleConfig *config, const Pod *pod, const char *container,
                          const char *id) {
-        cleanup_free char *name = print_path("%s_%s_%s-%s", pod->metadata.name,
-                                             pod->metadata.namespace, container, id);
+        cleanup_free char *name = format_bundle_path("%s_%s_%s-%s", pod->metadata.name,
+                                                     pod->metadata.namespace, container, id);
 
         if (!name)
                 return NULL;
-        return print_path("%s/containers/%.*s.log", config->log_dir, LOG_LINK_NAME_MAX, name);
+        return format_bundle_path("%s/containers/%.*s.log", config->log_dir, LOG_LINK_NAME_MAX,
+                                  name);
 }
 
 char *container_bundle_dir(const BundleConfig *config, const char *uid, const char *container,
                            unsigned attempt) {
-        return print_path("%s/pods/%s/containers/%s/%u", config->run_dir, uid, container, attempt);
+        return format_bundle_path("%s/pods/%s/containers/%s/%u", config->run_dir, uid, container,
+                                  attempt);
 }
 
 char *container_state_dir(const BundleConfig *config, const char *uid, const char *container,
                           unsigned attempt) {
-        return print_path("%s/pods/%s/containers/%s/%u", config->state_dir, uid, container,
-                          attempt);
+        return format_bundle_path("%s/pods/%s/containers/%s/%u", config->state_dir, uid, container,
+                                  attempt);
 }
 
 char *volume_path(const BundleConfig *config, const char *uid, const Volume *volume) {
@@ -94,7 +96,7 @@ char *volume_path(const BundleConfig *config, const char *uid, const Volume *vol
 
         for (size_t i = 0; i < N_ELEMENTS(kinds); i++)
                 if (kinds[i].is_it)
-                        return print_path("%s/pods/%s/volumes/%s/%s", kinds[i].root, uid,
-                                          kinds[i].plugin, volume->name);
-        return print_path("%s/pods/%s/volumes/%s", config->run_dir, uid, volume->name);
+                        return format_bundle_path("%s/pods/%s/volumes/%s/%s", kinds[i].root, uid,
+                                                  kinds[i].plugin, volume->name);
+        return format_bundle_path("%s/pods/%s/volumes/%s", config->run_dir, uid, volume->name);
 }

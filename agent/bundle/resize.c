@@ -7,7 +7,7 @@
 
 #include "agent/bundle/resize.h"
 
-#include "agent/bundle/groups.h"
+#include "agent/bundle/cgroups.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/paths.h"
 #include "agent/bundle/swap.h"
@@ -28,7 +28,7 @@ static const struct {
         { 2, { "memory", "memory.max", "max" } },
 };
 
-static bool has_file(const CgroupValue *values, size_t n, const char *file) {
+static bool has_cgroup_file(const CgroupValue *values, size_t n, const char *file) {
         for (size_t i = 0; i < n; i++)
                 if (streq(values[i].file, file))
                         return true;
@@ -38,12 +38,12 @@ static bool has_file(const CgroupValue *values, size_t n, const char *file) {
 size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, int cgroup_version) {
         for (size_t i = 0; i < N_ELEMENTS(no_limits) && n < CGROUP_VALUES_MAX; i++)
                 if (no_limits[i].version == cgroup_version &&
-                    !has_file(values, n, no_limits[i].value.file))
+                    !has_cgroup_file(values, n, no_limits[i].value.file))
                         values[n++] = no_limits[i].value;
         return n;
 }
 
-static CgroupValue number(const char *controller, const char *file, int64_t value) {
+static CgroupValue make_cgroup_value(const char *controller, const char *file, int64_t value) {
         CgroupValue result = { .controller = controller, .file = file };
 
         (void) snprintf(result.value, sizeof(result.value), "%" PRId64, value);
@@ -62,24 +62,27 @@ size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
         size_t n = 0;
 
         if (v2)
-                ret[n++] = number("cpu", "cpu.weight", (int64_t) cpu_weight_of_container(shares));
+                ret[n++] = make_cgroup_value("cpu", "cpu.weight",
+                                             (int64_t) cpu_weight_of_container(shares));
         else
-                ret[n++] = number("cpu", "cpu.shares", (int64_t) shares);
+                ret[n++] = make_cgroup_value("cpu", "cpu.shares", (int64_t) shares);
         if (quota > 0 && v2) {
-                ret[n] = number("cpu", "cpu.max", 0);
+                ret[n] = make_cgroup_value("cpu", "cpu.max", 0);
                 (void) snprintf(ret[n++].value, sizeof(ret->value), "%" PRId64 " %d", quota,
                                 CPU_PERIOD_USEC);
         } else if (quota > 0) {
-                ret[n++] = number("cpu", "cpu.cfs_period_us", CPU_PERIOD_USEC);
-                ret[n++] = number("cpu", "cpu.cfs_quota_us", quota);
+                ret[n++] = make_cgroup_value("cpu", "cpu.cfs_period_us", CPU_PERIOD_USEC);
+                ret[n++] = make_cgroup_value("cpu", "cpu.cfs_quota_us", quota);
         }
         if (memory > 0)
-                ret[n++] = number("memory", v2 ? "memory.max" : "memory.limit_in_bytes", memory);
+                ret[n++] = make_cgroup_value("memory", v2 ? "memory.max" : "memory.limit_in_bytes",
+                                             memory);
         if (config->can_limit_swap && v2)
-                ret[n++] = number("memory", "memory.swap.max",
-                                  container_swap_bytes(config, spec, container, cgroup_version));
+                ret[n++] = make_cgroup_value(
+                        "memory", "memory.swap.max",
+                        container_swap_bytes(config, spec, container, cgroup_version));
         else if (config->can_limit_swap)
-                ret[n++] = number("memory", with_swap, memory > 0 ? memory : -1);
+                ret[n++] = make_cgroup_value("memory", with_swap, memory > 0 ? memory : -1);
         return n;
 }
 
@@ -104,22 +107,23 @@ static uint64_t memory_in_use(const char *group) {
         return used > cached ? used - cached : 0;
 }
 
-static int refuse_memory(const char *what, const char *limit, Error *reterr) {
+static int refuse_memory_shrink(const char *what, const char *limit, Error *reterr) {
         return error_setf(reterr, EBUSY,
                           "the memory limit of %s cannot become %s bytes: more is in use", what,
                           limit);
 }
 
 /* Version 1 says by itself that it cannot; version 2 would kill to make it so. */
-static int check_memory(const char *group, const char *what, const CgroupValue *value,
-                        Error *reterr) {
+static int check_memory_in_use(const char *group, const char *what, const CgroupValue *value,
+                               Error *reterr) {
         if (streq(value->file, "memory.max") && !streq(value->value, "max") &&
             memory_in_use(group) > strtoull(value->value, NULL, 10))
-                return refuse_memory(what, value->value, reterr);
+                return refuse_memory_shrink(what, value->value, reterr);
         return 0;
 }
 
-static int write_one(const char *group, const char *what, const CgroupValue *value, Error *reterr) {
+static int write_cgroup_value(const char *group, const char *what, const CgroupValue *value,
+                              Error *reterr) {
         cleanup_free char *present = cgroup_read_value(group, value->controller, value->file);
         cleanup_error Error error = ERROR_NULL;
         int r;
@@ -128,79 +132,81 @@ static int write_one(const char *group, const char *what, const CgroupValue *val
                 present[strcspn(present, "\n")] = '\0';
         if (streq_ptr(present, value->value))
                 return 0;
-        r = check_memory(group, what, value, reterr);
+        r = check_memory_in_use(group, what, value, reterr);
         if (r < 0)
                 return r;
         r = cgroup_write(group, value->controller, value->file, value->value, &error);
         if (r == -EBUSY && streq(value->controller, "memory"))
-                return refuse_memory(what, value->value, reterr);
+                return refuse_memory_shrink(what, value->value, reterr);
         return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
 }
 
 /* All of them, whatever becomes of one; the first failure is told. */
-static int write_values(const char *group, const char *what, CgroupValue *values, size_t n,
-                        Error *reterr) {
+static int write_cgroup_values(const char *group, const char *what, CgroupValue *values, size_t n,
+                               Error *reterr) {
         int result = 0;
 
-        if (group_is_unit(group))
-                group_round_values(values, n);
+        if (cgroup_is_unit(group))
+                cgroup_round_values(values, n);
         for (size_t i = 0; i < n; i++)
                 if (streq(values[i].file, with_swap))
-                        (void) write_one(group, what, &values[i], NULL);
+                        (void) write_cgroup_value(group, what, &values[i], NULL);
         for (size_t i = 0; i < n; i++) {
-                int r = write_one(group, what, &values[i], result < 0 ? NULL : reterr);
+                int r = write_cgroup_value(group, what, &values[i], result < 0 ? NULL : reterr);
 
                 result = result < 0 ? result : r;
         }
         return result;
 }
 
-static int resize_container(const BundleConfig *config, const Pod *pod, const char *pod_group,
-                            const RunningContainer *running, Error *reterr) {
+static int resize_container_cgroup(const BundleConfig *config, const Pod *pod,
+                                   const char *pod_group, const RunningContainer *running,
+                                   Error *reterr) {
         CgroupValue values[CGROUP_VALUES_MAX];
         cleanup_free char *group = NULL, *what = NULL;
         char id[65];
         size_t n;
 
         container_id(pod->metadata.uid, running->spec->name, running->attempt, id);
-        group = group_of_container(pod_group, id);
+        group = cgroup_of_container(pod_group, id);
         if (!group || asprintf(&what, "container '%s'", running->spec->name) < 0)
                 return -ENOMEM;
         n = container_cgroup_values(config, &pod->spec, running->spec, cgroup_version(), values);
         n = cgroup_values_complete(values, n, cgroup_version());
-        return write_values(group, what, values, n, reterr);
+        return write_cgroup_values(group, what, values, n, reterr);
 }
 
-static int resize_pod(const BundleConfig *config, const Pod *pod, const char *group,
-                      Error *reterr) {
-        CgroupValue values[GROUP_VALUES_MAX];
+static int resize_pod_cgroup(const BundleConfig *config, const Pod *pod, const char *group,
+                             Error *reterr) {
+        CgroupValue values[POD_CGROUP_VALUES_MAX];
         int version = cgroup_version();
         size_t n = pod_cgroup_values(&pod->spec, version, config->pids_limit, values);
 
         n = cgroup_values_complete(values, n, version);
         n += huge_pages_cgroup_values(&pod->spec, version, config->huge_pages, &values[n]);
-        return write_values(group, "the pod", values, n, reterr);
+        return write_cgroup_values(group, "the pod", values, n, reterr);
 }
 
-int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
-                  size_t n_running, Error *reterr) {
+int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
+                      size_t n_running, Error *reterr) {
         cleanup_free char *group =
-                group_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
+                cgroup_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         int result = 0, r;
 
         if (!group)
                 return -ENOMEM;
-        (void) resize_pod(config, pod, group, NULL);
+        (void) resize_pod_cgroup(config, pod, group, NULL);
         for (size_t i = 0; i < n_running; i++) {
-                r = resize_container(config, pod, group, &running[i], result < 0 ? NULL : reterr);
+                r = resize_container_cgroup(config, pod, group, &running[i],
+                                            result < 0 ? NULL : reterr);
                 result = result < 0 ? result : r;
         }
-        r = resize_pod(config, pod, group, result < 0 ? NULL : reterr);
+        r = resize_pod_cgroup(config, pod, group, result < 0 ? NULL : reterr);
         return result < 0 ? result : r;
 }
 
 /* The kernel rounds bytes to pages. */
-static bool is_value(const char *text, const CgroupValue *value) {
+static bool is_cgroup_value(const char *text, const CgroupValue *value) {
         const uint64_t page = 4 * KIB;
 
         if (strncmp(value->file, "memory.", 7) == 0 && value->value[0] != 'm' && text[0] != 'm')
@@ -209,17 +215,17 @@ static bool is_value(const char *text, const CgroupValue *value) {
                text[strlen(value->value)] == '\n';
 }
 
-int bundle_restore_group(const BundleConfig *config, const Pod *pod, const char *group,
-                         Error *reterr) {
-        CgroupValue values[GROUP_VALUES_MAX];
-        size_t n = group_values(config, pod, group, values);
+int bundle_restore_pod_cgroup(const BundleConfig *config, const Pod *pod, const char *group,
+                              Error *reterr) {
+        CgroupValue values[POD_CGROUP_VALUES_MAX];
+        size_t n = pod_cgroup_all_values(config, pod, group, values);
         int r;
 
         for (size_t i = 0; i < n; i++) {
                 cleanup_free char *text =
                         cgroup_read_value(group, values[i].controller, values[i].file);
 
-                if (text && is_value(text, &values[i]))
+                if (text && is_cgroup_value(text, &values[i]))
                         continue;
                 r = cgroup_create(group, reterr);
                 return r < 0 ? r : 1;

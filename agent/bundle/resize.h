@@ -24,10 +24,10 @@ char *cgroup_read_value(const char *group, const char *controller, const char *f
 
 /* Writes what is another; may be done again at any time. 0, or the first failure: -EBUSY where more
  * memory is in use than there may be, which leaves that limit as it was. */
-int bundle_resize(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
-                  size_t n_running, Error *reterr);
+int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
+                      size_t n_running, Error *reterr);
 
 /* Makes the pod's group again where somebody has taken it away: one in which not all is as its spec
- * says. 1: it was so, and bundle_resize() is due; 0: all is there; or -errno. */
-int bundle_restore_group(const BundleConfig *config, const Pod *pod, const char *group,
-                         Error *reterr);
+ * says. 1: it was so, and bundle_resize_pod() is due; 0: all is there; or -errno. */
+int bundle_restore_pod_cgroup(const BundleConfig *config, const Pod *pod, const char *group,
+                              Error *reterr);

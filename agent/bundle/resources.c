@@ -51,25 +51,26 @@ int64_t cpu_quota_usec(int64_t milli_cpu) {
         return MAX(milli_cpu * CPU_PERIOD_USEC / 1000, QUOTA_MIN_USEC);
 }
 
-static int64_t memory_request(const Container *container) {
+static int64_t container_memory_request(const Container *container) {
         return container->resources.requests.memory.value;
 }
 
-static int64_t cpu_request(const Container *container) {
+static int64_t container_cpu_request(const Container *container) {
         return container->resources.requests.cpu.milli;
 }
 
-static int64_t memory_limit(const Container *container) {
+static int64_t container_own_memory_limit(const Container *container) {
         return container->resources.limits.memory.value;
 }
 
-static int64_t cpu_limit(const Container *container) {
+static int64_t container_own_cpu_limit(const Container *container) {
         return container->resources.limits.cpu.milli;
 }
 
 /* What the pod asks for beyond its containers is split among those that run on. */
 static int64_t memory_share(const PodSpec *spec) {
-        int64_t rest = spec->resources.requests.memory.value - pod_aggregate(spec, memory_request);
+        int64_t rest = spec->resources.requests.memory.value -
+                       pod_aggregate_amount(spec, container_memory_request);
         const Container *container;
         int64_t n = 0;
 
@@ -78,11 +79,11 @@ static int64_t memory_share(const PodSpec *spec) {
         return rest > 0 && n > 0 ? rest / n : 0;
 }
 
-static int64_t least_of_main(const PodSpec *spec) {
+static int64_t min_main_oom_score(const PodSpec *spec) {
         int64_t least = INT64_MAX;
 
         for (size_t i = 0; i < spec->containers.n; i++)
-                least = MIN(least, memory_request(&spec->containers.items[i]));
+                least = MIN(least, container_memory_request(&spec->containers.items[i]));
         return least;
 }
 
@@ -100,10 +101,10 @@ int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memor
         case N_QOS_CLASSES:
                 break;
         }
-        request = memory_request(container);
+        request = container_memory_request(container);
         /* The kernel must not find a sidecar before those that it is there for. */
         if (container_role(spec, container) == ROLE_SIDECAR)
-                request = MAX(request, least_of_main(spec));
+                request = MAX(request, min_main_oom_score(spec));
         request += memory_share(spec);
         if (memory_capacity <= 0 || request >= memory_capacity)
                 return 3;
@@ -179,7 +180,8 @@ static int64_t plus_overhead(int64_t sum, int64_t overhead) {
 int64_t pod_milli_cpu_request(const PodSpec *spec) {
         if (quantity_is_set(&spec->resources.requests.cpu))
                 return plus_overhead(spec->resources.requests.cpu.milli, spec->overhead.cpu.milli);
-        return plus_overhead(pod_aggregate(spec, cpu_request), spec->overhead.cpu.milli);
+        return plus_overhead(pod_aggregate_amount(spec, container_cpu_request),
+                             spec->overhead.cpu.milli);
 }
 
 /* What all containers may use at any time, or 0 where one of them may use all there is. */
@@ -189,28 +191,28 @@ static int64_t aggregate_limits(const PodSpec *spec, container_amount_t limit) {
         pod_foreach_container(container, spec)
                 if (limit(container) <= 0)
                         return 0;
-        return pod_aggregate(spec, limit);
+        return pod_aggregate_amount(spec, limit);
 }
 
 static int64_t pod_milli_cpu_limit(const PodSpec *spec) {
         int64_t own = spec->resources.limits.cpu.milli;
-        int64_t limit = own > 0 ? own : aggregate_limits(spec, cpu_limit);
+        int64_t limit = own > 0 ? own : aggregate_limits(spec, container_own_cpu_limit);
 
         return limit > 0 ? plus_overhead(limit, spec->overhead.cpu.milli) : 0;
 }
 
 static int64_t pod_memory_limit(const PodSpec *spec) {
         int64_t own = spec->resources.limits.memory.value;
-        int64_t limit = own > 0 ? own : aggregate_limits(spec, memory_limit);
+        int64_t limit = own > 0 ? own : aggregate_limits(spec, container_own_memory_limit);
 
         return limit > 0 ? plus_overhead(limit, spec->overhead.memory.value) : 0;
 }
 
-static void put(CgroupValue *value, const char *controller, const char *file, const char *format,
-                ...) printf_like(4, 5);
+static void set_cgroup_value(CgroupValue *value, const char *controller, const char *file,
+                             const char *format, ...) printf_like(4, 5);
 
-static void put(CgroupValue *value, const char *controller, const char *file, const char *format,
-                ...) {
+static void set_cgroup_value(CgroupValue *value, const char *controller, const char *file,
+                             const char *format, ...) {
         va_list ap;
 
         value->controller = controller;
@@ -229,19 +231,21 @@ size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_l
         size_t n = 0;
 
         if (v2)
-                put(&ret[n++], "cpu", "cpu.weight", "%" PRIu64, cpu_weight_of_group(shares));
+                set_cgroup_value(&ret[n++], "cpu", "cpu.weight", "%" PRIu64,
+                                 cpu_weight_of_group(shares));
         else
-                put(&ret[n++], "cpu", "cpu.shares", "%" PRIu64, shares);
+                set_cgroup_value(&ret[n++], "cpu", "cpu.shares", "%" PRIu64, shares);
         if (quota > 0 && v2)
-                put(&ret[n++], "cpu", "cpu.max", "%" PRId64 " %d", quota, CPU_PERIOD_USEC);
+                set_cgroup_value(&ret[n++], "cpu", "cpu.max", "%" PRId64 " %d", quota,
+                                 CPU_PERIOD_USEC);
         else if (quota > 0) {
-                put(&ret[n++], "cpu", "cpu.cfs_period_us", "%d", CPU_PERIOD_USEC);
-                put(&ret[n++], "cpu", "cpu.cfs_quota_us", "%" PRId64, quota);
+                set_cgroup_value(&ret[n++], "cpu", "cpu.cfs_period_us", "%d", CPU_PERIOD_USEC);
+                set_cgroup_value(&ret[n++], "cpu", "cpu.cfs_quota_us", "%" PRId64, quota);
         }
         if (memory > 0)
-                put(&ret[n++], "memory", v2 ? "memory.max" : "memory.limit_in_bytes", "%" PRId64,
-                    memory);
+                set_cgroup_value(&ret[n++], "memory", v2 ? "memory.max" : "memory.limit_in_bytes",
+                                 "%" PRId64, memory);
         if (pids_limit > 0)
-                put(&ret[n++], "pids", "pids.max", "%" PRId64, pids_limit);
+                set_cgroup_value(&ret[n++], "pids", "pids.max", "%" PRId64, pids_limit);
         return n;
 }

@@ -6,16 +6,16 @@
 
 #include "agent/bundle/runtime-spec.h"
 
-#include "agent/bundle/groups.h"
+#include "agent/bundle/cgroups.h"
 #include "agent/bundle/huge-pages.h"
-#include "agent/bundle/identity.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
+#include "agent/bundle/pod-dns.h"
 #include "agent/bundle/resize.h"
 #include "agent/bundle/resources.h"
 #include "agent/bundle/security.h"
 #include "agent/bundle/swap.h"
-#include "agent/bundle/users.h"
+#include "agent/bundle/user-namespace.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -59,7 +59,7 @@ static json_t *strv_array(char *const *strv) {
         return array;
 }
 
-static json_t *user(Security *security) {
+static json_t *make_process_user(ContainerSecurity *security) {
         return json_pack("{s:I, s:I, s:O}", "uid", (json_int_t) security->uid, "gid",
                          (json_int_t) security->gid, "additionalGids", security->groups);
 }
@@ -82,7 +82,8 @@ static int check_working_directory(const char *directory, Error *reterr) {
         return 0;
 }
 
-static int process(const RuntimeSpecInput *input, Security *security, json_t **ret, Error *reterr) {
+static int make_process_section(const RuntimeSpecInput *input, ContainerSecurity *security,
+                                json_t **ret, Error *reterr) {
         const BundleConfig *config = input->config;
         cleanup_strv char **variables = NULL, **env = NULL, **argv = NULL;
         cleanup_free char *hostname = NULL;
@@ -104,7 +105,7 @@ static int process(const RuntimeSpecInput *input, Security *security, json_t **r
                 return r;
         adjust = oom_score_adj(&input->pod->spec, input->container, config->memory_capacity);
         *ret = json_pack("{s:b, s:o, s:o, s:o, s:s, s:o, s:b, s:i}", "terminal",
-                         (int) input->container->tty, "user", user(security), "args",
+                         (int) input->container->tty, "user", make_process_user(security), "args",
                          strv_array(argv), "env", strv_array(env), "cwd", directory, "capabilities",
                          capabilities_section(security->capabilities), "noNewPrivileges",
                          security->no_new_privileges, "oomScoreAdj",
@@ -129,7 +130,7 @@ static void add_mount(json_t *mounts, const char *destination, const char *type,
                                                 "type", type, "source", source, "options", list));
 }
 
-static void add_volumes(const RuntimeSpecInput *input, json_t *mounts) {
+static void add_volume_mounts(const RuntimeSpecInput *input, json_t *mounts) {
         cleanup_with(mount_list_done) MountList list = { 0 };
 
         if (container_mounts(input, &list) < 0)
@@ -139,7 +140,7 @@ static void add_volumes(const RuntimeSpecInput *input, json_t *mounts) {
                           list.items[i].options);
 }
 
-static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security) {
+static json_t *mounts_section(const RuntimeSpecInput *input, const ContainerSecurity *security) {
         const char *mode = security->is_privileged ? "rw" : "ro";
         json_t *mounts = json_array();
         char sysfs[64], cgroup[64];
@@ -157,7 +158,7 @@ static json_t *mounts_of(const RuntimeSpecInput *input, const Security *security
                 add_mount(mounts, "/dev/mqueue", "mqueue", "mqueue", "nosuid,noexec,nodev");
         add_mount(mounts, "/sys", "sysfs", "sysfs", sysfs);
         add_mount(mounts, "/sys/fs/cgroup", "cgroup", "cgroup", cgroup);
-        add_volumes(input, mounts);
+        add_volume_mounts(input, mounts);
         return mounts;
 }
 
@@ -202,7 +203,7 @@ static json_t *namespaces(const RuntimeSpecInput *input) {
 }
 
 /* Without a limit of its own a container of cgroup v1 has no end of swap, and no file to say so. */
-static void add_memory(json_t *result, const RuntimeSpecInput *input) {
+static void add_memory_limits(json_t *result, const RuntimeSpecInput *input) {
         const PodSpec *spec = &input->pod->spec;
         int64_t limit = container_memory_limit(spec, input->container);
         json_t *memory = limit > 0 ? json_pack("{s:I}", "limit", (json_int_t) limit) : NULL;
@@ -221,11 +222,12 @@ static void add_memory(json_t *result, const RuntimeSpecInput *input) {
                             json_string(swap));
 }
 
-static json_t *resources(const RuntimeSpecInput *input, const Security *security) {
+static json_t *make_resources_section(const RuntimeSpecInput *input,
+                                      const ContainerSecurity *security) {
         const PodSpec *spec = &input->pod->spec;
         uint64_t shares = cpu_shares(container_milli_cpu_request(spec, input->container));
         int64_t quota = cpu_quota_usec(container_milli_cpu_limit(spec, input->container));
-        bool is_slice = input->pod_group && group_is_slice(input->pod_group);
+        bool is_slice = input->pod_group && cgroup_is_slice(input->pod_group);
         json_t *cpu = json_object();
         json_t *result = json_pack("{s:[{s:b, s:s}]}", "devices", "allow", security->is_privileged,
                                    "access", "rwm");
@@ -243,28 +245,30 @@ static json_t *resources(const RuntimeSpecInput *input, const Security *security
                 json_object_set_new(cpu, "shares", json_integer((json_int_t) shares));
         if (quota > 0) {
                 json_object_set_new(cpu, "quota",
-                                    json_integer(is_slice ? group_round_quota(quota) : quota));
+                                    json_integer(is_slice ? cgroup_round_quota(quota) : quota));
                 json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_USEC));
         }
         json_object_set_new(result, "cpu", cpu);
         /* systemd has a limit of its own for a unit that says none; here the pod's counts. */
         if (is_slice)
                 json_object_set_new(result, "pids", json_pack("{s:i}", "limit", -1));
-        add_memory(result, input);
+        add_memory_limits(result, input);
         if (input->config->huge_pages)
                 json_object_set_new(result, "hugepageLimits",
                                     huge_pages_limits(input->container, input->config->huge_pages));
         return result;
 }
 
-static json_t *linux_section(const RuntimeSpecInput *input, const Security *security) {
+static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecurity *security) {
         cleanup_free char *group =
-                input->pod_group ? strdup(input->pod_group)
-                                 : group_of_new_pod(input->config, pod_qos_class(&input->pod->spec),
-                                                    input->pod->metadata.uid);
-        cleanup_free char *cgroup = group ? group_for_runtime(group, input->id) : NULL;
-        json_t *section = json_pack("{s:s, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
-                                    namespaces(input), "resources", resources(input, security));
+                input->pod_group
+                        ? strdup(input->pod_group)
+                        : cgroup_of_new_pod(input->config, pod_qos_class(&input->pod->spec),
+                                            input->pod->metadata.uid);
+        cleanup_free char *cgroup = group ? cgroups_path_for_runtime(group, input->id) : NULL;
+        json_t *section =
+                json_pack("{s:s, s:o, s:o}", "cgroupsPath", strna(cgroup), "namespaces",
+                          namespaces(input), "resources", make_resources_section(input, security));
 
         const char *propagation = rootfs_propagation(input->container);
 
@@ -281,14 +285,14 @@ static json_t *linux_section(const RuntimeSpecInput *input, const Security *secu
                                     string_array(readonly_paths, N_ELEMENTS(readonly_paths)));
         }
         if (input->users)
-                user_ids_add_mappings(section, input->first_id);
+                userns_add_id_mappings(section, input->first_id);
         if (security->seccomp)
                 json_object_set(section, "seccomp", security->seccomp);
         return section;
 }
 
 /* How systemd keeps a container's scope, beside what the runtime asks of it. */
-static void add_scope(json_t *annotations, const RuntimeSpecInput *input) {
+static void add_scope_properties(json_t *annotations, const RuntimeSpecInput *input) {
         /* What systemd makes memory.oom.group of when it writes the group's files again; and a
          * scope whose container was killed is to be forgotten as well. */
         json_object_set_new(annotations, "org.systemd.property.OOMPolicy", json_string("'kill'"));
@@ -311,8 +315,8 @@ static void add_scope_limits(json_t *annotations, const RuntimeSpecInput *input)
         size_t n = container_cgroup_values(input->config, &input->pod->spec, input->container,
                                            input->cgroup_version, values);
 
-        group_round_values(values, n);
-        n = group_properties(values, n, properties);
+        cgroup_round_values(values, n);
+        n = cgroup_slice_properties(values, n, properties);
         properties[n++] = (SliceProperty){ "TasksMax", UINT64_MAX };
         for (size_t i = 0; i < n; i++) {
                 char key[64], value[32];
@@ -334,29 +338,29 @@ static json_t *annotations(const RuntimeSpecInput *input) {
                            "io.kubernetes.pod.namespace", metadata->namespace,
                            "io.kubernetes.pod.uid", metadata->uid, "io.kubernetes.container.name",
                            input->container->name, "io.kubernetes.container.restartCount", attempt);
-        if (input->pod_group && group_is_slice(input->pod_group)) {
-                add_scope(result, input);
+        if (input->pod_group && cgroup_is_slice(input->pod_group)) {
+                add_scope_properties(result, input);
                 add_scope_limits(result, input);
         }
         return result;
 }
 
-int runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {
-        cleanup_with(security_done) Security security = { 0 };
+int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr) {
+        cleanup_with(container_security_done) ContainerSecurity security = { 0 };
         json_t *process_section, *document;
         char *text;
         int r;
 
-        r = container_security(input, &security, reterr);
+        r = resolve_container_security(input, &security, reterr);
         if (r >= 0)
-                r = process(input, &security, &process_section, reterr);
+                r = make_process_section(input, &security, &process_section, reterr);
         if (r < 0)
                 return r;
         document = json_pack("{s:s, s:o, s:{s:s, s:b}, s:o, s:o, s:o}", "ociVersion", "1.0.2",
                              "process", process_section, "root", "path", "rootfs", "readonly",
-                             security.has_read_only_root, "mounts", mounts_of(input, &security),
-                             "linux", linux_section(input, &security), "annotations",
-                             annotations(input));
+                             security.has_read_only_root, "mounts",
+                             mounts_section(input, &security), "linux",
+                             linux_section(input, &security), "annotations", annotations(input));
         text = document ? json_dumps(document, JSON_COMPACT) : NULL;
         json_decref(document);
         if (!text)

@@ -3,7 +3,7 @@
 
 /* config.json as the OCI runtime specification (1.0.2) has it. Pure functions: text out. */
 
-#include "agent/bundle/labels.h"
+#include "agent/bundle/selinux-labels.h"
 
 typedef struct RuntimeSpecInput {
         const BundleConfig *config;
@@ -12,10 +12,10 @@ typedef struct RuntimeSpecInput {
         const Image *image;
         const char *id;
         unsigned attempt;
-        pid_t sandbox_pid; /* whose namespaces are joined */
-        unsigned first_id; /* of the pod's own users; 0: it has the node's */
-        const char *users; /* the file of their namespace, or NULL */
-        Labels labels;     /* see labels.h */
+        pid_t sandbox_pid;    /* whose namespaces are joined */
+        unsigned first_id;    /* of the pod's own users; 0: it has the node's */
+        const char *users;    /* the file of their namespace, or NULL */
+        SeLinuxLabels labels; /* see labels.h */
         int cgroup_version;
         const char *pod_group; /* see groups.h; NULL: where a new pod would be */
 } RuntimeSpecInput;
@@ -23,7 +23,7 @@ typedef struct RuntimeSpecInput {
 /* The text of config.json, freed by the caller; or -errno and the sentence that belongs to
  * Kubernetes' CreateContainerError, as where neither the pod nor the image names a command;
  * -BUNDLE_CONFIG_ERROR: to CreateContainerConfigError, see container_variables(). */
-int runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr);
+int make_runtime_spec(const RuntimeSpecInput *input, char **ret, Error *reterr);
 
 /* What runs, by Kubernetes' rule: command replaces the image's entrypoint and its command; args
  * replace its command only. $(NAME) is replaced by what 'env' (the pod's variables, "NAME=value")

@@ -10,14 +10,14 @@
 
 #include <errno.h>
 
-typedef struct Rule {
+typedef struct SeccompRule {
         const char *names;  /* between blanks */
         const char *with;   /* holds with this capability only */
         const char *arches; /* on these architectures only */
-} Rule;
+} SeccompRule;
 
 /* clang-format off */
-static const Rule allowed[] = {
+static const SeccompRule allowed[] = {
         /* Files by name. */
         { "access chdir chmod chown chown32 creat faccessat faccessat2 fchmodat fchmodat2 fchownat "
           "futimesat getcwd lchown lchown32 link linkat lstat lstat64 mkdir mkdirat mknod mknodat "
@@ -128,7 +128,7 @@ enum {
         CLONE_NAMESPACES = 0x7e020000,
 };
 
-static json_t *words(const char *text) {
+static json_t *split_syscall_names(const char *text) {
         cleanup_free char *copy = strdup(text);
         json_t *array = json_array();
         char *rest = copy, *word;
@@ -139,7 +139,7 @@ static json_t *words(const char *text) {
 }
 
 /* Is the word one of those between blanks? */
-static bool has_word(const char *text, const char *word) {
+static bool has_arch(const char *text, const char *word) {
         size_t length = strlen(word);
 
         for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
@@ -148,27 +148,29 @@ static bool has_word(const char *text, const char *word) {
         return false;
 }
 
-static json_t *conditions(const char *capability, const char *arches) {
+static json_t *seccomp_conditions(const char *capability, const char *arches) {
         json_t *object = json_object();
 
         if (capability)
-                json_object_set_new(object, "caps", words(capability));
+                json_object_set_new(object, "caps", split_syscall_names(capability));
         if (arches)
-                json_object_set_new(object, "arches", words(arches));
+                json_object_set_new(object, "arches", split_syscall_names(arches));
         return object;
 }
 
-static void append_rule(json_t *rules, const char *names, const char *action, json_t *args,
-                        json_t *includes, json_t *excludes, int errno_ret) {
-        json_t *rule = json_pack("{s:o, s:s, s:o, s:o, s:o}", "names", words(names), "action",
-                                 action, "args", args, "includes", includes, "excludes", excludes);
+static void append_seccomp_rule(json_t *rules, const char *names, const char *action, json_t *args,
+                                json_t *includes, json_t *excludes, int errno_ret) {
+        json_t *rule = json_pack("{s:o, s:s, s:o, s:o, s:o}", "names", split_syscall_names(names),
+                                 "action", action, "args", args, "includes", includes, "excludes",
+                                 excludes);
 
         if (errno_ret)
                 json_object_set_new(rule, "errnoRet", json_integer(errno_ret));
         json_array_append_new(rules, rule);
 }
 
-static json_t *argument(int index, json_int_t value, json_int_t value_two, const char *comparison) {
+static json_t *seccomp_argument(int index, json_int_t value, json_int_t value_two,
+                                const char *comparison) {
         return json_pack("[{s:i, s:I, s:I, s:s}]", "index", index, "value", value, "valueTwo",
                          value_two, "op", comparison);
 }
@@ -178,21 +180,25 @@ static void append_conditional(json_t *rules) {
         const char *admin = "CAP_SYS_ADMIN";
 
         for (size_t i = 0; i < N_ELEMENTS(personalities); i++)
-                append_rule(rules, "personality", allow,
-                            argument(0, personalities[i], 0, "SCMP_CMP_EQ"), json_object(),
-                            json_object(), 0);
+                append_seccomp_rule(rules, "personality", allow,
+                                    seccomp_argument(0, personalities[i], 0, "SCMP_CMP_EQ"),
+                                    json_object(), json_object(), 0);
         /* Sockets to the hypervisor are nobody's but the host's. */
-        append_rule(rules, "socket", allow, argument(0, AF_VSOCK_NUMBER, 0, "SCMP_CMP_NE"),
-                    json_object(), json_object(), 0);
+        append_seccomp_rule(rules, "socket", allow,
+                            seccomp_argument(0, AF_VSOCK_NUMBER, 0, "SCMP_CMP_NE"), json_object(),
+                            json_object(), 0);
         /* A thread or a process, but no namespace. clone3() hides its flags from a filter; ENOSYS
          * makes libraries use clone(). On s390 the flags are the second argument. */
-        append_rule(rules, "clone", allow, argument(0, CLONE_NAMESPACES, 0, "SCMP_CMP_MASKED_EQ"),
-                    json_object(),
-                    json_pack("{s:[s], s:[s, s]}", "caps", admin, "arches", "s390", "s390x"), 0);
-        append_rule(rules, "clone", allow, argument(1, CLONE_NAMESPACES, 0, "SCMP_CMP_MASKED_EQ"),
-                    conditions(NULL, "s390 s390x"), conditions(admin, NULL), 0);
-        append_rule(rules, "clone3", deny, json_array(), json_object(), conditions(admin, NULL),
-                    ENOSYS);
+        append_seccomp_rule(
+                rules, "clone", allow,
+                seccomp_argument(0, CLONE_NAMESPACES, 0, "SCMP_CMP_MASKED_EQ"), json_object(),
+                json_pack("{s:[s], s:[s, s]}", "caps", admin, "arches", "s390", "s390x"), 0);
+        append_seccomp_rule(rules, "clone", allow,
+                            seccomp_argument(1, CLONE_NAMESPACES, 0, "SCMP_CMP_MASKED_EQ"),
+                            seccomp_conditions(NULL, "s390 s390x"), seccomp_conditions(admin, NULL),
+                            0);
+        append_seccomp_rule(rules, "clone3", deny, json_array(), json_object(),
+                            seccomp_conditions(admin, NULL), ENOSYS);
 }
 
 /* One rule for each name: which capabilities would allow it differs. */
@@ -204,10 +210,10 @@ static void append_denied(json_t *rules) {
                 json_t *capabilities = json_array();
 
                 for (size_t i = 0; i < N_ELEMENTS(allowed); i++)
-                        if (allowed[i].with && has_word(allowed[i].names, name))
+                        if (allowed[i].with && has_arch(allowed[i].names, name))
                                 json_array_append_new(capabilities, json_string(allowed[i].with));
-                append_rule(rules, name, "SCMP_ACT_ERRNO", json_array(), json_object(),
-                            json_pack("{s:o}", "caps", capabilities), EPERM);
+                append_seccomp_rule(rules, name, "SCMP_ACT_ERRNO", json_array(), json_object(),
+                                    json_pack("{s:o}", "caps", capabilities), EPERM);
         }
 }
 
@@ -215,8 +221,9 @@ json_t *seccomp_builtin(void) {
         json_t *rules = json_array();
 
         for (size_t i = 0; i < N_ELEMENTS(allowed); i++)
-                append_rule(rules, allowed[i].names, "SCMP_ACT_ALLOW", json_array(),
-                            conditions(allowed[i].with, allowed[i].arches), json_object(), 0);
+                append_seccomp_rule(rules, allowed[i].names, "SCMP_ACT_ALLOW", json_array(),
+                                    seccomp_conditions(allowed[i].with, allowed[i].arches),
+                                    json_object(), 0);
         append_conditional(rules);
         append_denied(rules);
         return json_pack("{s:s, s:i, s:[{s:s, s:[s, s]}, {s:s, s:[s]}, {s:s, s:[s]}], s:o}",

@@ -96,7 +96,7 @@ static bool has_capability(uint64_t capabilities, const json_t *name) {
         return number >= 0 && (capabilities & CAPABILITY_BIT(number));
 }
 
-static bool names_our_architecture(const json_t *names) {
+static bool has_native_architecture(const json_t *names) {
         json_t *name;
         size_t i;
 
@@ -130,7 +130,7 @@ static bool is_included(const json_t *conditions, uint64_t capabilities) {
         json_array_foreach(json_object_get(conditions, "caps"), i, name)
                 if (!has_capability(capabilities, name))
                         return false;
-        if (json_array_size(arches) > 0 && !names_our_architecture(arches))
+        if (json_array_size(arches) > 0 && !has_native_architecture(arches))
                 return false;
         return !kernel || kernel_is_at_least(kernel);
 }
@@ -143,7 +143,7 @@ static bool is_excluded(const json_t *conditions, uint64_t capabilities) {
         json_array_foreach(json_object_get(conditions, "caps"), i, name)
                 if (has_capability(capabilities, name))
                         return true;
-        if (names_our_architecture(json_object_get(conditions, "arches")))
+        if (has_native_architecture(json_object_get(conditions, "arches")))
                 return true;
         return kernel && kernel_is_at_least(kernel);
 }
@@ -179,7 +179,7 @@ static json_t *resolve_rules(const json_t *rules, uint64_t capabilities) {
 }
 
 /* Ours and those whose programs run beside it, as a 64 bit machine runs programs of 32. */
-static json_t *our_architectures(const json_t *arch_map, bool x32) {
+static json_t *native_architectures(const json_t *arch_map, bool x32) {
         json_t *entry, *other, *result = NULL;
         size_t i, j;
 
@@ -201,7 +201,7 @@ static json_t *resolve_architectures(const json_t *root, bool x32) {
 
         return json_array_size(listed) > 0
                        ? json_incref(listed)
-                       : our_architectures(json_object_get(root, "archMap"), x32);
+                       : native_architectures(json_object_get(root, "archMap"), x32);
 }
 
 json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32) {

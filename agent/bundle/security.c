@@ -26,7 +26,7 @@
 
 /* ---- the user and its groups ---- */
 
-static const OptionalInt *first_int(const OptionalInt *container, const OptionalInt *pod) {
+static const OptionalInt *first_set_int(const OptionalInt *container, const OptionalInt *pod) {
         return container->is_set ? container : pod;
 }
 
@@ -75,7 +75,7 @@ static int check_non_root(const RuntimeSpecInput *input, const OptionalInt *user
         return refuse_user(input, reterr, "container has runAsNonRoot and image will run as root");
 }
 
-static void add_group(json_t *groups, int64_t gid) {
+static void add_supplementary_group(json_t *groups, int64_t gid) {
         json_t *group;
         size_t i;
 
@@ -85,27 +85,27 @@ static void add_group(json_t *groups, int64_t gid) {
         json_array_append_new(groups, json_integer(gid));
 }
 
-static json_t *compose_groups(const PodSecurityContext *context, gid_t gid, const gid_t *of_image,
-                              size_t n_of_image) {
+static json_t *compose_supplementary_groups(const PodSecurityContext *context, gid_t gid,
+                                            const gid_t *of_image, size_t n_of_image) {
         json_t *groups = json_array();
 
         /* The primary group too: what it is denied, nobody shall be allowed by leaving it. */
-        add_group(groups, gid);
+        add_supplementary_group(groups, gid);
         for (size_t i = 0; i < n_of_image; i++)
                 if (context->supplemental_groups_policy != GROUPS_POLICY_STRICT)
-                        add_group(groups, of_image[i]);
+                        add_supplementary_group(groups, of_image[i]);
         for (size_t i = 0; i < context->supplemental_groups.n; i++)
-                add_group(groups, context->supplemental_groups.items[i]);
+                add_supplementary_group(groups, context->supplemental_groups.items[i]);
         if (context->fs_group.is_set)
-                add_group(groups, context->fs_group.value);
+                add_supplementary_group(groups, context->fs_group.value);
         return groups;
 }
 
-static int resolve_user(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+static int resolve_user(const RuntimeSpecInput *input, ContainerSecurity *security, Error *reterr) {
         const SecurityContext *own = &input->container->security_context;
         const PodSecurityContext *of_pod = &input->pod->spec.security_context;
-        const OptionalInt *user = first_int(&own->run_as_user, &of_pod->run_as_user);
-        const OptionalInt *group = first_int(&own->run_as_group, &of_pod->run_as_group);
+        const OptionalInt *user = first_set_int(&own->run_as_user, &of_pod->run_as_user);
+        const OptionalInt *group = first_set_int(&own->run_as_group, &of_pod->run_as_group);
         const gid_t *groups = input->image->groups;
         cleanup_free gid_t *found = NULL;
         size_t n = input->image->n_groups;
@@ -118,14 +118,14 @@ static int resolve_user(const RuntimeSpecInput *input, Security *security, Error
         security->gid = input->image->gid;
         if (user->is_set) {
                 security->uid = (uid_t) user->value;
-                r = image_find_user(input->image, security->uid, &security->gid, &found, &n);
+                r = image_find_user_groups(input->image, security->uid, &security->gid, &found, &n);
                 if (r < 0)
                         return r;
                 groups = found;
         }
         if (group->is_set)
                 security->gid = (gid_t) group->value;
-        security->groups = compose_groups(of_pod, security->gid, groups, n);
+        security->groups = compose_supplementary_groups(of_pod, security->gid, groups, n);
         return security->groups ? 0 : -ENOMEM;
 }
 
@@ -147,7 +147,8 @@ static uint64_t named_capabilities(char *const *names, bool *ret_all) {
 }
 
 /* What is asked for by name must be there; what comes with a word such as ALL is what we have. */
-static int resolve_capabilities(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+static int resolve_capabilities(const RuntimeSpecInput *input, ContainerSecurity *security,
+                                Error *reterr) {
         const SecurityContext *context = &input->container->security_context;
         uint64_t ours = CAPABILITIES_ALL & ~input->config->missing_capabilities;
         uint64_t mask = DEFAULT_CAPABILITIES & ours, added, dropped;
@@ -183,8 +184,8 @@ json_t *capabilities_section(uint64_t capabilities) {
 
 /* ---- profiles ---- */
 
-static int load_local_filter(const RuntimeSpecInput *input, const char *path, SeccompProfile **ret,
-                             Error *reterr) {
+static int load_localhost_seccomp(const RuntimeSpecInput *input, const char *path,
+                                  SeccompProfile **ret, Error *reterr) {
         cleanup_free char *root = path_join(input->config->state_dir, "seccomp");
         cleanup_close int root_fd = -EBADF, fd = -EBADF;
         char fd_path[64];
@@ -204,7 +205,8 @@ static int load_local_filter(const RuntimeSpecInput *input, const char *path, Se
                      : 0;
 }
 
-static int resolve_seccomp(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+static int resolve_seccomp(const RuntimeSpecInput *input, ContainerSecurity *security,
+                           Error *reterr) {
         const SecurityProfile *profile = input->container->security_context.seccomp_profile;
         cleanup_with(seccomp_profile_freep) SeccompProfile *own = NULL;
         int r = 0;
@@ -214,7 +216,7 @@ static int resolve_seccomp(const RuntimeSpecInput *input, Security *security, Er
         if (security->is_privileged || (profile && profile->type == PROFILE_UNCONFINED))
                 return 0;
         if (profile && profile->type == PROFILE_LOCALHOST)
-                r = load_local_filter(input, profile->localhost_profile, &own, reterr);
+                r = load_localhost_seccomp(input, profile->localhost_profile, &own, reterr);
         else if (!input->config->seccomp)
                 r = seccomp_profile_builtin(&own);
         if (r < 0)
@@ -224,7 +226,8 @@ static int resolve_seccomp(const RuntimeSpecInput *input, Security *security, Er
         return security->seccomp ? 0 : -ENOMEM;
 }
 
-static int resolve_app_armor(const RuntimeSpecInput *input, Security *security, Error *reterr) {
+static int resolve_app_armor(const RuntimeSpecInput *input, ContainerSecurity *security,
+                             Error *reterr) {
         const SecurityProfile *profile = input->container->security_context.app_armor_profile;
 
         if (!profile)
@@ -248,15 +251,16 @@ static int resolve_app_armor(const RuntimeSpecInput *input, Security *security, 
 
 /* ---- all of it ---- */
 
-void security_done(Security *security) {
+void container_security_done(ContainerSecurity *security) {
         json_decref(security->groups);
         json_decref(security->seccomp);
-        *security = (Security){ 0 };
+        *security = (ContainerSecurity){ 0 };
 }
 
-int container_security(const RuntimeSpecInput *input, Security *ret, Error *reterr) {
+int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity *ret,
+                               Error *reterr) {
         const SecurityContext *context = &input->container->security_context;
-        cleanup_with(security_done) Security security = {
+        cleanup_with(container_security_done) ContainerSecurity security = {
                 .is_privileged = context->privileged,
                 .no_new_privileges = context->allow_privilege_escalation.is_set &&
                                      !context->allow_privilege_escalation.value,
@@ -274,7 +278,7 @@ int container_security(const RuntimeSpecInput *input, Security *ret, Error *rete
         if (r < 0)
                 return r;
         *ret = security;
-        security = (Security){ 0 };
+        security = (ContainerSecurity){ 0 };
         return 0;
 }
 

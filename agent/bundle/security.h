@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-typedef struct Security {
+typedef struct ContainerSecurity {
         uid_t uid;
         gid_t gid;
         json_t *groups;                /* supplementary, with the primary one */
@@ -18,11 +18,12 @@ typedef struct Security {
         bool is_privileged;
         bool no_new_privileges;
         bool has_read_only_root;
-} Security;
+} ContainerSecurity;
 
 /* 0, -ENOMEM, -BUNDLE_CONFIG_ERROR where the pod contradicts the image, or another -errno. */
-int container_security(const RuntimeSpecInput *input, Security *ret, Error *reterr);
-void security_done(Security *security);
+int resolve_container_security(const RuntimeSpecInput *input, ContainerSecurity *ret,
+                               Error *reterr);
+void container_security_done(ContainerSecurity *security);
 
 /* process.capabilities: bounding, effective and permitted are the same; none is inheritable or
  * ambient, so that a process that is not root has none. */

@@ -11,7 +11,7 @@
 
 /* Looked for in the group that we are in ourselves: the root has no limits on v2. Who is in the
  * root has nothing to look at, and takes it that a kernel with swap limits it. */
-static bool own_group_has_limit(void) {
+static bool own_cgroup_has_swap_limit(void) {
         cleanup_free char *text = NULL, *path = NULL;
         const char *group;
 
@@ -32,10 +32,10 @@ static bool own_group_has_limit(void) {
 bool swap_is_limitable(int cgroup_version) {
         if (cgroup_version == 1)
                 return access("/sys/fs/cgroup/memory/memory.memsw.limit_in_bytes", F_OK) >= 0;
-        return own_group_has_limit();
+        return own_cgroup_has_swap_limit();
 }
 
-static bool is_critical(const PodSpec *spec) {
+static bool is_critical_pod(const PodSpec *spec) {
         return spec->priority.is_set && spec->priority.value >= SYSTEM_CRITICAL_PRIORITY;
 }
 
@@ -45,7 +45,7 @@ int64_t container_swap_bytes(const BundleConfig *config, const PodSpec *spec,
         int64_t limit = container_memory_limit(spec, container);
 
         if (!config->has_limited_swap || cgroup_version != 2 ||
-            pod_qos_class(spec) != QOS_BURSTABLE || is_critical(spec))
+            pod_qos_class(spec) != QOS_BURSTABLE || is_critical_pod(spec))
                 return 0;
         if (request <= 0 || request == limit || config->memory_capacity <= 0)
                 return 0;

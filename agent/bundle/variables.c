@@ -2,23 +2,24 @@
 /* The variables that the pod gives a container, in the kubelet's order: envFrom, then env. Their
  * values may be secrets: no sentence here shows one. */
 
+#include "agent/bundle/downward-api.h"
 #include "agent/bundle/env-file.h"
-#include "agent/bundle/fields.h"
 #include "agent/bundle/runtime-spec.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "common/utf8.h"
 
-typedef struct Variables {
+typedef struct EnvVarsBuilder {
         const BundleConfig *config;
         const Pod *pod;
         const Container *container;
         char **env;
         Error *reterr;
-} Variables;
+} EnvVarsBuilder;
 
 /* What a process can be given, and config.json can say. */
-static int check_value(const Variables *v, const DataObject *object, const ObjectValue *value) {
+static int check_env_value(const EnvVarsBuilder *v, const DataObject *object,
+                           const ObjectValue *value) {
         if (utf8_is_text(value->bytes, value->length))
                 return 0;
         return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
@@ -28,8 +29,8 @@ static int check_value(const Variables *v, const DataObject *object, const Objec
 }
 
 /* 1, or 0 where it is not there and need not be. What is missing is -BUNDLE_CONFIG_ERROR. */
-static int find_object(const Variables *v, ObjectKind kind, const char *name, bool optional,
-                       const DataObject **ret) {
+static int find_env_object(const EnvVarsBuilder *v, ObjectKind kind, const char *name,
+                           bool optional, const DataObject **ret) {
         cleanup_error Error error = ERROR_NULL;
         int r = object_lookup(&v->config->objects, kind, v->pod->metadata.namespace, name, ret,
                               &error);
@@ -41,9 +42,10 @@ static int find_object(const Variables *v, ObjectKind kind, const char *name, bo
         return r < 0 ? r : 1;
 }
 
-static int add_from(Variables *v, ObjectKind kind, const EnvSource *source, const char *prefix) {
+static int add_env_from(EnvVarsBuilder *v, ObjectKind kind, const EnvSource *source,
+                        const char *prefix) {
         const DataObject *object;
-        int r = find_object(v, kind, source->name, source->optional, &object);
+        int r = find_env_object(v, kind, source->name, source->optional, &object);
 
         for (size_t i = 0; r > 0 && i < object->values.n; i++) {
                 const ObjectValue *value = &object->values.items[i];
@@ -51,7 +53,7 @@ static int add_from(Variables *v, ObjectKind kind, const EnvSource *source, cons
 
                 if (value->is_binary)
                         continue;
-                if (check_value(v, object, value) < 0)
+                if (check_env_value(v, object, value) < 0)
                         return -BUNDLE_CONFIG_ERROR;
                 if (asprintf(&name, "%s%s", strna(prefix), value->key) < 0) {
                         name = NULL;
@@ -64,10 +66,11 @@ static int add_from(Variables *v, ObjectKind kind, const EnvSource *source, cons
 }
 
 /* Gives NULL for a key that is not there and need not be. */
-static int find_key(Variables *v, ObjectKind kind, const KeySelector *selector, char **ret) {
+static int resolve_key_selector(EnvVarsBuilder *v, ObjectKind kind, const KeySelector *selector,
+                                char **ret) {
         const DataObject *object;
         const ObjectValue *value;
-        int r = find_object(v, kind, selector->name, selector->optional, &object);
+        int r = find_env_object(v, kind, selector->name, selector->optional, &object);
 
         if (r <= 0)
                 return r;
@@ -80,7 +83,7 @@ static int find_key(Variables *v, ObjectKind kind, const KeySelector *selector, 
                                   object_kind_names[kind], object->metadata.namespace,
                                   object->metadata.name);
         }
-        r = check_value(v, object, value);
+        r = check_env_value(v, object, value);
         if (r < 0)
                 return r;
         *ret = strdup(value->bytes);
@@ -88,28 +91,29 @@ static int find_key(Variables *v, ObjectKind kind, const KeySelector *selector, 
 }
 
 /* NULL where there is nothing to be set. */
-static int find_value(Variables *v, const EnvVarSource *source, char **ret) {
+static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, char **ret) {
         if (source->config_map_key_ref)
-                return find_key(v, OBJECT_CONFIG_MAP, source->config_map_key_ref, ret);
+                return resolve_key_selector(v, OBJECT_CONFIG_MAP, source->config_map_key_ref, ret);
         if (source->secret_key_ref)
-                return find_key(v, OBJECT_SECRET, source->secret_key_ref, ret);
+                return resolve_key_selector(v, OBJECT_SECRET, source->secret_key_ref, ret);
         if (source->file_key_ref) /* nothing has been written where nothing runs */
                 return v->config->sandbox_pid > 0
                                ? env_file_value(v->config, v->pod, source->file_key_ref, ret,
                                                 v->reterr)
                                : 0;
-        *ret = source->field_ref ? field_value(v->config, v->pod, source->field_ref->field_path)
-                                 : resource_value(v->config, v->pod, v->container,
-                                                  source->resource_field_ref);
+        *ret = source->field_ref
+                       ? downward_api_field_value(v->config, v->pod, source->field_ref->field_path)
+                       : downward_api_resource_value(v->config, v->pod, v->container,
+                                                     source->resource_field_ref);
         return *ret ? 0 : -ENOMEM;
 }
 
-static int add_variable(Variables *v, const EnvVar *variable) {
+static int add_env_var(EnvVarsBuilder *v, const EnvVar *variable) {
         cleanup_free char *value = NULL;
         int r;
 
         if (variable->value_from)
-                r = find_value(v, variable->value_from, &value);
+                r = resolve_env_source(v, variable->value_from, &value);
         else
                 r = expand_variables(strna(variable->value), v->env, &value, NULL);
         if (r < 0 || !value)
@@ -117,7 +121,7 @@ static int add_variable(Variables *v, const EnvVar *variable) {
         return env_set(&v->env, variable->name, value);
 }
 
-static int add_services(Variables *v) {
+static int add_service_env_vars(EnvVarsBuilder *v) {
         const ServiceLookup *services = &v->config->services;
         int r = services->add_variables
                         ? services->add_variables(v->pod, &v->env, v->reterr, services->userdata)
@@ -128,19 +132,20 @@ static int add_services(Variables *v) {
 
 int container_variables(const BundleConfig *config, const Pod *pod, const Container *container,
                         char ***ret, Error *reterr) {
-        Variables v = { config, pod, container, NULL, reterr };
-        int r = add_services(&v);
+        EnvVarsBuilder v = { config, pod, container, NULL, reterr };
+        int r = add_service_env_vars(&v);
 
         for (size_t i = 0; r >= 0 && i < container->env_from.n; i++) {
                 const EnvFromSource *source = &container->env_from.items[i];
 
                 if (source->config_map_ref)
-                        r = add_from(&v, OBJECT_CONFIG_MAP, source->config_map_ref, source->prefix);
+                        r = add_env_from(&v, OBJECT_CONFIG_MAP, source->config_map_ref,
+                                         source->prefix);
                 else if (source->secret_ref)
-                        r = add_from(&v, OBJECT_SECRET, source->secret_ref, source->prefix);
+                        r = add_env_from(&v, OBJECT_SECRET, source->secret_ref, source->prefix);
         }
         for (size_t i = 0; r >= 0 && i < container->env.n; i++)
-                r = add_variable(&v, &container->env.items[i]);
+                r = add_env_var(&v, &container->env.items[i]);
         if (r < 0) {
                 strv_free(v.env);
                 return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/volumes.h"
 
-#include "agent/bundle/fields.h"
+#include "agent/bundle/downward-api.h"
 #include "agent/bundle/paths.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -10,69 +10,69 @@
 #include <fcntl.h>
 
 /* One volume while its files are gathered. */
-typedef struct Gathering {
+typedef struct VolumePayloadBuilder {
         const BundleConfig *config;
         const Pod *pod;
         mode_t mode;
-        Payload *payload;
+        VolumePayload *payload;
         Error *reterr;
-} Gathering;
+} VolumePayloadBuilder;
 
-static mode_t mode_of(const Gathering *gathering, const OptionalInt *mode) {
-        return mode->is_set ? (mode_t) mode->value : gathering->mode;
+static mode_t file_mode_or_default(const VolumePayloadBuilder *builder, const OptionalInt *mode) {
+        return mode->is_set ? (mode_t) mode->value : builder->mode;
 }
 
-static int add_key(const Gathering *gathering, const DataObject *object, const KeyToPath *item,
-                   bool optional) {
+static int add_object_key_file(const VolumePayloadBuilder *builder, const DataObject *object,
+                               const KeyToPath *item, bool optional) {
         const ObjectValue *value = data_object_find(object, item->key);
 
         if (!value && optional)
                 return 0;
         if (!value)
-                return error_setf(gathering->reterr, ENOENT,
-                                  "%s references non-existent %s key: %s",
+                return error_setf(builder->reterr, ENOENT, "%s references non-existent %s key: %s",
                                   object_kind_words[object->kind],
                                   object->kind == OBJECT_SECRET ? "secret" : "config", item->key);
-        return payload_add(gathering->payload, item->path, value->bytes, value->length,
-                           mode_of(gathering, &item->mode));
+        return volume_payload_add(builder->payload, item->path, value->bytes, value->length,
+                                  file_mode_or_default(builder, &item->mode));
 }
 
-static int add_object(const Gathering *gathering, ObjectKind kind,
-                      const ObjectVolumeSource *source) {
+static int add_object_files(const VolumePayloadBuilder *builder, ObjectKind kind,
+                            const ObjectVolumeSource *source) {
         cleanup_error Error error = ERROR_NULL;
         const DataObject *object;
-        int r = object_lookup(&gathering->config->objects, kind, gathering->pod->metadata.namespace,
+        int r = object_lookup(&builder->config->objects, kind, builder->pod->metadata.namespace,
                               source->name, &object, &error);
 
         if (r == -ENOENT && source->optional)
                 return 0;
         if (r < 0)
-                return error_setf(gathering->reterr, -r, "%s", error_message(&error, r));
+                return error_setf(builder->reterr, -r, "%s", error_message(&error, r));
         for (size_t i = 0; r >= 0 && i < source->items.n; i++)
-                r = add_key(gathering, object, &source->items.items[i], source->optional);
+                r = add_object_key_file(builder, object, &source->items.items[i], source->optional);
         for (size_t i = 0; r >= 0 && source->items.n == 0 && i < object->values.n; i++) {
                 const ObjectValue *value = &object->values.items[i];
 
-                r = payload_add(gathering->payload, value->key, value->bytes, value->length,
-                                gathering->mode);
+                r = volume_payload_add(builder->payload, value->key, value->bytes, value->length,
+                                       builder->mode);
         }
         return r;
 }
 
-static int add_fields(const Gathering *gathering, const DownwardAPIVolumeSource *source) {
+static int add_downward_api_files(const VolumePayloadBuilder *builder,
+                                  const DownwardAPIVolumeSource *source) {
         for (size_t i = 0; i < source->items.n; i++) {
                 const DownwardAPIVolumeFile *file = &source->items.items[i];
                 cleanup_free char *value = NULL;
                 int r;
 
                 if (file->field_ref)
-                        value = field_value(gathering->config, gathering->pod,
-                                            file->field_ref->field_path);
+                        value = downward_api_field_value(builder->config, builder->pod,
+                                                         file->field_ref->field_path);
                 else
-                        value = resource_value(gathering->config, gathering->pod, NULL,
-                                               file->resource_field_ref);
-                r = value ? payload_add(gathering->payload, file->path, value, strlen(value),
-                                        mode_of(gathering, &file->mode))
+                        value = downward_api_resource_value(builder->config, builder->pod, NULL,
+                                                            file->resource_field_ref);
+                r = value ? volume_payload_add(builder->payload, file->path, value, strlen(value),
+                                               file_mode_or_default(builder, &file->mode))
                           : -ENOMEM;
                 if (r < 0)
                         return r;
@@ -81,42 +81,43 @@ static int add_fields(const Gathering *gathering, const DownwardAPIVolumeSource 
 }
 
 /* With a group that all its readers have it is for these alone. */
-static mode_t token_mode(const Gathering *gathering) {
-        return gathering->payload->group >= 0 ? 0600 : gathering->mode;
+static mode_t token_mode(const VolumePayloadBuilder *builder) {
+        return builder->payload->group >= 0 ? 0600 : builder->mode;
 }
 
-static int add_token(const Gathering *gathering, const TokenProjection *projection) {
-        const TokenLookup *tokens = &gathering->config->tokens;
+static int add_token_file(const VolumePayloadBuilder *builder, const TokenProjection *projection) {
+        const TokenLookup *tokens = &builder->config->tokens;
         const char *token = NULL;
-        int r = tokens->find ? tokens->find(gathering->pod, projection, &token, gathering->reterr,
+        int r = tokens->find ? tokens->find(builder->pod, projection, &token, builder->reterr,
                                             tokens->userdata)
-                             : error_setf(gathering->reterr, EAGAIN,
+                             : error_setf(builder->reterr, EAGAIN,
                                           "failed to fetch token: there is no API server");
 
         return r < 0 ? r
-                     : payload_add(gathering->payload, projection->path, token, strlen(token),
-                                   token_mode(gathering));
+                     : volume_payload_add(builder->payload, projection->path, token, strlen(token),
+                                          token_mode(builder));
 }
 
-static int add_projected(const Gathering *gathering, const ProjectedVolumeSource *projected) {
+static int add_projected_sources(const VolumePayloadBuilder *builder,
+                                 const ProjectedVolumeSource *projected) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < projected->sources.n; i++) {
                 const VolumeProjection *source = &projected->sources.items[i];
 
                 if (source->config_map)
-                        r = add_object(gathering, OBJECT_CONFIG_MAP, source->config_map);
+                        r = add_object_files(builder, OBJECT_CONFIG_MAP, source->config_map);
                 else if (source->secret)
-                        r = add_object(gathering, OBJECT_SECRET, source->secret);
+                        r = add_object_files(builder, OBJECT_SECRET, source->secret);
                 else if (source->downward_api)
-                        r = add_fields(gathering, source->downward_api);
+                        r = add_downward_api_files(builder, source->downward_api);
                 else if (source->service_account_token)
-                        r = add_token(gathering, source->service_account_token);
+                        r = add_token_file(builder, source->service_account_token);
         }
         return r;
 }
 
-static mode_t default_mode(const Volume *volume) {
+static mode_t volume_default_mode(const Volume *volume) {
         if (volume->config_map)
                 return (mode_t) volume->config_map->default_mode.value;
         if (volume->secret)
@@ -126,62 +127,65 @@ static mode_t default_mode(const Volume *volume) {
         return (mode_t) volume->projected->default_mode.value;
 }
 
-int volume_payload(const BundleConfig *config, const Pod *pod, const Volume *volume, Payload *ret,
-                   Error *reterr) {
+int build_volume_payload(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                         VolumePayload *ret, Error *reterr) {
         const OptionalInt *fs_group = &pod->spec.security_context.fs_group;
-        Payload payload = { .group = fs_group->is_set ? fs_group->value : -1 };
-        const Gathering gathering = { config, pod, default_mode(volume), &payload, reterr };
+        VolumePayload payload = { .group = fs_group->is_set ? fs_group->value : -1 };
+        const VolumePayloadBuilder builder = { config, pod, volume_default_mode(volume), &payload,
+                                               reterr };
         int r;
 
         if (volume->config_map)
-                r = add_object(&gathering, OBJECT_CONFIG_MAP, volume->config_map);
+                r = add_object_files(&builder, OBJECT_CONFIG_MAP, volume->config_map);
         else if (volume->secret)
-                r = add_object(&gathering, OBJECT_SECRET, volume->secret);
+                r = add_object_files(&builder, OBJECT_SECRET, volume->secret);
         else if (volume->downward_api)
-                r = add_fields(&gathering, volume->downward_api);
+                r = add_downward_api_files(&builder, volume->downward_api);
         else
-                r = add_projected(&gathering, volume->projected);
+                r = add_projected_sources(&builder, volume->projected);
         if (r < 0)
-                payload_done(&payload);
+                volume_payload_done(&payload);
         else
                 *ret = payload;
         return r;
 }
 
 /* What comes to a volume later has the label that its users can have it by. */
-static int write_payload(const BundleConfig *config, int fd, Payload *payload, bool anew) {
+static int write_volume_payload(const BundleConfig *config, int fd, VolumePayload *payload,
+                                bool rewrite) {
         cleanup_creating SelinuxCreating creating = false;
         cleanup_free char *label = NULL;
 
         if (config->has_se_linux && selinux_label_get(fd, &label) >= 0)
                 creating = selinux_create_as(label) >= 0;
-        return payload_write(fd, payload, anew);
+        return atomic_writer_write(fd, payload, rewrite);
 }
 
-static int write_volume(const BundleConfig *config, const Pod *pod, const Volume *volume, bool anew,
-                        Error *reterr) {
+static int write_object_volume(const BundleConfig *config, const Pod *pod, const Volume *volume,
+                               bool rewrite, Error *reterr) {
         cleanup_free char *path = volume_path(config, pod->metadata.uid, volume);
-        cleanup_with(payload_done) Payload payload = { 0 };
+        cleanup_with(volume_payload_done) VolumePayload payload = { 0 };
         cleanup_close int fd = -EBADF;
         int r;
 
         if (!path)
                 return -ENOMEM;
-        r = volume_payload(config, pod, volume, &payload, reterr);
+        r = build_volume_payload(config, pod, volume, &payload, reterr);
         if (r < 0)
                 return r;
         /* The way to it lies in directories that are ours alone. */
         r = mkdir_parents_at(AT_FDCWD, path, 0755);
         if (r >= 0) {
                 fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-                r = fd < 0 ? -errno : write_payload(config, fd, &payload, anew);
+                r = fd < 0 ? -errno : write_volume_payload(config, fd, &payload, rewrite);
         }
         if (r < 0)
                 return error_setf(reterr, -r, "cannot write %s: %s", path, strerror(-r));
         return 0;
 }
 
-int write_volumes(const BundleConfig *config, const Pod *pod, bool anew, Error *reterr) {
+int write_pod_object_volumes(const BundleConfig *config, const Pod *pod, bool rewrite,
+                             Error *reterr) {
         int result = 0;
 
         for (size_t i = 0; i < pod->spec.volumes.n; i++) {
@@ -191,7 +195,7 @@ int write_volumes(const BundleConfig *config, const Pod *pod, bool anew, Error *
 
                 if (!volume_is_data(volume))
                         continue;
-                r = write_volume(config, pod, volume, anew, first);
+                r = write_object_volume(config, pod, volume, rewrite, first);
                 if (r < 0 && result >= 0)
                         result = error_prefixf(reterr, r,
                                                "MountVolume.SetUp failed for volume \"%s\" ",

@@ -110,7 +110,7 @@ void help_command(const Command *command);
 int fail_command(const char *word);
 
 /* What every command says when it fails: "error: <sentence>" on standard error. STATUS_FAILED. */
-int fail(int r, const Error *error);
+int fail_with_error(int r, const Error *error);
 
 /* The same for a command line that is wrong. STATUS_USAGE. */
 int fail_usage(const char *format, ...) printf_like(1, 2);
@@ -119,4 +119,4 @@ int fail_usage(const char *format, ...) printf_like(1, 2);
 int fail_unknown(const char *what, const char *word, const char *const *candidates, size_t n);
 
 /* The nearest candidate, if it is near enough to be what was meant, or NULL. */
-const char *find_hint(const char *word, const char *const *candidates, size_t n);
+const char *find_suggestion(const char *word, const char *const *candidates, size_t n);

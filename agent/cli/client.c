@@ -6,39 +6,39 @@
 #include <curl/curl.h>
 
 enum {
-        ANSWER_MAX = 64 * 1024 * 1024,
-        SENTENCE_MAX = 1024, /* of a refusal */
+        RESPONSE_BYTES_MAX = 64 * 1024 * 1024,
+        ERROR_MESSAGE_MAX = 1024, /* of a refusal */
 };
 
 static void curl_easy_cleanupp(CURL **curl) {
         curl_easy_cleanup(*curl);
 }
 
-typedef struct Transfer {
+typedef struct ClientTransfer {
         CURL *curl;
         client_data_t on_data;
         void *userdata;
         int result; /* what on_data gave */
-        char sentence[SENTENCE_MAX];
-        size_t sentence_length;
-} Transfer;
+        char message[ERROR_MESSAGE_MAX];
+        size_t message_length;
+} ClientTransfer;
 
-static long status_of(CURL *curl) {
+static long http_status_of_transfer(CURL *curl) {
         long status = 0;
 
         (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
         return status;
 }
 
-static size_t on_write(char *data, size_t size, size_t n, void *userdata) {
-        Transfer *transfer = userdata;
+static size_t on_response_data(char *data, size_t size, size_t n, void *userdata) {
+        ClientTransfer *transfer = userdata;
         size_t length = size * n;
 
-        if (status_of(transfer->curl) != 200) {
-                size_t kept = MIN(length, SENTENCE_MAX - 1 - transfer->sentence_length);
+        if (http_status_of_transfer(transfer->curl) != 200) {
+                size_t kept = MIN(length, ERROR_MESSAGE_MAX - 1 - transfer->message_length);
 
-                memcpy(transfer->sentence + transfer->sentence_length, data, kept);
-                transfer->sentence_length += kept;
+                memcpy(transfer->message + transfer->message_length, data, kept);
+                transfer->message_length += kept;
                 return length;
         }
         transfer->result = transfer->on_data(data, length, transfer->userdata);
@@ -62,7 +62,8 @@ int client_explain_connection(int code, const char *socket, Error *reterr) {
                           socket, strerror(code));
 }
 
-static int explain(Transfer *transfer, CURLcode code, const char *socket, Error *reterr) {
+static int explain_curl_error(ClientTransfer *transfer, CURLcode code, const char *socket,
+                              Error *reterr) {
         long number = 0;
 
         if (transfer->result < 0)
@@ -76,14 +77,14 @@ static int explain(Transfer *transfer, CURLcode code, const char *socket, Error 
         if (code != CURLE_OK)
                 return error_setf(reterr, EIO, "the agent at %s broke off its answer (%s)", socket,
                                   curl_easy_strerror(code));
-        if (status_of(transfer->curl) == 200)
+        if (http_status_of_transfer(transfer->curl) == 200)
                 return 0;
-        transfer->sentence[transfer->sentence_length] = '\0';
-        transfer->sentence[strcspn(transfer->sentence, "\n")] = '\0';
-        return error_setf(reterr, EREMOTEIO, "%s", transfer->sentence);
+        transfer->message[transfer->message_length] = '\0';
+        transfer->message[strcspn(transfer->message, "\n")] = '\0';
+        return error_setf(reterr, EREMOTEIO, "%s", transfer->message);
 }
 
-static int set_options(Transfer *transfer, const char *socket, const char *url) {
+static int set_transfer_options(ClientTransfer *transfer, const char *socket, const char *url) {
         CURL *curl = transfer->curl;
 
         if (curl_easy_setopt(curl, CURLOPT_UNIX_SOCKET_PATH, socket) != CURLE_OK ||
@@ -93,7 +94,7 @@ static int set_options(Transfer *transfer, const char *socket, const char *url) 
             curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L) != CURLE_OK ||
             curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK ||
             curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L) != CURLE_OK ||
-            curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_write) != CURLE_OK ||
+            curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_response_data) != CURLE_OK ||
             curl_easy_setopt(curl, CURLOPT_WRITEDATA, transfer) != CURLE_OK)
                 return -ENOMEM;
         return 0;
@@ -103,7 +104,7 @@ int client_request(const char *socket, const char *method, const char *path, cli
                    void *userdata, Error *reterr) {
         cleanup_with(curl_easy_cleanupp) CURL *curl = curl_easy_init();
         cleanup_free char *url = NULL;
-        Transfer transfer = { .curl = curl, .on_data = on_data, .userdata = userdata };
+        ClientTransfer transfer = { .curl = curl, .on_data = on_data, .userdata = userdata };
         int r;
 
         if (!curl)
@@ -112,12 +113,12 @@ int client_request(const char *socket, const char *method, const char *path, cli
                 url = NULL;
                 return -ENOMEM;
         }
-        r = set_options(&transfer, socket, url);
+        r = set_transfer_options(&transfer, socket, url);
         if (r >= 0 && curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK)
                 r = -ENOMEM;
         if (r < 0)
                 return r;
-        return explain(&transfer, curl_easy_perform(curl), socket, reterr);
+        return explain_curl_error(&transfer, curl_easy_perform(curl), socket, reterr);
 }
 
 int client_stream(const char *socket, const char *path, client_data_t on_data, void *userdata,
@@ -125,10 +126,10 @@ int client_stream(const char *socket, const char *path, client_data_t on_data, v
         return client_request(socket, "GET", path, on_data, userdata, reterr);
 }
 
-static int collect(const char *data, size_t length, void *userdata) {
+static int collect_response(const char *data, size_t length, void *userdata) {
         FILE *out = userdata;
 
-        if ((size_t) ftell(out) + length > ANSWER_MAX)
+        if ((size_t) ftell(out) + length > RESPONSE_BYTES_MAX)
                 return -EFBIG;
         return fwrite(data, 1, length, out) == length ? 0 : -ENOMEM;
 }
@@ -141,7 +142,7 @@ int client_get(const char *socket, const char *path, char **ret, Error *reterr) 
 
         if (!out)
                 return -ENOMEM;
-        r = client_stream(socket, path, collect, out, reterr);
+        r = client_stream(socket, path, collect_response, out, reterr);
         if (fclose(out) != 0 && r >= 0)
                 r = -ENOMEM;
         if (r < 0)

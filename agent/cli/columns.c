@@ -4,17 +4,17 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 
-typedef struct Cell {
+typedef struct ColumnCell {
         const char *text;
         size_t length;
         unsigned width; /* of its column, once that is known */
-} Cell;
+} ColumnCell;
 
 /* The last cell of a line was ended by the newline, not by a tab: it belongs to no column. */
-typedef struct Line {
-        Cell cells[COLUMNS_MAX];
+typedef struct ColumnLine {
+        ColumnCell cells[COLUMNS_MAX];
         unsigned n_cells;
-} Line;
+} ColumnLine;
 
 static unsigned count_characters(const char *text, size_t length) {
         unsigned n = 0;
@@ -24,34 +24,35 @@ static unsigned count_characters(const char *text, size_t length) {
         return n;
 }
 
-static void split_line(const char *text, size_t length, Line *ret) {
+static void split_line(const char *text, size_t length, ColumnLine *ret) {
         ret->n_cells = 0;
         for (;;) {
                 const char *tab = memchr(text, '\t', length);
 
                 /* What is more than we have columns for stays in the last. */
                 if (!tab || ret->n_cells == COLUMNS_MAX - 1) {
-                        ret->cells[ret->n_cells++] = (Cell){ .text = text, .length = length };
+                        ret->cells[ret->n_cells++] = (ColumnCell){ .text = text, .length = length };
                         return;
                 }
                 ret->cells[ret->n_cells++] =
-                        (Cell){ .text = text, .length = (size_t) (tab - text) };
+                        (ColumnCell){ .text = text, .length = (size_t) (tab - text) };
                 length -= (size_t) (tab + 1 - text);
                 text = tab + 1;
         }
 }
 
-static bool has_column(const Line *line, unsigned column) {
+static bool has_column(const ColumnLine *line, unsigned column) {
         return column + 1 < line->n_cells;
 }
 
 /* Gives one width to the lines from 'first' that have the column, and tells where they end. */
-static size_t align_block(Columns *columns, Line *lines, size_t n, size_t first, unsigned column) {
+static size_t align_block(Columns *columns, ColumnLine *lines, size_t n, size_t first,
+                          unsigned column) {
         unsigned width = MAX(columns->min_width, columns->remembers ? columns->widths[column] : 0);
         size_t end = first;
 
         for (; end < n && has_column(&lines[end], column); end++) {
-                const Cell *cell = &lines[end].cells[column];
+                const ColumnCell *cell = &lines[end].cells[column];
 
                 width = MAX(width, count_characters(cell->text, cell->length) + columns->padding);
         }
@@ -70,7 +71,7 @@ static bool is_c1(const char *text, size_t length, size_t i) {
         return i > 0 && (unsigned char) text[i - 1] == 0xc2 && c < 0xa0;
 }
 
-static void write_text(const char *text, size_t length, FILE *out) {
+static void write_printable_text(const char *text, size_t length, FILE *out) {
         for (size_t i = 0; i < length; i++) {
                 unsigned char c = (unsigned char) text[i];
 
@@ -83,11 +84,11 @@ static void write_text(const char *text, size_t length, FILE *out) {
         }
 }
 
-static void write_line(const Line *line, FILE *out) {
+static void write_column_line(const ColumnLine *line, FILE *out) {
         for (unsigned column = 0; column < line->n_cells; column++) {
-                const Cell *cell = &line->cells[column];
+                const ColumnCell *cell = &line->cells[column];
 
-                write_text(cell->text, cell->length, out);
+                write_printable_text(cell->text, cell->length, out);
                 if (!has_column(line, column))
                         continue;
                 for (unsigned n = count_characters(cell->text, cell->length); n < cell->width; n++)
@@ -96,8 +97,8 @@ static void write_line(const Line *line, FILE *out) {
         fputc('\n', out);
 }
 
-static int split_text(const char *text, Line **ret_lines, size_t *ret_n) {
-        cleanup_free Line *lines = NULL;
+static int split_text(const char *text, ColumnLine **ret_lines, size_t *ret_n) {
+        cleanup_free ColumnLine *lines = NULL;
         size_t n = 0, i = 0;
 
         for (const char *p = text; (p = strchr(p, '\n')); p++)
@@ -119,7 +120,7 @@ static int split_text(const char *text, Line **ret_lines, size_t *ret_n) {
 }
 
 int columns_write(Columns *columns, const char *text, FILE *out) {
-        cleanup_free Line *lines = NULL;
+        cleanup_free ColumnLine *lines = NULL;
         size_t n;
         int r;
 
@@ -132,7 +133,7 @@ int columns_write(Columns *columns, const char *text, FILE *out) {
                                     ? align_block(columns, lines, n, i, column)
                                     : i + 1;
         for (size_t i = 0; i < n; i++)
-                write_line(&lines[i], out);
+                write_column_line(&lines[i], out);
         return 0;
 }
 

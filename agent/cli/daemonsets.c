@@ -18,31 +18,32 @@ const char *daemonsets_namespace(const Options *options) {
 }
 
 /* Which sets a command line means. */
-typedef struct Filter {
+typedef struct DaemonSetFilter {
         const char *namespace;
         char *const *names;
         size_t n_names;
         Selector selector;
-        watch_object_t on_set; /* of a watch, as is: */
+        watch_object_t on_daemonset; /* of a watch, as is: */
         void *userdata;
-} Filter;
+} DaemonSetFilter;
 
-static void filter_done(Filter *filter) {
+static void daemonset_filter_done(DaemonSetFilter *filter) {
         selector_done(&filter->selector);
 }
 
-static bool filter_matches(const Filter *filter, const json_t *set) {
+static bool daemonset_filter_matches(const DaemonSetFilter *filter, const json_t *set) {
         return (!filter->namespace ||
                 streq_ptr(json_text(set, "metadata", "namespace"), filter->namespace)) &&
-               resource_is_named(set, filter->names, filter->n_names) &&
+               object_is_named(set, filter->names, filter->n_names) &&
                selector_matches(&filter->selector, json_at(set, "metadata", "labels"));
 }
 
 int daemonsets_fetch(const Options *options, const char *namespace, char *const *names,
                      size_t n_names, json_t **ret, Error *reterr) {
-        cleanup_with(filter_done)
-                Filter filter = { .namespace = namespace, .names = names, .n_names = n_names };
-        cleanup_json json_t *list = NULL, *wanted = json_array();
+        cleanup_with(daemonset_filter_done) DaemonSetFilter filter = { .namespace = namespace,
+                                                                       .names = names,
+                                                                       .n_names = n_names };
+        cleanup_json json_t *list = NULL, *matching = json_array();
         const char *missing;
         size_t i;
         json_t *set;
@@ -53,33 +54,36 @@ int daemonsets_fetch(const Options *options, const char *namespace, char *const 
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(list, "items"), i, set)
-                if (filter_matches(&filter, set))
-                        (void) json_array_append(wanted, set);
-        missing = resource_missing_name(wanted, names, n_names);
+                if (daemonset_filter_matches(&filter, set))
+                        (void) json_array_append(matching, set);
+        missing = find_missing_object_name(matching, names, n_names);
         if (missing)
                 return error_setf(reterr, ENOENT, "daemonsets.apps \"%s\" not found", missing);
-        *ret = json_incref(wanted);
+        *ret = json_incref(matching);
         return 0;
 }
 
-static int on_set(const char *type, json_t *set, void *userdata) {
-        const Filter *filter = userdata;
+static int on_filtered_daemonset(const char *type, json_t *set, void *userdata) {
+        const DaemonSetFilter *filter = userdata;
 
-        return filter_matches(filter, set) ? filter->on_set(type, set, filter->userdata) : 0;
+        return daemonset_filter_matches(filter, set)
+                       ? filter->on_daemonset(type, set, filter->userdata)
+                       : 0;
 }
 
 int daemonsets_watch(const Options *options, const char *namespace, char *const *names,
                      size_t n_names, watch_object_t each, void *userdata, Error *reterr) {
-        cleanup_with(filter_done) Filter filter = { .namespace = namespace,
-                                                    .names = names,
-                                                    .n_names = n_names,
-                                                    .on_set = each,
-                                                    .userdata = userdata };
+        cleanup_with(daemonset_filter_done) DaemonSetFilter filter = { .namespace = namespace,
+                                                                       .names = names,
+                                                                       .n_names = n_names,
+                                                                       .on_daemonset = each,
+                                                                       .userdata = userdata };
         int r = selector_parse(options->selector, &filter.selector, reterr);
 
         if (r < 0)
                 return r;
-        return watch_objects(options->socket, "/daemonsets?watch=1", on_set, &filter, reterr);
+        return watch_objects(options->socket, "/daemonsets?watch=1", on_filtered_daemonset, &filter,
+                             reterr);
 }
 
 long long daemonset_count(const json_t *set, const char *key) {
@@ -96,7 +100,7 @@ static void print_pairs(json_t *map, FILE *out) {
 }
 
 /* "<none>" for an empty text. */
-static char *finish(FILE *out, char **text) {
+static char *finish_text_or_none(FILE *out, char **text) {
         if (!memstream_finish(out, text))
                 return NULL;
         if ((*text)[0])
@@ -113,10 +117,10 @@ char *format_pairs(json_t *map) {
         if (!out)
                 return NULL;
         print_pairs(map, out);
-        return finish(out, &text);
+        return finish_text_or_none(out, &text);
 }
 
-static void print_requirement(const json_t *requirement, FILE *out) {
+static void print_selector_requirement(const json_t *requirement, FILE *out) {
         const char *op = strna(json_text(requirement, "operator"));
         const char *key = strna(json_text(requirement, "key"));
         size_t i;
@@ -143,17 +147,17 @@ char *format_label_selector(const json_t *selector) {
                 return NULL;
         print_pairs(json_object_get(selector, "matchLabels"), out);
         json_array_foreach(json_object_get(selector, "matchExpressions"), i, requirement)
-                print_requirement(requirement, out);
-        return finish(out, &text);
+                print_selector_requirement(requirement, out);
+        return finish_text_or_none(out, &text);
 }
 
-static int take_answer(const char *data, size_t length, void *userdata) {
+static int parse_order_response(const char *data, size_t length, void *userdata) {
         *(bool *) userdata = length > 0 && data[0] == 'u'; /* "unchanged" */
         return 0;
 }
 
-int daemonset_order(const Options *options, const char *namespace, const char *name,
-                    const char *verb, const char *revision, Error *reterr) {
+int request_daemonset_action(const Options *options, const char *namespace, const char *name,
+                             const char *verb, const char *revision, Error *reterr) {
         cleanup_free char *path = NULL, *space = client_escape(namespace),
                           *escaped = client_escape(name);
         bool is_unchanged = false;
@@ -165,12 +169,13 @@ int daemonset_order(const Options *options, const char *namespace, const char *n
                 path = NULL;
                 return -ENOMEM;
         }
-        r = client_request(options->socket, "POST", path, take_answer, &is_unchanged, reterr);
+        r = client_request(options->socket, "POST", path, parse_order_response, &is_unchanged,
+                           reterr);
         return r < 0 ? r : is_unchanged;
 }
 
 /* What --cascade says, in the words of today and of before 1.20; NULL: nothing that is known. */
-static const char *choose_verb(const Options *options) {
+static const char *choose_delete_verb(const Options *options) {
         const char *cascade = options->cascade ? options->cascade : "background";
 
         if (streq(cascade, "orphan") || streq(cascade, "false"))
@@ -182,7 +187,7 @@ static const char *choose_verb(const Options *options) {
 
 int delete_daemonsets(const Options *options, char *const *names, size_t n_names) {
         const char *namespace = options->namespace ? options->namespace : "default";
-        const char *verb = choose_verb(options);
+        const char *verb = choose_delete_verb(options);
 
         if (!verb)
                 return fail_usage("--cascade must be background, foreground or orphan, not '%s'",
@@ -191,11 +196,11 @@ int delete_daemonsets(const Options *options, char *const *names, size_t n_names
                 return fail_usage("say which: 'mainstay delete daemonset NAME'");
         for (size_t i = 0; i < n_names; i++) {
                 cleanup_error Error error = ERROR_NULL;
-                const char *name = resource_bare_name(names[i]);
-                int r = daemonset_order(options, namespace, name, verb, NULL, &error);
+                const char *name = strip_resource_prefix(names[i]);
+                int r = request_daemonset_action(options, namespace, name, verb, NULL, &error);
 
                 if (r < 0)
-                        return fail(r, &error);
+                        return fail_with_error(r, &error);
                 printf("daemonset.apps \"%s\" deleted from %s namespace\n", name, namespace);
         }
         return STATUS_OK;

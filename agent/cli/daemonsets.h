@@ -30,8 +30,8 @@ char *format_label_selector(const json_t *selector);
 
 /* Asks for what a person wants of a set: "undo", "restart", "delete", "orphan". 1 where the agent
  * says that it is so already, 0, or -errno with a sentence. */
-int daemonset_order(const Options *options, const char *namespace, const char *name,
-                    const char *verb, const char *revision, Error *reterr);
+int request_daemonset_action(const Options *options, const char *namespace, const char *name,
+                             const char *verb, const char *revision, Error *reterr);
 
 int describe_daemonsets(const Options *options, char *const *names, size_t n_names);
 int delete_daemonsets(const Options *options, char *const *names, size_t n_names);

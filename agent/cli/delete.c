@@ -13,30 +13,31 @@
 
 /* delete pod: the pod ends at once and, as its manifest is there, begins anew. */
 
-typedef struct Delete {
+typedef struct PodDeletion {
         const Options *options;
         const char *grace; /* seconds, or NULL: the pod's own */
         json_t *pods;      /* that are meant */
         size_t n_asked, n_gone;
         Error *reterr;
-} Delete;
+} PodDeletion;
 
-static int ignore(const char *data, size_t length, void *userdata) {
+static int ignore_delete_response(const char *data, size_t length, void *userdata) {
         return 0;
 }
 
-static int delete_one(const Delete *delete, const json_t *pod, Error *reterr) {
+static int request_pod_deletion(const PodDeletion *deletion, const json_t *pod, Error *reterr) {
         const char *namespace = strna(json_text(pod, "metadata", "namespace"));
         const char *name = strna(json_text(pod, "metadata", "name"));
         cleanup_free char *path = NULL;
         int r;
 
         if (asprintf(&path, "/api/v1/namespaces/%s/pods/%s%s%s", namespace, name,
-                     delete->grace ? "?gracePeriodSeconds=" : "", strna(delete->grace)) < 0) {
+                     deletion->grace ? "?gracePeriodSeconds=" : "", strna(deletion->grace)) < 0) {
                 path = NULL;
                 return -ENOMEM;
         }
-        r = client_request(delete->options->socket, "DELETE", path, ignore, NULL, reterr);
+        r = client_request(deletion->options->socket, "DELETE", path, ignore_delete_response, NULL,
+                           reterr);
         if (r < 0)
                 return r;
         printf("pod \"%s\" deleted from %s namespace\n", name, namespace);
@@ -44,11 +45,11 @@ static int delete_one(const Delete *delete, const json_t *pod, Error *reterr) {
         return 0;
 }
 
-static bool is_meant(const Delete *delete, const json_t *pod) {
+static bool is_pod_to_delete(const PodDeletion *deletion, const json_t *pod) {
         size_t i;
         json_t *meant;
 
-        json_array_foreach(delete->pods, i, meant)
+        json_array_foreach(deletion->pods, i, meant)
                 if (streq_ptr(json_text(meant, "metadata", "uid"),
                               json_text(pod, "metadata", "uid")))
                         return true;
@@ -56,49 +57,50 @@ static bool is_meant(const Delete *delete, const json_t *pod) {
 }
 
 /* Each is deleted when the watch has told of it, so that its end cannot be missed. */
-static int on_pod(const char *type, json_t *pod, void *userdata) {
-        Delete *delete = userdata;
-        size_t n = json_array_size(delete->pods);
+static int on_deleted_pod_event(const char *type, json_t *pod, void *userdata) {
+        PodDeletion *deletion = userdata;
+        size_t n = json_array_size(deletion->pods);
 
-        if (!is_meant(delete, pod))
+        if (!is_pod_to_delete(deletion, pod))
                 return 0;
-        if (streq(type, "ADDED") && delete->n_asked < n) {
-                int r = delete_one(delete, pod, delete->reterr);
+        if (streq(type, "ADDED") && deletion->n_asked < n) {
+                int r = request_pod_deletion(deletion, pod, deletion->reterr);
 
                 if (r < 0)
                         return r;
-                delete->n_asked++;
+                deletion->n_asked++;
         }
-        delete->n_gone += streq(type, "DELETED");
-        return delete->n_gone == n;
+        deletion->n_gone += streq(type, "DELETED");
+        return deletion->n_gone == n;
 }
 
-static int delete_each(const Delete *delete, Error *reterr) {
+static int delete_each_pod(const PodDeletion *deletion, Error *reterr) {
         size_t i;
         json_t *pod;
         int r = 0;
 
-        json_array_foreach(delete->pods, i, pod) {
-                r = delete_one(delete, pod, reterr);
+        json_array_foreach(deletion->pods, i, pod) {
+                r = request_pod_deletion(deletion, pod, reterr);
                 if (r < 0)
                         break;
         }
         return r;
 }
 
-static int delete_all(Delete *delete, Error *reterr) {
+static int delete_pods_and_wait(PodDeletion *deletion, Error *reterr) {
         int r;
 
-        if (!delete->options->wait || json_array_size(delete->pods) == 0)
-                return delete_each(delete, reterr);
-        delete->reterr = reterr;
-        r = watch_objects(delete->options->socket, "/pods?watch=1", on_pod, delete, reterr);
-        delete->reterr = NULL;
+        if (!deletion->options->wait || json_array_size(deletion->pods) == 0)
+                return delete_each_pod(deletion, reterr);
+        deletion->reterr = reterr;
+        r = watch_objects(deletion->options->socket, "/pods?watch=1", on_deleted_pod_event,
+                          deletion, reterr);
+        deletion->reterr = NULL;
         return r;
 }
 
 /* STATUS_OK with the seconds to ask for, or NULL. */
-static int choose_grace(const Options *options, const char **ret) {
+static int parse_grace_period(const Options *options, const char **ret) {
         const char *grace = options->grace_period;
 
         if (options->now && grace)
@@ -109,36 +111,37 @@ static int choose_grace(const Options *options, const char **ret) {
         return STATUS_OK;
 }
 
-static int delete_matching(Delete *delete, const PodFilter *filter) {
+static int delete_matching_pods(PodDeletion *deletion, const PodFilter *filter) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *pods = NULL;
         int r;
 
-        r = pods_fetch(delete->options->socket, filter, &pods, &error);
-        delete->pods = pods;
+        r = pods_fetch(deletion->options->socket, filter, &pods, &error);
+        deletion->pods = pods;
         if (r >= 0)
-                r = delete_all(delete, &error);
+                r = delete_pods_and_wait(deletion, &error);
         if (r < 0)
-                return fail(r, &error);
-        return pods_say_missing(filter, pods);
+                return fail_with_error(r, &error);
+        return report_missing_pods(filter, pods);
 }
 
 int run_delete(const Options *options) {
-        Delete delete = { .options = options };
+        PodDeletion deletion = { .options = options };
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(pod_filter_done) PodFilter filter = { 0 };
         char *const *names;
-        Resource resource;
+        ApiResource resource;
         size_t n_names;
         int status, r;
 
-        status = parse_resource(options, "delete",
-                                RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_DAEMONSETS),
-                                &resource, &names, &n_names);
-        if (status == STATUS_OK && resource == RESOURCE_DAEMONSETS)
+        status = parse_api_resource(options, "delete",
+                                    API_RESOURCE_BIT(API_RESOURCE_PODS) |
+                                            API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS),
+                                    &resource, &names, &n_names);
+        if (status == STATUS_OK && resource == API_RESOURCE_DAEMONSETS)
                 return delete_daemonsets(options, names, n_names);
         if (status == STATUS_OK)
-                status = choose_grace(options, &delete.grace);
+                status = parse_grace_period(options, &deletion.grace);
         if (status != STATUS_OK)
                 return status;
         if (n_names == 0 && !options->selector && !options->all)
@@ -146,5 +149,5 @@ int run_delete(const Options *options) {
         r = pod_filter_init(&filter, options, names, n_names, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));
-        return delete_matching(&delete, &filter);
+        return delete_matching_pods(&deletion, &filter);
 }

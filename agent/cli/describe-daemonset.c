@@ -15,9 +15,9 @@
 
 /* describe daemonset: kubectl's lines, and why it runs here or does not. */
 
-static void describe_here(const json_t *set, FILE *out) {
-        const json_t *here = resource_condition(set, "RunsHere");
-        const json_t *progress = resource_condition(set, "Progressing");
+static void describe_daemonset_on_node(const json_t *set, FILE *out) {
+        const json_t *here = find_status_condition(set, "RunsHere");
+        const json_t *progress = find_status_condition(set, "Progressing");
         const char *message = progress ? json_text(progress, "message") : NULL;
 
         if (here)
@@ -29,7 +29,7 @@ static void describe_here(const json_t *set, FILE *out) {
                 fprintf(out, "Rollout:\t%s\n", message);
 }
 
-static void describe_strategy(const json_t *set, FILE *out) {
+static void describe_update_strategy(const json_t *set, FILE *out) {
         const json_t *strategy = json_at(set, "spec", "updateStrategy");
         const char *const keys[] = { "maxUnavailable", "maxSurge" };
 
@@ -45,7 +45,7 @@ static void describe_strategy(const json_t *set, FILE *out) {
         fputc('\n', out);
 }
 
-static void describe_counts(const json_t *set, FILE *out) {
+static void describe_daemonset_counts(const json_t *set, FILE *out) {
         static const struct {
                 const char *title;
                 const char *key;
@@ -61,7 +61,7 @@ static void describe_counts(const json_t *set, FILE *out) {
                 fprintf(out, "%s: %lld\n", rows[i].title, daemonset_count(set, rows[i].key));
 }
 
-static void describe_one(const json_t *set, FILE *out) {
+static void describe_daemonset(const json_t *set, FILE *out) {
         cleanup_free char *selector = format_label_selector(json_at(set, "spec", "selector"));
         cleanup_free char *node_selector =
                 format_pairs(json_at(set, "spec", "template", "spec", "nodeSelector"));
@@ -74,20 +74,20 @@ static void describe_one(const json_t *set, FILE *out) {
         fprintf(out, "Node-Selector:\t%s\n", strna(node_selector));
         describe_map("Labels", json_at(set, "metadata", "labels"), "", out);
         describe_map("Annotations", json_at(set, "metadata", "annotations"), "", out);
-        describe_here(set, out);
-        describe_strategy(set, out);
-        describe_counts(set, out);
+        describe_daemonset_on_node(set, out);
+        describe_update_strategy(set, out);
+        describe_daemonset_counts(set, out);
         describe_template(json_at(set, "spec", "template"), out);
 }
 
-static int print_one(const json_t *set, const json_t *events) {
+static int print_daemonset(const json_t *set, const json_t *events) {
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
         if (!out)
                 return -ENOMEM;
-        describe_one(set, out);
+        describe_daemonset(set, out);
         describe_events(set, events, out);
         return columns_print_description(out, &text);
 }
@@ -103,15 +103,15 @@ int describe_daemonsets(const Options *options, char *const *names, size_t n_nam
         if (r >= 0)
                 r = client_get_json(options->socket, "/events", &events, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         json_array_foreach(sets, i, set) {
                 if (i > 0)
                         printf("\n\n");
-                r = print_one(set, events);
+                r = print_daemonset(set, events);
                 if (r < 0)
-                        return fail(r, &error);
+                        return fail_with_error(r, &error);
         }
         if (json_array_size(sets) == 0)
-                say_nothing_found(namespace);
+                report_nothing_found(namespace);
         return STATUS_OK;
 }

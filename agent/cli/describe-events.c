@@ -4,13 +4,13 @@
 #include "agent/cli/words.h"
 #include "common/clock.h"
 
-static bool is_about(const json_t *event, const json_t *object) {
+static bool is_event_about(const json_t *event, const json_t *object) {
         return streq_ptr(json_text(event, "involvedObject", "uid"),
                          json_text(object, "metadata", "uid"));
 }
 
 /* "4s", or "4s (x3 over 20s)". */
-static void write_age(const json_t *event, FILE *out) {
+static void write_event_age(const json_t *event, FILE *out) {
         json_int_t count = json_integer_value(json_object_get(event, "count"));
         uint64_t now = now_realtime_usec();
         char last[DURATION_SIZE], first[DURATION_SIZE];
@@ -26,7 +26,7 @@ static void write_event(const json_t *event, FILE *out) {
 
         fprintf(out, "  %s\t%s\t", strna(json_text(event, "type")),
                 strna(json_text(event, "reason")));
-        write_age(event, out);
+        write_event_age(event, out);
         fprintf(out, "\t%s\t%s%s", strna(json_text(event, "source", "component")), strna(field),
                 field ? ": " : "");
         write_quoted(strna(json_text(event, "message")), out);
@@ -39,7 +39,7 @@ void describe_events(const json_t *object, const json_t *events, FILE *out) {
         json_t *event;
 
         json_array_foreach(json_object_get(events, "items"), i, event) {
-                if (!is_about(event, object))
+                if (!is_event_about(event, object))
                         continue;
                 if (is_first)
                         fputs("Events:\n  Type\tReason\t"

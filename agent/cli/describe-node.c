@@ -31,7 +31,7 @@ static void describe_taints(const json_t *node, FILE *out) {
                 fputs("Taints:\t<none>\n", out);
 }
 
-static void describe_conditions(const json_t *node, FILE *out) {
+static void describe_node_conditions(const json_t *node, FILE *out) {
         size_t i;
         json_t *condition;
 
@@ -51,7 +51,7 @@ static void describe_conditions(const json_t *node, FILE *out) {
 }
 
 /* "yes, since Fri, 02 Jan 2026 03:04:05 +0000" */
-static void describe_reached(const json_t *reached, const char *trouble, FILE *out) {
+static void describe_server_connection(const json_t *reached, const char *last_error, FILE *out) {
         const char *status = strna(json_text(reached, "status"));
         const char *since = json_text(reached, "lastTransitionTime");
         char time[LONG_TIME_SIZE];
@@ -63,14 +63,14 @@ static void describe_reached(const json_t *reached, const char *trouble, FILE *o
         if (since)
                 fprintf(out, ", since %s", format_long_time(time, since));
         fprintf(out, "\n  Last Error:\t");
-        write_quoted(trouble ? trouble : "<none>", out);
+        write_quoted(last_error ? last_error : "<none>", out);
         fputc('\n', out);
 }
 
 /* Ours: how the node stands with the server that it has joined, if it has. */
-static void describe_server(const json_t *node, FILE *out) {
-        const json_t *reached = resource_condition(node, NODE_REACHED_CONDITION);
-        const json_t *refused = resource_condition(node, NODE_REFUSED_CONDITION);
+static void describe_api_server(const json_t *node, FILE *out) {
+        const json_t *reached = find_status_condition(node, NODE_REACHED_CONDITION);
+        const json_t *refused = find_status_condition(node, NODE_REFUSED_CONDITION);
         const json_t *annotations = json_at(node, "metadata", "annotations");
         const char *server = json_text(annotations, "mainstay.dev/api-server");
         const char *placer = json_text(annotations, "mainstay.dev/daemonsets-by");
@@ -81,8 +81,8 @@ static void describe_server(const json_t *node, FILE *out) {
                 return;
         }
         fprintf(out, "API Server:\t%s\n", server ? server : "<unknown>");
-        describe_reached(reached, json_text(annotations, "mainstay.dev/api-server-last-error"),
-                         out);
+        describe_server_connection(
+                reached, json_text(annotations, "mainstay.dev/api-server-last-error"), out);
         fputs("  Refused:\t", out);
         write_quoted(sentences[0] ? sentences : "<nothing>", out);
         if (placer)
@@ -92,14 +92,14 @@ static void describe_server(const json_t *node, FILE *out) {
 }
 
 /* The UID by which events know a node is its name. */
-static void describe_its_events(const json_t *node, const json_t *events, FILE *out) {
+static void describe_node_events(const json_t *node, const json_t *events, FILE *out) {
         cleanup_json json_t *object =
                 json_pack("{s:{s:O?}}", "metadata", "uid", json_at(node, "metadata", "name"));
 
         describe_events(object, events, out);
 }
 
-static int print(const json_t *node, const json_t *events) {
+static int print_node(const json_t *node, const json_t *events) {
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
@@ -109,9 +109,9 @@ static int print(const json_t *node, const json_t *events) {
         fprintf(out, "Name:\t%s\n", strna(json_text(node, "metadata", "name")));
         describe_map("Labels", json_at(node, "metadata", "labels"), "", out);
         describe_taints(node, out);
-        describe_server(node, out);
-        describe_conditions(node, out);
-        describe_its_events(node, events, out);
+        describe_api_server(node, out);
+        describe_node_conditions(node, out);
+        describe_node_events(node, events, out);
         return columns_print_description(out, &text);
 }
 
@@ -122,12 +122,13 @@ int describe_nodes(const Options *options, char *const *names, size_t n_names) {
         int r = client_get_json(options->socket, "/node", &node, &error);
 
         if (r < 0 || json_array_append(nodes, node) < 0)
-                return fail(r < 0 ? r : -ENOMEM, &error);
-        missing = resource_missing_name(nodes, names, n_names);
+                return fail_with_error(r < 0 ? r : -ENOMEM, &error);
+        missing = find_missing_object_name(nodes, names, n_names);
         if (missing)
-                return fail(error_setf(&error, ENOENT, "nodes \"%s\" not found", missing), &error);
+                return fail_with_error(
+                        error_setf(&error, ENOENT, "nodes \"%s\" not found", missing), &error);
         r = client_get_json(options->socket, "/events", &events, &error);
         if (r >= 0)
-                r = print(node, events);
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+                r = print_node(node, events);
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

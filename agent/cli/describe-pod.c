@@ -15,7 +15,7 @@ enum {
         ANNOTATION_MAX = 140 /* what is longer gets lines of its own */
 };
 
-static void write_time(FILE *out, const char *label, const json_t *time) {
+static void describe_time(FILE *out, const char *label, const json_t *time) {
         char buffer[LONG_TIME_SIZE];
 
         fprintf(out, "%s\t%s\n", label, format_long_time(buffer, json_string_value(time)));
@@ -37,7 +37,7 @@ static void write_optional(FILE *out, const char *label, const json_t *text) {
         }
 }
 
-static void write_labels(FILE *out, const char *heading, json_t *labels) {
+static void describe_pod_labels(FILE *out, const char *heading, json_t *labels) {
         cleanup_free const char **keys = yaml_sorted_keys(labels);
 
         fprintf(out, "%s\t", heading);
@@ -83,15 +83,16 @@ static void write_annotations(FILE *out, json_t *annotations) {
 }
 
 /* Why a condition is as it is, which the list of conditions does not tell. */
-static void write_condition(FILE *out, const json_t *pod, const char *type, const char *label) {
-        const json_t *condition = resource_condition(pod, type);
+static void describe_pod_condition(FILE *out, const json_t *pod, const char *type,
+                                   const char *label) {
+        const json_t *condition = find_status_condition(pod, type);
 
         if (condition)
                 write_optional(out, label, json_object_get(condition, "message"));
 }
 
 /* What kubectl calls the status of a pod here: its phase, unless it is being deleted. */
-static void write_status(FILE *out, const json_t *pod) {
+static void describe_pod_status(FILE *out, const json_t *pod) {
         const char *phase = strna(json_text(pod, "status", "phase"));
         const char *deleted = json_text(pod, "metadata", "deletionTimestamp");
         const json_t *grace = json_at(pod, "metadata", "deletionGracePeriodSeconds");
@@ -107,8 +108,8 @@ static void write_status(FILE *out, const json_t *pod) {
                 fprintf(out, "Status:\t%s\n", phase);
         write_optional(out, "Reason:", json_at(pod, "status", "reason"));
         write_optional(out, "Message:", json_at(pod, "status", "message"));
-        write_condition(out, pod, "PodResizeInProgress", "Resize In Progress:");
-        write_condition(out, pod, "mainstay.io/EditPending", "Edit Pending:");
+        describe_pod_condition(out, pod, "PodResizeInProgress", "Resize In Progress:");
+        describe_pod_condition(out, pod, "mainstay.io/EditPending", "Edit Pending:");
 }
 
 static void write_ips(FILE *out, const json_t *pod) {
@@ -136,7 +137,7 @@ static void write_controller(FILE *out, const json_t *owners) {
                                 strna(json_text(owner, "name")));
 }
 
-static void write_head(FILE *out, const json_t *pod) {
+static void describe_pod_head(FILE *out, const json_t *pod) {
         const char *node = json_text(pod, "spec", "nodeName");
         const char *account = json_text(pod, "spec", "serviceAccountName");
         const json_t *priority = json_at(pod, "spec", "priority");
@@ -159,10 +160,10 @@ static void write_head(FILE *out, const json_t *pod) {
         else
                 fputs("Node:\t<none>\n", out);
         if (start)
-                write_time(out, "Start Time:", start);
-        write_labels(out, "Labels:", json_at(pod, "metadata", "labels"));
+                describe_time(out, "Start Time:", start);
+        describe_pod_labels(out, "Labels:", json_at(pod, "metadata", "labels"));
         write_annotations(out, json_at(pod, "metadata", "annotations"));
-        write_status(out, pod);
+        describe_pod_status(out, pod);
         write_ips(out, pod);
         write_controller(out, json_at(pod, "metadata", "ownerReferences"));
 }
@@ -185,7 +186,7 @@ static void write_ports(FILE *out, const json_t *container, const char *label, c
 }
 
 /* "Command:" with a line a word, and more lines for a word that has them. */
-static void write_words(FILE *out, const char *label, const json_t *words) {
+static void describe_command_words(FILE *out, const char *label, const json_t *words) {
         size_t i;
         json_t *word;
 
@@ -206,7 +207,7 @@ static void write_words(FILE *out, const char *label, const json_t *words) {
         }
 }
 
-static void write_terminated(FILE *out, const json_t *terminated) {
+static void describe_terminated_state(FILE *out, const json_t *terminated) {
         const json_t *signal = json_object_get(terminated, "signal");
 
         write_optional(out, "      Reason:", json_object_get(terminated, "reason"));
@@ -215,21 +216,21 @@ static void write_terminated(FILE *out, const json_t *terminated) {
                 (long long) json_integer_value(json_object_get(terminated, "exitCode")));
         if (json_integer_value(signal) > 0)
                 fprintf(out, "      Signal:\t%lld\n", (long long) json_integer_value(signal));
-        write_time(out, "      Started:", json_object_get(terminated, "startedAt"));
-        write_time(out, "      Finished:", json_object_get(terminated, "finishedAt"));
+        describe_time(out, "      Started:", json_object_get(terminated, "startedAt"));
+        describe_time(out, "      Finished:", json_object_get(terminated, "finishedAt"));
 }
 
-static void write_state(FILE *out, const char *label, const json_t *state) {
+static void describe_container_state(FILE *out, const char *label, const json_t *state) {
         const json_t *running = json_object_get(state, "running");
         const json_t *waiting = json_object_get(state, "waiting");
         const json_t *terminated = json_object_get(state, "terminated");
 
         if (running) {
                 fprintf(out, "    %s:\tRunning\n", label);
-                write_time(out, "      Started:", json_object_get(running, "startedAt"));
+                describe_time(out, "      Started:", json_object_get(running, "startedAt"));
         } else if (terminated) {
                 fprintf(out, "    %s:\tTerminated\n", label);
-                write_terminated(out, terminated);
+                describe_terminated_state(out, terminated);
         } else {
                 fprintf(out, "    %s:\tWaiting\n", label);
                 write_optional(out, "      Reason:", json_object_get(waiting, "reason"));
@@ -238,17 +239,17 @@ static void write_state(FILE *out, const char *label, const json_t *state) {
         }
 }
 
-static void write_container_status(FILE *out, const json_t *status) {
-        write_state(out, "State", json_object_get(status, "state"));
+static void describe_container_status(FILE *out, const json_t *status) {
+        describe_container_state(out, "State", json_object_get(status, "state"));
         if (json_at(status, "lastState", "terminated"))
-                write_state(out, "Last State", json_object_get(status, "lastState"));
+                describe_container_state(out, "Last State", json_object_get(status, "lastState"));
         fprintf(out, "    Ready:\t%s\n",
                 json_is_true(json_object_get(status, "ready")) ? "True" : "False");
         fprintf(out, "    Restart Count:\t%lld\n",
                 (long long) json_integer_value(json_object_get(status, "restartCount")));
 }
 
-static void write_resources(FILE *out, const char *label, json_t *resources) {
+static void describe_container_resources(FILE *out, const char *label, json_t *resources) {
         cleanup_free const char **keys = yaml_sorted_keys(resources);
 
         if (!keys || !keys[0])
@@ -313,7 +314,7 @@ static void write_mounts(FILE *out, const json_t *mounts) {
         }
 }
 
-static const json_t *find_status(const json_t *statuses, const char *name) {
+static const json_t *find_container_status_json(const json_t *statuses, const char *name) {
         size_t i;
         json_t *status;
 
@@ -323,9 +324,9 @@ static const json_t *find_status(const json_t *statuses, const char *name) {
         return NULL;
 }
 
-static void write_container(FILE *out, const json_t *statuses, const json_t *container) {
+static void describe_container(FILE *out, const json_t *statuses, const json_t *container) {
         const char *name = strna(json_text(container, "name"));
-        const json_t *status = find_status(statuses, name);
+        const json_t *status = find_container_status_json(statuses, name);
 
         fprintf(out, "  %s:\n", name);
         if (status)
@@ -335,27 +336,27 @@ static void write_container(FILE *out, const json_t *statuses, const json_t *con
                 fprintf(out, "    Image ID:\t%s\n", strna(json_text(status, "imageID")));
         write_ports(out, container, "Port", "containerPort");
         write_ports(out, container, "Host Port", "hostPort");
-        write_words(out, "Command", json_object_get(container, "command"));
-        write_words(out, "Args", json_object_get(container, "args"));
+        describe_command_words(out, "Command", json_object_get(container, "command"));
+        describe_command_words(out, "Args", json_object_get(container, "args"));
         if (status)
-                write_container_status(out, status);
-        write_resources(out, "Limits", json_at(container, "resources", "limits"));
-        write_resources(out, "Requests", json_at(container, "resources", "requests"));
+                describe_container_status(out, status);
+        describe_container_resources(out, "Limits", json_at(container, "resources", "limits"));
+        describe_container_resources(out, "Requests", json_at(container, "resources", "requests"));
         describe_probes(out, container);
         describe_env_from(out, json_object_get(container, "envFrom"));
         write_environment(out, json_object_get(container, "env"));
         write_mounts(out, json_object_get(container, "volumeMounts"));
 }
 
-static void write_containers(FILE *out, const char *heading, const json_t *containers,
-                             const json_t *statuses) {
+static void describe_pod_containers(FILE *out, const char *heading, const json_t *containers,
+                                    const json_t *statuses) {
         size_t i;
         json_t *container;
 
         if (json_array_size(containers) > 0)
                 fprintf(out, "%s:\n", heading);
         json_array_foreach(containers, i, container)
-                write_container(out, statuses, container);
+                describe_container(out, statuses, container);
 }
 
 static void write_gates(FILE *out, const json_t *gates, const json_t *conditions) {
@@ -375,7 +376,7 @@ static void write_gates(FILE *out, const json_t *gates, const json_t *conditions
         }
 }
 
-static void write_conditions(FILE *out, const json_t *conditions) {
+static void describe_pod_conditions(FILE *out, const json_t *conditions) {
         size_t i;
         json_t *condition;
 
@@ -387,7 +388,7 @@ static void write_conditions(FILE *out, const json_t *conditions) {
                         strna(json_text(condition, "status")));
 }
 
-static void write_volume(FILE *out, const json_t *volume) {
+static void describe_volume(FILE *out, const json_t *volume) {
         const json_t *host_path = json_object_get(volume, "hostPath");
         const json_t *empty_dir = json_object_get(volume, "emptyDir");
         const char *type = json_text(host_path, "type");
@@ -411,7 +412,7 @@ static void write_volume(FILE *out, const json_t *volume) {
                 fputs("    <unknown>\n", out);
 }
 
-static void write_volumes(FILE *out, const json_t *volumes) {
+static void describe_volumes(FILE *out, const json_t *volumes) {
         size_t i;
         json_t *volume;
 
@@ -421,7 +422,7 @@ static void write_volumes(FILE *out, const json_t *volumes) {
         }
         fputs("Volumes:\n", out);
         json_array_foreach(volumes, i, volume)
-                write_volume(out, volume);
+                describe_volume(out, volume);
 }
 
 static int compare_tolerations(const void *a, const void *b) {
@@ -486,18 +487,18 @@ static void write_source(FILE *out, const json_t *pod) {
 void describe_pod(const json_t *pod, const json_t *manifest, FILE *out) {
         const char *qos = json_text(pod, "status", "qosClass");
 
-        write_head(out, pod);
-        write_containers(out, "Init Containers", json_at(pod, "spec", "initContainers"),
-                         json_at(pod, "status", "initContainerStatuses"));
-        write_containers(out, "Containers", json_at(pod, "spec", "containers"),
-                         json_at(pod, "status", "containerStatuses"));
+        describe_pod_head(out, pod);
+        describe_pod_containers(out, "Init Containers", json_at(pod, "spec", "initContainers"),
+                                json_at(pod, "status", "initContainerStatuses"));
+        describe_pod_containers(out, "Containers", json_at(pod, "spec", "containers"),
+                                json_at(pod, "status", "containerStatuses"));
         write_gates(out, json_at(pod, "spec", "readinessGates"),
                     json_at(pod, "status", "conditions"));
-        write_conditions(out, json_at(pod, "status", "conditions"));
-        write_volumes(out, json_at(pod, "spec", "volumes"));
+        describe_pod_conditions(out, json_at(pod, "status", "conditions"));
+        describe_volumes(out, json_at(pod, "spec", "volumes"));
         if (qos)
                 fprintf(out, "QoS Class:\t%s\n", qos);
-        write_labels(out, "Node-Selectors:", json_at(pod, "spec", "nodeSelector"));
+        describe_pod_labels(out, "Node-Selectors:", json_at(pod, "spec", "nodeSelector"));
         write_tolerations(out, json_at(pod, "spec", "tolerations"));
         write_source(out, pod);
         write_manifest(out, manifest);

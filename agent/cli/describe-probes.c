@@ -55,7 +55,7 @@ static void write_handler(FILE *out, const json_t *probe) {
                 fputs("unknown", out);
 }
 
-static long long number(const json_t *probe, const char *key) {
+static long long probe_number(const json_t *probe, const char *key) {
         return (long long) json_integer_value(json_object_get(probe, key));
 }
 
@@ -78,8 +78,9 @@ void describe_probes(FILE *out, const json_t *container) {
                 write_handler(out, probe);
                 fprintf(out,
                         " delay=%llds timeout=%llds period=%llds #success=%lld #failure=%lld\n",
-                        number(probe, "initialDelaySeconds"), number(probe, "timeoutSeconds"),
-                        number(probe, "periodSeconds"), number(probe, "successThreshold"),
-                        number(probe, "failureThreshold"));
+                        probe_number(probe, "initialDelaySeconds"),
+                        probe_number(probe, "timeoutSeconds"), probe_number(probe, "periodSeconds"),
+                        probe_number(probe, "successThreshold"),
+                        probe_number(probe, "failureThreshold"));
         }
 }

@@ -20,7 +20,7 @@ void describe_map(const char *title, json_t *map, const char *indent, FILE *out)
                 fprintf(out, "%s%s:\t<none>\n", indent, title);
 }
 
-static void describe_words(const char *title, const json_t *words, FILE *out) {
+static void describe_template_words(const char *title, const json_t *words, FILE *out) {
         size_t i;
         json_t *word;
 
@@ -31,7 +31,7 @@ static void describe_words(const char *title, const json_t *words, FILE *out) {
                 fprintf(out, "      %s\n", strna(json_string_value(word)));
 }
 
-static void describe_environment(const json_t *container, FILE *out) {
+static void describe_template_env(const json_t *container, FILE *out) {
         const json_t *list = json_object_get(container, "env");
         size_t i;
         json_t *variable;
@@ -46,7 +46,7 @@ static void describe_environment(const json_t *container, FILE *out) {
                                 : strna(json_text(variable, "value")));
 }
 
-static void describe_amounts(const char *title, json_t *list, FILE *out) {
+static void describe_template_resources(const char *title, json_t *list, FILE *out) {
         const char *key;
         json_t *value;
 
@@ -57,7 +57,7 @@ static void describe_amounts(const char *title, json_t *list, FILE *out) {
                 fprintf(out, "      %s:\t%s\n", key, strna(json_string_value(value)));
 }
 
-static void describe_mounts(const json_t *container, FILE *out) {
+static void describe_template_mounts(const json_t *container, FILE *out) {
         const json_t *list = json_object_get(container, "volumeMounts");
         size_t i;
         json_t *mount;
@@ -71,7 +71,7 @@ static void describe_mounts(const json_t *container, FILE *out) {
                         json_is_true(json_object_get(mount, "readOnly")) ? "ro" : "rw");
 }
 
-static void describe_containers(const char *title, const json_t *containers, FILE *out) {
+static void describe_template_containers(const char *title, const json_t *containers, FILE *out) {
         size_t i;
         json_t *container;
 
@@ -81,16 +81,18 @@ static void describe_containers(const char *title, const json_t *containers, FIL
         json_array_foreach(containers, i, container) {
                 fprintf(out, "   %s:\n", strna(json_text(container, "name")));
                 fprintf(out, "    Image:\t%s\n", strna(json_text(container, "image")));
-                describe_words("Command", json_object_get(container, "command"), out);
-                describe_words("Args", json_object_get(container, "args"), out);
-                describe_amounts("Limits", json_at(container, "resources", "limits"), out);
-                describe_amounts("Requests", json_at(container, "resources", "requests"), out);
-                describe_environment(container, out);
-                describe_mounts(container, out);
+                describe_template_words("Command", json_object_get(container, "command"), out);
+                describe_template_words("Args", json_object_get(container, "args"), out);
+                describe_template_resources("Limits", json_at(container, "resources", "limits"),
+                                            out);
+                describe_template_resources("Requests", json_at(container, "resources", "requests"),
+                                            out);
+                describe_template_env(container, out);
+                describe_template_mounts(container, out);
         }
 }
 
-static void describe_tolerations(const json_t *list, FILE *out) {
+static void describe_template_tolerations(const json_t *list, FILE *out) {
         size_t i;
         json_t *toleration;
 
@@ -114,9 +116,10 @@ void describe_template(const json_t *template, FILE *out) {
         if (json_at(template, "metadata", "annotations"))
                 describe_map("Annotations", json_at(template, "metadata", "annotations"), "  ",
                              out);
-        describe_containers("Init Containers", json_object_get(spec, "initContainers"), out);
-        describe_containers("Containers", json_object_get(spec, "containers"), out);
+        describe_template_containers("Init Containers", json_object_get(spec, "initContainers"),
+                                     out);
+        describe_template_containers("Containers", json_object_get(spec, "containers"), out);
         if (json_object_get(spec, "nodeSelector"))
                 describe_map("Node-Selectors", json_object_get(spec, "nodeSelector"), "  ", out);
-        describe_tolerations(json_object_get(spec, "tolerations"), out);
+        describe_template_tolerations(json_object_get(spec, "tolerations"), out);
 }

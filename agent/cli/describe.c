@@ -14,7 +14,7 @@
 /* describe pod: asks, and prints what describe-pod.c makes of the answer. */
 
 /* The row of /manifests for the file that the pod is from, or NULL. */
-static const json_t *find_manifest(const json_t *report, const json_t *pod) {
+static const json_t *find_manifest_of_pod(const json_t *report, const json_t *pod) {
         cleanup_free char *label = NULL;
         size_t i, j;
         json_t *manifest, *name;
@@ -31,19 +31,19 @@ static const json_t *find_manifest(const json_t *report, const json_t *pod) {
         return NULL;
 }
 
-static int print_pod(const json_t *pod, const json_t *report, const json_t *events) {
+static int print_described_pod(const json_t *pod, const json_t *report, const json_t *events) {
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
         if (!out)
                 return -ENOMEM;
-        describe_pod(pod, find_manifest(report, pod), out);
+        describe_pod(pod, find_manifest_of_pod(report, pod), out);
         describe_events(pod, events, out);
         return columns_print_description(out, &text);
 }
 
-static int print_all(const json_t *pods, const json_t *report, const json_t *events) {
+static int print_described_pods(const json_t *pods, const json_t *report, const json_t *events) {
         size_t i;
         json_t *pod;
 
@@ -52,14 +52,14 @@ static int print_all(const json_t *pods, const json_t *report, const json_t *eve
 
                 if (i > 0)
                         printf("\n\n");
-                r = print_pod(pod, report, events);
+                r = print_described_pod(pod, report, events);
                 if (r < 0)
                         return r;
         }
         return 0;
 }
 
-static int describe(const Options *options, const PodFilter *filter) {
+static int describe_pods(const Options *options, const PodFilter *filter) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *pods = NULL, *report = NULL, *events = NULL;
         int r;
@@ -70,32 +70,33 @@ static int describe(const Options *options, const PodFilter *filter) {
         if (r >= 0)
                 r = client_get_json(options->socket, "/events", &events, &error);
         if (r >= 0)
-                r = print_all(pods, report, events);
+                r = print_described_pods(pods, report, events);
         if (r < 0)
-                return fail(r, &error);
-        return pods_say_missing(filter, pods);
+                return fail_with_error(r, &error);
+        return report_missing_pods(filter, pods);
 }
 
 int run_describe(const Options *options) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(pod_filter_done) PodFilter filter = { 0 };
         char *const *names;
-        Resource resource;
+        ApiResource resource;
         size_t n_names;
         int status, r;
 
-        status = parse_resource(options, "describe",
-                                RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_DAEMONSETS) |
-                                        RESOURCE_BIT(RESOURCE_NODES),
-                                &resource, &names, &n_names);
+        status = parse_api_resource(options, "describe",
+                                    API_RESOURCE_BIT(API_RESOURCE_PODS) |
+                                            API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS) |
+                                            API_RESOURCE_BIT(API_RESOURCE_NODES),
+                                    &resource, &names, &n_names);
         if (status != STATUS_OK)
                 return status;
-        if (resource == RESOURCE_DAEMONSETS)
+        if (resource == API_RESOURCE_DAEMONSETS)
                 return describe_daemonsets(options, names, n_names);
-        if (resource == RESOURCE_NODES)
+        if (resource == API_RESOURCE_NODES)
                 return describe_nodes(options, names, n_names);
         r = pod_filter_init(&filter, options, names, n_names, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));
-        return describe(options, &filter);
+        return describe_pods(options, &filter);
 }

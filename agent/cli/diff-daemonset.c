@@ -2,13 +2,14 @@
 #include "agent/cli/diff-daemonset.h"
 
 #include "agent/cli/words.h"
-#include "agent/daemonset/daemonset.h"
+#include "agent/daemonset/rules/rules.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 /* A pod of the set that is not being stopped, one of this revision before any other; or NULL. */
-static const json_t *find_pod(const json_t *pods, const DaemonSet *set, const char *hash) {
+static const json_t *find_daemonset_pod(const json_t *pods, const DaemonSet *set,
+                                        const char *hash) {
         const json_t *found = NULL;
         size_t i;
         json_t *pod;
@@ -29,7 +30,7 @@ static const json_t *find_pod(const json_t *pods, const DaemonSet *set, const ch
         return found;
 }
 
-static const char *describe_strategy(const DaemonSet *set) {
+static const char *explain_update_strategy(const DaemonSet *set) {
         const DaemonSetUpdateStrategy *strategy = &set->spec.update_strategy;
 
         if (strategy->type == DAEMONSET_ON_DELETE)
@@ -47,7 +48,7 @@ int diff_daemonset(const char *node, const json_t *pods, const DaemonSet *set) {
         if (r < 0)
                 return r;
         printf("daemonset %s/%s: ", set->metadata.namespace, set->metadata.name);
-        pod = find_pod(pods, set, hash);
+        pod = find_daemonset_pod(pods, set, hash);
         if (!pod) {
                 printf("has no pod on %s\n", node);
                 return 1;
@@ -56,6 +57,6 @@ int diff_daemonset(const char *node, const json_t *pods, const DaemonSet *set) {
                 printf("unchanged\n");
                 return 0;
         }
-        printf("is another revision; its pod is replaced, %s\n", describe_strategy(set));
+        printf("is another revision; its pod is replaced, %s\n", explain_update_strategy(set));
         return 1;
 }

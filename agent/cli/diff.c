@@ -5,7 +5,7 @@
 #include "agent/cli/diff-daemonset.h"
 #include "agent/cli/input.h"
 #include "agent/cli/words.h"
-#include "agent/model/edit.h"
+#include "agent/model/edit-plan.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 
@@ -25,30 +25,30 @@ enum {
 /* Pods are named after a node; without a single pod we do not know which, and need not. */
 #define NO_NODE "node"
 
-typedef struct Diff {
+typedef struct ManifestDiff {
         json_t *pods;    /* that run */
         json_t *classes; /* PriorityClasses of the node */
         const char *node;
         int status;
-} Diff;
+} ManifestDiff;
 
-static void fail_diff(Diff *diff, int r, const Error *error) {
+static void fail_diff(ManifestDiff *diff, int r, const Error *error) {
         fprintf(stderr, "error: %s\n", error_message(error, r));
         diff->status = DIFF_FAILED;
 }
 
-static void note_change(Diff *diff) {
+static void set_diff_found(ManifestDiff *diff) {
         diff->status = MAX(diff->status, DIFF_SOME);
 }
 
 /* The length of the name as the manifest has it. */
-static int name_length(const Diff *diff, const char *name) {
+static int name_length(const ManifestDiff *diff, const char *name) {
         size_t length = strlen(name), suffix = strlen(diff->node) + 1;
 
         return (int) (length > suffix ? length - suffix : length);
 }
 
-static const json_t *find_running(const Diff *diff, const Pod *pod) {
+static const json_t *find_running_pod(const ManifestDiff *diff, const Pod *pod) {
         json_t *item;
         size_t i;
 
@@ -60,7 +60,7 @@ static const json_t *find_running(const Diff *diff, const Pod *pod) {
 }
 
 /* Where it comes from is said to us, and is nothing of the pod's. */
-static int read_running(const json_t *item, Pod **ret, Error *reterr) {
+static int parse_running_pod(const json_t *item, Pod **ret, Error *reterr) {
         json_t *annotations = json_at(item, "metadata", "annotations");
         cleanup_free char *text = NULL;
 
@@ -70,38 +70,38 @@ static int read_running(const json_t *item, Pod **ret, Error *reterr) {
 }
 
 /* "<label>: [container c ]<what>: <changes>", if there are any. */
-static void print_changes(const char *label, const EditPlan *plan, EditEffect effect,
-                          const char *container, const char *what) {
-        cleanup_free char *changes = edit_plan_print(plan, effect, container);
+static void print_edit_changes(const char *label, const EditPlan *plan, EditEffect effect,
+                               const char *container, const char *what) {
+        cleanup_free char *changes = edit_plan_format(plan, effect, container);
 
         if (!changes || !changes[0])
                 return;
         printf("%s: %s%s%s%s: %s\n", label, container ? "container " : "", strna(container),
-               container ? (effect == EDIT_LIVE ? ": " : " ") : "", what, changes);
+               container ? (effect == EDIT_IN_PLACE ? ": " : " ") : "", what, changes);
 }
 
-static void print_plan(const char *label, const EditPlan *plan, const PodSpec *spec) {
+static void print_edit_plan(const char *label, const EditPlan *plan, const PodSpec *spec) {
         if (plan->effect == EDIT_NONE) {
                 printf("%s: unchanged\n", label);
                 return;
         }
-        print_changes(label, plan, EDIT_REPLACE, NULL, "is replaced");
+        print_edit_changes(label, plan, EDIT_RECREATE_POD, NULL, "is replaced");
         for (size_t i = 0; i < spec->containers.n; i++)
-                print_changes(label, plan, EDIT_REPLACE, spec->containers.items[i].name,
-                              "has the pod replaced");
-        if (plan->effect == EDIT_REPLACE)
+                print_edit_changes(label, plan, EDIT_RECREATE_POD, spec->containers.items[i].name,
+                                   "has the pod replaced");
+        if (plan->effect == EDIT_RECREATE_POD)
                 return;
-        print_changes(label, plan, EDIT_LIVE, NULL, "applied live");
+        print_edit_changes(label, plan, EDIT_IN_PLACE, NULL, "applied live");
         for (size_t i = 0; i < spec->containers.n; i++) {
                 const char *container = spec->containers.items[i].name;
 
-                print_changes(label, plan, EDIT_RESTART, container, "restarts");
-                print_changes(label, plan, EDIT_LIVE, container, "applied live");
+                print_edit_changes(label, plan, EDIT_RESTART_CONTAINER, container, "restarts");
+                print_edit_changes(label, plan, EDIT_IN_PLACE, container, "applied live");
         }
 }
 
 /* The class of that name; of no name the one of pods that name none. NULL: there is none. */
-static const json_t *find_class(const Diff *diff, const char *name) {
+static const json_t *find_priority_class(const ManifestDiff *diff, const char *name) {
         const json_t *item;
         size_t i;
 
@@ -113,8 +113,8 @@ static const json_t *find_class(const Diff *diff, const char *name) {
 }
 
 /* As the agent does it; a class that has gone is as it was when the pod began. */
-static int resolve_priority(const Diff *diff, PodSpec *spec) {
-        const json_t *class = find_class(diff, spec->priority_class_name);
+static int resolve_diff_priority(const ManifestDiff *diff, PodSpec *spec) {
+        const json_t *class = find_priority_class(diff, spec->priority_class_name);
 
         if (!class || spec->priority.is_set)
                 return 0;
@@ -124,44 +124,44 @@ static int resolve_priority(const Diff *diff, PodSpec *spec) {
         return spec->priority_class_name ? 0 : -ENOMEM;
 }
 
-static int compare_pod(Diff *diff, const char *label, const json_t *item, Pod *wanted,
-                       Error *reterr) {
+static int diff_running_pod(ManifestDiff *diff, const char *label, const json_t *item, Pod *desired,
+                            Error *reterr) {
         cleanup_with(edit_plan_done) EditPlan plan = { 0 };
         cleanup_with(pod_freep) Pod *running = NULL;
-        int r = read_running(item, &running, reterr);
+        int r = parse_running_pod(item, &running, reterr);
 
         if (r >= 0)
-                r = resolve_priority(diff, &wanted->spec);
+                r = resolve_diff_priority(diff, &desired->spec);
         if (r >= 0)
-                r = edit_assume_classes(running, wanted);
+                r = edit_inherit_class_values(running, desired);
         if (r >= 0)
-                r = edit_plan(running, wanted, &plan);
+                r = edit_plan_make(running, desired, &plan);
         if (r < 0)
                 return r;
         if (plan.effect != EDIT_NONE)
-                note_change(diff);
-        print_plan(label, &plan, &wanted->spec);
+                set_diff_found(diff);
+        print_edit_plan(label, &plan, &desired->spec);
         return 0;
 }
 
-static int diff_pod(Diff *diff, Pod *wanted, Error *reterr) {
-        const json_t *item = find_running(diff, wanted);
+static int diff_pod(ManifestDiff *diff, Pod *desired, Error *reterr) {
+        const json_t *item = find_running_pod(diff, desired);
         cleanup_free char *label = NULL;
 
-        if (asprintf(&label, "pod %s/%.*s", wanted->metadata.namespace,
-                     name_length(diff, wanted->metadata.name), wanted->metadata.name) < 0) {
+        if (asprintf(&label, "pod %s/%.*s", desired->metadata.namespace,
+                     name_length(diff, desired->metadata.name), desired->metadata.name) < 0) {
                 label = NULL;
                 return -ENOMEM;
         }
         if (item && !json_at(item, "metadata", "deletionTimestamp"))
-                return compare_pod(diff, label, item, wanted, reterr);
+                return diff_running_pod(diff, label, item, desired, reterr);
         printf("%s: begins%s\n", label,
                item ? ", when the one that is being stopped has ended" : "");
-        note_change(diff);
+        set_diff_found(diff);
         return 0;
 }
 
-static void diff_file(Diff *diff, const char *file) {
+static void diff_file(ManifestDiff *diff, const char *file) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r = read_manifest(file, diff->node, &objects, &error);
@@ -171,7 +171,7 @@ static void diff_file(Diff *diff, const char *file) {
         for (size_t i = 0; i < objects.daemonsets.n && r >= 0; i++) {
                 r = diff_daemonset(diff->node, diff->pods, objects.daemonsets.items[i]);
                 if (r > 0)
-                        note_change(diff);
+                        set_diff_found(diff);
         }
         if (r < 0)
                 fail_diff(diff, r, &error);
@@ -180,7 +180,7 @@ static void diff_file(Diff *diff, const char *file) {
 int run_diff(const Options *options) {
         cleanup_json json_t *list = NULL, *classes = NULL;
         cleanup_error Error error = ERROR_NULL;
-        Diff diff = { .status = DIFF_NONE, .node = NO_NODE };
+        ManifestDiff diff = { .status = DIFF_NONE, .node = NO_NODE };
         const char *node;
         int r;
 

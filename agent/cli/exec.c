@@ -41,7 +41,7 @@ int run_exec(const Options *options) {
                 r = session_attach(options->socket, pod, choose_container(pod, options->container),
                                    options->words + 1, &streams, &code, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         if (code != 0)
                 fprintf(stderr, "command terminated with exit code %d\n", code);
         return code;

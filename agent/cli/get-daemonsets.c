@@ -11,14 +11,14 @@
 
 /* get daemonsets, in kubectl's columns; once, or going on with what changes. */
 
-typedef struct Get {
+typedef struct GetDaemonSets {
         const GetRequest *request;
         Columns columns;
         bool has_headings; /* printed already */
         json_t *listed;    /* what a watch need not tell again; NULL: nothing was told */
-} Get;
+} GetDaemonSets;
 
-static void write_containers(const json_t *set, const char *key, FILE *out) {
+static void write_template_containers(const json_t *set, const char *key, FILE *out) {
         size_t i;
         json_t *container;
 
@@ -27,8 +27,8 @@ static void write_containers(const json_t *set, const char *key, FILE *out) {
                 fprintf(out, "%s%s", i > 0 ? "," : "", strna(json_text(container, key)));
 }
 
-static void write_row(const json_t *set, FILE *out, void *userdata) {
-        const GetRequest *request = ((const Get *) userdata)->request;
+static void write_daemonset_row(const json_t *set, FILE *out, void *userdata) {
+        const GetRequest *request = ((const GetDaemonSets *) userdata)->request;
         cleanup_free char *node_selector =
                 format_pairs(json_at(set, "spec", "template", "spec", "nodeSelector"));
         cleanup_free char *selector = format_label_selector(json_at(set, "spec", "selector"));
@@ -45,15 +45,15 @@ static void write_row(const json_t *set, FILE *out, void *userdata) {
                 format_age(age, json_text(set, "metadata", "creationTimestamp"),
                            now_realtime_usec()));
         if (request->format == FORMAT_WIDE) {
-                write_containers(set, "name", out);
-                write_containers(set, "image", out);
+                write_template_containers(set, "name", out);
+                write_template_containers(set, "image", out);
                 fprintf(out, "\t%s\t%s", strna(selector),
                         strna(json_text(set, "metadata", "annotations", SOURCE_ANNOTATION)));
         }
         fputc('\n', out);
 }
 
-static int print_table(Get *get, const json_t *sets) {
+static int print_daemonsets_table(GetDaemonSets *get, const json_t *sets) {
         const Options *options = get->request->options;
         char headings[192] = "";
 
@@ -67,10 +67,10 @@ static int print_table(Get *get, const json_t *sets) {
                                         ? "\tCONTAINERS\tIMAGES\tSELECTOR\tSOURCE"
                                         : "");
         get->has_headings = true;
-        return print_rows(&get->columns, headings, sets, write_row, get);
+        return print_rows(&get->columns, headings, sets, write_daemonset_row, get);
 }
 
-static int print_sets(Get *get, json_t *sets) {
+static int print_daemonsets_in_format(GetDaemonSets *get, json_t *sets) {
         const GetRequest *request = get->request;
 
         switch (request->format) {
@@ -78,13 +78,13 @@ static int print_sets(Get *get, json_t *sets) {
         case FORMAT_YAML:
                 return print_list(request->format, request->n_names == 1, sets);
         case FORMAT_NAME:
-                return print_names("daemonset.apps", sets);
+                return print_object_names("daemonset.apps", sets);
         default:
-                return json_array_size(sets) > 0 ? print_table(get, sets) : 0;
+                return json_array_size(sets) > 0 ? print_daemonsets_table(get, sets) : 0;
         }
 }
 
-static int get_once(Get *get) {
+static int get_daemonsets_once(GetDaemonSets *get) {
         const GetRequest *request = get->request;
         bool is_table = format_is_table(request->format);
         cleanup_error Error error = ERROR_NULL;
@@ -93,11 +93,11 @@ static int get_once(Get *get) {
                                  request->n_names, &sets, &error);
 
         if (r >= 0)
-                r = print_sets(get, sets);
+                r = print_daemonsets_in_format(get, sets);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         if (json_array_size(sets) == 0 && is_table && !request->options->watch)
-                say_nothing_found(request->namespace);
+                report_nothing_found(request->namespace);
         if (is_table)
                 print_manifest_errors(request->options->socket);
         get->listed = json_incref(sets);
@@ -106,7 +106,7 @@ static int get_once(Get *get) {
 
 /* The watch begins with all there are; those that stand in the table already are not told again.
  */
-static bool was_listed(const Get *get, const json_t *set) {
+static bool was_daemonset_listed(const GetDaemonSets *get, const json_t *set) {
         size_t i;
         json_t *listed;
 
@@ -116,36 +116,37 @@ static bool was_listed(const Get *get, const json_t *set) {
         return false;
 }
 
-static int on_set(const char *type, json_t *set, void *userdata) {
-        Get *get = userdata;
+static int on_listed_daemonset_event(const char *type, json_t *set, void *userdata) {
+        GetDaemonSets *get = userdata;
         cleanup_json json_t *one = NULL;
 
-        if (streq(type, "ADDED") && was_listed(get, set))
+        if (streq(type, "ADDED") && was_daemonset_listed(get, set))
                 return 0;
         if (get->request->format == FORMAT_JSON || get->request->format == FORMAT_YAML)
                 return print_object(get->request->format, /* is_in_stream= */ true, set);
         one = json_pack("[O]", set);
-        return one ? print_sets(get, one) : -ENOMEM;
+        return one ? print_daemonsets_in_format(get, one) : -ENOMEM;
 }
 
-static int get_watch(Get *get) {
+static int get_daemonsets_watch(GetDaemonSets *get) {
         const GetRequest *request = get->request;
         cleanup_error Error error = ERROR_NULL;
-        int status = format_is_table(request->format) ? get_once(get) : STATUS_OK, r;
+        int status = format_is_table(request->format) ? get_daemonsets_once(get) : STATUS_OK, r;
 
         if (status != STATUS_OK)
                 return status;
         r = daemonsets_watch(request->options, request->namespace, request->names, request->n_names,
-                             on_set, get, &error);
-        return fail(r, &error);
+                             on_listed_daemonset_event, get, &error);
+        return fail_with_error(r, &error);
 }
 
-static void get_done(Get *get) {
+static void get_daemonsets_done(GetDaemonSets *get) {
         json_decref(get->listed);
 }
 
 int get_daemonsets(const GetRequest *request) {
-        cleanup_with(get_done) Get get = { .request = request, .columns = COLUMNS_TABLE };
+        cleanup_with(get_daemonsets_done)
+                GetDaemonSets get = { .request = request, .columns = COLUMNS_TABLE };
 
-        return request->options->watch ? get_watch(&get) : get_once(&get);
+        return request->options->watch ? get_daemonsets_watch(&get) : get_daemonsets_once(&get);
 }

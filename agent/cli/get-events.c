@@ -17,14 +17,14 @@ typedef struct GetEvents {
         bool has_headings; /* printed already */
 } GetEvents;
 
-static bool is_wanted(const GetRequest *request, const json_t *event) {
+static bool is_requested_event(const GetRequest *request, const json_t *event) {
         return (!request->namespace ||
                 streq_ptr(json_text(event, "metadata", "namespace"), request->namespace)) &&
-               resource_is_named(event, request->names, request->n_names);
+               object_is_named(event, request->names, request->n_names);
 }
 
 /* "daemonset", as kubectl calls one in front of its name. */
-static const char *lower(char buffer[32], const char *kind) {
+static const char *kind_in_lower_case(char buffer[32], const char *kind) {
         size_t n = 0;
 
         for (; kind[n] && n < 31; n++)
@@ -33,7 +33,7 @@ static const char *lower(char buffer[32], const char *kind) {
         return buffer;
 }
 
-static void write_row(const json_t *event, FILE *out, void *userdata) {
+static void write_event_row(const json_t *event, FILE *out, void *userdata) {
         const GetEvents *get = userdata;
         char age[DURATION_SIZE], kind[32];
 
@@ -42,13 +42,13 @@ static void write_row(const json_t *event, FILE *out, void *userdata) {
         fprintf(out, "%s\t%s\t%s\t%s/%s\t",
                 format_age(age, json_text(event, "lastTimestamp"), now_realtime_usec()),
                 strna(json_text(event, "type")), strna(json_text(event, "reason")),
-                lower(kind, strna(json_text(event, "involvedObject", "kind"))),
+                kind_in_lower_case(kind, strna(json_text(event, "involvedObject", "kind"))),
                 strna(json_text(event, "involvedObject", "name")));
         write_quoted(strna(json_text(event, "message")), out);
         fputc('\n', out);
 }
 
-static int print_table(GetEvents *get, const json_t *events) {
+static int print_events_table(GetEvents *get, const json_t *events) {
         bool has_headings = get->has_headings || get->request->options->no_headers;
         bool has_namespace = get->request->options->all_namespaces;
 
@@ -57,10 +57,10 @@ static int print_table(GetEvents *get, const json_t *events) {
                           has_headings    ? NULL
                           : has_namespace ? "NAMESPACE\tLAST SEEN\tTYPE\tREASON\tOBJECT\tMESSAGE\n"
                                           : "LAST SEEN\tTYPE\tREASON\tOBJECT\tMESSAGE\n",
-                          events, write_row, get);
+                          events, write_event_row, get);
 }
 
-static int print_events(GetEvents *get, json_t *events) {
+static int print_events_in_format(GetEvents *get, json_t *events) {
         const GetRequest *request = get->request;
 
         switch (request->format) {
@@ -68,26 +68,26 @@ static int print_events(GetEvents *get, json_t *events) {
         case FORMAT_YAML:
                 return print_list(request->format, request->n_names == 1, events);
         case FORMAT_NAME:
-                return print_names("event", events);
+                return print_object_names("event", events);
         default:
-                return json_array_size(events) > 0 ? print_table(get, events) : 0;
+                return json_array_size(events) > 0 ? print_events_table(get, events) : 0;
         }
 }
 
-static int on_event(const char *type, json_t *event, void *userdata) {
+static int on_listed_event(const char *type, json_t *event, void *userdata) {
         GetEvents *get = userdata;
         const GetRequest *request = get->request;
         cleanup_json json_t *one = NULL;
 
-        if (!is_wanted(request, event))
+        if (!is_requested_event(request, event))
                 return 0;
         if (request->format == FORMAT_JSON || request->format == FORMAT_YAML)
                 return print_object(request->format, /* is_in_stream= */ true, event);
         one = json_pack("[O]", event);
-        return one ? print_events(get, one) : -ENOMEM;
+        return one ? print_events_in_format(get, one) : -ENOMEM;
 }
 
-static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
+static int fetch_events(const GetRequest *request, json_t **ret, Error *reterr) {
         cleanup_json json_t *list = NULL, *wanted = json_array();
         size_t i;
         json_t *event;
@@ -96,14 +96,14 @@ static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(list, "items"), i, event)
-                if (is_wanted(request, event))
+                if (is_requested_event(request, event))
                         (void) json_array_append(wanted, event);
         *ret = json_incref(wanted);
         return 0;
 }
 
-static int check_names(const GetRequest *request, const json_t *events, Error *reterr) {
-        const char *missing = resource_missing_name(events, request->names, request->n_names);
+static int check_event_names(const GetRequest *request, const json_t *events, Error *reterr) {
+        const char *missing = find_missing_object_name(events, request->names, request->n_names);
 
         return missing ? error_setf(reterr, ENOENT, "events \"%s\" not found", missing) : 0;
 }
@@ -115,17 +115,17 @@ int get_events(const GetRequest *request) {
         int r;
 
         if (request->options->watch)
-                return fail(watch_objects(request->options->socket, "/events?watch=1", on_event,
-                                          &get, &error),
-                            &error);
-        r = fetch(request, &events, &error);
+                return fail_with_error(watch_objects(request->options->socket, "/events?watch=1",
+                                                     on_listed_event, &get, &error),
+                                       &error);
+        r = fetch_events(request, &events, &error);
         if (r >= 0)
-                r = print_events(&get, events);
+                r = print_events_in_format(&get, events);
         if (r >= 0)
-                r = check_names(request, events, &error);
+                r = check_event_names(request, events, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         if (json_array_size(events) == 0 && format_is_table(request->format))
-                say_nothing_found(request->namespace);
+                report_nothing_found(request->namespace);
         return STATUS_OK;
 }

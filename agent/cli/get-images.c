@@ -17,10 +17,10 @@ enum {
 #define DIGEST_PREFIX "sha256:"
 
 /* One of its names at a time. */
-typedef struct Row {
+typedef struct ImageRow {
         const json_t *image;
         const char *name;
-} Row;
+} ImageRow;
 
 char *format_bytes(char buffer[static 32], uint64_t bytes) {
         static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
@@ -33,13 +33,13 @@ char *format_bytes(char buffer[static 32], uint64_t bytes) {
         return buffer;
 }
 
-static const char *state_of(const json_t *image) {
+static const char *image_state(const json_t *image) {
         if (json_is_true(json_object_get(image, "inUse")))
                 return "in use";
         return json_object_get(image, "usedAt") ? "unpacked" : "in archive";
 }
 
-static void write_name(const json_t *image, const char *name, FILE *out) {
+static void write_image_name(const json_t *image, const char *name, FILE *out) {
         const char *digest = strna(json_text(image, "digest"));
         json_int_t size = json_integer_value(json_object_get(image, "sizeBytes"));
         char age[DURATION_SIZE], text[SIZE_TEXT_SIZE];
@@ -48,19 +48,19 @@ static void write_name(const json_t *image, const char *name, FILE *out) {
         if (strncmp(digest, DIGEST_PREFIX, strlen(DIGEST_PREFIX)) == 0)
                 digest += strlen(DIGEST_PREFIX);
         fprintf(out, "%s\t%.*s\t%s\t%s\t%s\t%s\n", name, ID_LENGTH, digest,
-                size > 0 ? format_bytes(text, (uint64_t) size) : "<unknown>", state_of(image),
+                size > 0 ? format_bytes(text, (uint64_t) size) : "<unknown>", image_state(image),
                 used ? format_age(age, used, now_realtime_usec()) : "<never>",
                 json_text(image, "archive") ? json_text(image, "archive") : "<none>");
 }
 
-static void write_row(const json_t *image, FILE *out, void *userdata) {
+static void write_image_row(const json_t *image, FILE *out, void *userdata) {
         const json_t *names = json_object_get(image, "names"), *name;
         size_t i;
 
         if (json_array_size(names) == 0)
-                write_name(image, "<none>", out);
+                write_image_name(image, "<none>", out);
         json_array_foreach(names, i, name)
-                write_name(image, strna(json_string_value(name)), out);
+                write_image_name(image, strna(json_string_value(name)), out);
 }
 
 int print_images(const Options *options, const char *format_text) {
@@ -75,19 +75,19 @@ int print_images(const Options *options, const char *format_text) {
                 return STATUS_USAGE;
         r = client_get_json(options->socket, "/images", &all, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         images = json_object_get(all, "images");
         if (!format_is_table(format) && format != FORMAT_NAME)
                 r = print_list(format, false, images);
         else if (json_array_size(images) == 0)
-                say_nothing_found(NULL);
+                report_nothing_found(NULL);
         else
                 r = print_rows(&columns,
                                options->no_headers
                                        ? NULL
                                        : "IMAGE\tIMAGE ID\tSIZE\tSTATE\tLAST USED\tARCHIVE\n",
-                               images, write_row, NULL);
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+                               images, write_image_row, NULL);
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 
 int get_images(const GetRequest *request) {

@@ -10,7 +10,7 @@
 /* get nodes, of which there is one. */
 
 /* The word for a condition that there is something wrong about, or NULL. */
-static const char *word_of(const json_t *condition) {
+static const char *condition_word(const json_t *condition) {
         const char *type = strna(json_text(condition, "type"));
         const char *status = strna(json_text(condition, "status"));
 
@@ -22,34 +22,34 @@ static const char *word_of(const json_t *condition) {
 }
 
 /* "Ready", and what is wrong: "Ready,MemoryPressure,APIServerNotReached". */
-static void write_conditions(const json_t *node, FILE *out) {
+static void write_condition_words(const json_t *node, FILE *out) {
         size_t i;
         json_t *condition;
 
         fputs("Ready", out);
         json_array_foreach(json_at(node, "status", "conditions"), i, condition) {
-                const char *word = word_of(condition);
+                const char *word = condition_word(condition);
 
                 if (word)
                         fprintf(out, ",%s", word);
         }
 }
 
-static void write_node(const json_t *node, FILE *out, void *userdata) {
+static void write_node_row(const json_t *node, FILE *out, void *userdata) {
         const GetRequest *request = userdata;
         const char *server = json_text(node, "metadata", "annotations", "mainstay.dev/api-server");
         cleanup_free char *labels = format_pairs(json_at(node, "metadata", "labels"));
         size_t n = json_array_size(json_at(node, "spec", "taints"));
 
         fprintf(out, "%s\t", strna(json_text(node, "metadata", "name")));
-        write_conditions(node, out);
+        write_condition_words(node, out);
         fprintf(out, "\t%zu\t%s", n, strna(labels));
         if (request->format == FORMAT_WIDE)
                 fprintf(out, "\t%s", server ? server : "<none>");
         fputc('\n', out);
 }
 
-static const char *headings(const GetRequest *request) {
+static const char *node_headings(const GetRequest *request) {
         if (request->options->no_headers)
                 return NULL;
         return request->format == FORMAT_WIDE ? "NAME\tSTATUS\tTAINTS\tLABELS\tAPI SERVER\n"
@@ -65,15 +65,16 @@ int get_nodes(const GetRequest *request) {
         int r = client_get_json(request->options->socket, "/node", &node, &error);
 
         if (r < 0 || json_array_append(nodes, node) < 0)
-                return fail(r < 0 ? r : -ENOMEM, &error);
-        missing = resource_missing_name(nodes, request->names, request->n_names);
+                return fail_with_error(r < 0 ? r : -ENOMEM, &error);
+        missing = find_missing_object_name(nodes, request->names, request->n_names);
         if (missing)
-                return fail(error_setf(&error, ENOENT, "nodes \"%s\" not found", missing), &error);
+                return fail_with_error(
+                        error_setf(&error, ENOENT, "nodes \"%s\" not found", missing), &error);
         if (request->format == FORMAT_JSON || request->format == FORMAT_YAML)
                 r = print_list(request->format, request->n_names == 1, nodes);
         else if (request->format == FORMAT_NAME)
-                r = print_names("node", nodes);
+                r = print_object_names("node", nodes);
         else
-                r = print_rows(&columns, headings(request), nodes, write_node, &asked);
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+                r = print_rows(&columns, node_headings(request), nodes, write_node_row, &asked);
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

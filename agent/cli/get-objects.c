@@ -46,30 +46,30 @@ static const struct {
         bool is_cluster_wide;
         const char *headings; /* after the name */
         void (*write)(const json_t *object, const char *age, FILE *out);
-} kinds[N_RESOURCES] = {
-        [RESOURCE_CONFIG_MAPS] = { "configmap", "", false, "DATA\tAGE", write_config_map },
-        [RESOURCE_SECRETS] = { "secret", "", false, "TYPE\tDATA\tAGE", write_secret },
-        [RESOURCE_PRIORITY_CLASSES] = { "priorityclass", ".scheduling.k8s.io", true,
-                                        "VALUE\tGLOBAL-DEFAULT\tAGE\tPREEMPTIONPOLICY",
-                                        write_priority_class },
-        [RESOURCE_RUNTIME_CLASSES] = { "runtimeclass", ".node.k8s.io", true, "HANDLER\tAGE",
-                                       write_runtime_class },
+} kinds[N_API_RESOURCES] = {
+        [API_RESOURCE_CONFIG_MAPS] = { "configmap", "", false, "DATA\tAGE", write_config_map },
+        [API_RESOURCE_SECRETS] = { "secret", "", false, "TYPE\tDATA\tAGE", write_secret },
+        [API_RESOURCE_PRIORITY_CLASSES] = { "priorityclass", ".scheduling.k8s.io", true,
+                                            "VALUE\tGLOBAL-DEFAULT\tAGE\tPREEMPTIONPOLICY",
+                                            write_priority_class },
+        [API_RESOURCE_RUNTIME_CLASSES] = { "runtimeclass", ".node.k8s.io", true, "HANDLER\tAGE",
+                                           write_runtime_class },
 };
 
 /* NULL: of all, or of none. */
-static const char *namespace_of(const GetRequest *request) {
+static const char *request_namespace(const GetRequest *request) {
         return kinds[request->resource].is_cluster_wide ? NULL : request->namespace;
 }
 
-static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
+static int fetch_objects(const GetRequest *request, json_t **ret, Error *reterr) {
         cleanup_json json_t *list = NULL, *wanted = json_array();
         cleanup_free char *path = NULL;
-        const char *of = namespace_of(request);
+        const char *of = request_namespace(request);
         size_t i;
         json_t *object;
         int r;
 
-        if (asprintf(&path, "/%s", resource_name(request->resource)) < 0) {
+        if (asprintf(&path, "/%s", api_resource_name(request->resource)) < 0) {
                 path = NULL;
                 return -ENOMEM;
         }
@@ -77,7 +77,7 @@ static int fetch(const GetRequest *request, json_t **ret, Error *reterr) {
         if (r < 0)
                 return r;
         json_array_foreach(json_object_get(list, "items"), i, object)
-                if (resource_is_named(object, request->names, request->n_names) &&
+                if (object_is_named(object, request->names, request->n_names) &&
                     (!of || streq_ptr(json_text(object, "metadata", "namespace"), of)))
                         (void) json_array_append(wanted, object);
         *ret = json_incref(wanted);
@@ -88,7 +88,7 @@ static bool shows_namespace(const GetRequest *request) {
         return request->options->all_namespaces && !kinds[request->resource].is_cluster_wide;
 }
 
-static void write_row(const json_t *object, FILE *out, void *userdata) {
+static void write_object_row(const json_t *object, FILE *out, void *userdata) {
         const GetRequest *request = userdata;
         char age[DURATION_SIZE];
 
@@ -98,7 +98,7 @@ static void write_row(const json_t *object, FILE *out, void *userdata) {
         kinds[request->resource].write(object, format_created(object, age), out);
 }
 
-static int print_table(const GetRequest *request, const json_t *objects) {
+static int print_objects_table(const GetRequest *request, const json_t *objects) {
         Columns columns = COLUMNS_TABLE;
         GetRequest copy = *request;
         char headings[80] = "";
@@ -107,10 +107,10 @@ static int print_table(const GetRequest *request, const json_t *objects) {
                 (void) snprintf(headings, sizeof(headings), "%sNAME\t%s\n",
                                 shows_namespace(request) ? "NAMESPACE\t" : "",
                                 kinds[request->resource].headings);
-        return print_rows(&columns, headings, objects, write_row, &copy);
+        return print_rows(&columns, headings, objects, write_object_row, &copy);
 }
 
-static int print_objects(const GetRequest *request, json_t *objects) {
+static int print_objects_in_format(const GetRequest *request, json_t *objects) {
         char kind[64];
 
         switch (request->format) {
@@ -120,19 +120,20 @@ static int print_objects(const GetRequest *request, json_t *objects) {
         case FORMAT_NAME:
                 (void) snprintf(kind, sizeof(kind), "%s%s", kinds[request->resource].singular,
                                 kinds[request->resource].group);
-                return print_names(kind, objects);
+                return print_object_names(kind, objects);
         default:
-                return json_array_size(objects) > 0 ? print_table(request, objects) : 0;
+                return json_array_size(objects) > 0 ? print_objects_table(request, objects) : 0;
         }
 }
 
-static int check_names(const GetRequest *request, const json_t *objects, Error *reterr) {
-        const char *missing = resource_missing_name(objects, request->names, request->n_names);
+static int check_object_names(const GetRequest *request, const json_t *objects, Error *reterr) {
+        const char *missing = find_missing_object_name(objects, request->names, request->n_names);
 
         if (!missing)
                 return 0;
-        return error_setf(reterr, ENOENT, "%s%s \"%s\" not found", resource_name(request->resource),
-                          kinds[request->resource].group, missing);
+        return error_setf(reterr, ENOENT, "%s%s \"%s\" not found",
+                          api_resource_name(request->resource), kinds[request->resource].group,
+                          missing);
 }
 
 int get_objects(const GetRequest *request) {
@@ -140,14 +141,14 @@ int get_objects(const GetRequest *request) {
         cleanup_json json_t *objects = NULL;
         int r;
 
-        r = fetch(request, &objects, &error);
+        r = fetch_objects(request, &objects, &error);
         if (r >= 0)
-                r = print_objects(request, objects);
+                r = print_objects_in_format(request, objects);
         if (r >= 0)
-                r = check_names(request, objects, &error);
+                r = check_object_names(request, objects, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         if (json_array_size(objects) == 0 && format_is_table(request->format))
-                say_nothing_found(namespace_of(request));
+                report_nothing_found(request_namespace(request));
         return STATUS_OK;
 }

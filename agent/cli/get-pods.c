@@ -10,16 +10,16 @@
 
 /* get pods: a table, or the objects themselves; once, or going on with what changes. */
 
-typedef struct Get {
+typedef struct GetPods {
         const GetRequest *request;
         PodFilter filter;
         Columns columns;
         bool has_headings; /* printed already */
         json_t *listed;    /* what a watch need not tell again; NULL: nothing was told */
-} Get;
+} GetPods;
 
-static void write_row(const json_t *pod, FILE *out, void *userdata) {
-        const Get *get = userdata;
+static void write_pod_row(const json_t *pod, FILE *out, void *userdata) {
+        const GetPods *get = userdata;
         PodSummary row;
 
         pod_summarize(pod, now_realtime_usec(), &row);
@@ -32,7 +32,7 @@ static void write_row(const json_t *pod, FILE *out, void *userdata) {
         fputc('\n', out);
 }
 
-static int print_table(Get *get, const json_t *pods) {
+static int print_pods_table(GetPods *get, const json_t *pods) {
         const GetRequest *request = get->request;
         char headings[128] = "";
 
@@ -45,27 +45,27 @@ static int print_table(Get *get, const json_t *pods) {
                                         ? "\tIP\tNODE\tNOMINATED NODE\tREADINESS GATES\tSOURCE"
                                         : "");
         get->has_headings = true;
-        return print_rows(&get->columns, headings, pods, write_row, get);
+        return print_rows(&get->columns, headings, pods, write_pod_row, get);
 }
 
-static int print_pods(Get *get, json_t *pods) {
+static int print_pods_in_format(GetPods *get, json_t *pods) {
         switch (get->request->format) {
         case FORMAT_JSON:
         case FORMAT_YAML:
                 return print_list(get->request->format, get->filter.n_names == 1, pods);
         case FORMAT_NAME:
-                return print_names("pod", pods);
+                return print_object_names("pod", pods);
         default:
-                return json_array_size(pods) > 0 ? print_table(get, pods) : 0;
+                return json_array_size(pods) > 0 ? print_pods_table(get, pods) : 0;
         }
 }
 
-static bool is_table(const Get *get) {
+static bool is_pods_table(const GetPods *get) {
         return format_is_table(get->request->format);
 }
 
 /* What was asked for by name and is not there; where it is elsewhere, that is said. */
-static int fail_missing(const Get *get, const char *name) {
+static int fail_missing_pod(const GetPods *get, const char *name) {
         cleanup_json json_t *elsewhere = NULL;
         char *const names[] = { strdup(name), NULL };
         PodFilter everywhere = { .names = names, .n_names = 1 };
@@ -86,7 +86,7 @@ static int fail_missing(const Get *get, const char *name) {
         return STATUS_FAILED;
 }
 
-static int get_once(Get *get) {
+static int get_pods_once(GetPods *get) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *pods = NULL;
         const char *missing;
@@ -94,16 +94,16 @@ static int get_once(Get *get) {
 
         r = pods_fetch(get->request->options->socket, &get->filter, &pods, &error);
         if (r >= 0)
-                r = print_pods(get, pods);
+                r = print_pods_in_format(get, pods);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
 
         missing = pods_missing_name(&get->filter, pods);
         if (missing)
-                status = fail_missing(get, missing);
-        else if (json_array_size(pods) == 0 && is_table(get) && !get->request->options->watch)
-                say_nothing_found(get->filter.namespace);
-        if (is_table(get))
+                status = fail_missing_pod(get, missing);
+        else if (json_array_size(pods) == 0 && is_pods_table(get) && !get->request->options->watch)
+                report_nothing_found(get->filter.namespace);
+        if (is_pods_table(get))
                 print_manifest_errors(get->request->options->socket);
         get->listed = json_incref(pods);
         return status;
@@ -111,7 +111,7 @@ static int get_once(Get *get) {
 
 /* The watch begins with all pods there are; those that stand in the table already are not told
  * again. */
-static bool was_listed(const Get *get, const json_t *pod) {
+static bool was_pod_listed(const GetPods *get, const json_t *pod) {
         size_t i;
         json_t *listed;
 
@@ -121,52 +121,53 @@ static bool was_listed(const Get *get, const json_t *pod) {
         return false;
 }
 
-static int print_event(Get *get, const char *type, json_t *pod) {
+static int print_pod_watch_event(GetPods *get, const char *type, json_t *pod) {
         cleanup_json json_t *one = NULL;
 
-        if (streq(type, "ADDED") && was_listed(get, pod))
+        if (streq(type, "ADDED") && was_pod_listed(get, pod))
                 return 0;
         if (get->request->format == FORMAT_JSON || get->request->format == FORMAT_YAML)
                 return print_object(get->request->format, get->request->options->watch, pod);
         one = json_pack("[O]", pod);
         if (!one)
                 return -ENOMEM;
-        return get->request->format == FORMAT_NAME ? print_names("pod", one)
-                                                   : print_table(get, one);
+        return get->request->format == FORMAT_NAME ? print_object_names("pod", one)
+                                                   : print_pods_table(get, one);
 }
 
-static int on_pod(const char *type, json_t *pod, void *userdata) {
-        Get *get = userdata;
+static int on_listed_pod_event(const char *type, json_t *pod, void *userdata) {
+        GetPods *get = userdata;
 
         if (!pod_filter_matches(&get->filter, pod))
                 return 0;
         (void) json_object_set_new(pod, "apiVersion", json_string("v1"));
         (void) json_object_set_new(pod, "kind", json_string("Pod"));
-        return print_event(get, type, pod);
+        return print_pod_watch_event(get, type, pod);
 }
 
-static int get_watch(Get *get) {
+static int get_pods_watch(GetPods *get) {
         cleanup_error Error error = ERROR_NULL;
-        int status = is_table(get) ? get_once(get) : STATUS_OK, r;
+        int status = is_pods_table(get) ? get_pods_once(get) : STATUS_OK, r;
 
         if (status != STATUS_OK)
                 return status;
-        r = watch_objects(get->request->options->socket, "/pods?watch=1", on_pod, get, &error);
-        return fail(r, &error);
+        r = watch_objects(get->request->options->socket, "/pods?watch=1", on_listed_pod_event, get,
+                          &error);
+        return fail_with_error(r, &error);
 }
 
-static void get_done(Get *get) {
+static void get_pods_done(GetPods *get) {
         pod_filter_done(&get->filter);
         json_decref(get->listed);
 }
 
 int get_pods(const GetRequest *request) {
-        cleanup_with(get_done) Get get = { .request = request, .columns = COLUMNS_TABLE };
+        cleanup_with(get_pods_done) GetPods get = { .request = request, .columns = COLUMNS_TABLE };
         cleanup_error Error error = ERROR_NULL;
         int r = pod_filter_init(&get.filter, request->options, request->names, request->n_names,
                                 &error);
 
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));
-        return request->options->watch ? get_watch(&get) : get_once(&get);
+        return request->options->watch ? get_pods_watch(&get) : get_pods_once(&get);
 }

@@ -3,21 +3,21 @@
 
 /* get: reads what is asked for and hands it to the file that knows the resource. */
 
-static int (*const getters[N_RESOURCES])(const GetRequest *request) = {
-        [RESOURCE_PODS] = get_pods,
-        [RESOURCE_EVENTS] = get_events,
-        [RESOURCE_IMAGES] = get_images,
-        [RESOURCE_DAEMONSETS] = get_daemonsets,
-        [RESOURCE_NODES] = get_nodes,
-        [RESOURCE_CONFIG_MAPS] = get_objects,
-        [RESOURCE_SECRETS] = get_objects,
-        [RESOURCE_PRIORITY_CLASSES] = get_objects,
-        [RESOURCE_RUNTIME_CLASSES] = get_objects,
+static int (*const getters[N_API_RESOURCES])(const GetRequest *request) = {
+        [API_RESOURCE_PODS] = get_pods,
+        [API_RESOURCE_EVENTS] = get_events,
+        [API_RESOURCE_IMAGES] = get_images,
+        [API_RESOURCE_DAEMONSETS] = get_daemonsets,
+        [API_RESOURCE_NODES] = get_nodes,
+        [API_RESOURCE_CONFIG_MAPS] = get_objects,
+        [API_RESOURCE_SECRETS] = get_objects,
+        [API_RESOURCE_PRIORITY_CLASSES] = get_objects,
+        [API_RESOURCE_RUNTIME_CLASSES] = get_objects,
 };
 
 enum {
-        WATCHABLE = RESOURCE_BIT(RESOURCE_PODS) | RESOURCE_BIT(RESOURCE_EVENTS) |
-                    RESOURCE_BIT(RESOURCE_DAEMONSETS)
+        WATCHABLE = API_RESOURCE_BIT(API_RESOURCE_PODS) | API_RESOURCE_BIT(API_RESOURCE_EVENTS) |
+                    API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS)
 };
 
 int run_get(const Options *options) {
@@ -30,12 +30,13 @@ int run_get(const Options *options) {
         unsigned allowed = 0;
         int status;
 
-        for (unsigned i = 0; i < N_RESOURCES; i++)
-                allowed |= getters[i] ? RESOURCE_BIT(i) : 0;
-        status = parse_resource(options, "get", allowed, &request.resource, &request.names,
-                                &request.n_names);
-        if (status == STATUS_OK && options->watch && !(WATCHABLE & RESOURCE_BIT(request.resource)))
-                status = fail_usage("%s cannot be watched", resource_name(request.resource));
+        for (unsigned i = 0; i < N_API_RESOURCES; i++)
+                allowed |= getters[i] ? API_RESOURCE_BIT(i) : 0;
+        status = parse_api_resource(options, "get", allowed, &request.resource, &request.names,
+                                    &request.n_names);
+        if (status == STATUS_OK && options->watch &&
+            !(WATCHABLE & API_RESOURCE_BIT(request.resource)))
+                status = fail_usage("%s cannot be watched", api_resource_name(request.resource));
         if (status == STATUS_OK)
                 status = parse_format(options->output, &request.format);
         return status == STATUS_OK ? getters[request.resource](&request) : status;

@@ -10,7 +10,7 @@
 /* What the command line says; names are those after the resource. */
 typedef struct GetRequest {
         const Options *options;
-        Resource resource;
+        ApiResource resource;
         char *const *names;
         size_t n_names;
         Format format;

@@ -19,7 +19,7 @@ static unsigned min3(unsigned a, unsigned b, unsigned c) {
 }
 
 /* Edits between two short words, where swapping two neighbours is one edit. */
-static unsigned distance(const char *a, const char *b) {
+static unsigned word_edit_distance(const char *a, const char *b) {
         unsigned d[WORD_MAX + 1][WORD_MAX + 1];
         size_t n = strlen(a), m = strlen(b);
 
@@ -39,7 +39,7 @@ static unsigned distance(const char *a, const char *b) {
         return d[n][m];
 }
 
-const char *find_hint(const char *word, const char *const *candidates, size_t n) {
+const char *find_suggestion(const char *word, const char *const *candidates, size_t n) {
         const char *nearest = NULL;
         unsigned best = 3; /* more edits than two are another word */
 
@@ -50,7 +50,7 @@ const char *find_hint(const char *word, const char *const *candidates, size_t n)
 
                 if (strlen(candidates[i]) > WORD_MAX)
                         continue;
-                edits = distance(word, candidates[i]);
+                edits = word_edit_distance(word, candidates[i]);
                 if (edits < best && edits < strlen(candidates[i])) {
                         best = edits;
                         nearest = candidates[i];
@@ -59,12 +59,12 @@ const char *find_hint(const char *word, const char *const *candidates, size_t n)
         return nearest;
 }
 
-int fail(int r, const Error *error) {
+int fail_with_error(int r, const Error *error) {
         cleanup_free char *sentence = strdup(error_message(error, r));
 
         /* What a container says may be in it. */
         if (sentence)
-                utf8_disarm(sentence);
+                utf8_sanitize(sentence);
         fflush(stdout);
         fprintf(stderr, "error: %s\n", strna(sentence));
         return STATUS_FAILED;
@@ -83,7 +83,7 @@ int fail_usage(const char *format, ...) {
 }
 
 int fail_unknown(const char *what, const char *word, const char *const *candidates, size_t n) {
-        const char *hint = find_hint(word, candidates, n);
+        const char *hint = find_suggestion(word, candidates, n);
 
         if (hint)
                 return fail_usage("unknown %s '%s'; did you mean '%s'?", what, word, hint);

@@ -21,7 +21,7 @@
 
 #define COPY_BYTES (16 * MIB)
 
-static int get_paths(const Options *options, json_t **ret, Error *reterr) {
+static int get_image_store_paths(const Options *options, json_t **ret, Error *reterr) {
         return client_get_json(options->socket, "/images", ret, reterr);
 }
 
@@ -39,7 +39,7 @@ static int copy_file(int from, int to) {
 }
 
 /* Under another name until it is whole and on the disk. */
-static int copy_into(const char *file, const char *preload, Error *reterr) {
+static int copy_into_preload(const char *file, const char *preload, Error *reterr) {
         cleanup_close int dir = open(preload, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int from = open(file, O_RDONLY | O_CLOEXEC), to = -EBADF;
         const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
@@ -71,15 +71,15 @@ int images_import(const Options *options, char *const *names, size_t n) {
         cleanup_json json_t *paths = NULL;
         int status = STATUS_OK, r;
 
-        r = get_paths(options, &paths, &error);
+        r = get_image_store_paths(options, &paths, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         for (size_t i = 0; i < n; i++) {
                 cleanup_error Error own = ERROR_NULL;
 
-                r = copy_into(names[i], strna(json_text(paths, "preload")), &own);
+                r = copy_into_preload(names[i], strna(json_text(paths, "preload")), &own);
                 if (r < 0)
-                        status = fail(r, &own);
+                        status = fail_with_error(r, &own);
         }
         return status;
 }
@@ -87,7 +87,7 @@ int images_import(const Options *options, char *const *names, size_t n) {
 /* ---- the helper ---- */
 
 /* Beside us where we were built, else where it is installed. */
-static int find_helper(char ret[static PATH_MAX]) {
+static int find_image_helper(char ret[static PATH_MAX]) {
         char self[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
         const char *slash;
@@ -104,8 +104,8 @@ static int find_helper(char ret[static PATH_MAX]) {
 }
 
 /* Its exit status, or -errno. What it says on standard error is for the person. */
-static int run_helper(const char *verb, const char *store, const char *word, const char *other,
-                      int output) {
+static int run_image_helper(const char *verb, const char *store, const char *word,
+                            const char *other, int output) {
         cleanup_free char *option = NULL;
         posix_spawn_file_actions_t actions;
         char helper[PATH_MAX];
@@ -116,7 +116,7 @@ static int run_helper(const char *verb, const char *store, const char *word, con
                 option = NULL;
                 return -ENOMEM;
         }
-        (void) find_helper(helper);
+        (void) find_image_helper(helper);
         if (posix_spawn_file_actions_init(&actions) != 0)
                 return -ENOMEM;
         r = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
@@ -136,7 +136,7 @@ static int run_helper(const char *verb, const char *store, const char *word, con
 }
 
 /* The image by the name that index.json has; the agent knows it by the one that was typed. */
-static const char *whole_name(const json_t *all, const char *name) {
+static const char *find_full_image_name(const json_t *all, const char *name) {
         const json_t *image, *one;
         size_t i, j;
 
@@ -161,16 +161,16 @@ int images_export(const Options *options, char *const *names, size_t n) {
         if (n != 2)
                 return fail_usage(
                         "images export needs an image and a file; '-' is standard output");
-        r = get_paths(options, &all, &error);
+        r = get_image_store_paths(options, &all, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         fd = streq(names[1], "-") ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
                                   : open(names[1], O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
         r = fd < 0 ? -errno
-                   : run_helper("export", strna(json_text(all, "store")), whole_name(all, names[0]),
-                                NULL, fd);
+                   : run_image_helper("export", strna(json_text(all, "store")),
+                                      find_full_image_name(all, names[0]), NULL, fd);
         if (r < 0)
-                return fail(error_prefixf(&error, r, "%s", names[1]), &error);
+                return fail_with_error(error_prefixf(&error, r, "%s", names[1]), &error);
         if (r > 0 && !streq(names[1], "-"))
                 (void) unlink(names[1]);
         return r == 0 ? STATUS_OK : STATUS_FAILED;
@@ -178,12 +178,12 @@ int images_export(const Options *options, char *const *names, size_t n) {
 
 /* What the store has blobs of is compared with them, what an archive has with the archive. Each
  * says by itself what is wrong. */
-static int verify_all(const json_t *all, bool repairs, Error *reterr) {
+static int verify_images(const json_t *all, bool repairs, Error *reterr) {
         const char *store = strna(json_text(all, "store")), *repair = repairs ? "--repair" : NULL;
         cleanup_strv char **archives = NULL;
         const json_t *image;
         size_t i;
-        int r = run_helper("verify", store, repair, NULL, STDOUT_FILENO);
+        int r = run_image_helper("verify", store, repair, NULL, STDOUT_FILENO);
 
         json_array_foreach(json_object_get(all, "images"), i, image) {
                 const char *archive = json_text(image, "archive");
@@ -197,31 +197,31 @@ static int verify_all(const json_t *all, bool repairs, Error *reterr) {
                 path = path_join(strna(json_text(all, "preload")), archive);
                 if (!path || strv_append(&archives, archive) < 0)
                         return -ENOMEM;
-                q = run_helper("verify", store, path, repair, STDOUT_FILENO);
+                q = run_image_helper("verify", store, path, repair, STDOUT_FILENO);
                 r = q != 0 ? q : r;
         }
         return r;
 }
 
-static int verify(const Options *options, bool repairs) {
+static int verify_image_store(const Options *options, bool repairs) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *all = NULL;
         int r;
 
-        r = get_paths(options, &all, &error);
+        r = get_image_store_paths(options, &all, &error);
         if (r >= 0)
-                r = verify_all(all, repairs, &error);
+                r = verify_images(all, repairs, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         if (r == 0)
                 puts("all images are sound");
         return r == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
 int images_verify(const Options *options, char *const *names, size_t n) {
-        return verify(options, false);
+        return verify_image_store(options, false);
 }
 
 int images_repair(const Options *options, char *const *names, size_t n) {
-        return verify(options, true);
+        return verify_image_store(options, true);
 }

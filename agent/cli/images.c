@@ -15,24 +15,24 @@ enum {
         ASK_NSEC = 200 * 1000 * 1000
 };
 
-static int ignore(const char *data, size_t length, void *userdata) {
+static int ignore_image_response(const char *data, size_t length, void *userdata) {
         return 0;
 }
 
-static int ask(const Options *options, const char *method, const char *path, const char *image,
-               Error *reterr) {
+static int request_image_action(const Options *options, const char *method, const char *path,
+                                const char *image, Error *reterr) {
         cleanup_free char *escaped = client_escape(image), *whole = NULL;
 
         if (!escaped || asprintf(&whole, "%s?image=%s", path, escaped) < 0) {
                 whole = NULL;
                 return -ENOMEM;
         }
-        return client_request(options->socket, method, whole, ignore, NULL, reterr);
+        return client_request(options->socket, method, whole, ignore_image_response, NULL, reterr);
 }
 
 /* ---- pull ---- */
 
-static void draw_bar(const json_t *pull) {
+static void draw_progress_bar(const json_t *pull) {
         json_int_t done = json_integer_value(json_object_get(pull, "doneBytes"));
         json_int_t total = json_integer_value(json_object_get(pull, "totalBytes"));
         int filled = total > 0 ? (int) (done * BAR_WIDTH / total) : 0;
@@ -46,7 +46,7 @@ static void draw_bar(const json_t *pull) {
 }
 
 /* The pull that the agent knows by the whole name of what we asked for: the first is ours. */
-static const json_t *find_pull(const json_t *all, const char *image) {
+static const json_t *find_image_pull(const json_t *all, const char *image) {
         const json_t *pull;
         size_t i;
 
@@ -60,18 +60,18 @@ static const json_t *find_pull(const json_t *all, const char *image) {
 }
 
 /* 1 when it has ended. */
-static int look(const Options *options, const char *image, bool has_bar, Error *reterr) {
+static int poll_image_pull(const Options *options, const char *image, bool has_bar, Error *reterr) {
         cleanup_json json_t *all = NULL;
         const json_t *pull;
         int r = client_get_json(options->socket, "/images", &all, reterr);
 
         if (r < 0)
                 return r;
-        pull = find_pull(all, image);
+        pull = find_image_pull(all, image);
         if (!pull)
                 return error_setf(reterr, EIO, "the agent has forgotten the pull");
         if (has_bar)
-                draw_bar(pull);
+                draw_progress_bar(pull);
         if (!json_is_true(json_object_get(pull, "isEnded")))
                 return 0;
         if (has_bar)
@@ -82,12 +82,12 @@ static int look(const Options *options, const char *image, bool has_bar, Error *
         return 1;
 }
 
-static int pull_one(const Options *options, const char *image, Error *reterr) {
+static int pull_image_and_wait(const Options *options, const char *image, Error *reterr) {
         bool has_bar = isatty(STDERR_FILENO);
-        int r = ask(options, "POST", "/images/pull", image, reterr);
+        int r = request_image_action(options, "POST", "/images/pull", image, reterr);
 
         while (r == 0) {
-                r = look(options, image, has_bar, reterr);
+                r = poll_image_pull(options, image, has_bar, reterr);
                 if (r == 0)
                         (void) nanosleep(&(struct timespec){ .tv_nsec = ASK_NSEC }, NULL);
         }
@@ -99,10 +99,10 @@ static int images_pull(const Options *options, char *const *names, size_t n) {
 
         for (size_t i = 0; i < n; i++) {
                 cleanup_error Error error = ERROR_NULL;
-                int r = pull_one(options, names[i], &error);
+                int r = pull_image_and_wait(options, names[i], &error);
 
                 if (r < 0)
-                        status = fail(r, &error);
+                        status = fail_with_error(r, &error);
         }
         return status;
 }
@@ -118,10 +118,10 @@ static int images_rm(const Options *options, char *const *names, size_t n) {
 
         for (size_t i = 0; i < n; i++) {
                 cleanup_error Error error = ERROR_NULL;
-                int r = ask(options, "DELETE", "/images/image", names[i], &error);
+                int r = request_image_action(options, "DELETE", "/images/image", names[i], &error);
 
                 if (r < 0)
-                        status = fail(r, &error);
+                        status = fail_with_error(r, &error);
                 else
                         printf("image \"%s\" removed\n", names[i]);
         }
@@ -130,9 +130,9 @@ static int images_rm(const Options *options, char *const *names, size_t n) {
 
 static int images_prune(const Options *options, char *const *names, size_t n) {
         cleanup_error Error error = ERROR_NULL;
-        int r = ask(options, "POST", "/images/prune", "", &error);
+        int r = request_image_action(options, "POST", "/images/prune", "", &error);
 
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 
 /* clang-format off */

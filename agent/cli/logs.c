@@ -9,17 +9,17 @@
 
 /* logs: what a container wrote, as the agent gives it out. */
 
-typedef struct Query {
+typedef struct LogQuery {
         char *text; /* "?follow=true&…", or "" */
         size_t length;
-} Query;
+} LogQuery;
 
-static void query_done(Query *query) {
+static void log_query_done(LogQuery *query) {
         free(query->text);
 }
 
 /* Adds "name=value"; a NULL value adds nothing. */
-static int query_add(Query *query, const char *name, const char *value) {
+static int log_query_add(LogQuery *query, const char *name, const char *value) {
         cleanup_free char *escaped = NULL;
         char *text;
         int n;
@@ -39,7 +39,7 @@ static int query_add(Query *query, const char *name, const char *value) {
 }
 
 /* The agent counts in seconds; what is asked for is not cut short. */
-static int query_add_since(Query *query, const char *since, Error *reterr) {
+static int log_query_add_since(LogQuery *query, const char *since, Error *reterr) {
         char seconds[32];
         uint64_t usec;
 
@@ -51,35 +51,35 @@ static int query_add_since(Query *query, const char *since, Error *reterr) {
                                   since);
         (void) snprintf(seconds, sizeof(seconds), "%llu",
                         (unsigned long long) ((usec + USEC_PER_SEC - 1) / USEC_PER_SEC));
-        return query_add(query, "sinceSeconds", seconds);
+        return log_query_add(query, "sinceSeconds", seconds);
 }
 
-static int make_query(const Options *options, Query *query, Error *reterr) {
+static int make_log_query(const Options *options, LogQuery *query, Error *reterr) {
         const char *tail = options->tail && !streq(options->tail, "-1") ? options->tail : NULL;
         int r;
 
-        r = query_add(query, "follow", options->follow ? "true" : NULL);
+        r = log_query_add(query, "follow", options->follow ? "true" : NULL);
         if (r >= 0)
-                r = query_add(query, "previous", options->previous ? "true" : NULL);
+                r = log_query_add(query, "previous", options->previous ? "true" : NULL);
         if (r >= 0)
-                r = query_add(query, "timestamps", options->timestamps ? "true" : NULL);
+                r = log_query_add(query, "timestamps", options->timestamps ? "true" : NULL);
         if (r >= 0)
-                r = query_add(query, "tailLines", tail);
+                r = log_query_add(query, "tailLines", tail);
         if (r >= 0)
-                r = query_add(query, "sinceTime", options->since_time);
+                r = log_query_add(query, "sinceTime", options->since_time);
         if (r >= 0)
-                r = query_add(query, "limitBytes", options->limit_bytes);
+                r = log_query_add(query, "limitBytes", options->limit_bytes);
         if (r >= 0)
-                r = query_add_since(query, options->since, reterr);
+                r = log_query_add_since(query, options->since, reterr);
         return r;
 }
 
-static int on_data(const char *data, size_t length, void *userdata) {
+static int on_log_data(const char *data, size_t length, void *userdata) {
         return write_all(STDOUT_FILENO, data, length);
 }
 
 static int print_log(const Options *options, const json_t *pod, const char *container,
-                     const Query *query, Error *reterr) {
+                     const LogQuery *query, Error *reterr) {
         cleanup_free char *path = NULL, *escaped = client_escape(container);
 
         if (!escaped ||
@@ -89,10 +89,11 @@ static int print_log(const Options *options, const json_t *pod, const char *cont
                 path = NULL;
                 return -ENOMEM;
         }
-        return client_stream(options->socket, path, on_data, NULL, reterr);
+        return client_stream(options->socket, path, on_log_data, NULL, reterr);
 }
 
-static int print_all(const Options *options, const json_t *pod, const Query *query, Error *reterr) {
+static int print_all_logs(const Options *options, const json_t *pod, const LogQuery *query,
+                          Error *reterr) {
         const json_t *lists[] = { json_at(pod, "spec", "initContainers"),
                                   json_at(pod, "spec", "containers") };
         int r = 0;
@@ -103,7 +104,7 @@ static int print_all(const Options *options, const json_t *pod, const Query *que
         return r;
 }
 
-static int check_words(const Options *options) {
+static int check_logs_arguments(const Options *options) {
         if (options->n_words == 0)
                 return fail_usage("say which pod's log: 'mainstay logs POD'");
         if (options->n_words > 2 || (options->n_words == 2 && options->container))
@@ -118,25 +119,25 @@ static int check_words(const Options *options) {
 
 int run_logs(const Options *options) {
         cleanup_error Error error = ERROR_NULL;
-        cleanup_with(query_done) Query query = { 0 };
+        cleanup_with(log_query_done) LogQuery query = { 0 };
         cleanup_json json_t *pod = NULL;
         int status, r;
 
-        status = check_words(options);
+        status = check_logs_arguments(options);
         if (status != STATUS_OK)
                 return status;
-        r = make_query(options, &query, &error);
+        r = make_log_query(options, &query, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));
         r = find_pod(options, options->words[0], &pod, &error);
         if (r < 0)
-                return fail(r, &error);
+                return fail_with_error(r, &error);
         if (options->all_containers)
-                r = print_all(options, pod, &query, &error);
+                r = print_all_logs(options, pod, &query, &error);
         else
                 r = print_log(options, pod,
                               choose_container(pod, options->container ? options->container
                                                                        : options->words[1]),
                               &query, &error);
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

@@ -23,7 +23,7 @@ typedef struct OptionSet {
         char shorts[2 * OPTIONS_MAX + 4];
 } OptionSet;
 
-static void add_option(OptionSet *set, const Option *option) {
+static void add_cli_option(OptionSet *set, const Option *option) {
         char letter[3] = { option->letter, option->argument ? ':' : '\0', '\0' };
 
         assert(set->n < OPTIONS_MAX);
@@ -45,13 +45,13 @@ static OptionSet make_option_set(const Command *command) {
         if (command)
                 memmove(set.shorts, ":", sizeof(":"));
         for (size_t i = 0; command && i < command->n_options; i++)
-                add_option(&set, &command->options[i]);
+                add_cli_option(&set, &command->options[i]);
         for (size_t i = 0; i < n_global_options; i++)
-                add_option(&set, &global_options[i]);
+                add_cli_option(&set, &global_options[i]);
         return set;
 }
 
-static const Option *find_option(const OptionSet *set, int value) {
+static const Option *find_cli_option(const OptionSet *set, int value) {
         for (size_t i = 0; i < set->n; i++)
                 if (value == FIRST_LONG + (int) i || (value != 0 && value == set->rows[i]->letter))
                         return set->rows[i];
@@ -64,14 +64,15 @@ static int fail_unknown_option(const OptionSet *set, const char *word) {
 
         for (size_t i = 0; i < set->n; i++)
                 names[i] = set->rows[i]->name;
-        hint = name && strncmp(name, "--", 2) == 0 ? find_hint(name + 2, names, set->n) : NULL;
+        hint = name && strncmp(name, "--", 2) == 0 ? find_suggestion(name + 2, names, set->n)
+                                                   : NULL;
         if (hint)
                 return fail_usage("unknown option '%s'; did you mean '--%s'?", name, hint);
         return fail_usage("unknown option '%s'; see 'mainstay help'", name ? name : word);
 }
 
 static int fail_option(const OptionSet *set, int value, char **argv) {
-        const Option *option = find_option(set, optopt);
+        const Option *option = find_cli_option(set, optopt);
 
         if (option && value == ':')
                 return fail_usage("option '--%s' needs a value: %s", option->name,
@@ -105,14 +106,14 @@ static int read_options(const Command *command, int argc, char **argv, Options *
                         break;
                 if (value == '?' || value == ':')
                         return fail_option(&set, value, argv);
-                set_option(options, find_option(&set, value), optarg);
+                set_option(options, find_cli_option(&set, value), optarg);
         }
         options->words = argv + optind;
         options->n_words = (size_t) (argc - optind);
         return STATUS_OK;
 }
 
-static int run(int argc, char **argv) {
+static int run_cli(int argc, char **argv) {
         const char *socket = getenv("MAINSTAY_SOCKET");
         Options options = { .socket = socket && socket[0] ? socket : DEFAULT_SOCKET };
         const Command *command;
@@ -142,7 +143,7 @@ static int run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-        int status = run(argc, argv);
+        int status = run_cli(argc, argv);
 
         /* A full disk behind a redirection is a failure too; a reader that left is not. */
         if (fflush(stdout) != 0 && errno != EPIPE && status == STATUS_OK) {

@@ -7,7 +7,7 @@
 
 #include "agent/cli/columns.h"
 #include "agent/cli/input.h"
-#include "agent/daemonset/daemonset.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/model/match.h"
 #include "agent/model/names.h"
 #include "common/architecture.h"
@@ -19,15 +19,15 @@
 #include <stdlib.h>
 
 /* All files, kept until the end: what would run in one may matter to another. */
-typedef struct Inputs {
+typedef struct MatchInputs {
         ManifestObjects *objects; /* as many as there are words */
         bool *good;
         size_t n;
         Pod **pods; /* that would run here, for affinity between pods */
         size_t n_pods;
-} Inputs;
+} MatchInputs;
 
-static void inputs_done(Inputs *inputs) {
+static void match_inputs_done(MatchInputs *inputs) {
         for (size_t i = 0; i < inputs->n; i++)
                 manifest_objects_done(&inputs->objects[i]);
         for (size_t i = 0; i < inputs->n_pods; i++)
@@ -37,7 +37,7 @@ static void inputs_done(Inputs *inputs) {
         free(inputs->pods);
 }
 
-static int add_label(NodeFacts *node, char *pair, Error *reterr) {
+static int add_node_label(NodeLabelsTaints *node, char *pair, Error *reterr) {
         char *equals = strchr(pair, '=');
         int r;
 
@@ -50,7 +50,7 @@ static int add_label(NodeFacts *node, char *pair, Error *reterr) {
         return r < 0 ? r : string_map_set(&node->labels, pair, equals + 1);
 }
 
-static int add_taint(NodeFacts *node, char *text, Error *reterr) {
+static int add_node_taint(NodeLabelsTaints *node, char *text, Error *reterr) {
         Taint *longer = reallocarray(node->taints.items, node->taints.n + 1, sizeof(*longer));
         int r;
 
@@ -63,8 +63,8 @@ static int add_taint(NodeFacts *node, char *text, Error *reterr) {
 }
 
 /* Calls 'add' for each word between commas. */
-static int add_words(NodeFacts *node, const char *option, const char *words,
-                     int (*add)(NodeFacts *, char *, Error *), Error *reterr) {
+static int add_node_option_words(NodeLabelsTaints *node, const char *option, const char *words,
+                                 int (*add)(NodeLabelsTaints *, char *, Error *), Error *reterr) {
         cleanup_free char *copy = strdup(strna(words));
         char *rest = copy, *word;
 
@@ -79,7 +79,7 @@ static int add_words(NodeFacts *node, const char *option, const char *words,
         return 0;
 }
 
-static int describe_node(const Options *options, NodeFacts *node, Error *reterr) {
+static int compose_match_node(const Options *options, NodeLabelsTaints *node, Error *reterr) {
         int r;
 
         node->name = strdup(options->node ? options->node : "node");
@@ -88,19 +88,21 @@ static int describe_node(const Options *options, NodeFacts *node, Error *reterr)
         r = check_dns_subdomain(node->name, reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "--node");
-        r = add_words(node, "labels", options->labels, add_label, reterr);
+        r = add_node_option_words(node, "labels", options->labels, add_node_label, reterr);
         if (r >= 0)
-                r = add_words(node, "taints", options->taints, add_taint, reterr);
-        return r < 0 ? r : node_facts_add_known(node, node->name, machine_architecture());
+                r = add_node_option_words(node, "taints", options->taints, add_node_taint, reterr);
+        return r < 0 ? r
+                     : node_labels_taints_add_well_known(node, node->name, machine_architecture());
 }
 
-static int read_inputs(const Options *options, const NodeFacts *node, Inputs *inputs) {
+static int read_match_inputs(const Options *options, const NodeLabelsTaints *node,
+                             MatchInputs *inputs) {
         int status = STATUS_OK;
 
         inputs->objects = calloc(options->n_words, sizeof(*inputs->objects));
         inputs->good = calloc(options->n_words, sizeof(*inputs->good));
         if (!inputs->objects || !inputs->good)
-                return fail(-ENOMEM, NULL);
+                return fail_with_error(-ENOMEM, NULL);
         for (; inputs->n < options->n_words; inputs->n++) {
                 cleanup_error Error error = ERROR_NULL;
                 int r = read_manifest(options->words[inputs->n], node->name,
@@ -108,12 +110,12 @@ static int read_inputs(const Options *options, const NodeFacts *node, Inputs *in
 
                 inputs->good[inputs->n] = r >= 0;
                 if (r < 0)
-                        status = fail(r, &error);
+                        status = fail_with_error(r, &error);
         }
         return status;
 }
 
-static int keep_pod(Inputs *inputs, Pod *pod) {
+static int keep_match_pod(MatchInputs *inputs, Pod *pod) {
         Pod **longer = reallocarray(inputs->pods, inputs->n_pods + 1, sizeof(*longer));
 
         if (!longer) {
@@ -125,20 +127,21 @@ static int keep_pod(Inputs *inputs, Pod *pod) {
         return 0;
 }
 
-static int keep_daemon(Inputs *inputs, const DaemonSet *set, const NodeFacts *node) {
-        cleanup_with(daemon_decision_done) DaemonDecision decision = { 0 };
+static int keep_daemonset_pod(MatchInputs *inputs, const DaemonSet *set,
+                              const NodeLabelsTaints *node) {
+        cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         const Pod *template = &set->spec.template;
         Pod *pod;
         int r = daemonset_evaluate(set, node, NULL, now_realtime_usec(), &decision);
 
-        if (r < 0 || decision.verdict != DAEMON_RUN)
+        if (r < 0 || decision.verdict != DAEMONSET_SHOULD_RUN)
                 return r;
         r = daemonset_make_pod(set, template, "match", 1, node->name, &pod);
-        return r < 0 ? r : keep_pod(inputs, pod);
+        return r < 0 ? r : keep_match_pod(inputs, pod);
 }
 
 /* The pods that would be there if none minded the others. */
-static int keep_pods(Inputs *inputs, const NodeFacts *node) {
+static int keep_matching_pods(MatchInputs *inputs, const NodeLabelsTaints *node) {
         int r = 0;
 
         for (size_t i = 0; i < inputs->n; i++) {
@@ -151,16 +154,16 @@ static int keep_pods(Inputs *inputs, const NodeFacts *node) {
                                 continue;
                         r = pod_copy(objects->pods.items[j], &copy);
                         if (r >= 0)
-                                r = keep_pod(inputs, copy);
+                                r = keep_match_pod(inputs, copy);
                 }
                 for (size_t j = 0; j < objects->daemonsets.n && r >= 0; j++)
-                        r = keep_daemon(inputs, objects->daemonsets.items[j], node);
+                        r = keep_daemonset_pod(inputs, objects->daemonsets.items[j], node);
         }
         return r;
 }
 
-static void print_pods(const char *file, const ManifestObjects *objects, const NodeFacts *node,
-                       FILE *out) {
+static void print_pod_matches(const char *file, const ManifestObjects *objects,
+                              const NodeLabelsTaints *node, FILE *out) {
         for (size_t i = 0; i < objects->pods.n; i++) {
                 const Pod *pod = objects->pods.items[i];
                 size_t length = strlen(pod->metadata.name) - strlen(node->name) - 1;
@@ -174,27 +177,27 @@ static void print_pods(const char *file, const ManifestObjects *objects, const N
         }
 }
 
-static int print_daemonsets(const char *file, const ManifestObjects *objects, const NodeFacts *node,
-                            const Inputs *inputs, FILE *out) {
-        const DaemonPeers peers = { .items = (const Pod *const *) inputs->pods,
-                                    .n = inputs->n_pods };
+static int print_daemonset_matches(const char *file, const ManifestObjects *objects,
+                                   const NodeLabelsTaints *node, const MatchInputs *inputs,
+                                   FILE *out) {
+        const NodePods peers = { .items = (const Pod *const *) inputs->pods, .n = inputs->n_pods };
 
         for (size_t i = 0; i < objects->daemonsets.n; i++) {
                 const DaemonSet *set = objects->daemonsets.items[i];
-                cleanup_with(daemon_decision_done) DaemonDecision decision = { 0 };
+                cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
                 int r = daemonset_evaluate(set, node, &peers, now_realtime_usec(), &decision);
 
                 if (r < 0)
                         return r;
                 fprintf(out, "%s\tdaemonset\t%s\t%s\t%s\t%s\n", input_name(file),
                         set->metadata.namespace, set->metadata.name,
-                        decision.verdict == DAEMON_RUN ? "yes" : "no", decision.why);
+                        decision.verdict == DAEMONSET_SHOULD_RUN ? "yes" : "no", decision.why);
         }
         return 0;
 }
 
-static int write_table(const Options *options, const Inputs *inputs, const NodeFacts *node,
-                       FILE *out) {
+static int write_match_table(const Options *options, const MatchInputs *inputs,
+                             const NodeLabelsTaints *node, FILE *out) {
         int r = 0;
 
         if (!options->no_headers)
@@ -204,13 +207,15 @@ static int write_table(const Options *options, const Inputs *inputs, const NodeF
         for (size_t i = 0; i < inputs->n && r >= 0; i++) {
                 if (!inputs->good[i])
                         continue;
-                print_pods(options->words[i], &inputs->objects[i], node, out);
-                r = print_daemonsets(options->words[i], &inputs->objects[i], node, inputs, out);
+                print_pod_matches(options->words[i], &inputs->objects[i], node, out);
+                r = print_daemonset_matches(options->words[i], &inputs->objects[i], node, inputs,
+                                            out);
         }
         return r;
 }
 
-static int print_table(const Options *options, const Inputs *inputs, const NodeFacts *node) {
+static int print_match_table(const Options *options, const MatchInputs *inputs,
+                             const NodeLabelsTaints *node) {
         cleanup_free char *text = NULL;
         Columns columns = COLUMNS_TABLE;
         size_t length;
@@ -219,28 +224,28 @@ static int print_table(const Options *options, const Inputs *inputs, const NodeF
 
         if (!out)
                 return -ENOMEM;
-        r = write_table(options, inputs, node, out);
+        r = write_match_table(options, inputs, node, out);
         if (fclose(out) != 0 && r >= 0)
                 r = -ENOMEM;
         return r < 0 ? r : columns_write(&columns, text, stdout);
 }
 
 int run_match(const Options *options) {
-        cleanup_with(node_facts_done) NodeFacts node = { 0 };
-        cleanup_with(inputs_done) Inputs inputs = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints node = { 0 };
+        cleanup_with(match_inputs_done) MatchInputs inputs = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int status, r;
 
         if (options->n_words == 0)
                 return fail_usage("say which files to match; '-' is standard input");
-        r = describe_node(options, &node, &error);
+        r = compose_match_node(options, &node, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));
-        status = read_inputs(options, &node, &inputs);
+        status = read_match_inputs(options, &node, &inputs);
         if (!inputs.good)
                 return status;
-        r = keep_pods(&inputs, &node);
+        r = keep_matching_pods(&inputs, &node);
         if (r >= 0)
-                r = print_table(options, &inputs, &node);
-        return r < 0 ? fail(r, &error) : status;
+                r = print_match_table(options, &inputs, &node);
+        return r < 0 ? fail_with_error(r, &error) : status;
 }

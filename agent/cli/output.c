@@ -56,7 +56,7 @@ int print_list(Format format, bool is_by_name, json_t *objects) {
         return list ? print_object(format, false, list) : -ENOMEM;
 }
 
-int print_names(const char *kind, const json_t *objects) {
+int print_object_names(const char *kind, const json_t *objects) {
         size_t i;
         json_t *object;
 
@@ -86,7 +86,7 @@ int print_rows(Columns *columns, const char *headings, const json_t *objects, wr
         return r;
 }
 
-void say_nothing_found(const char *namespace) {
+void report_nothing_found(const char *namespace) {
         if (namespace)
                 fprintf(stderr, "No resources found in %s namespace.\n", namespace);
         else

@@ -27,7 +27,7 @@ int print_object(Format format, bool is_in_stream, json_t *object);
 int print_list(Format format, bool is_by_name, json_t *objects);
 
 /* "pod/web" for each. */
-int print_names(const char *kind, const json_t *objects);
+int print_object_names(const char *kind, const json_t *objects);
 
 /* What 'write_row' makes of the objects, below headings where there are any. */
 typedef void (*write_row_t)(const json_t *object, FILE *out, void *userdata);
@@ -35,4 +35,4 @@ int print_rows(Columns *columns, const char *headings, const json_t *objects, wr
                void *userdata);
 
 /* "No resources found in default namespace.", on standard error. NULL: in none. */
-void say_nothing_found(const char *namespace);
+void report_nothing_found(const char *namespace);

@@ -30,7 +30,7 @@ bool pod_is_called(const json_t *pod, const char *name) {
         const char *node = strna(json_text(pod, "spec", "nodeName"));
         size_t length;
 
-        name = resource_bare_name(name);
+        name = strip_resource_prefix(name);
         length = strlen(name);
         if (streq(full, name))
                 return true;
@@ -38,7 +38,7 @@ bool pod_is_called(const json_t *pod, const char *name) {
                strcasecmp(full + length + 1, node) == 0;
 }
 
-static bool is_named(const PodFilter *filter, const json_t *pod) {
+static bool is_pod_named(const PodFilter *filter, const json_t *pod) {
         for (size_t i = 0; i < filter->n_names; i++)
                 if (pod_is_called(pod, filter->names[i]))
                         return true;
@@ -49,11 +49,11 @@ bool pod_filter_matches(const PodFilter *filter, const json_t *pod) {
         if (filter->namespace &&
             !streq_ptr(json_text(pod, "metadata", "namespace"), filter->namespace))
                 return false;
-        return is_named(filter, pod) &&
+        return is_pod_named(filter, pod) &&
                selector_matches(&filter->selector, json_at(pod, "metadata", "labels"));
 }
 
-static int compare_pods(const void *a, const void *b) {
+static int compare_pods_by_name(const void *a, const void *b) {
         const json_t *x = *(json_t *const *) a, *y = *(json_t *const *) b;
         int order = strcmp(strna(json_text(x, "metadata", "namespace")),
                            strna(json_text(y, "metadata", "namespace")));
@@ -64,7 +64,7 @@ static int compare_pods(const void *a, const void *b) {
 }
 
 /* A new array with the same pods in order. */
-static json_t *sort_pods(const json_t *pods) {
+static json_t *sort_pods_by_name(const json_t *pods) {
         size_t n = json_array_size(pods);
         cleanup_free json_t **items = calloc(n + 1, sizeof(json_t *));
         json_t *sorted = json_array();
@@ -74,7 +74,7 @@ static json_t *sort_pods(const json_t *pods) {
         for (size_t i = 0; i < n; i++)
                 items[i] = json_array_get(pods, i);
         if (n > 1)
-                qsort(items, n, sizeof(*items), compare_pods);
+                qsort(items, n, sizeof(*items), compare_pods_by_name);
         for (size_t i = 0; i < n; i++)
                 (void) json_array_append(sorted, items[i]);
         return sorted;
@@ -96,7 +96,7 @@ int pods_fetch(const char *socket, const PodFilter *filter, json_t **ret, Error 
                 (void) json_object_set_new(pod, "kind", json_string("Pod"));
                 (void) json_array_append(matching, pod);
         }
-        *ret = sort_pods(matching);
+        *ret = sort_pods_by_name(matching);
         return 0;
 }
 
@@ -114,14 +114,15 @@ const char *pods_missing_name(const PodFilter *filter, const json_t *pods) {
         return NULL;
 }
 
-int pods_say_missing(const PodFilter *filter, const json_t *pods) {
+int report_missing_pods(const PodFilter *filter, const json_t *pods) {
         cleanup_error Error error = ERROR_NULL;
         const char *missing = pods_missing_name(filter, pods);
 
         if (missing)
-                return fail(error_setf(&error, ENOENT, "pods \"%s\" not found", missing), &error);
+                return fail_with_error(error_setf(&error, ENOENT, "pods \"%s\" not found", missing),
+                                       &error);
         if (json_array_size(pods) == 0)
-                say_nothing_found(filter->namespace);
+                report_nothing_found(filter->namespace);
         return STATUS_OK;
 }
 

@@ -6,14 +6,14 @@
 #include "agent/cli/cli.h"
 
 /* Labels: "key=value,key==value,key!=value,key,!key". */
-typedef struct Requirement {
+typedef struct LabelRequirement {
         char *key;
         char *value; /* NULL: the key alone matters */
         bool is_negated;
-} Requirement;
+} LabelRequirement;
 
 typedef struct Selector {
-        Requirement *items;
+        LabelRequirement *items;
         size_t n;
 } Selector;
 
@@ -49,7 +49,7 @@ const char *pods_missing_name(const PodFilter *filter, const json_t *pods);
 
 /* Says which name none of the pods has, an error; or that there is no pod at all. The exit status.
  */
-int pods_say_missing(const PodFilter *filter, const json_t *pods);
+int report_missing_pods(const PodFilter *filter, const json_t *pods);
 
 /* "error: …" and "warning: …" for what the agent's manifests have; a sentence of its own where that
  * cannot be had. */

@@ -4,64 +4,64 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 
-typedef struct ResourceWord {
+typedef struct ApiResourceWord {
         const char *word;
-        Resource resource;
-} ResourceWord;
+        ApiResource resource;
+} ApiResourceWord;
 
 /* The first of each is the one we say. */
-static const ResourceWord resource_words[] = {
-        { "pods", RESOURCE_PODS },
-        { "pod", RESOURCE_PODS },
-        { "po", RESOURCE_PODS },
-        { "events", RESOURCE_EVENTS },
-        { "event", RESOURCE_EVENTS },
-        { "ev", RESOURCE_EVENTS },
-        { "images", RESOURCE_IMAGES },
-        { "image", RESOURCE_IMAGES },
-        { "configmaps", RESOURCE_CONFIG_MAPS },
-        { "configmap", RESOURCE_CONFIG_MAPS },
-        { "cm", RESOURCE_CONFIG_MAPS },
-        { "secrets", RESOURCE_SECRETS },
-        { "secret", RESOURCE_SECRETS },
-        { "priorityclasses", RESOURCE_PRIORITY_CLASSES },
-        { "priorityclass", RESOURCE_PRIORITY_CLASSES },
-        { "pc", RESOURCE_PRIORITY_CLASSES },
-        { "runtimeclasses", RESOURCE_RUNTIME_CLASSES },
-        { "runtimeclass", RESOURCE_RUNTIME_CLASSES },
-        { "daemonsets", RESOURCE_DAEMONSETS },
-        { "daemonset", RESOURCE_DAEMONSETS },
-        { "ds", RESOURCE_DAEMONSETS },
-        { "daemonsets.apps", RESOURCE_DAEMONSETS },
-        { "daemonset.apps", RESOURCE_DAEMONSETS },
-        { "nodes", RESOURCE_NODES },
-        { "node", RESOURCE_NODES },
-        { "no", RESOURCE_NODES },
+static const ApiResourceWord resource_words[] = {
+        { "pods", API_RESOURCE_PODS },
+        { "pod", API_RESOURCE_PODS },
+        { "po", API_RESOURCE_PODS },
+        { "events", API_RESOURCE_EVENTS },
+        { "event", API_RESOURCE_EVENTS },
+        { "ev", API_RESOURCE_EVENTS },
+        { "images", API_RESOURCE_IMAGES },
+        { "image", API_RESOURCE_IMAGES },
+        { "configmaps", API_RESOURCE_CONFIG_MAPS },
+        { "configmap", API_RESOURCE_CONFIG_MAPS },
+        { "cm", API_RESOURCE_CONFIG_MAPS },
+        { "secrets", API_RESOURCE_SECRETS },
+        { "secret", API_RESOURCE_SECRETS },
+        { "priorityclasses", API_RESOURCE_PRIORITY_CLASSES },
+        { "priorityclass", API_RESOURCE_PRIORITY_CLASSES },
+        { "pc", API_RESOURCE_PRIORITY_CLASSES },
+        { "runtimeclasses", API_RESOURCE_RUNTIME_CLASSES },
+        { "runtimeclass", API_RESOURCE_RUNTIME_CLASSES },
+        { "daemonsets", API_RESOURCE_DAEMONSETS },
+        { "daemonset", API_RESOURCE_DAEMONSETS },
+        { "ds", API_RESOURCE_DAEMONSETS },
+        { "daemonsets.apps", API_RESOURCE_DAEMONSETS },
+        { "daemonset.apps", API_RESOURCE_DAEMONSETS },
+        { "nodes", API_RESOURCE_NODES },
+        { "node", API_RESOURCE_NODES },
+        { "no", API_RESOURCE_NODES },
 };
 
-const char *resource_name(Resource resource) {
+const char *api_resource_name(ApiResource resource) {
         for (size_t i = 0; i < N_ELEMENTS(resource_words); i++)
                 if (resource_words[i].resource == resource)
                         return resource_words[i].word;
         return "";
 }
 
-const char *resource_bare_name(const char *word) {
+const char *strip_resource_prefix(const char *word) {
         const char *slash = strrchr(word, '/');
 
         return slash ? slash + 1 : word;
 }
 
-bool resource_is_named(const json_t *object, char *const *names, size_t n_names) {
+bool object_is_named(const json_t *object, char *const *names, size_t n_names) {
         const char *name = json_text(object, "metadata", "name");
 
         for (size_t i = 0; i < n_names; i++)
-                if (streq_ptr(name, resource_bare_name(names[i])))
+                if (streq_ptr(name, strip_resource_prefix(names[i])))
                         return true;
         return n_names == 0;
 }
 
-const json_t *resource_condition(const json_t *object, const char *type) {
+const json_t *find_status_condition(const json_t *object, const char *type) {
         size_t i;
         json_t *condition;
 
@@ -71,26 +71,27 @@ const json_t *resource_condition(const json_t *object, const char *type) {
         return NULL;
 }
 
-const char *resource_missing_name(const json_t *objects, char *const *names, size_t n_names) {
+const char *find_missing_object_name(const json_t *objects, char *const *names, size_t n_names) {
         for (size_t n = 0; n < n_names; n++) {
                 bool found = false;
                 size_t i;
                 json_t *object;
 
                 json_array_foreach(objects, i, object)
-                        found = found || resource_is_named(object, &names[n], 1);
+                        found = found || object_is_named(object, &names[n], 1);
                 if (!found)
-                        return resource_bare_name(names[n]);
+                        return strip_resource_prefix(names[n]);
         }
         return NULL;
 }
 
 /* The resource that the first 'length' bytes name, if it is allowed; or NULL. */
-static const ResourceWord *find_word(const char *word, size_t length, unsigned allowed) {
+static const ApiResourceWord *find_api_resource_word(const char *word, size_t length,
+                                                     unsigned allowed) {
         for (size_t i = 0; i < N_ELEMENTS(resource_words); i++) {
-                const ResourceWord *row = &resource_words[i];
+                const ApiResourceWord *row = &resource_words[i];
 
-                if (allowed & RESOURCE_BIT(row->resource) && strlen(row->word) == length &&
+                if (allowed & API_RESOURCE_BIT(row->resource) && strlen(row->word) == length &&
                     strncmp(row->word, word, length) == 0)
                         return row;
         }
@@ -103,17 +104,18 @@ static int fail_resource(const char *word, size_t length, unsigned allowed) {
         size_t n = 0;
 
         for (size_t i = 0; i < N_ELEMENTS(resource_words); i++)
-                if (allowed & RESOURCE_BIT(resource_words[i].resource))
+                if (allowed & API_RESOURCE_BIT(resource_words[i].resource))
                         candidates[n++] = resource_words[i].word;
         return fail_unknown("resource", name ? name : word, candidates, n);
 }
 
 /* All are "RESOURCE/NAME", of one resource. */
-static int check_pairs(const Options *options, Resource resource, unsigned allowed) {
+static int check_resource_slash_names(const Options *options, ApiResource resource,
+                                      unsigned allowed) {
         for (size_t i = 0; i < options->n_words; i++) {
                 const char *word = options->words[i];
                 size_t length = strcspn(word, "/");
-                const ResourceWord *row = find_word(word, length, allowed);
+                const ApiResourceWord *row = find_api_resource_word(word, length, allowed);
 
                 if (word[length] != '/' || !row || row->resource != resource)
                         return fail_usage("'%s' must be %.*s/NAME, as the others are", word,
@@ -122,22 +124,22 @@ static int check_pairs(const Options *options, Resource resource, unsigned allow
         return STATUS_OK;
 }
 
-int parse_resource(const Options *options, const char *command, unsigned allowed, Resource *ret,
-                   char *const **ret_names, size_t *ret_n_names) {
+int parse_api_resource(const Options *options, const char *command, unsigned allowed,
+                       ApiResource *ret, char *const **ret_names, size_t *ret_n_names) {
         const char *word = options->n_words > 0 ? options->words[0] : NULL;
-        const ResourceWord *row;
+        const ApiResourceWord *row;
         bool is_pair;
         size_t length;
 
         if (!word)
                 return fail_usage("say what to %s: 'mainstay %s pods'", command, command);
         length = strcspn(word, "/");
-        row = find_word(word, length, allowed);
+        row = find_api_resource_word(word, length, allowed);
         if (!row)
                 return fail_resource(word, length, allowed);
         is_pair = word[length] == '/';
         *ret = row->resource;
         *ret_names = options->words + (is_pair ? 0 : 1);
         *ret_n_names = options->n_words - (is_pair ? 0 : 1);
-        return is_pair ? check_pairs(options, row->resource, allowed) : STATUS_OK;
+        return is_pair ? check_resource_slash_names(options, row->resource, allowed) : STATUS_OK;
 }

@@ -16,11 +16,11 @@
 /* rollout history, status, undo, restart of a daemonset, in kubectl's words. */
 
 /* What the words of a command line ask for. */
-typedef struct Rollout {
+typedef struct RolloutTarget {
         const Options *options;
         const char *namespace;
         const char *name;
-} Rollout;
+} RolloutTarget;
 
 static bool is_number(const char *text) {
         return *text && strspn(text, "0123456789") == strlen(text) && strlen(text) < 18;
@@ -28,39 +28,40 @@ static bool is_number(const char *text) {
 
 /* ---- history ---- */
 
-static bool is_of(const Rollout *rollout, const json_t *revision) {
+static bool is_revision_of(const RolloutTarget *target, const json_t *revision) {
         const json_t *owner = json_array_get(json_at(revision, "metadata", "ownerReferences"), 0);
 
-        return streq_ptr(json_text(revision, "metadata", "namespace"), rollout->namespace) &&
-               owner && streq_ptr(json_text(owner, "name"), rollout->name);
+        return streq_ptr(json_text(revision, "metadata", "namespace"), target->namespace) &&
+               owner && streq_ptr(json_text(owner, "name"), target->name);
 }
 
-static int print_revision(const Rollout *rollout, const json_t *revision) {
+static int print_revision(const RolloutTarget *target, const json_t *revision) {
         char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
 
         if (!out)
                 return -ENOMEM;
-        fprintf(out, "daemonset.apps/%s with revision #%s\n", rollout->name,
-                rollout->options->revision);
+        fprintf(out, "daemonset.apps/%s with revision #%s\n", target->name,
+                target->options->revision);
         describe_template(json_at(revision, "data", "spec", "template"), out);
         return columns_print_description(out, &text);
 }
 
-static int print_one(const Rollout *rollout, const json_t *revisions, Error *reterr) {
+static int print_requested_revision(const RolloutTarget *target, const json_t *revisions,
+                                    Error *reterr) {
         size_t i;
         json_t *revision;
 
         json_array_foreach(revisions, i, revision)
-                if (is_of(rollout, revision) &&
+                if (is_revision_of(target, revision) &&
                     json_integer_value(json_object_get(revision, "revision")) ==
-                            strtoll(rollout->options->revision, NULL, 10))
-                        return print_revision(rollout, revision);
+                            strtoll(target->options->revision, NULL, 10))
+                        return print_revision(target, revision);
         return error_setf(reterr, ENOENT, "unable to find the specified revision");
 }
 
-static int print_all(const Rollout *rollout, const json_t *revisions) {
+static int print_revision_table(const RolloutTarget *target, const json_t *revisions) {
         Columns columns = { .min_width = 0, .padding = 2 };
         cleanup_free char *text = NULL;
         size_t length, i;
@@ -74,7 +75,7 @@ static int print_all(const Rollout *rollout, const json_t *revisions) {
                 const char *cause = json_text(revision, "metadata", "annotations",
                                               "kubernetes.io/change-cause");
 
-                if (is_of(rollout, revision))
+                if (is_revision_of(target, revision))
                         fprintf(out, "%lld\t%s\n",
                                 (long long) json_integer_value(
                                         json_object_get(revision, "revision")),
@@ -82,33 +83,34 @@ static int print_all(const Rollout *rollout, const json_t *revisions) {
         }
         if (fclose(out) != 0)
                 return -ENOMEM;
-        printf("daemonset.apps/%s \n", rollout->name);
+        printf("daemonset.apps/%s \n", target->name);
         return columns_write(&columns, text, stdout);
 }
 
-static int show_history(const Rollout *rollout, Error *reterr) {
+static int show_rollout_history(const RolloutTarget *target, Error *reterr) {
         cleanup_json json_t *list = NULL;
         const json_t *revisions;
-        int r = client_get_json(rollout->options->socket, "/revisions", &list, reterr);
+        int r = client_get_json(target->options->socket, "/revisions", &list, reterr);
 
         if (r < 0)
                 return r;
         revisions = json_object_get(list, "items");
-        return rollout->options->revision ? print_one(rollout, revisions, reterr)
-                                          : print_all(rollout, revisions);
+        return target->options->revision ? print_requested_revision(target, revisions, reterr)
+                                         : print_revision_table(target, revisions);
 }
 
 /* ---- status ---- */
 
-typedef struct Progress {
-        const Rollout *rollout;
+typedef struct RolloutProgress {
+        const RolloutTarget *target;
         char last[256]; /* line, so that none is said twice */
         Error *reterr;
-} Progress;
+} RolloutProgress;
 
-static void say(Progress *progress, const char *format, ...) printf_like(2, 3);
+static void print_progress_line(RolloutProgress *progress, const char *format, ...)
+        printf_like(2, 3);
 
-static void say(Progress *progress, const char *format, ...) {
+static void print_progress_line(RolloutProgress *progress, const char *format, ...) {
         char line[sizeof(progress->last)];
         va_list ap;
 
@@ -123,9 +125,9 @@ static void say(Progress *progress, const char *format, ...) {
 }
 
 /* 1 where it is over. */
-static int tell_progress(Progress *progress, const json_t *set) {
-        const char *name = progress->rollout->name;
-        const json_t *condition = resource_condition(set, "Progressing");
+static int report_rollout_progress(RolloutProgress *progress, const json_t *set) {
+        const char *name = progress->target->name;
+        const json_t *condition = find_status_condition(set, "Progressing");
         long long desired = daemonset_count(set, "desiredNumberScheduled");
         long long updated = daemonset_count(set, "updatedNumberScheduled");
         long long available = daemonset_count(set, "numberAvailable");
@@ -135,22 +137,24 @@ static int tell_progress(Progress *progress, const json_t *set) {
                                   "daemon set \"%s\" exceeded its progress deadline: %s", name,
                                   strna(json_text(condition, "message")));
         if (updated < desired)
-                say(progress,
-                    "Waiting for daemon set \"%s\" rollout to finish: %lld out of %lld new pods "
-                    "have been updated...",
-                    name, updated, desired);
+                print_progress_line(progress,
+                                    "Waiting for daemon set \"%s\" rollout to finish: %lld out of "
+                                    "%lld new pods "
+                                    "have been updated...",
+                                    name, updated, desired);
         else if (available < desired)
-                say(progress,
-                    "Waiting for daemon set \"%s\" rollout to finish: %lld of %lld updated pods "
-                    "are available...",
-                    name, available, desired);
+                print_progress_line(progress,
+                                    "Waiting for daemon set \"%s\" rollout to finish: %lld of %lld "
+                                    "updated pods "
+                                    "are available...",
+                                    name, available, desired);
         else
-                say(progress, "daemon set \"%s\" successfully rolled out", name);
+                print_progress_line(progress, "daemon set \"%s\" successfully rolled out", name);
         return updated >= desired && available >= desired;
 }
 
-static int on_set(const char *type, json_t *set, void *userdata) {
-        Progress *progress = userdata;
+static int on_rollout_status_event(const char *type, json_t *set, void *userdata) {
+        RolloutProgress *progress = userdata;
 
         if (streq(type, "DELETED"))
                 return error_setf(progress->reterr, ENOENT, "object has been deleted");
@@ -158,56 +162,56 @@ static int on_set(const char *type, json_t *set, void *userdata) {
                 return error_setf(progress->reterr, EINVAL,
                                   "rollout status is only available for RollingUpdate strategy "
                                   "type");
-        return tell_progress(progress, set);
+        return report_rollout_progress(progress, set);
 }
 
-static int show_status(const Rollout *rollout, Error *reterr) {
-        Progress progress = { .rollout = rollout, .reterr = reterr };
-        char *const names[] = { strdupa(rollout->name) };
+static int show_rollout_status(const RolloutTarget *target, Error *reterr) {
+        RolloutProgress progress = { .target = target, .reterr = reterr };
+        char *const names[] = { strdupa(target->name) };
         cleanup_json json_t *sets = NULL;
-        int r = daemonsets_fetch(rollout->options, rollout->namespace, names, 1, &sets, reterr);
+        int r = daemonsets_fetch(target->options, target->namespace, names, 1, &sets, reterr);
 
         return r < 0 ? r
-                     : daemonsets_watch(rollout->options, rollout->namespace, names, 1, on_set,
-                                        &progress, reterr);
+                     : daemonsets_watch(target->options, target->namespace, names, 1,
+                                        on_rollout_status_event, &progress, reterr);
 }
 
 /* ---- undo, restart ---- */
 
-static int undo(const Rollout *rollout, Error *reterr) {
-        const char *revision = rollout->options->to_revision;
-        int r = daemonset_order(rollout->options, rollout->namespace, rollout->name, "undo",
-                                revision, reterr);
+static int undo_rollout(const RolloutTarget *target, Error *reterr) {
+        const char *revision = target->options->to_revision;
+        int r = request_daemonset_action(target->options, target->namespace, target->name, "undo",
+                                         revision, reterr);
 
         if (r > 0)
                 printf("daemonset.apps/%s skipped rollback (current template already matches "
                        "revision %s)\n",
-                       rollout->name, revision ? revision : "0");
+                       target->name, revision ? revision : "0");
         else if (r == 0)
-                printf("daemonset.apps/%s rolled back\n", rollout->name);
+                printf("daemonset.apps/%s rolled back\n", target->name);
         return MIN(r, 0);
 }
 
-static int restart(const Rollout *rollout, Error *reterr) {
-        int r = daemonset_order(rollout->options, rollout->namespace, rollout->name, "restart",
-                                NULL, reterr);
+static int restart_rollout(const RolloutTarget *target, Error *reterr) {
+        int r = request_daemonset_action(target->options, target->namespace, target->name,
+                                         "restart", NULL, reterr);
 
         if (r >= 0)
-                printf("daemonset.apps/%s restarted\n", rollout->name);
+                printf("daemonset.apps/%s restarted\n", target->name);
         return MIN(r, 0);
 }
 
 static const struct {
         const char *word;
-        int (*run)(const Rollout *rollout, Error *reterr);
+        int (*run)(const RolloutTarget *target, Error *reterr);
 } verbs[] = {
-        { "history", show_history },
-        { "status", show_status },
-        { "undo", undo },
-        { "restart", restart },
+        { "history", show_rollout_history },
+        { "status", show_rollout_status },
+        { "undo", undo_rollout },
+        { "restart", restart_rollout },
 };
 
-static int find_verb(const char *word, size_t *ret) {
+static int find_rollout_verb(const char *word, size_t *ret) {
         const char *candidates[N_ELEMENTS(verbs)];
 
         for (size_t i = 0; i < N_ELEMENTS(verbs); i++) {
@@ -220,7 +224,7 @@ static int find_verb(const char *word, size_t *ret) {
         return fail_unknown("rollout", word, candidates, N_ELEMENTS(verbs));
 }
 
-static int check_numbers(const Options *options) {
+static int check_revision_options(const Options *options) {
         if (options->revision && !is_number(options->revision))
                 return fail_usage("--revision must be a number, not '%s'", options->revision);
         if (options->to_revision && !is_number(options->to_revision))
@@ -230,30 +234,31 @@ static int check_numbers(const Options *options) {
 
 int run_rollout(const Options *options) {
         Options rest = *options;
-        Rollout rollout = { .options = options,
-                            .namespace = options->namespace ? options->namespace : "default" };
+        RolloutTarget target = { .options = options,
+                                 .namespace = options->namespace ? options->namespace : "default" };
         cleanup_error Error error = ERROR_NULL;
         char *const *names;
-        Resource resource;
+        ApiResource resource;
         size_t n_names, verb;
         int status, r;
 
         if (options->n_words == 0)
                 return fail_usage("say what: 'mainstay rollout history daemonset/NAME'");
-        status = find_verb(options->words[0], &verb);
+        status = find_rollout_verb(options->words[0], &verb);
         rest.words++;
         rest.n_words--;
         if (status == STATUS_OK)
-                status = parse_resource(&rest, "rollout", RESOURCE_BIT(RESOURCE_DAEMONSETS),
-                                        &resource, &names, &n_names);
+                status = parse_api_resource(&rest, "rollout",
+                                            API_RESOURCE_BIT(API_RESOURCE_DAEMONSETS), &resource,
+                                            &names, &n_names);
         if (status == STATUS_OK)
-                status = check_numbers(options);
+                status = check_revision_options(options);
         if (status != STATUS_OK)
                 return status;
         if (n_names != 1)
                 return fail_usage("say which one: 'mainstay rollout %s daemonset/NAME'",
                                   verbs[verb].word);
-        rollout.name = resource_bare_name(names[0]);
-        r = verbs[verb].run(&rollout, &error);
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+        target.name = strip_resource_prefix(names[0]);
+        r = verbs[verb].run(&target, &error);
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

@@ -3,14 +3,14 @@
 
 #include "common/cleanup.h"
 
-static void requirement_done(Requirement *requirement) {
+static void label_requirement_done(LabelRequirement *requirement) {
         free(requirement->key);
         free(requirement->value);
 }
 
 void selector_done(Selector *selector) {
         for (size_t i = 0; i < selector->n; i++)
-                requirement_done(&selector->items[i]);
+                label_requirement_done(&selector->items[i]);
         free(selector->items);
         *selector = (Selector){ 0 };
 }
@@ -26,8 +26,9 @@ static char *copy_trimmed(const char *text, size_t length) {
 }
 
 /* One requirement of 'length' bytes. */
-static int parse_requirement(const char *text, size_t length, Requirement *ret, Error *reterr) {
-        cleanup_with(requirement_done) Requirement requirement = { 0 };
+static int parse_label_requirement(const char *text, size_t length, LabelRequirement *ret,
+                                   Error *reterr) {
+        cleanup_with(label_requirement_done) LabelRequirement requirement = { 0 };
         const char *equals = memchr(text, '=', length), *key_end = equals ? equals : text + length;
         const char *key = text + strspn(text, " "), *value = equals ? equals + 1 : NULL;
 
@@ -51,19 +52,20 @@ static int parse_requirement(const char *text, size_t length, Requirement *ret, 
                                   "selector '%.*s' must be key=value, key!=value, key or !key",
                                   (int) length, text);
         *ret = requirement;
-        requirement = (Requirement){ 0 };
+        requirement = (LabelRequirement){ 0 };
         return 0;
 }
 
-static int append(Selector *selector, const char *text, size_t length, Error *reterr) {
-        Requirement *larger =
+static int append_label_requirement(Selector *selector, const char *text, size_t length,
+                                    Error *reterr) {
+        LabelRequirement *larger =
                 realloc(selector->items, (selector->n + 1) * sizeof(*selector->items));
         int r;
 
         if (!larger)
                 return -ENOMEM;
         selector->items = larger;
-        r = parse_requirement(text, length, &selector->items[selector->n], reterr);
+        r = parse_label_requirement(text, length, &selector->items[selector->n], reterr);
         if (r >= 0)
                 selector->n++;
         return r;
@@ -74,7 +76,7 @@ int selector_parse(const char *text, Selector *ret, Error *reterr) {
 
         while (text && *text) {
                 size_t length = strcspn(text, ",");
-                int r = append(&selector, text, length, reterr);
+                int r = append_label_requirement(&selector, text, length, reterr);
 
                 if (r < 0)
                         return r;
@@ -86,7 +88,7 @@ int selector_parse(const char *text, Selector *ret, Error *reterr) {
 }
 
 /* As Kubernetes has it, a label that is not there is not equal to any value. */
-static bool is_met(const Requirement *requirement, const json_t *labels) {
+static bool is_label_requirement_met(const LabelRequirement *requirement, const json_t *labels) {
         const char *value = json_string_value(json_object_get(labels, requirement->key));
         bool holds = value && (!requirement->value || streq(value, requirement->value));
 
@@ -95,7 +97,7 @@ static bool is_met(const Requirement *requirement, const json_t *labels) {
 
 bool selector_matches(const Selector *selector, const json_t *labels) {
         for (size_t i = 0; i < selector->n; i++)
-                if (!is_met(&selector->items[i], labels))
+                if (!is_label_requirement_met(&selector->items[i], labels))
                         return false;
         return true;
 }

@@ -16,11 +16,11 @@
 #include <termios.h>
 
 enum {
-        CHUNK = 32 * 1024,
+        INPUT_CHUNK = 32 * 1024,
         INPUT_QUEUE_MAX = 256 * 1024,
 };
 
-typedef struct Session {
+typedef struct ExecClientSession {
         const SessionStreams *streams;
         Channels *channels;
         int socket_fd;
@@ -29,17 +29,17 @@ typedef struct Session {
         bool is_input_over;
         char *status; /* what the other side said at the end */
         size_t status_length;
-} Session;
+} ExecClientSession;
 
-static void session_done(Session *s) {
+static void exec_client_session_done(ExecClientSession *s) {
         channels_free(s->channels);
         close_fd(s->socket_fd);
         close_fd(s->signal_fd);
         free(s->status);
 }
 
-static int make_path(const json_t *pod, const char *container, char *const *argv,
-                     const SessionStreams *streams, char **ret) {
+static int make_exec_path(const json_t *pod, const char *container, char *const *argv,
+                          const SessionStreams *streams, char **ret) {
         cleanup_free char *escaped_container = client_escape(container);
         char *text = NULL;
         size_t length;
@@ -63,8 +63,9 @@ static int make_path(const json_t *pod, const char *container, char *const *argv
 
 /* ---- what comes ---- */
 
-static void on_message(unsigned char channel, const char *data, size_t length, void *userdata) {
-        Session *s = userdata;
+static void on_exec_channel_message(unsigned char channel, const char *data, size_t length,
+                                    void *userdata) {
+        ExecClientSession *s = userdata;
         int fd = channel == CHANNEL_OUTPUT  ? s->streams->output_fd
                  : channel == CHANNEL_ERROR ? s->streams->error_fd
                                             : -EBADF;
@@ -96,7 +97,7 @@ static int exit_code_of(const json_t *status, int *ret, Error *reterr) {
 
 /* ---- what goes ---- */
 
-static int send_size(Session *s) {
+static int send_terminal_size(ExecClientSession *s) {
         struct winsize size;
         char text[64];
 
@@ -108,17 +109,17 @@ static int send_size(Session *s) {
 }
 
 /* Who is told to end leaves his terminal as it was. */
-static int on_signal(Session *s) {
+static int on_exec_client_signal(ExecClientSession *s) {
         struct signalfd_siginfo info;
 
         if (read(s->signal_fd, &info, sizeof(info)) != sizeof(info))
                 return 0;
-        return info.ssi_signo == SIGWINCH ? send_size(s) : -EINTR;
+        return info.ssi_signo == SIGWINCH ? send_terminal_size(s) : -EINTR;
 }
 
-static int on_input(Session *s) {
+static int on_exec_client_input(ExecClientSession *s) {
         static const char input = CHANNEL_INPUT;
-        char chunk[CHUNK];
+        char chunk[INPUT_CHUNK];
         ssize_t n = read(s->streams->input_fd, chunk, sizeof(chunk));
 
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
@@ -129,13 +130,13 @@ static int on_input(Session *s) {
         return channels_send(s->channels, CHANNEL_CLOSE, &input, 1);
 }
 
-static bool wants_input(const Session *s) {
+static bool wants_input(const ExecClientSession *s) {
         return s->streams->input_fd >= 0 && !s->is_input_over && !s->status &&
                channels_queued(s->channels) < INPUT_QUEUE_MAX;
 }
 
 /* 0, or -errno when the session cannot go on. */
-static int turn(Session *s) {
+static int poll_exec_client(ExecClientSession *s) {
         struct pollfd fds[] = {
                 { .fd = s->socket_fd, .events = channels_wants_read(s->channels) ? POLLIN : 0 },
                 { .fd = wants_input(s) ? s->streams->input_fd : -1, .events = POLLIN },
@@ -150,20 +151,20 @@ static int turn(Session *s) {
         if (fds[0].revents & (POLLIN | POLLHUP | POLLERR))
                 r = channels_read(s->channels);
         if (r >= 0 && fds[1].revents)
-                r = on_input(s);
+                r = on_exec_client_input(s);
         if (r >= 0 && fds[2].revents)
-                r = on_signal(s);
+                r = on_exec_client_signal(s);
         if (r >= 0)
                 r = channels_write(s->channels);
         return r < 0 ? r : s->error;
 }
 
-static int run_loop(Session *s, int *ret_exit_code, Error *reterr) {
+static int run_exec_client_loop(ExecClientSession *s, int *ret_exit_code, Error *reterr) {
         cleanup_json json_t *status = NULL;
-        int r = send_size(s);
+        int r = send_terminal_size(s);
 
         while (r >= 0 && !channels_is_over(s->channels))
-                r = turn(s);
+                r = poll_exec_client(s);
         if (s->status)
                 status = json_loads(s->status, 0, NULL);
         if (status)
@@ -175,14 +176,14 @@ static int run_loop(Session *s, int *ret_exit_code, Error *reterr) {
 
 /* ---- our own terminal ---- */
 
-typedef struct Raw {
+typedef struct RawTerminal {
         bool is_set;
         int fd;
         struct termios before;
-} Raw;
+} RawTerminal;
 
 /* Characters go to the command as they are typed, Ctrl-C too; the command's terminal echoes. */
-static void raw_set(Raw *raw, const SessionStreams *streams) {
+static void raw_terminal_enable(RawTerminal *raw, const SessionStreams *streams) {
         struct termios new;
 
         if (!streams->has_terminal || streams->input_fd < 0 ||
@@ -194,12 +195,12 @@ static void raw_set(Raw *raw, const SessionStreams *streams) {
         raw->is_set = tcsetattr(raw->fd, TCSADRAIN, &new) >= 0;
 }
 
-static void raw_reset(Raw *raw) {
+static void raw_terminal_restore(RawTerminal *raw) {
         if (raw->is_set)
                 (void) tcsetattr(raw->fd, TCSADRAIN, &raw->before);
 }
 
-static int watch_signals(Session *s) {
+static int watch_exec_client_signals(ExecClientSession *s) {
         static const int watched[] = { SIGWINCH, SIGTERM, SIGHUP, SIGINT };
         sigset_t signals;
 
@@ -216,20 +217,22 @@ static int watch_signals(Session *s) {
 
 int session_attach(const char *socket, const json_t *pod, const char *container, char *const *argv,
                    const SessionStreams *streams, int *ret_exit_code, Error *reterr) {
-        cleanup_with(session_done)
-                Session s = { .streams = streams, .socket_fd = -EBADF, .signal_fd = -EBADF };
+        cleanup_with(exec_client_session_done) ExecClientSession s = { .streams = streams,
+                                                                       .socket_fd = -EBADF,
+                                                                       .signal_fd = -EBADF };
         cleanup_free char *path = NULL;
-        cleanup_with(raw_reset) Raw raw = { 0 };
-        int r = make_path(pod, container, argv, streams, &path);
+        cleanup_with(raw_terminal_restore) RawTerminal raw = { 0 };
+        int r = make_exec_path(pod, container, argv, streams, &path);
 
         if (r >= 0)
                 r = upgrade_connect(socket, path, &s.socket_fd, reterr);
         if (r >= 0)
-                r = channels_new(s.socket_fd, /* is_client= */ true, on_message, &s, &s.channels);
+                r = channels_new(s.socket_fd, /* is_client= */ true, on_exec_channel_message, &s,
+                                 &s.channels);
         if (r >= 0)
-                r = watch_signals(&s);
+                r = watch_exec_client_signals(&s);
         if (r < 0)
                 return r;
-        raw_set(&raw, streams);
-        return run_loop(&s, ret_exit_code, reterr);
+        raw_terminal_enable(&raw, streams);
+        return run_exec_client_loop(&s, ret_exit_code, reterr);
 }

@@ -11,7 +11,7 @@
  * init containers, then its containers from the last to the first, each of which may overrule what
  * came before. The order is kubectl's and is what people know. */
 
-typedef struct Summing {
+typedef struct PodSummaryBuilder {
         const json_t *pod;
         char *reason;
         size_t reason_size;
@@ -19,20 +19,20 @@ typedef struct Summing {
         uint64_t last_restart; /* realtime, microseconds */
         unsigned n_ready;
         unsigned n_total;
-} Summing;
+} PodSummaryBuilder;
 
-static void set_reason(Summing *sum, const char *prefix, const char *reason) {
+static void set_reason(PodSummaryBuilder *sum, const char *prefix, const char *reason) {
         (void) snprintf(sum->reason, sum->reason_size, "%s%s", prefix, reason);
 }
 
-static void set_reason_number(Summing *sum, const char *prefix, const char *what,
+static void set_reason_number(PodSummaryBuilder *sum, const char *prefix, const char *what,
                               const json_t *number) {
         (void) snprintf(sum->reason, sum->reason_size, "%s%s:%lld", prefix, what,
                         (long long) json_integer_value(number));
 }
 
 /* A container that ended: its reason, or how it ended. */
-static void set_terminated(Summing *sum, const char *prefix, const json_t *terminated) {
+static void set_terminated(PodSummaryBuilder *sum, const char *prefix, const json_t *terminated) {
         const char *reason = json_text(terminated, "reason");
         const json_t *signal = json_object_get(terminated, "signal");
 
@@ -44,7 +44,7 @@ static void set_terminated(Summing *sum, const char *prefix, const json_t *termi
                 set_reason_number(sum, prefix, "ExitCode", json_object_get(terminated, "exitCode"));
 }
 
-static void count_restarts(Summing *sum, const json_t *container) {
+static void count_restarts(PodSummaryBuilder *sum, const json_t *container) {
         const char *finished = json_text(container, "lastState", "terminated", "finishedAt");
         uint64_t usec;
 
@@ -53,7 +53,7 @@ static void count_restarts(Summing *sum, const json_t *container) {
                 sum->last_restart = MAX(sum->last_restart, usec);
 }
 
-static const json_t *find_named(const json_t *array, const char *name) {
+static const json_t *find_container_by_name(const json_t *array, const char *name) {
         size_t i;
         json_t *item;
 
@@ -64,19 +64,19 @@ static const json_t *find_named(const json_t *array, const char *name) {
 }
 
 /* An init container that is restarted always is a sidecar: it counts among the others. */
-static bool is_sidecar(const json_t *spec) {
+static bool is_sidecar_container_json(const json_t *spec) {
         return streq_ptr(json_text(spec, "restartPolicy"), "Always");
 }
 
 static bool is_condition_true(const json_t *pod, const char *type) {
-        const json_t *condition = resource_condition(pod, type);
+        const json_t *condition = find_status_condition(pod, type);
 
         return condition && streq_ptr(json_text(condition, "status"), "True");
 }
 
 /* Kubernetes has no word for a pull that goes on. How far it is stands in the message, and is worth
  * more than that the container is being created. */
-static bool set_pulling(Summing *sum, const char *prefix, const json_t *container) {
+static bool set_pulling(PodSummaryBuilder *sum, const char *prefix, const json_t *container) {
         const char *message = json_text(container, "state", "waiting", "message");
         double done, total;
 
@@ -89,11 +89,12 @@ static bool set_pulling(Summing *sum, const char *prefix, const json_t *containe
 }
 
 /* One init container. True when it holds up those after it; then the reason says how. */
-static bool sum_init_container(Summing *sum, const json_t *container, size_t i) {
+static bool summarize_init_container(PodSummaryBuilder *sum, const json_t *container, size_t i) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         const json_t *terminated = json_at(container, "state", "terminated");
         const char *waiting = json_text(container, "state", "waiting", "reason");
-        bool sidecar = is_sidecar(find_named(specs, json_text(container, "name")));
+        bool sidecar = is_sidecar_container_json(
+                find_container_by_name(specs, json_text(container, "name")));
 
         if (terminated && json_integer_value(json_object_get(terminated, "exitCode")) == 0)
                 return false;
@@ -113,25 +114,26 @@ static bool sum_init_container(Summing *sum, const json_t *container, size_t i) 
 
 /* True while an init container is not done. What counts of their restarts in the end are those of
  * the sidecars. */
-static bool sum_init_containers(Summing *sum, Summing *ret_sidecars) {
+static bool summarize_init_containers(PodSummaryBuilder *sum, PodSummaryBuilder *ret_sidecars) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         size_t i;
         json_t *container, *spec;
 
         json_array_foreach(specs, i, spec)
-                sum->n_total += is_sidecar(spec);
+                sum->n_total += is_sidecar_container_json(spec);
         json_array_foreach(json_at(sum->pod, "status", "initContainerStatuses"), i, container) {
                 count_restarts(sum, container);
-                if (is_sidecar(find_named(specs, json_text(container, "name"))))
+                if (is_sidecar_container_json(
+                            find_container_by_name(specs, json_text(container, "name"))))
                         count_restarts(ret_sidecars, container);
-                if (sum_init_container(sum, container, i))
+                if (summarize_init_container(sum, container, i))
                         return true;
         }
         return false;
 }
 
 /* True when the container is ready and runs. */
-static bool sum_container(Summing *sum, const json_t *container) {
+static bool summarize_container(PodSummaryBuilder *sum, const json_t *container) {
         const char *waiting = json_text(container, "state", "waiting", "reason");
         const json_t *terminated = json_at(container, "state", "terminated");
 
@@ -147,12 +149,12 @@ static bool sum_container(Summing *sum, const json_t *container) {
         return false;
 }
 
-static void sum_containers(Summing *sum) {
+static void summarize_containers(PodSummaryBuilder *sum) {
         const json_t *containers = json_at(sum->pod, "status", "containerStatuses");
         bool has_running = false;
 
         for (size_t i = json_array_size(containers); i > 0; i--) {
-                if (!sum_container(sum, json_array_get(containers, i - 1)))
+                if (!summarize_container(sum, json_array_get(containers, i - 1)))
                         continue;
                 has_running = true;
                 sum->n_ready++;
@@ -162,7 +164,7 @@ static void sum_containers(Summing *sum) {
                 set_reason(sum, "", is_condition_true(sum->pod, "Ready") ? "Running" : "NotReady");
 }
 
-static void sum_deletion(Summing *sum) {
+static void summarize_deletion(PodSummaryBuilder *sum) {
         const char *phase = strna(json_text(sum->pod, "status", "phase"));
 
         if (!json_text(sum->pod, "metadata", "deletionTimestamp"))
@@ -173,7 +175,8 @@ static void sum_deletion(Summing *sum) {
                 set_reason(sum, "", "Terminating");
 }
 
-static void write_restarts(const Summing *sum, uint64_t now_usec, char *buffer, size_t size) {
+static void write_restarts(const PodSummaryBuilder *sum, uint64_t now_usec, char *buffer,
+                           size_t size) {
         char ago[DURATION_SIZE];
 
         if (sum->restarts == 0 || sum->last_restart == 0) {
@@ -200,7 +203,7 @@ static void write_readiness_gates(const json_t *pod, char *buffer, size_t size) 
         (void) snprintf(buffer, size, "%u/%zu", n_true, json_array_size(gates));
 }
 
-static const char *or_none(const char *text) {
+static const char *text_or_none(const char *text) {
         return text && text[0] ? text : "<none>";
 }
 
@@ -213,28 +216,30 @@ static const char *creation_time(const json_t *pod) {
 }
 
 void pod_summarize(const json_t *pod, uint64_t now_usec, PodSummary *ret) {
-        Summing sum = { .pod = pod, .reason = ret->status, .reason_size = sizeof(ret->status) };
-        Summing sidecars = { 0 };
+        PodSummaryBuilder sum = { .pod = pod,
+                                  .reason = ret->status,
+                                  .reason_size = sizeof(ret->status) };
+        PodSummaryBuilder sidecars = { 0 };
         const char *reason = json_text(pod, "status", "reason");
 
         sum.n_total = (unsigned) json_array_size(json_at(pod, "spec", "containers"));
         set_reason(&sum, "",
                    reason && reason[0] ? reason : strna(json_text(pod, "status", "phase")));
-        if (!sum_init_containers(&sum, &sidecars) || is_condition_true(pod, "Initialized")) {
+        if (!summarize_init_containers(&sum, &sidecars) || is_condition_true(pod, "Initialized")) {
                 sum.restarts = sidecars.restarts;
                 sum.last_restart = sidecars.last_restart;
-                sum_containers(&sum);
+                summarize_containers(&sum);
         }
-        sum_deletion(&sum);
+        summarize_deletion(&sum);
 
         ret->namespace = strna(json_text(pod, "metadata", "namespace"));
         ret->name = strna(json_text(pod, "metadata", "name"));
         (void) snprintf(ret->ready, sizeof(ret->ready), "%u/%u", sum.n_ready, sum.n_total);
         write_restarts(&sum, now_usec, ret->restarts, sizeof(ret->restarts));
         format_age(ret->age, creation_time(pod), now_usec);
-        ret->ip = or_none(json_text(pod, "status", "podIP"));
-        ret->node = or_none(json_text(pod, "spec", "nodeName"));
-        ret->nominated_node = or_none(json_text(pod, "status", "nominatedNodeName"));
+        ret->ip = text_or_none(json_text(pod, "status", "podIP"));
+        ret->node = text_or_none(json_text(pod, "spec", "nodeName"));
+        ret->nominated_node = text_or_none(json_text(pod, "status", "nominatedNodeName"));
         write_readiness_gates(pod, ret->readiness_gates, sizeof(ret->readiness_gates));
-        ret->source = or_none(json_text(pod, "metadata", "annotations", SOURCE_ANNOTATION));
+        ret->source = text_or_none(json_text(pod, "metadata", "annotations", SOURCE_ANNOTATION));
 }

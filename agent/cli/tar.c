@@ -44,7 +44,8 @@ static const char *skip_name(const char *path, const char *name) {
 
 /* ---- there ---- */
 
-static int copy_out(Archive *disk, Archive *tar, struct archive_entry *entry, Error *reterr) {
+static int copy_file_to_tar(Archive *disk, Archive *tar, struct archive_entry *entry,
+                            Error *reterr) {
         char chunk[CHUNK];
         la_ssize_t n = 0;
 
@@ -55,8 +56,8 @@ static int copy_out(Archive *disk, Archive *tar, struct archive_entry *entry, Er
         return n < 0 ? fail_archive(disk, reterr) : 0;
 }
 
-static int pack_entry(Archive *disk, Archive *tar, struct archive_entry *entry, const char *path,
-                      const char *name, Error *reterr) {
+static int pack_tar_entry(Archive *disk, Archive *tar, struct archive_entry *entry,
+                          const char *path, const char *name, Error *reterr) {
         const char *rest = archive_entry_pathname(entry) + strlen(path);
         cleanup_free char *renamed = NULL;
 
@@ -73,7 +74,7 @@ static int pack_entry(Archive *disk, Archive *tar, struct archive_entry *entry, 
                 return 0;
         if (archive_write_header(tar, entry) < ARCHIVE_WARN)
                 return fail_archive(tar, reterr);
-        return copy_out(disk, tar, entry, reterr);
+        return copy_file_to_tar(disk, tar, entry, reterr);
 }
 
 int tar_pack(const char *path, const char *name, int fd, Error *reterr) {
@@ -96,7 +97,7 @@ int tar_pack(const char *path, const char *name, int fd, Error *reterr) {
 
                 if (next == ARCHIVE_OK || next == ARCHIVE_WARN) {
                         (void) archive_read_disk_descend(disk);
-                        r = pack_entry(disk, tar, entry, path, name, reterr);
+                        r = pack_tar_entry(disk, tar, entry, path, name, reterr);
                 } else if (next != ARCHIVE_EOF)
                         r = fail_archive(disk, reterr);
                 archive_entry_free(entry);
@@ -110,7 +111,7 @@ int tar_pack(const char *path, const char *name, int fd, Error *reterr) {
 
 /* ---- and back again ---- */
 
-static int copy_in(Archive *tar, Archive *disk, Error *reterr) {
+static int copy_file_from_tar(Archive *tar, Archive *disk, Error *reterr) {
         for (;;) {
                 const void *data;
                 size_t length;
@@ -136,15 +137,15 @@ static char *rename_path(const char *path, const char *name, const char *target)
         return renamed;
 }
 
-static bool is_ordinary(struct archive_entry *entry) {
+static bool is_ordinary_entry(struct archive_entry *entry) {
         mode_t type = archive_entry_filetype(entry);
 
         return type == AE_IFREG || type == AE_IFDIR || type == AE_IFLNK ||
                archive_entry_hardlink(entry);
 }
 
-static int unpack_entry(Archive *tar, Archive *disk, struct archive_entry *entry, const char *name,
-                        const char *target, Error *reterr) {
+static int extract_tar_entry(Archive *tar, Archive *disk, struct archive_entry *entry,
+                             const char *name, const char *target, Error *reterr) {
         const char *path = archive_entry_pathname(entry);
         cleanup_free char *renamed = rename_path(path, name, target);
         cleanup_free char *link = rename_path(archive_entry_hardlink(entry), name, target);
@@ -155,8 +156,8 @@ static int unpack_entry(Archive *tar, Archive *disk, struct archive_entry *entry
                                   "the container's tar has '%s' in it, which was "
                                   "not asked for",
                                   strna(path));
-        if (!is_ordinary(entry)) {
-                utf8_disarm(renamed);
+        if (!is_ordinary_entry(entry)) {
+                utf8_sanitize(renamed);
                 fprintf(stderr, "warning: skipping '%s', which is no file\n", renamed);
                 return 0;
         }
@@ -165,7 +166,7 @@ static int unpack_entry(Archive *tar, Archive *disk, struct archive_entry *entry
                 archive_entry_set_hardlink(entry, link);
         if (archive_write_header(disk, entry) < ARCHIVE_WARN)
                 return fail_archive(disk, reterr);
-        r = copy_in(tar, disk, reterr);
+        r = copy_file_from_tar(tar, disk, reterr);
         if (r >= 0 && archive_write_finish_entry(disk) < ARCHIVE_WARN)
                 r = fail_archive(disk, reterr);
         return r;
@@ -195,7 +196,7 @@ int tar_unpack(int fd, const char *name, const char *target, Error *reterr) {
                 if (next < ARCHIVE_WARN)
                         return fail_archive(tar, reterr);
                 is_empty = false;
-                r = unpack_entry(tar, disk, entry, name, target, reterr);
+                r = extract_tar_entry(tar, disk, entry, name, target, reterr);
                 if (r < 0)
                         return r;
         }

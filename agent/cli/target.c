@@ -32,7 +32,7 @@ const char *container_name(const json_t *containers, size_t i) {
 }
 
 /* "main, other, first (init)" */
-static void print_names(const json_t *containers, const json_t *of_init, FILE *out) {
+static void print_container_names(const json_t *containers, const json_t *of_init, FILE *out) {
         size_t n = json_array_size(containers);
 
         for (size_t i = 0; i < n; i++)
@@ -55,6 +55,6 @@ const char *choose_container(const json_t *pod, const char *named) {
         if (json_array_size(containers) + json_array_size(of_init) < 2)
                 return name;
         fprintf(stderr, "Defaulted container \"%s\" out of: ", name);
-        print_names(containers, of_init, stderr);
+        print_container_names(containers, of_init, stderr);
         return name;
 }

@@ -13,24 +13,25 @@
 /* top pods: what pods use now. The agent counts; a rate is the difference of two counts, so it is
  * asked twice. */
 
-typedef struct Top {
+typedef struct PodTop {
         const Options *options;
         const PodFilter *filter;
         char *before, *after; /* what /metrics/resource said */
-} Top;
+} PodTop;
 
-static void top_done(Top *top) {
+static void pod_top_done(PodTop *top) {
         free(top->before);
         free(top->after);
 }
 
-typedef struct Sample {
+typedef struct ResourceMetricSample {
         double value;
         double at_msec;
-} Sample;
+} ResourceMetricSample;
 
 /* The sample of a metric with just these labels. */
-static bool find_sample(const char *text, const char *metric, const char *labels, Sample *ret) {
+static bool find_metric_sample(const char *text, const char *metric, const char *labels,
+                               ResourceMetricSample *ret) {
         cleanup_free char *line = NULL;
         const char *found;
 
@@ -42,34 +43,36 @@ static bool find_sample(const char *text, const char *metric, const char *labels
         return found && sscanf(found + strlen(line), "%lf %lf", &ret->value, &ret->at_msec) == 2;
 }
 
-static bool find_rate(const Top *top, const char *metric, const char *labels, double *ret) {
-        Sample before, after;
+static bool find_metric_rate(const PodTop *top, const char *metric, const char *labels,
+                             double *ret) {
+        ResourceMetricSample before, after;
 
-        if (!find_sample(top->before, metric, labels, &before) ||
-            !find_sample(top->after, metric, labels, &after) || after.at_msec <= before.at_msec)
+        if (!find_metric_sample(top->before, metric, labels, &before) ||
+            !find_metric_sample(top->after, metric, labels, &after) ||
+            after.at_msec <= before.at_msec)
                 return false;
         *ret = MAX(after.value - before.value, 0.0) / ((after.at_msec - before.at_msec) / 1000);
         return true;
 }
 
 /* Millicores and mebibytes, rounded as kubectl does. A line only where both are known. */
-static void write_usage(const Top *top, const char *kind, const char *labels, const char *head,
-                        FILE *out) {
+static void write_resource_usage(const PodTop *top, const char *kind, const char *labels,
+                                 const char *head, FILE *out) {
         char cpu[64], memory[64];
-        Sample bytes;
+        ResourceMetricSample bytes;
         double cores;
 
         (void) snprintf(cpu, sizeof(cpu), "%s_cpu_usage_seconds_total", kind);
         (void) snprintf(memory, sizeof(memory), "%s_memory_working_set_bytes", kind);
-        if (!find_rate(top, cpu, labels, &cores) ||
-            !find_sample(top->after, memory, labels, &bytes))
+        if (!find_metric_rate(top, cpu, labels, &cores) ||
+            !find_metric_sample(top->after, memory, labels, &bytes))
                 return;
         fprintf(out, "%s%" PRIu64 "m\t%" PRIu64 "Mi\n", head, (uint64_t) (cores * 1000 + 0.999),
                 (uint64_t) bytes.value / MIB);
 }
 
-static void write_containers(const Top *top, const char *namespace, const char *pod,
-                             const json_t *containers, const char *head, FILE *out) {
+static void write_top_containers(const PodTop *top, const char *namespace, const char *pod,
+                                 const json_t *containers, const char *head, FILE *out) {
         size_t i;
         json_t *status;
 
@@ -83,12 +86,12 @@ static void write_containers(const Top *top, const char *namespace, const char *
                 if (asprintf(&longer, "%s%s\t", head, name) < 0)
                         longer = NULL;
                 if (labels && longer)
-                        write_usage(top, "container", labels, longer, out);
+                        write_resource_usage(top, "container", labels, longer, out);
         }
 }
 
-static void write_row(const json_t *pod, FILE *out, void *userdata) {
-        const Top *top = userdata;
+static void write_top_row(const json_t *pod, FILE *out, void *userdata) {
+        const PodTop *top = userdata;
         const char *namespace = strna(json_text(pod, "metadata", "namespace"));
         const char *name = strna(json_text(pod, "metadata", "name"));
         bool has_namespace = top->options->all_namespaces;
@@ -102,15 +105,15 @@ static void write_row(const json_t *pod, FILE *out, void *userdata) {
         if (!head || !labels)
                 return;
         if (top->options->containers) {
-                write_containers(top, namespace, name, json_at(pod, "status", "containerStatuses"),
-                                 head, out);
-                write_containers(top, namespace, name,
-                                 json_at(pod, "status", "initContainerStatuses"), head, out);
+                write_top_containers(top, namespace, name,
+                                     json_at(pod, "status", "containerStatuses"), head, out);
+                write_top_containers(top, namespace, name,
+                                     json_at(pod, "status", "initContainerStatuses"), head, out);
         } else
-                write_usage(top, "pod", labels, head, out);
+                write_resource_usage(top, "pod", labels, head, out);
 }
 
-static int print_top(Top *top, const json_t *pods) {
+static int print_top(PodTop *top, const json_t *pods) {
         Columns columns = COLUMNS_TABLE;
         char headings[96] = "";
 
@@ -118,10 +121,10 @@ static int print_top(Top *top, const json_t *pods) {
                 (void) snprintf(headings, sizeof(headings), "%s%sCPU(cores)\tMEMORY(bytes)\n",
                                 top->options->all_namespaces ? "NAMESPACE\t" : "",
                                 top->options->containers ? "POD\tNAME\t" : "NAME\t");
-        return print_rows(&columns, headings, pods, write_row, top);
+        return print_rows(&columns, headings, pods, write_top_row, top);
 }
 
-static int ask(Top *top, Error *reterr) {
+static int fetch_two_samples(PodTop *top, Error *reterr) {
         const struct timespec second = { .tv_sec = 1 };
         const char *socket = top->options->socket;
         int r = client_get(socket, "/metrics/resource", &top->before, reterr);
@@ -132,34 +135,34 @@ static int ask(Top *top, Error *reterr) {
         return client_get(socket, "/metrics/resource", &top->after, reterr);
 }
 
-static int top_pods(Top *top) {
+static int top_pods(PodTop *top) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_json json_t *pods = NULL;
         int status, r;
 
         r = pods_fetch(top->options->socket, top->filter, &pods, &error);
         if (r < 0)
-                return fail(r, &error);
-        status = pods_say_missing(top->filter, pods);
+                return fail_with_error(r, &error);
+        status = report_missing_pods(top->filter, pods);
         if (status != STATUS_OK || json_array_size(pods) == 0)
                 return status;
-        r = ask(top, &error);
+        r = fetch_two_samples(top, &error);
         if (r >= 0)
                 r = print_top(top, pods);
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }
 
 int run_top(const Options *options) {
         cleanup_with(pod_filter_done) PodFilter filter = { 0 };
-        cleanup_with(top_done) Top top = { .options = options, .filter = &filter };
+        cleanup_with(pod_top_done) PodTop top = { .options = options, .filter = &filter };
         cleanup_error Error error = ERROR_NULL;
         char *const *names;
-        Resource resource;
+        ApiResource resource;
         size_t n_names;
         int status, r;
 
-        status = parse_resource(options, "top", RESOURCE_BIT(RESOURCE_PODS), &resource, &names,
-                                &n_names);
+        status = parse_api_resource(options, "top", API_RESOURCE_BIT(API_RESOURCE_PODS), &resource,
+                                    &names, &n_names);
         if (status != STATUS_OK)
                 return status;
         r = pod_filter_init(&filter, options, names, n_names, &error);

@@ -5,7 +5,7 @@
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/file.h"
-#include "common/handshake.h"
+#include "common/websocket-handshake.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -14,7 +14,7 @@ enum {
         ANSWER_MAX = 16 * 1024,
 };
 
-static int connect_to(const char *path, int *ret, Error *reterr) {
+static int connect_to_agent(const char *path, int *ret, Error *reterr) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
@@ -31,7 +31,7 @@ static int connect_to(const char *path, int *ret, Error *reterr) {
 }
 
 /* Byte by byte, so that not one of those that follow is lost. */
-static int read_head(int fd, char *ret, size_t size) {
+static int read_response_head(int fd, char *ret, size_t size) {
         size_t n = 0;
 
         while (n < size - 1) {
@@ -49,7 +49,7 @@ static int read_head(int fd, char *ret, size_t size) {
 }
 
 /* The one line that the agent refuses with. */
-static int read_refusal(int fd, Error *reterr) {
+static int read_upgrade_error(int fd, Error *reterr) {
         char text[1024];
         size_t n = 0;
 
@@ -68,10 +68,10 @@ static int read_refusal(int fd, Error *reterr) {
 }
 
 int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *reterr) {
-        char key[HANDSHAKE_SIZE], accept[HANDSHAKE_SIZE], head[ANSWER_MAX];
+        char key[WEBSOCKET_ACCEPT_SIZE], accept[WEBSOCKET_ACCEPT_SIZE], head[ANSWER_MAX];
         cleanup_free char *request = NULL;
         cleanup_close int fd = -EBADF;
-        int r = connect_to(socket_path, &fd, reterr);
+        int r = connect_to_agent(socket_path, &fd, reterr);
 
         if (r < 0)
                 return r;
@@ -80,19 +80,19 @@ int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *
                      "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                      "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: " CHANNELS_PROTOCOL
                      "\r\n\r\n",
-                     path, handshake_key(key)) < 0) {
+                     path, websocket_new_key(key)) < 0) {
                 request = NULL;
                 return -ENOMEM;
         }
         r = write_all(fd, request, strlen(request));
         if (r >= 0)
-                r = read_head(fd, head, sizeof(head));
+                r = read_response_head(fd, head, sizeof(head));
         if (r < 0)
                 return error_setf(reterr, -r, "the agent at %s broke off its answer (%s)",
                                   socket_path, strerror(-r));
         if (strncmp(head, "HTTP/1.1 101 ", 13) != 0)
-                return read_refusal(fd, reterr);
-        if (!strstr(head, handshake_accept(key, accept)))
+                return read_upgrade_error(fd, reterr);
+        if (!strstr(head, websocket_accept_key(key, accept)))
                 return error_setf(reterr, EPROTO, "the agent at %s speaks no WebSocket",
                                   socket_path);
         *ret = TAKE_FD(fd);

@@ -14,11 +14,11 @@
 #define NODE_NAME "node"
 
 /* Objects of the files before, as "pod namespace/name" and the file, in turns. */
-typedef struct Seen {
+typedef struct SeenObjects {
         char **objects;
-} Seen;
+} SeenObjects;
 
-static void seen_done(Seen *seen) {
+static void seen_objects_done(SeenObjects *seen) {
         strv_free(seen->objects);
 }
 
@@ -52,7 +52,7 @@ static const char *skip_kind(const char *label) {
         return is_pod ? strchr(label, ' ') : label;
 }
 
-static const char *find_seen(const Seen *seen, const char *label) {
+static const char *find_seen_object(const SeenObjects *seen, const char *label) {
         for (char **object = seen->objects; object && *object; object += 2)
                 if (streq(skip_kind(object[0]), skip_kind(label)))
                         return object[1];
@@ -61,13 +61,13 @@ static const char *find_seen(const Seen *seen, const char *label) {
 
 /* Takes the label. Appends to "pod default/web, secret default/web"; says when another file has the
  * name. */
-static int add_take(const char *file, char *label_taken, Seen *seen, FILE *out) {
+static int add_seen_object_take(const char *file, char *label_taken, SeenObjects *seen, FILE *out) {
         cleanup_free char *label = label_taken;
         const char *other;
 
         if (!label)
                 return -ENOMEM;
-        other = find_seen(seen, label);
+        other = find_seen_object(seen, label);
         if (other) {
                 fprintf(stderr, "error: %s: %s is in %s already\n", file, label, other);
                 return -EEXIST;
@@ -78,33 +78,36 @@ static int add_take(const char *file, char *label_taken, Seen *seen, FILE *out) 
         return 0;
 }
 
-static int report_warnings(const ManifestObjects *objects) {
+static int report_manifest_warnings(const ManifestObjects *objects) {
         strv_foreach(warning, objects->warnings)
                 fprintf(stderr, "error: %s\n", *warning);
         return objects->warnings ? -EINVAL : 0;
 }
 
 /* Says what the file holds. 0, or -errno when something was wrong, which it has said. */
-static int report_objects(const char *file, const ManifestObjects *objects, Seen *seen) {
+static int report_valid_objects(const char *file, const ManifestObjects *objects,
+                                SeenObjects *seen) {
         cleanup_free char *text = NULL;
         size_t length;
         FILE *out = open_memstream(&text, &length);
-        int result = report_warnings(objects);
+        int result = report_manifest_warnings(objects);
 
         if (!out)
                 return -ENOMEM;
         for (size_t i = 0; i < objects->pods.n; i++) {
-                int r = add_take(file, pod_label(objects->pods.items[i]), seen, out);
+                int r = add_seen_object_take(file, pod_label(objects->pods.items[i]), seen, out);
 
                 result = r < 0 ? r : result;
         }
         for (size_t i = 0; i < objects->data.n; i++) {
-                int r = add_take(file, data_object_label(objects->data.items[i]), seen, out);
+                int r = add_seen_object_take(file, data_object_label(objects->data.items[i]), seen,
+                                             out);
 
                 result = r < 0 ? r : result;
         }
         for (size_t i = 0; i < objects->daemonsets.n; i++) {
-                int r = add_take(file, daemonset_label(objects->daemonsets.items[i]), seen, out);
+                int r = add_seen_object_take(file, daemonset_label(objects->daemonsets.items[i]),
+                                             seen, out);
 
                 result = r < 0 ? r : result;
         }
@@ -116,21 +119,21 @@ static int report_objects(const char *file, const ManifestObjects *objects, Seen
 }
 
 /* 0 or -errno; has said what is wrong. */
-static int validate_file(const char *file, Seen *seen) {
+static int validate_file(const char *file, SeenObjects *seen) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r = read_manifest(file, NODE_NAME, &objects, &error);
 
         if (r < 0) {
-                (void) report_warnings(&objects);
+                (void) report_manifest_warnings(&objects);
                 fprintf(stderr, "error: %s\n", error_message(&error, r));
                 return r;
         }
-        return report_objects(input_name(file), &objects, seen);
+        return report_valid_objects(input_name(file), &objects, seen);
 }
 
 int run_validate(const Options *options) {
-        cleanup_with(seen_done) Seen seen = { 0 };
+        cleanup_with(seen_objects_done) SeenObjects seen = { 0 };
         int status = STATUS_OK;
 
         if (options->n_words == 0)

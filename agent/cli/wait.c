@@ -14,18 +14,18 @@
 /* wait --bootstrap: until all pods that others are started after are Ready. It is what
  * mainstay-ready.service runs, so that a boot is ordered by systemd and not by us. */
 
-typedef struct Wait {
+typedef struct BootstrapWait {
         const char *socket;
         json_t *missing; /* UIDs of pods that are not ready yet */
-} Wait;
+} BootstrapWait;
 
-static bool is_bootstrap(const json_t *pod) {
+static bool is_bootstrap_pod(const json_t *pod) {
         return streq_ptr(json_text(pod, "metadata", "annotations", "mainstay.dev/bootstrap"),
                          "true");
 }
 
 /* One that has done its work will never be Ready again. */
-static bool is_ready(const json_t *pod) {
+static bool is_pod_ready_or_done(const json_t *pod) {
         json_t *conditions = json_at(pod, "status", "conditions"), *condition;
         size_t i;
 
@@ -37,16 +37,16 @@ static bool is_ready(const json_t *pod) {
 }
 
 /* 1 when all have been seen ready. */
-static int on_pod(const char *type, json_t *pod, void *userdata) {
-        Wait *wait = userdata;
+static int on_bootstrap_pod_event(const char *type, json_t *pod, void *userdata) {
+        BootstrapWait *wait = userdata;
 
-        if (streq(type, "DELETED") || (is_bootstrap(pod) && is_ready(pod)))
+        if (streq(type, "DELETED") || (is_bootstrap_pod(pod) && is_pod_ready_or_done(pod)))
                 (void) json_object_del(wait->missing, strna(json_text(pod, "metadata", "uid")));
         return json_object_size(wait->missing) == 0;
 }
 
 /* How many are not ready now, or -errno. */
-static int look(Wait *wait, Error *reterr) {
+static int check_bootstrap_pods(BootstrapWait *wait, Error *reterr) {
         cleanup_json json_t *pods = NULL;
         json_t *pod;
         size_t i;
@@ -56,7 +56,7 @@ static int look(Wait *wait, Error *reterr) {
                 return r;
         (void) json_object_clear(wait->missing);
         json_array_foreach(pods, i, pod)
-                if (is_bootstrap(pod) && !is_ready(pod))
+                if (is_bootstrap_pod(pod) && !is_pod_ready_or_done(pod))
                         (void) json_object_set_new(wait->missing,
                                                    strna(json_text(pod, "metadata", "uid")),
                                                    json_true());
@@ -65,20 +65,21 @@ static int look(Wait *wait, Error *reterr) {
 
 int run_wait(const Options *options) {
         cleanup_json json_t *missing = json_object();
-        Wait wait = { .socket = options->socket, .missing = missing };
+        BootstrapWait wait = { .socket = options->socket, .missing = missing };
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         if (options->n_words > 0 || !options->bootstrap)
                 return fail_usage("wait takes --bootstrap, and nothing else");
         /* Those that were ready may not be any more when the last one is. */
-        while ((r = look(&wait, &error)) != 0 && r != -ENOMEM) {
+        while ((r = check_bootstrap_pods(&wait, &error)) != 0 && r != -ENOMEM) {
                 if (r > 0)
-                        r = watch_objects(wait.socket, "/pods?watch=1", on_pod, &wait, &error);
+                        r = watch_objects(wait.socket, "/pods?watch=1", on_bootstrap_pod_event,
+                                          &wait, &error);
                 /* The agent is not there; it may be being restarted. */
                 if (r < 0)
                         (void) nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
                 error_done(&error);
         }
-        return r < 0 ? fail(r, &error) : STATUS_OK;
+        return r < 0 ? fail_with_error(r, &error) : STATUS_OK;
 }

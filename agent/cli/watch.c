@@ -10,20 +10,20 @@ enum {
 };
 
 /* The part of the answer that is no whole line yet. */
-typedef struct Watch {
+typedef struct WatchStream {
         watch_object_t on_object;
         void *userdata;
         char *data;
         size_t length;
         size_t room;
         bool is_enough;
-} Watch;
+} WatchStream;
 
-static void watch_done(Watch *watch) {
+static void watch_stream_done(WatchStream *watch) {
         free(watch->data);
 }
 
-static int append(Watch *watch, const char *data, size_t length) {
+static int watch_stream_append(WatchStream *watch, const char *data, size_t length) {
         if (watch->length + length > EVENT_MAX)
                 return -EFBIG;
         if (watch->room - watch->length < length) {
@@ -40,7 +40,7 @@ static int append(Watch *watch, const char *data, size_t length) {
         return 0;
 }
 
-static int handle_line(const Watch *watch, const char *line, size_t length) {
+static int handle_watch_line(const WatchStream *watch, const char *line, size_t length) {
         cleanup_json json_t *event = json_loadb(line, length, 0, NULL);
         json_t *object = json_object_get(event, "object");
 
@@ -49,16 +49,16 @@ static int handle_line(const Watch *watch, const char *line, size_t length) {
         return watch->on_object(strna(json_text(event, "type")), object, watch->userdata);
 }
 
-static int on_data(const char *data, size_t length, void *userdata) {
-        Watch *watch = userdata;
+static int on_watch_stream_data(const char *data, size_t length, void *userdata) {
+        WatchStream *watch = userdata;
         char *newline;
         int r;
 
-        r = append(watch, data, length);
+        r = watch_stream_append(watch, data, length);
         while (r == 0 && (newline = memchr(watch->data, '\n', watch->length))) {
                 size_t n = (size_t) (newline + 1 - watch->data);
 
-                r = handle_line(watch, watch->data, n);
+                r = handle_watch_line(watch, watch->data, n);
                 watch->length -= n;
                 memmove(watch->data, watch->data + n, watch->length);
         }
@@ -68,8 +68,9 @@ static int on_data(const char *data, size_t length, void *userdata) {
 
 int watch_objects(const char *socket, const char *path, watch_object_t on_object, void *userdata,
                   Error *reterr) {
-        cleanup_with(watch_done) Watch watch = { .on_object = on_object, .userdata = userdata };
-        int r = client_stream(socket, path, on_data, &watch, reterr);
+        cleanup_with(watch_stream_done)
+                WatchStream watch = { .on_object = on_object, .userdata = userdata };
+        int r = client_stream(socket, path, on_watch_stream_data, &watch, reterr);
 
         return r >= 0 && !watch.is_enough ? error_setf(reterr, EIO, "the agent has ended") : r;
 }

@@ -91,7 +91,7 @@ static const struct {
 /* clang-format on */
 
 /* The unit that 'text' is up to the next digit, in microseconds, or 0. */
-static double parse_unit(const char *text, size_t *ret_length) {
+static double parse_go_duration_unit(const char *text, size_t *ret_length) {
         size_t length = strcspn(text, "0123456789.");
 
         for (size_t i = 0; i < N_ELEMENTS(units); i++) {
@@ -122,7 +122,7 @@ int parse_duration(const char *text, uint64_t *ret_usec) {
                 memcpy(number, text, digits);
                 number[digits] = '\0';
                 value = strtod(number, &end);
-                unit = parse_unit(text + digits, &length);
+                unit = parse_go_duration_unit(text + digits, &length);
                 if (*end != '\0' || unit <= 0)
                         return -EINVAL;
                 total += value * unit;
@@ -153,6 +153,6 @@ void write_quoted(const char *text, FILE *out) {
 
         if (!copy)
                 return;
-        utf8_disarm(copy);
+        utf8_sanitize(copy);
         fputs(copy, out);
 }

@@ -82,7 +82,7 @@ bool yaml_needs_quotes(const char *text) {
                is_time(text);
 }
 
-static int emit(yaml_emitter_t *emitter, yaml_event_t *event, int is_made) {
+static int emit_yaml_event(yaml_emitter_t *emitter, yaml_event_t *event, int is_made) {
         if (!is_made)
                 return -ENOMEM;
         /* The emitter owns the event from here on, whatever happens. */
@@ -93,9 +93,10 @@ static int emit_scalar(yaml_emitter_t *emitter, const char *text, yaml_scalar_st
         yaml_event_t event;
         bool is_plain = style == YAML_PLAIN_SCALAR_STYLE;
 
-        return emit(emitter, &event,
-                    yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *) text,
-                                                 (int) strlen(text), is_plain, 1, style));
+        return emit_yaml_event(
+                emitter, &event,
+                yaml_scalar_event_initialize(&event, NULL, NULL, (const yaml_char_t *) text,
+                                             (int) strlen(text), is_plain, 1, style));
 }
 
 static int emit_string(yaml_emitter_t *emitter, const char *text) {
@@ -108,7 +109,7 @@ static int emit_string(yaml_emitter_t *emitter, const char *text) {
 
 static int emit_value(yaml_emitter_t *emitter, json_t *json, unsigned depth);
 
-static int compare_keys(const void *a, const void *b) {
+static int compare_json_keys(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
@@ -123,7 +124,7 @@ const char **yaml_sorted_keys(json_t *object) {
         json_object_foreach(object, key, value)
                 keys[n++] = key;
         if (n > 1)
-                qsort(keys, n, sizeof(*keys), compare_keys);
+                qsort(keys, n, sizeof(*keys), compare_json_keys);
         return keys;
 }
 
@@ -136,15 +137,16 @@ static int emit_object(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
 
         if (!keys)
                 return -ENOMEM;
-        r = emit(emitter, &event,
-                 yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, style));
+        r = emit_yaml_event(emitter, &event,
+                            yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, style));
         for (size_t i = 0; r >= 0 && keys[i]; i++) {
                 r = emit_string(emitter, keys[i]);
                 if (r >= 0)
                         r = emit_value(emitter, json_object_get(json, keys[i]), depth);
         }
         free(keys);
-        return r < 0 ? r : emit(emitter, &event, yaml_mapping_end_event_initialize(&event));
+        return r < 0 ? r
+                     : emit_yaml_event(emitter, &event, yaml_mapping_end_event_initialize(&event));
 }
 
 static int emit_array(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
@@ -155,12 +157,13 @@ static int emit_array(yaml_emitter_t *emitter, json_t *json, unsigned depth) {
         json_t *item;
         int r;
 
-        r = emit(emitter, &event,
-                 yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style));
+        r = emit_yaml_event(emitter, &event,
+                            yaml_sequence_start_event_initialize(&event, NULL, NULL, 1, style));
         json_array_foreach(json, i, item)
                 if (r >= 0)
                         r = emit_value(emitter, item, depth);
-        return r < 0 ? r : emit(emitter, &event, yaml_sequence_end_event_initialize(&event));
+        return r < 0 ? r
+                     : emit_yaml_event(emitter, &event, yaml_sequence_end_event_initialize(&event));
 }
 
 /* Numbers, true, false, null: as JSON writes them. */
@@ -194,20 +197,22 @@ static int emit_document(yaml_emitter_t *emitter, json_t *json) {
         yaml_event_t event;
         int r;
 
-        r = emit(emitter, &event, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
+        r = emit_yaml_event(emitter, &event,
+                            yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING));
         if (r >= 0)
-                r = emit(emitter, &event,
-                         yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
+                r = emit_yaml_event(
+                        emitter, &event,
+                        yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1));
         if (r >= 0)
                 r = emit_value(emitter, json, 0);
         if (r >= 0)
-                r = emit(emitter, &event, yaml_document_end_event_initialize(&event, 1));
+                r = emit_yaml_event(emitter, &event, yaml_document_end_event_initialize(&event, 1));
         if (r >= 0)
-                r = emit(emitter, &event, yaml_stream_end_event_initialize(&event));
+                r = emit_yaml_event(emitter, &event, yaml_stream_end_event_initialize(&event));
         return r;
 }
 
-static int on_write(void *userdata, unsigned char *data, size_t length) {
+static int on_yaml_output(void *userdata, unsigned char *data, size_t length) {
         return fwrite(data, 1, length, userdata) == length;
 }
 
@@ -217,7 +222,7 @@ int yaml_write(json_t *json, FILE *out) {
 
         if (!yaml_emitter_initialize(&emitter))
                 return -ENOMEM;
-        yaml_emitter_set_output(&emitter, on_write, out);
+        yaml_emitter_set_output(&emitter, on_yaml_output, out);
         yaml_emitter_set_unicode(&emitter, 1);
         yaml_emitter_set_width(&emitter, -1);
         r = emit_document(&emitter, json);

@@ -3,7 +3,7 @@
 /* The archives that lie in the preload directory: children index them, once each. inotify is a
  * doorbell: whatever rings, the directory is scanned and compared. */
 
-#include "agent/image/store-internal.h"
+#include "agent/image/image-store-private.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -26,7 +26,7 @@ enum {
         (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_DELETE_SELF | \
          IN_MOVE_SELF | IN_ONLYDIR)
 
-static void on_indexed(const ChildResult *result, void *userdata) {
+static void on_archive_indexed(const ChildResult *result, void *userdata) {
         Archive *archive = userdata;
         ImageStore *store = archive->store;
         cleanup_error Error error = ERROR_NULL;
@@ -35,27 +35,27 @@ static void on_indexed(const ChildResult *result, void *userdata) {
 
         archive->child = NULL;
         r = child_explain(result, "mainstay-image", &error);
-        if (r >= 0 && archive_take_index(archive, result->output) < 0)
+        if (r >= 0 && archive_parse_index(archive, result->output) < 0)
                 r = error_setf(&error, EBADMSG, "mainstay-image said something else than JSON");
         if (r < 0) {
-                same = streq_ptr(archive->trouble, error_message(&error, r));
-                archive_break(archive, error_message(&error, r));
-                archive->may_pass = result->code != CLD_EXITED || result->status == EX_TEMPFAIL;
-                log_mark(MESSAGE_ARCHIVE_BROKEN);
+                same = streq_ptr(archive->error, error_message(&error, r));
+                archive_mark_broken(archive, error_message(&error, r));
+                archive->is_transient = result->code != CLD_EXITED || result->status == EX_TEMPFAIL;
+                log_set_message_id(MESSAGE_ARCHIVE_INVALID);
                 log_warning("Image archive '%s': %s", archive->file, error_message(&error, r));
         } else {
                 r = archive_set_save(&store->archives, store->images_fd);
                 if (r < 0)
                         (void) log_warning_errno(r, "Cannot save the index of the image archives");
         }
-        preload_index(store);
-        store_settle(store);
+        preload_index_archives(store);
+        image_store_settle_requests(store);
         /* Who asks again on every change would be told of every try that he caused. */
         if (!same)
                 store->on_changed(store->userdata);
 }
 
-static int start_indexer(ImageStore *store, Archive *archive, Error *reterr) {
+static int start_archive_indexer(ImageStore *store, Archive *archive, Error *reterr) {
         cleanup_free char *path = path_join(store->preload_path, archive->file), *option = NULL;
         int r;
 
@@ -67,13 +67,13 @@ static int start_indexer(ImageStore *store, Archive *archive, Error *reterr) {
                                                           option, path, NULL },
                                       .output_max = OUTPUT_BYTES_MAX,
                                       .timeout_usec = INDEX_TIMEOUT_USEC },
-                        on_indexed, archive, &archive->child, reterr);
+                        on_archive_indexed, archive, &archive->child, reterr);
         if (r >= 0)
                 archive->state = ARCHIVE_INDEXING;
         return r;
 }
 
-void preload_index(ImageStore *store) {
+void preload_index_archives(ImageStore *store) {
         unsigned running = 0;
 
         for (size_t i = 0; i < store->archives.n_archives; i++)
@@ -85,11 +85,11 @@ void preload_index(ImageStore *store) {
 
                 if (archive->state != ARCHIVE_NEW)
                         continue;
-                r = start_indexer(store, archive, &error);
+                r = start_archive_indexer(store, archive, &error);
                 if (r < 0) {
-                        archive_break(archive, error_message(&error, r));
-                        log_mark(MESSAGE_ARCHIVE_BROKEN);
-                        log_warning("Image archive '%s': %s", archive->file, archive->trouble);
+                        archive_mark_broken(archive, error_message(&error, r));
+                        log_set_message_id(MESSAGE_ARCHIVE_INVALID);
+                        log_warning("Image archive '%s': %s", archive->file, archive->error);
                 } else {
                         running++;
                 }
@@ -97,46 +97,48 @@ void preload_index(ImageStore *store) {
 }
 
 /* A file that begins is not looked at before it is closed; a link is whole from the start. */
-static bool is_link(const ImageStore *store, const char *name) {
+static bool is_preload_link(const ImageStore *store, const char *name) {
         cleanup_free char *path = path_join(store->preload_path, name);
         struct stat st;
 
         return path && lstat(path, &st) >= 0 && (S_ISLNK(st.st_mode) || st.st_nlink > 1);
 }
 
-static int on_doorbell(sd_event_source *source, const struct inotify_event *event, void *userdata) {
+static int on_preload_changed(sd_event_source *source, const struct inotify_event *event,
+                              void *userdata) {
         ImageStore *store = userdata;
 
-        if ((event->mask & IN_CREATE) && !is_link(store, event->name))
+        if ((event->mask & IN_CREATE) && !is_preload_link(store, event->name))
                 return 0;
         if (event->len > 0)
-                archive_set_touch(&store->archives, event->name);
+                archive_set_reset_broken(&store->archives, event->name);
         if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
-                store->doorbell = sd_event_source_disable_unref(store->doorbell);
-        return store_schedule_work(store);
+                store->preload_watch = sd_event_source_disable_unref(store->preload_watch);
+        return image_store_schedule_work(store);
 }
 
 /* Hangs the doorbell up, again where somebody took the directory away. */
-static int watch_preload(ImageStore *store) {
+static int watch_preload_directory(ImageStore *store) {
         int r;
 
-        if (store->doorbell)
+        if (store->preload_watch)
                 return 0;
-        r = sd_event_add_inotify(store->event, &store->doorbell, store->preload_path,
-                                 PRELOAD_EVENTS, on_doorbell, store);
-        return r < 0 ? r : sd_event_source_set_description(store->doorbell, "preload-doorbell");
+        r = sd_event_add_inotify(store->event, &store->preload_watch, store->preload_path,
+                                 PRELOAD_EVENTS, on_preload_changed, store);
+        return r < 0 ? r
+                     : sd_event_source_set_description(store->preload_watch, "preload-doorbell");
 }
 
 /* The directory is not held open: one that is never tells that it was removed. */
-int preload_scan(ImageStore *store) {
+int preload_scan_directory(ImageStore *store) {
         cleanup_close int fd = open_directory_at(AT_FDCWD, store->preload_path, 0700);
-        int r = fd < 0 ? fd : watch_preload(store);
+        int r = fd < 0 ? fd : watch_preload_directory(store);
 
         if (r >= 0)
                 r = archive_set_scan(&store->archives, fd);
         if (r < 0)
                 return log_warning_errno(r, "Cannot read '%s', keeping what is known of it",
                                          store->preload_path);
-        preload_index(store);
+        preload_index_archives(store);
         return r;
 }

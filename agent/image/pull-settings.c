@@ -2,7 +2,7 @@
 
 /* What mainstay-image is told of a pull: a memory file, for passwords are in it. */
 
-#include "agent/image/store-internal.h"
+#include "agent/image/image-store-private.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -14,7 +14,7 @@
 
 #define cleanup_json cleanup_with(json_decrefp)
 
-static json_t *strings(char *const *strv) {
+static json_t *string_array_to_json(char *const *strv) {
         json_t *array = json_array();
 
         for (; array && strv && *strv; strv++)
@@ -23,7 +23,7 @@ static json_t *strings(char *const *strv) {
 }
 
 /* What cannot be read was said of when the Secret was; here there is one less. */
-static json_t *documents(char *const *texts) {
+static json_t *auth_documents_to_json(char *const *texts) {
         json_t *array = json_array();
 
         for (; array && texts && *texts; texts++) {
@@ -35,33 +35,33 @@ static json_t *documents(char *const *texts) {
         return array;
 }
 
-static json_t *mirrors_of(const MainstayConfig *config, const char *reference) {
+static json_t *registry_mirrors_to_json(const MainstayConfig *config, const char *reference) {
         size_t n = strcspn(reference, "/");
 
         for (size_t i = 0; i < config->registry_mirrors.n; i++) {
                 const RegistryMirrors *row = &config->registry_mirrors.items[i];
 
                 if (strlen(row->registry) == n && strncmp(row->registry, reference, n) == 0)
-                        return strings(row->mirrors);
+                        return string_array_to_json(row->mirrors);
         }
         return json_array();
 }
 
-static json_t *format(const ImageStore *store, const Job *job) {
+static json_t *pull_settings_to_json(const ImageStore *store, const ImageJob *job) {
         static const MainstayConfig none = { 0 };
         const MainstayConfig *config = store->config ? store->config : &none;
 
         return json_pack("{s:b, s:o, s:o, s:o, s:s*, s:s*, s:s*, s:s*}", "progress", 1, "auths",
-                         documents(job->auths), "insecureRegistries",
-                         strings(config->insecure_registries), "mirrors",
-                         mirrors_of(config, job->reference), "authFile", config->registry_auth_file,
-                         "httpProxy", config->http_proxy, "httpsProxy", config->https_proxy,
-                         "noProxy", config->no_proxy);
+                         auth_documents_to_json(job->auths), "insecureRegistries",
+                         string_array_to_json(config->insecure_registries), "mirrors",
+                         registry_mirrors_to_json(config, job->reference), "authFile",
+                         config->registry_auth_file, "httpProxy", config->http_proxy, "httpsProxy",
+                         config->https_proxy, "noProxy", config->no_proxy);
 }
 
-int pull_settings_open(const ImageStore *store, const Job *job) {
+int pull_settings_open(const ImageStore *store, const ImageJob *job) {
         cleanup_close int fd = memfd_create("pull", MFD_CLOEXEC);
-        cleanup_json json_t *json = format(store, job);
+        cleanup_json json_t *json = pull_settings_to_json(store, job);
         char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
         int r;
 

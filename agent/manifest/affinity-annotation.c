@@ -12,8 +12,8 @@ static const char affinity_key[] = "scheduler.alpha.kubernetes.io/affinity";
 
 static int decode_affinity(const char *text, Affinity *affinity, Error *reterr) {
         Decoder decoder = { .file = "affinity", .mode = DECODE_MANIFEST, .reterr = reterr };
-        Tree tree = { 0 };
-        int r = tree_parse(decoder.file, text, strlen(text), &tree, reterr);
+        YamlTree tree = { 0 };
+        int r = yaml_tree_parse(decoder.file, text, strlen(text), &tree, reterr);
 
         if (r < 0)
                 return r;
@@ -24,11 +24,11 @@ static int decode_affinity(const char *text, Affinity *affinity, Error *reterr) 
         if (r >= 0 && decoder.n_warnings > 0)
                 r = error_setf(reterr, EINVAL, "%s", decoder.warnings[0]);
         strv_free(decoder.warnings);
-        tree_done(&tree);
+        yaml_tree_done(&tree);
         return r;
 }
 
-static int refuse_annotation(const Decoder *decoder, const Node *root, const DecodePath *path,
+static int refuse_annotation(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
                              int r) {
         const DecodePath metadata = { .parent = path, .key = "metadata" };
         const DecodePath annotations = { .parent = &metadata, .key = "annotations" };
@@ -37,13 +37,13 @@ static int refuse_annotation(const Decoder *decoder, const Node *root, const Dec
                 .key = affinity_key,
                 .is_map_key = true,
         };
-        const Node *node = node_get(node_get(root, "metadata"), "annotations");
+        const YamlNode *node = yaml_node_get(yaml_node_get(root, "metadata"), "annotations");
 
-        return decode_error_at(decoder, node_get(node, affinity_key), &key, r);
+        return decode_error_at(decoder, yaml_node_get(node, affinity_key), &key, r);
 }
 
-int pod_take_affinity_annotation(const Decoder *decoder, const Node *root, const DecodePath *path,
-                                 Pod *pod) {
+int pod_take_affinity_annotation(const Decoder *decoder, const YamlNode *root,
+                                 const DecodePath *path, Pod *pod) {
         const char *text = string_map_get(&pod->metadata.annotations, affinity_key);
         Affinity *affinity;
         int r;

@@ -43,7 +43,8 @@ static const ProfileAnnotation *find_kind(const char *key) {
         return NULL;
 }
 
-static ProfileField field_of(const Pod *pod, const ProfileAnnotation *kind, const char *key) {
+static ProfileField profile_field_for(const Pod *pod, const ProfileAnnotation *kind,
+                                      const char *key) {
         const PodSecurityContext *context = &pod->spec.security_context;
         const char *name = key + strlen(kind->key);
         const Rules rules = { .pod = pod };
@@ -79,7 +80,7 @@ static bool is_profile_name(const ProfileAnnotation *kind, const char *value) {
                streq(value, kind->is_app_armor ? "" : "docker/default");
 }
 
-static bool says_the_same(const SecurityProfile *profile, const char *value) {
+static bool is_same_profile(const SecurityProfile *profile, const char *value) {
         static const char local[] = "localhost/";
 
         switch (profile->type) {
@@ -95,9 +96,9 @@ static bool says_the_same(const SecurityProfile *profile, const char *value) {
         }
 }
 
-static int check_one(const Rules *rules, const ProfileAnnotation *kind,
-                     const KeyValue *annotation) {
-        ProfileField field = field_of(rules->pod, kind, annotation->key);
+static int check_profile_annotation(const Rules *rules, const ProfileAnnotation *kind,
+                                    const KeyValue *annotation) {
+        ProfileField field = profile_field_for(rules->pod, kind, annotation->key);
         char text[EXCERPT_SIZE], key[EXCERPT_SIZE];
         int r = 0;
 
@@ -110,7 +111,7 @@ static int check_one(const Rules *rules, const ProfileAnnotation *kind,
         if (r < 0)
                 return rules_at(rules, r, "metadata.annotations[%s]",
                                 excerpt(key, annotation->key));
-        if (!field.profile || says_the_same(field.profile, annotation->value))
+        if (!field.profile || is_same_profile(field.profile, annotation->value))
                 return 0;
         r = error_setf(rules->reterr, EINVAL,
                        "%s profile in annotation and field must match; the annotation says '%s'",
@@ -123,7 +124,7 @@ int check_profile_annotations(const Rules *rules) {
 
         for (size_t i = 0; i < annotations->n; i++) {
                 const ProfileAnnotation *kind = find_kind(annotations->items[i].key);
-                int r = kind ? check_one(rules, kind, &annotations->items[i]) : 0;
+                int r = kind ? check_profile_annotation(rules, kind, &annotations->items[i]) : 0;
 
                 if (r < 0)
                         return r;
@@ -131,8 +132,8 @@ int check_profile_annotations(const Rules *rules) {
         return 0;
 }
 
-const char *idle_profile_annotation(const Pod *pod, const char *key) {
+const char *find_unset_profile_field(const Pod *pod, const char *key) {
         const ProfileAnnotation *kind = find_kind(key);
 
-        return kind && !field_of(pod, kind, key).profile ? kind->field : NULL;
+        return kind && !profile_field_for(pod, kind, key).profile ? kind->field : NULL;
 }

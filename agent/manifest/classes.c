@@ -9,22 +9,23 @@
 #include <stdarg.h>
 
 /* Where in a document a class is wrong. */
-typedef struct Place {
+typedef struct ClassPosition {
         const Decoder *decoder;
-        const Node *object;
+        const YamlNode *object;
         const DecodePath *path;
-} Place;
+} ClassPosition;
 
 /* "overhead.podFixed.cpu" and the sentence. */
-static int broken(const Place *place, const char *parent, const char *key, const char *format, ...)
-        printf_like(4, 5);
+static int class_error(const ClassPosition *position, const char *parent, const char *key,
+                       const char *format, ...) printf_like(4, 5);
 
-static int broken(const Place *place, const char *parent, const char *key, const char *format,
-                  ...) {
-        const DecodePath outer = { .parent = place->path, .key = parent };
-        const DecodePath path = { .parent = parent ? &outer : place->path, .key = key };
-        const Node *around = parent ? node_get(place->object, parent) : place->object;
-        const Node *node = around ? node_get(around, key) : NULL;
+static int class_error(const ClassPosition *position, const char *parent, const char *key,
+                       const char *format, ...) {
+        const DecodePath outer = { .parent = position->path, .key = parent };
+        const DecodePath path = { .parent = parent ? &outer : position->path, .key = key };
+        const YamlNode *around =
+                parent ? yaml_node_get(position->object, parent) : position->object;
+        const YamlNode *node = around ? yaml_node_get(around, key) : NULL;
         cleanup_free char *sentence = NULL;
         va_list ap;
         int r;
@@ -36,37 +37,38 @@ static int broken(const Place *place, const char *parent, const char *key, const
                 sentence = NULL;
                 return -ENOMEM;
         }
-        r = error_setf(place->decoder->reterr, EINVAL, "%s", sentence);
-        return decode_error_at(place->decoder,
+        r = error_setf(position->decoder->reterr, EINVAL, "%s", sentence);
+        return decode_error_at(position->decoder,
                                node     ? node
                                : around ? around
-                                        : place->object,
+                                        : position->object,
                                &path, r);
 }
 
-static int check_priority_class(const Place *place, const DataObject *object) {
+static int check_priority_class(const ClassPosition *position, const DataObject *object) {
         if (strncmp(object->metadata.name, "system-", 7) == 0)
-                return broken(place, "metadata", "name",
-                              "names with the prefix 'system-' are reserved for system use only");
+                return class_error(
+                        position, "metadata", "name",
+                        "names with the prefix 'system-' are reserved for system use only");
         if (object->priority.value.value > PRIORITY_OF_USERS_MAX)
-                return broken(place, NULL, "value",
-                              "maximum allowed value of a user defined priority is %d",
-                              PRIORITY_OF_USERS_MAX);
+                return class_error(position, NULL, "value",
+                                   "maximum allowed value of a user defined priority is %d",
+                                   PRIORITY_OF_USERS_MAX);
         return 0;
 }
 
-static int check_runtime_class(const Place *place, const DataObject *object) {
+static int check_runtime_class(const ClassPosition *position, const DataObject *object) {
         const ResourceList *overhead = &object->runtime.overhead.pod_fixed;
 
         if (overhead->cpu.milli < 0 || overhead->memory.milli < 0)
-                return broken(place, "overhead", "podFixed", "must not be negative");
+                return class_error(position, "overhead", "podFixed", "must not be negative");
         return 0;
 }
 
-int class_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
-                       DataObject **ret) {
+int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                       ObjectKind kind, DataObject **ret) {
         cleanup_with(data_object_freep) DataObject *object = calloc(1, sizeof(*object));
-        const Place place = { .decoder = decoder, .object = node, .path = path };
+        const ClassPosition position = { .decoder = decoder, .object = node, .path = path };
         int r;
 
         if (!object)
@@ -74,14 +76,14 @@ int class_object_parse(Decoder *decoder, const Node *node, const DecodePath *pat
         object->kind = kind;
         r = decode_object(decoder, node, object_schemas[kind], path, object);
         if (r >= 0 && object->metadata.namespace)
-                r = broken(&place, "metadata", "namespace", "not allowed on this type");
+                r = class_error(&position, "metadata", "namespace", "not allowed on this type");
         if (r < 0)
                 return r;
         object->metadata.namespace = strdup("");
         if (!object->metadata.namespace)
                 return -ENOMEM;
-        r = kind == OBJECT_PRIORITY_CLASS ? check_priority_class(&place, object)
-                                          : check_runtime_class(&place, object);
+        r = kind == OBJECT_PRIORITY_CLASS ? check_priority_class(&position, object)
+                                          : check_runtime_class(&position, object);
         if (r >= 0)
                 *ret = TAKE_PTR(object);
         return r;

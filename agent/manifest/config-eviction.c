@@ -25,19 +25,20 @@ static const struct {
 };
 
 /* One entry of one of the maps. */
-typedef struct Entry {
+typedef struct EvictionSetting {
         const Decoder *decoder;
         const char *map;
-        const Node *node; /* of the map */
+        const YamlNode *node; /* of the map */
         const KeyValue *pair;
         EvictionSignal signal;
-} Entry;
+} EvictionSetting;
 
-static int error_at(const Entry *entry, int r) {
+static int eviction_setting_error(const EvictionSetting *entry, int r) {
         const DecodePath map = { .key = entry->map };
         const DecodePath path = { .parent = &map, .key = entry->pair->key, .is_map_key = true };
 
-        return decode_error_at(entry->decoder, node_get(entry->node, entry->pair->key), &path, r);
+        return decode_error_at(entry->decoder, yaml_node_get(entry->node, entry->pair->key), &path,
+                               r);
 }
 
 /* NAN for what is no number before a '%'. */
@@ -49,7 +50,7 @@ static double parse_percentage(const char *text) {
 }
 
 /* Kubernetes' words. A percentage of 0 or 100 says that there is no such threshold. */
-static int parse_fraction(const Entry *entry, double *ret) {
+static int parse_eviction_percentage(const EvictionSetting *entry, double *ret) {
         const char *value = entry->pair->value;
         double fraction = parse_percentage(value);
         Error *reterr = entry->decoder->reterr;
@@ -66,7 +67,7 @@ static int parse_fraction(const Entry *entry, double *ret) {
         return 0;
 }
 
-static int parse_quantity(const Entry *entry, int64_t least, int64_t *ret) {
+static int parse_quantity(const EvictionSetting *entry, int64_t least, int64_t *ret) {
         Quantity quantity = { 0 };
         int r = quantity_parse(entry->pair->value, &quantity, entry->decoder->reterr);
 
@@ -86,38 +87,39 @@ static bool is_percentage(const char *text) {
 }
 
 /* 1, or 0 for one that is switched off. */
-static int parse_threshold(const Entry *entry, EvictionAmount *ret) {
+static int parse_threshold(const EvictionSetting *entry, EvictionAmount *ret) {
         EvictionAmount amount = { 0 };
         int r;
 
         if (!is_percentage(entry->pair->value))
                 r = parse_quantity(entry, 1, &amount.quantity);
         else
-                r = parse_fraction(entry, &amount.fraction);
+                r = parse_eviction_percentage(entry, &amount.fraction);
         if (r < 0)
-                return error_at(entry, r);
+                return eviction_setting_error(entry, r);
         *ret = amount;
         return amount.quantity > 0 || (amount.fraction > 0 && amount.fraction < 1);
 }
 
-static int parse_reclaim(const Entry *entry, EvictionAmount *ret) {
+static int parse_reclaim(const EvictionSetting *entry, EvictionAmount *ret) {
         EvictionAmount amount = { 0 };
         int r;
 
         if (!is_percentage(entry->pair->value))
                 r = parse_quantity(entry, 0, &amount.quantity);
         else
-                r = parse_fraction(entry, &amount.fraction);
+                r = parse_eviction_percentage(entry, &amount.fraction);
         if (r >= 0 && is_percentage(entry->pair->value) && amount.fraction <= 0)
                 r = error_setf(entry->decoder->reterr, EINVAL, "must be positive, not %s",
                                entry->pair->value);
         if (r < 0)
-                return error_at(entry, r);
+                return eviction_setting_error(entry, r);
         *ret = amount;
         return 0;
 }
 
-static EvictionThreshold *find(EvictionPolicy *policy, EvictionSignal signal, bool is_soft) {
+static EvictionThreshold *find_eviction_threshold(EvictionPolicy *policy, EvictionSignal signal,
+                                                  bool is_soft) {
         for (size_t i = 0; i < policy->n_thresholds; i++)
                 if (policy->thresholds[i].signal == signal &&
                     (policy->thresholds[i].grace_usec > 0) == is_soft)
@@ -125,22 +127,22 @@ static EvictionThreshold *find(EvictionPolicy *policy, EvictionSignal signal, bo
         return NULL;
 }
 
-static void add(EvictionPolicy *policy, const EvictionThreshold *threshold) {
+static void add_eviction_threshold(EvictionPolicy *policy, const EvictionThreshold *threshold) {
         if (policy->n_thresholds < EVICTION_THRESHOLDS_MAX)
                 policy->thresholds[policy->n_thresholds++] = *threshold;
 }
 
-static int on_hard(const Entry *entry, Config *config) {
+static int apply_hard_threshold(const EvictionSetting *entry, Config *config) {
         EvictionThreshold threshold = { .signal = entry->signal };
         int r = parse_threshold(entry, &threshold.value);
 
         if (r > 0)
-                add(&config->eviction, &threshold);
+                add_eviction_threshold(&config->eviction, &threshold);
         return r;
 }
 
 /* One that is switched off needs no grace. */
-static int on_soft(const Entry *entry, Config *config) {
+static int apply_soft_threshold(const EvictionSetting *entry, Config *config) {
         const char *grace = string_map_get(&config->eviction_soft_grace_period, entry->pair->key);
         EvictionThreshold threshold = { .signal = entry->signal };
         int r = parse_threshold(entry, &threshold.value);
@@ -148,31 +150,34 @@ static int on_soft(const Entry *entry, Config *config) {
         if (r <= 0)
                 return r;
         if (!grace)
-                return error_at(entry, error_setf(entry->decoder->reterr, EINVAL,
-                                                  "needs a grace period of its own in "
-                                                  "evictionSoftGracePeriod"));
+                return eviction_setting_error(entry,
+                                              error_setf(entry->decoder->reterr, EINVAL,
+                                                         "needs a grace period of its own in "
+                                                         "evictionSoftGracePeriod"));
         if (duration_parse(grace, &threshold.grace_usec) >= 0) /* a bad one is told of below */
-                add(&config->eviction, &threshold);
+                add_eviction_threshold(&config->eviction, &threshold);
         return 0;
 }
 
-static int on_grace(const Entry *entry, Config *config) {
+static int apply_soft_grace_period(const EvictionSetting *entry, Config *config) {
         char text[EXCERPT_SIZE];
         uint64_t usec;
 
         if (duration_parse(entry->pair->value, &usec) >= 0)
                 return 0;
-        return error_at(entry, error_setf(entry->decoder->reterr, EINVAL,
-                                          "must be a duration such as 1m30s, not '%s'",
-                                          excerpt(text, entry->pair->value)));
+        return eviction_setting_error(entry,
+                                      error_setf(entry->decoder->reterr, EINVAL,
+                                                 "must be a duration such as 1m30s, not '%s'",
+                                                 excerpt(text, entry->pair->value)));
 }
 
-static int on_reclaim(const Entry *entry, Config *config) {
+static int apply_minimum_reclaim(const EvictionSetting *entry, Config *config) {
         EvictionAmount amount = { 0 };
         int r = parse_reclaim(entry, &amount);
 
         for (int is_soft = 0; r >= 0 && is_soft < 2; is_soft++) {
-                EvictionThreshold *threshold = find(&config->eviction, entry->signal, is_soft);
+                EvictionThreshold *threshold =
+                        find_eviction_threshold(&config->eviction, entry->signal, is_soft);
 
                 if (threshold)
                         threshold->min_reclaim = amount;
@@ -180,21 +185,24 @@ static int on_reclaim(const Entry *entry, Config *config) {
         return r;
 }
 
-static int read_map(const Decoder *d, const Node *root, const char *key, const StringMap *map,
-                    int (*on_entry)(const Entry *entry, Config *config), Config *config) {
+static int read_eviction_map(const Decoder *d, const YamlNode *root, const char *key,
+                             const StringMap *map,
+                             int (*on_entry)(const EvictionSetting *entry, Config *config),
+                             Config *config) {
         for (size_t i = 0; i < map->n; i++) {
-                Entry entry = {
+                EvictionSetting entry = {
                         .decoder = d,
                         .map = key,
-                        .node = node_get(root, key),
+                        .node = yaml_node_get(root, key),
                         .pair = &map->items[i],
                         .signal = eviction_signal_by_name(map->items[i].key),
                 };
                 int r;
 
                 if (entry.signal == N_EVICTION_SIGNALS)
-                        return error_at(&entry, error_setf(d->reterr, EINVAL,
-                                                           "unsupported eviction signal"));
+                        return eviction_setting_error(
+                                &entry,
+                                error_setf(d->reterr, EINVAL, "unsupported eviction signal"));
                 r = on_entry(&entry, config);
                 if (r < 0)
                         return r;
@@ -202,9 +210,9 @@ static int read_map(const Decoder *d, const Node *root, const char *key, const S
         return 0;
 }
 
-static void add_defaults(const Node *root, Config *config) {
-        const Node *node = root ? node_get(root, "evictionHard") : NULL;
-        bool is_said = node && node->kind != NODE_NULL;
+static void add_default_thresholds(const YamlNode *root, Config *config) {
+        const YamlNode *node = root ? yaml_node_get(root, "evictionHard") : NULL;
+        bool is_said = node && node->kind != YAML_NODE_NULL;
 
         for (size_t i = 0; i < N_ELEMENTS(hard_defaults); i++) {
                 const char *name = eviction_signals[hard_defaults[i].signal].name;
@@ -212,27 +220,31 @@ static void add_defaults(const Node *root, Config *config) {
                 if (is_said && (!config->merge_default_eviction_settings ||
                                 string_map_get(&config->eviction_hard, name)))
                         continue;
-                add(&config->eviction, &(EvictionThreshold){ .signal = hard_defaults[i].signal,
+                add_eviction_threshold(&config->eviction,
+                                       &(EvictionThreshold){ .signal = hard_defaults[i].signal,
                                                              .value = hard_defaults[i].value });
         }
 }
 
-int config_read_eviction(const Decoder *d, const Node *root, Config *config) {
+int config_read_eviction(const Decoder *d, const YamlNode *root, Config *config) {
         const struct {
                 const char *key;
                 const StringMap *map;
-                int (*on_entry)(const Entry *entry, Config *config);
+                int (*on_entry)(const EvictionSetting *entry, Config *config);
         } maps[] = {
-                { "evictionHard", &config->eviction_hard, on_hard },
-                { "evictionSoft", &config->eviction_soft, on_soft },
-                { "evictionSoftGracePeriod", &config->eviction_soft_grace_period, on_grace },
-                { "evictionMinimumReclaim", &config->eviction_minimum_reclaim, on_reclaim },
+                { "evictionHard", &config->eviction_hard, apply_hard_threshold },
+                { "evictionSoft", &config->eviction_soft, apply_soft_threshold },
+                { "evictionSoftGracePeriod", &config->eviction_soft_grace_period,
+                  apply_soft_grace_period },
+                { "evictionMinimumReclaim", &config->eviction_minimum_reclaim,
+                  apply_minimum_reclaim },
         };
         EvictionPolicy *policy = &config->eviction;
 
-        add_defaults(root, config);
+        add_default_thresholds(root, config);
         for (size_t i = 0; i < N_ELEMENTS(maps); i++) {
-                int r = read_map(d, root, maps[i].key, maps[i].map, maps[i].on_entry, config);
+                int r = read_eviction_map(d, root, maps[i].key, maps[i].map, maps[i].on_entry,
+                                          config);
 
                 if (r < 0)
                         return r;

@@ -9,4 +9,4 @@
 
 /* 'root' is the document, or NULL where there is none. config->eviction is written. 0, or -EINVAL
  * with the place. */
-int config_read_eviction(const Decoder *decoder, const Node *root, Config *config);
+int config_read_eviction(const Decoder *decoder, const YamlNode *root, Config *config);

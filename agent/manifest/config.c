@@ -65,7 +65,7 @@ static int config_set_defaults(Config *config) {
         return 0;
 }
 
-static int check_node_labels(const Decoder *d, const Node *root, const Config *config) {
+static int check_node_labels(const Decoder *d, const YamlNode *root, const Config *config) {
         const DecodePath outer = { .key = "mainstay" };
         const DecodePath map = { .parent = &outer, .key = "nodeLabels" };
         const StringMap *labels = &config->mainstay.node_labels;
@@ -81,18 +81,19 @@ static int check_node_labels(const Decoder *d, const Node *root, const Config *c
                 if (r < 0)
                         return decode_error_at(
                                 d,
-                                node_get(node_get(node_get(root, "mainstay"), "nodeLabels"),
-                                         labels->items[i].key),
+                                yaml_node_get(yaml_node_get(yaml_node_get(root, "mainstay"),
+                                                            "nodeLabels"),
+                                              labels->items[i].key),
                                 &path, r);
         }
         return 0;
 }
 
 /* What the table of a map cannot say. */
-static int check_runtimes(const Decoder *d, const Node *root, const Config *config) {
+static int check_runtimes(const Decoder *d, const YamlNode *root, const Config *config) {
         const DecodePath outer = { .key = "mainstay" };
         const DecodePath map = { .parent = &outer, .key = "runtimes" };
-        const Node *nodes = node_get(node_get(root, "mainstay"), "runtimes");
+        const YamlNode *nodes = yaml_node_get(yaml_node_get(root, "mainstay"), "runtimes");
 
         for (size_t i = 0; i < config->mainstay.runtimes.n; i++) {
                 const KeyValue *runtime = &config->mainstay.runtimes.items[i];
@@ -102,13 +103,13 @@ static int check_runtimes(const Decoder *d, const Node *root, const Config *conf
                 if (r >= 0 && !runtime->value[0])
                         r = error_setf(d->reterr, EINVAL, "must be a path or a name");
                 if (r < 0)
-                        return decode_error_at(d, node_get(nodes, runtime->key), &path, r);
+                        return decode_error_at(d, yaml_node_get(nodes, runtime->key), &path, r);
         }
         return 0;
 }
 
 /* A taint is known by its key and its effect. */
-static int check_taints(const Decoder *d, const Node *root, const Config *config) {
+static int check_config_taints(const Decoder *d, const YamlNode *root, const Config *config) {
         const DecodePath list = { .key = "registerWithTaints" };
         const TaintList *taints = &config->register_with_taints;
 
@@ -120,7 +121,7 @@ static int check_taints(const Decoder *d, const Node *root, const Config *config
                         if (a->effect != b->effect || !streq(a->key, b->key))
                                 continue;
                         return decode_error_at(
-                                d, node_get(root, list.key)->items[i], &path,
+                                d, yaml_node_get(root, list.key)->items[i], &path,
                                 error_setf(d->reterr, EINVAL,
                                            "must be unique by key and effect; it is also "
                                            "registerWithTaints[%zu]",
@@ -130,7 +131,7 @@ static int check_taints(const Decoder *d, const Node *root, const Config *config
 }
 
 /* Critical pods get the end of the time, as with the kubelet. */
-static void stages_of_period(Config *config) {
+static void stages_from_grace_period(Config *config) {
         const char *total_text = config->shutdown_grace_period;
         const char *critical_text = config->shutdown_grace_period_critical_pods;
         uint64_t total = SHUTDOWN_TOTAL_SEC * USEC_PER_SEC, critical;
@@ -155,11 +156,11 @@ static int compare_stages(const void *a, const void *b) {
         return x->priority < y->priority ? -1 : x->priority > y->priority;
 }
 
-static void work_out_shutdown(Config *config) {
+static void resolve_shutdown_stages(Config *config) {
         size_t n = config->shutdown_by_priority.n;
 
         if (n == 0) {
-                stages_of_period(config);
+                stages_from_grace_period(config);
                 return;
         }
         for (size_t i = 0; i < n; i++)
@@ -173,7 +174,7 @@ static void work_out_shutdown(Config *config) {
         config->n_shutdown_stages = n;
 }
 
-static int work_out_image_gc(Config *config, Error *reterr) {
+static int resolve_image_gc(Config *config, Error *reterr) {
         int64_t high = config->image_gc_high_threshold_percent.value;
         int64_t low = config->image_gc_low_threshold_percent.value;
 
@@ -188,7 +189,7 @@ static int work_out_image_gc(Config *config, Error *reterr) {
 }
 
 /* The kubelet's two settings, where ours is not there; without any of them it is our default. */
-static void work_out_pulls(Config *config) {
+static void resolve_parallel_pulls(Config *config) {
         const OptionalInt *max = &config->max_parallel_image_pulls;
         int64_t pulls = PULLS_DEFAULT;
 
@@ -200,7 +201,7 @@ static void work_out_pulls(Config *config) {
 }
 
 /* The texts are checked already, by the table or by being our defaults. */
-static int config_work_out(Config *config, Error *reterr) {
+static int config_resolve(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
         Quantity size = { 0 };
         int r;
@@ -211,14 +212,14 @@ static int config_work_out(Config *config, Error *reterr) {
         config->log_max_size_bytes = (uint64_t) size.value;
         quantity_done(&size);
         r = duration_parse(period, &config->back_off_max_usec);
-        work_out_shutdown(config);
-        work_out_pulls(config);
+        resolve_shutdown_stages(config);
+        resolve_parallel_pulls(config);
         config->back_off_initial_usec =
                 MIN(config->back_off_max_usec, BACK_OFF_INITIAL_SEC * USEC_PER_SEC);
-        return r < 0 ? r : work_out_image_gc(config, reterr);
+        return r < 0 ? r : resolve_image_gc(config, reterr);
 }
 
-static int check_shutdown(const Decoder *d, const Node *root, const Config *config) {
+static int check_shutdown(const Decoder *d, const YamlNode *root, const Config *config) {
         const char *const keys[] = { "shutdownGracePeriodByPodPriority",
                                      "shutdownGracePeriodCriticalPods" };
         DecodePath path = { .key = keys[0] };
@@ -234,7 +235,7 @@ static int check_shutdown(const Decoder *d, const Node *root, const Config *conf
                                "Cannot specify both shutdownGracePeriodByPodPriority and "
                                "shutdownGracePeriod at the same time");
         if (r < 0)
-                return decode_error_at(d, node_get(root, keys[0]), &path, r);
+                return decode_error_at(d, yaml_node_get(root, keys[0]), &path, r);
         if (!config->shutdown_grace_period_critical_pods)
                 return 0;
         (void) duration_parse(config->shutdown_grace_period_critical_pods, &critical);
@@ -244,10 +245,10 @@ static int check_shutdown(const Decoder *d, const Node *root, const Config *conf
                 return 0;
         path.key = keys[1];
         r = error_setf(d->reterr, EINVAL, "must be <= shutdownGracePeriod");
-        return decode_error_at(d, node_get(root, keys[1]), &path, r);
+        return decode_error_at(d, yaml_node_get(root, keys[1]), &path, r);
 }
 
-static int check_pulls(const Decoder *d, const Node *root, const Config *config) {
+static int check_pulls(const Decoder *d, const YamlNode *root, const Config *config) {
         const OptionalInt *max = &config->max_parallel_image_pulls;
         const OptionalBool *serialize = &config->serialize_image_pulls;
         const OptionalInt *own = &config->mainstay.max_parallel_pulls;
@@ -264,36 +265,37 @@ static int check_pulls(const Decoder *d, const Node *root, const Config *config)
                 r = error_setf(d->reterr, EINVAL,
                                "says otherwise than mainstay.maxParallelPulls, which is %lld",
                                (long long) own->value);
-        return r < 0 ? decode_error_at(d, node_get(root, key), &path, r) : 0;
+        return r < 0 ? decode_error_at(d, yaml_node_get(root, key), &path, r) : 0;
 }
 
-static int expect_word(const Decoder *d, const Node *root, const char *key, const char *expected) {
+static int expect_config_value(const Decoder *d, const YamlNode *root, const char *key,
+                               const char *expected) {
         const DecodePath path = { .key = key };
-        const Node *value = node_get(root, key);
+        const YamlNode *value = yaml_node_get(root, key);
         char text[DESCRIPTION_SIZE];
         int r;
 
-        if (!value || node_is_empty(value) ||
-            (value->kind == NODE_STRING && streq(value->text, expected)))
+        if (!value || yaml_node_is_empty(value) ||
+            (value->kind == YAML_NODE_STRING && streq(value->text, expected)))
                 return 0;
         r = error_setf(d->reterr, EINVAL, "must be %s, not %s", expected,
-                       node_describe(value, text));
+                       yaml_node_describe(value, text));
         return decode_error_at(d, value, &path, r);
 }
 
-static int decode_config(Decoder *d, const Tree *tree, Config *config) {
-        const Node *root;
+static int decode_config(Decoder *d, const YamlTree *tree, Config *config) {
+        const YamlNode *root;
         int r;
 
         if (tree->n_documents > 1)
                 return error_setf(d->reterr, EINVAL, "%s: must hold one document, not %zu", d->file,
                                   tree->n_documents);
         root = tree->n_documents == 1 ? tree->documents[0] : NULL;
-        if (!root || root->kind == NODE_NULL)
+        if (!root || root->kind == YAML_NODE_NULL)
                 return config_read_eviction(d, NULL, config);
-        r = expect_word(d, root, "apiVersion", CONFIG_VERSION);
+        r = expect_config_value(d, root, "apiVersion", CONFIG_VERSION);
         if (r >= 0)
-                r = expect_word(d, root, "kind", CONFIG_KIND);
+                r = expect_config_value(d, root, "kind", CONFIG_KIND);
         if (r >= 0)
                 r = decode_object(d, root, &config_schema, NULL, config);
         if (r >= 0 && config->mainstay.runtimes.n > 0)
@@ -301,7 +303,7 @@ static int decode_config(Decoder *d, const Tree *tree, Config *config) {
         if (r >= 0)
                 r = check_node_labels(d, root, config);
         if (r >= 0)
-                r = check_taints(d, root, config);
+                r = check_config_taints(d, root, config);
         if (r >= 0)
                 r = check_shutdown(d, root, config);
         if (r >= 0)
@@ -310,14 +312,14 @@ static int decode_config(Decoder *d, const Tree *tree, Config *config) {
 }
 
 static int parse_config(Decoder *d, const char *data, size_t length, Config *config) {
-        Tree tree = { 0 };
+        YamlTree tree = { 0 };
         int r;
 
-        r = tree_parse(d->file, data, length, &tree, d->reterr);
+        r = yaml_tree_parse(d->file, data, length, &tree, d->reterr);
         if (r < 0)
                 return r;
         r = decode_config(d, &tree, config);
-        tree_done(&tree);
+        yaml_tree_done(&tree);
         return r;
 }
 
@@ -344,7 +346,7 @@ int config_load(const char *path, Config *ret, char ***ret_warnings, Error *rete
         if (r >= 0)
                 r = config_set_defaults(&config);
         if (r >= 0)
-                r = config_work_out(&config, reterr);
+                r = config_resolve(&config, reterr);
         if (r >= 0)
                 r = decode_take_warnings(&decoder, ret_warnings);
         strv_free(decoder.warnings);

@@ -32,7 +32,7 @@ static const struct {
 };
 
 /* The row of a version, or N_ELEMENTS(versions). */
-static size_t find_version(const char *version) {
+static size_t find_daemonset_version(const char *version) {
         size_t i = 0;
 
         while (i < N_ELEMENTS(versions) && !streq(versions[i].version, version))
@@ -40,12 +40,13 @@ static size_t find_version(const char *version) {
         return i;
 }
 
-static int check_version(const Decoder *d, const Node *node, const DecodePath *parent) {
+static int check_daemonset_version(const Decoder *d, const YamlNode *node,
+                                   const DecodePath *parent) {
         const DecodePath path = { .parent = parent, .key = "apiVersion" };
-        const Node *version = node_get(node, "apiVersion");
+        const YamlNode *version = yaml_node_get(node, "apiVersion");
         char text[EXCERPT_SIZE];
 
-        if (find_version(version->text) < N_ELEMENTS(versions))
+        if (find_daemonset_version(version->text) < N_ELEMENTS(versions))
                 return 0;
         return decode_error_at(d, version, &path,
                                error_setf(d->reterr, EINVAL,
@@ -63,15 +64,17 @@ static bool is_spec_key(const char *key) {
 
 /* A template whose spec slid below its metadata says nothing but that a spec is missing, unless it
  * is asked what there is in its place. */
-static int check_depth(const Decoder *d, const Node *node, const DecodePath *parent) {
+static int check_daemonset_field_depth(const Decoder *d, const YamlNode *node,
+                                       const DecodePath *parent) {
         const DecodePath spec = { .parent = parent, .key = "spec" };
         const DecodePath template = { .parent = &spec, .key = "template" };
         const DecodePath metadata = { .parent = &template, .key = "metadata" };
-        const Node *spec_node = node_get(node, "spec");
-        const Node *template_node = spec_node ? node_get(spec_node, "template") : NULL;
-        const Node *metadata_node = template_node ? node_get(template_node, "metadata") : NULL;
+        const YamlNode *spec_node = yaml_node_get(node, "spec");
+        const YamlNode *template_node = spec_node ? yaml_node_get(spec_node, "template") : NULL;
+        const YamlNode *metadata_node =
+                template_node ? yaml_node_get(template_node, "metadata") : NULL;
         const struct {
-                const Node *node;
+                const YamlNode *node;
                 const DecodePath *path;
                 const char *where;
         } places[] = {
@@ -80,12 +83,12 @@ static int check_depth(const Decoder *d, const Node *node, const DecodePath *par
         };
 
         for (size_t i = 0; i < N_ELEMENTS(places); i++) {
-                const Node *map = places[i].node;
+                const YamlNode *map = places[i].node;
 
-                if (!map || map->kind != NODE_MAPPING)
+                if (!map || map->kind != YAML_NODE_MAPPING)
                         continue;
                 for (size_t j = 0; j < map->n; j++) {
-                        const Node *key = node_key(map, j);
+                        const YamlNode *key = yaml_node_key(map, j);
                         const DecodePath path = { .parent = places[i].path, .key = key->text };
 
                         if (is_spec_key(key->text))
@@ -110,7 +113,7 @@ static int set_default_strategy(DaemonSet *set) {
         RollingUpdateDaemonSet *rolling;
 
         if (strategy->type == DAEMONSET_STRATEGY_UNSET)
-                strategy->type = versions[find_version(set->api_version)].strategy;
+                strategy->type = versions[find_daemonset_version(set->api_version)].strategy;
         if (strategy->type != DAEMONSET_ROLLING_UPDATE)
                 return 0;
         if (!strategy->rolling_update)
@@ -129,7 +132,8 @@ static int set_default_strategy(DaemonSet *set) {
 static int set_default_selector(DaemonSet *set) {
         const StringMap *labels = &set->spec.template.metadata.labels;
 
-        if (set->spec.selector || !versions[find_version(set->api_version)].has_default_selector)
+        if (set->spec.selector ||
+            !versions[find_daemonset_version(set->api_version)].has_default_selector)
                 return 0;
         set->spec.selector = calloc(1, sizeof(*set->spec.selector));
         if (!set->spec.selector)
@@ -143,7 +147,7 @@ static int set_default_selector(DaemonSet *set) {
         return 0;
 }
 
-static int set_uid(DaemonSet *set, const char *node_name) {
+static int set_daemonset_uid(DaemonSet *set, const char *node_name) {
         const char *parts[] = { "DaemonSet", node_name, set->metadata.namespace,
                                 set->metadata.name };
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
@@ -158,7 +162,7 @@ static int set_uid(DaemonSet *set, const char *node_name) {
         return set->metadata.uid ? 0 : -ENOMEM;
 }
 
-static int set_defaults(DaemonSet *set) {
+static int set_daemonset_defaults(DaemonSet *set) {
         int r;
 
         if (!set->metadata.namespace)
@@ -255,8 +259,8 @@ static int check_uid_is_free(const Rules *rules, const DaemonSet *set) {
         return rules_at(rules, r, "metadata.uid");
 }
 
-static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
-                     const DaemonSet *set) {
+static int check_daemonset_spec(const Decoder *d, const YamlNode *node, const DecodePath *path,
+                                const DaemonSet *set) {
         const Pod own = { .metadata = set->metadata };
         const Rules rules = {
                 .decoder = d, .root = node, .path = path, .pod = &own, .reterr = d->reterr
@@ -278,10 +282,11 @@ static int check_set(const Decoder *d, const Node *node, const DecodePath *path,
 
 /* While it is looked at as a pod, the template has the names of its set, for what depends on them.
  */
-static int finish_template(Decoder *d, const Node *node, const DecodePath *path, DaemonSet *set) {
+static int decode_template_defaults(Decoder *d, const YamlNode *node, const DecodePath *path,
+                                    DaemonSet *set) {
         const DecodePath spec = { .parent = path, .key = "spec" };
         const DecodePath template = { .parent = &spec, .key = "template" };
-        const Node *root = node_get(node_get(node, "spec"), "template");
+        const YamlNode *root = yaml_node_get(yaml_node_get(node, "spec"), "template");
         Pod *pod = &set->spec.template;
         int r;
 
@@ -299,14 +304,14 @@ static int finish_template(Decoder *d, const Node *node, const DecodePath *path,
         return r;
 }
 
-static int set_text(char **text, const char *value) {
+static int set_string_default(char **text, const char *value) {
         free(*text);
         *text = strdup(value);
         return *text ? 0 : -ENOMEM;
 }
 
 /* An API server has given it one. */
-static int require_uid(const Decoder *d, const Node *node, const DecodePath *path,
+static int require_uid(const Decoder *d, const YamlNode *node, const DecodePath *path,
                        const DaemonSet *set) {
         const DecodePath metadata = { .parent = path, .key = "metadata" };
         const DecodePath uid = { .parent = &metadata, .key = "uid" };
@@ -316,7 +321,7 @@ static int require_uid(const Decoder *d, const Node *node, const DecodePath *pat
                                                    error_setf(d->reterr, EINVAL, "is required"));
 }
 
-int daemonset_parse(Decoder *d, const Node *node, const DecodePath *path, const char *node_name,
+int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, const char *node_name,
                     DaemonSet **ret) {
         cleanup_with(daemonset_freep) DaemonSet *set = calloc(1, sizeof(*set));
         bool is_of_api = d->mode == DECODE_API;
@@ -325,21 +330,21 @@ int daemonset_parse(Decoder *d, const Node *node, const DecodePath *path, const 
         if (!set)
                 return -ENOMEM;
         if (!is_of_api)
-                r = check_version(d, node, path);
+                r = check_daemonset_version(d, node, path);
         if (r >= 0)
-                r = check_depth(d, node, path);
+                r = check_daemonset_field_depth(d, node, path);
         if (r >= 0)
                 r = decode_object(d, node, &daemonset_schema, path, set);
         if (r >= 0 && is_of_api) /* that was asked for, whatever an item of a list says */
-                r = set_text(&set->api_version, "apps/v1");
+                r = set_string_default(&set->api_version, "apps/v1");
         if (r >= 0)
-                r = set_defaults(set);
+                r = set_daemonset_defaults(set);
         if (r >= 0)
-                r = finish_template(d, node, path, set);
+                r = decode_template_defaults(d, node, path, set);
         if (r >= 0)
-                r = check_set(d, node, path, set);
+                r = check_daemonset_spec(d, node, path, set);
         if (r >= 0)
-                r = is_of_api ? require_uid(d, node, path, set) : set_uid(set, node_name);
+                r = is_of_api ? require_uid(d, node, path, set) : set_daemonset_uid(set, node_name);
         if (r >= 0)
                 *ret = TAKE_PTR(set);
         return r;

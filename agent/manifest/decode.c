@@ -35,7 +35,7 @@ const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_S
         return buffer;
 }
 
-int decode_error_at(const Decoder *d, const Node *node, const DecodePath *path, int r) {
+int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *path, int r) {
         char text[DECODE_PATH_SIZE];
 
         decode_path_format(path, text);
@@ -43,7 +43,7 @@ int decode_error_at(const Decoder *d, const Node *node, const DecodePath *path, 
                              node->column, text[0] ? ": " : "", text);
 }
 
-int decode_warn(Decoder *d, const Node *node, const DecodePath *path, const char *sentence) {
+int decode_warn(Decoder *d, const YamlNode *node, const DecodePath *path, const char *sentence) {
         char text[DECODE_PATH_SIZE];
 
         if (++d->n_warnings > DECODE_WARNINGS_MAX)
@@ -65,36 +65,37 @@ int decode_take_warnings(Decoder *d, char ***ret) {
 }
 
 /* "must be <what>, not <what it is>", with advice where quotes are the trouble. */
-static int refuse_type(const Decoder *d, const Node *node, const char *what, const char *advice) {
+static int refuse_type(const Decoder *d, const YamlNode *node, const char *what,
+                       const char *advice) {
         char text[DESCRIPTION_SIZE];
 
         return error_setf(d->reterr, EINVAL, "must be %s, not %s%s", what,
-                          node_describe(node, text), advice);
+                          yaml_node_describe(node, text), advice);
 }
 
 /* For a value that would be right without its quotes. */
-static const char *unquote_advice(const Node *node, NodeKind wanted) {
-        bool fits = node->kind == NODE_STRING && scalar_resolve(node->text) == wanted;
+static const char *unquote_advice(const YamlNode *node, YamlNodeKind expected_kind) {
+        bool fits = node->kind == YAML_NODE_STRING && scalar_resolve(node->text) == expected_kind;
 
         return fits ? "; remove the quotes" : "";
 }
 
-static int expect_string(const Decoder *d, const Node *node) {
-        if (node->kind == NODE_STRING)
+static int expect_string(const Decoder *d, const YamlNode *node) {
+        if (node->kind == YAML_NODE_STRING)
                 return 0;
-        return refuse_type(d, node, "a string", node_is_scalar(node) ? "; quote it" : "");
+        return refuse_type(d, node, "a string", yaml_node_is_scalar(node) ? "; quote it" : "");
 }
 
 /* Of a password that is a number no sentence tells the digits. */
-static int expect_secret(const Decoder *d, const Node *node) {
-        if (node->kind == NODE_STRING)
+static int expect_secret(const Decoder *d, const YamlNode *node) {
+        if (node->kind == YAML_NODE_STRING)
                 return 0;
         return error_setf(d->reterr, EINVAL, "must be a string%s",
-                          node_is_scalar(node) ? "; quote it" : "");
+                          yaml_node_is_scalar(node) ? "; quote it" : "");
 }
 
-static int decode_string(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
-                         void *at) {
+static int decode_string(Decoder *d, const Field *field, const YamlNode *node,
+                         const DecodePath *path, void *at) {
         char *copy;
         int r;
 
@@ -113,17 +114,17 @@ static int decode_string(Decoder *d, const Field *field, const Node *node, const
         return 0;
 }
 
-static int decode_bool(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+static int decode_bool(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
-        if (node->kind != NODE_BOOL)
-                return decode_error_at(
-                        d, node, path,
-                        refuse_type(d, node, "true or false", unquote_advice(node, NODE_BOOL)));
-        *(bool *) at = node_bool(node);
+        if (node->kind != YAML_NODE_BOOL)
+                return decode_error_at(d, node, path,
+                                       refuse_type(d, node, "true or false",
+                                                   unquote_advice(node, YAML_NODE_BOOL)));
+        *(bool *) at = yaml_node_bool(node);
         return 0;
 }
 
-static int decode_optional_bool(Decoder *d, const Field *field, const Node *node,
+static int decode_optional_bool(Decoder *d, const Field *field, const YamlNode *node,
                                 const DecodePath *path, void *at) {
         OptionalBool *value = at;
         int r = decode_bool(d, field, node, path, &value->value);
@@ -132,12 +133,12 @@ static int decode_optional_bool(Decoder *d, const Field *field, const Node *node
         return r;
 }
 
-static int read_int(const Decoder *d, const Field *field, const Node *node, OptionalInt *ret) {
+static int read_int(const Decoder *d, const Field *field, const YamlNode *node, OptionalInt *ret) {
         int64_t value;
 
-        if (node->kind != NODE_INT && node->kind != NODE_FLOAT)
-                return refuse_type(d, node, "a number", unquote_advice(node, NODE_INT));
-        if (!node_int(node, &value))
+        if (node->kind != YAML_NODE_INT && node->kind != YAML_NODE_FLOAT)
+                return refuse_type(d, node, "a number", unquote_advice(node, YAML_NODE_INT));
+        if (!yaml_node_int(node, &value))
                 return refuse_type(d, node, "a whole number of 64 bits", "");
         if (field->max == FILE_MODE_MAX && (value < field->min || value > field->max))
                 return error_setf(d->reterr, EINVAL,
@@ -151,18 +152,18 @@ static int read_int(const Decoder *d, const Field *field, const Node *node, Opti
         return 0;
 }
 
-static int decode_int(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+static int decode_int(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                       void *at) {
         int r = read_int(d, field, node, at);
 
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
-static int decode_int_or_string(Decoder *d, const Field *field, const Node *node,
+static int decode_int_or_string(Decoder *d, const Field *field, const YamlNode *node,
                                 const DecodePath *path, void *at) {
         IntOrString *value = at;
 
-        if (node->kind == NODE_STRING)
+        if (node->kind == YAML_NODE_STRING)
                 return decode_string(d, field, node, path, &value->text);
         return decode_int(d, field, node, path, &value->number);
 }
@@ -180,14 +181,14 @@ static int parse_quantity_text(const char *text, Quantity *ret, Error *reterr) {
         return trimmed ? quantity_parse(trimmed, ret, reterr) : -ENOMEM;
 }
 
-static int decode_quantity(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
-                           void *at) {
+static int decode_quantity(Decoder *d, const Field *field, const YamlNode *node,
+                           const DecodePath *path, void *at) {
         char number[NUMBER_SIZE];
         int r;
 
-        if (node->kind == NODE_STRING)
+        if (node->kind == YAML_NODE_STRING)
                 r = parse_quantity_text(node->text, at, d->reterr);
-        else if (node_number(node, number))
+        else if (yaml_node_number(node, number))
                 r = quantity_parse(number, at, d->reterr);
         else
                 r = refuse_type(d, node, "a quantity such as 500m, 2 or 1.5Gi", "");
@@ -195,33 +196,33 @@ static int decode_quantity(Decoder *d, const Field *field, const Node *node, con
 }
 
 /* A name's own rule speaks, unless it is a number in quotes. */
-static int check_port(Decoder *d, const Node *node, OptionalInt *ret_number) {
+static int check_port_number(Decoder *d, const YamlNode *node, OptionalInt *ret_number) {
         static const Field range = { .min = 1, .max = 65535 };
-        const char *advice = unquote_advice(node, NODE_INT);
+        const char *advice = unquote_advice(node, YAML_NODE_INT);
 
-        if (node->kind == NODE_INT || node->kind == NODE_FLOAT)
+        if (node->kind == YAML_NODE_INT || node->kind == YAML_NODE_FLOAT)
                 return read_int(d, &range, node, ret_number);
-        if (node->kind != NODE_STRING || advice[0])
+        if (node->kind != YAML_NODE_STRING || advice[0])
                 return refuse_type(d, node, "a number or the name of a port", advice);
         if (!node->text[0])
                 return error_setf(d->reterr, EINVAL, "is required");
         return check_port_name(node->text, d->reterr);
 }
 
-static int decode_port(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+static int decode_port(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         IntOrString *port = at;
-        int r = check_port(d, node, &port->number);
+        int r = check_port_number(d, node, &port->number);
 
         if (r < 0)
                 return decode_error_at(d, node, path, r);
-        if (node->kind != NODE_STRING)
+        if (node->kind != YAML_NODE_STRING)
                 return 0;
         port->text = strdup(node->text);
         return port->text ? 0 : -ENOMEM;
 }
 
-static int refuse_enum(const Decoder *d, const Field *field, const Node *node) {
+static int refuse_enum(const Decoder *d, const Field *field, const YamlNode *node) {
         char names[256] = "", text[EXCERPT_SIZE];
         size_t n = 0;
 
@@ -235,7 +236,7 @@ static int refuse_enum(const Decoder *d, const Field *field, const Node *node) {
                           excerpt(text, node->text));
 }
 
-static int decode_enum(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+static int decode_enum(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         int r = expect_string(d, node);
 
@@ -251,14 +252,14 @@ static int decode_enum(Decoder *d, const Field *field, const Node *node, const D
         return decode_error_at(d, node, path, refuse_enum(d, field, node));
 }
 
-static int expect_sequence(const Decoder *d, const Node *node, const DecodePath *path) {
-        if (node->kind == NODE_SEQUENCE)
+static int expect_sequence(const Decoder *d, const YamlNode *node, const DecodePath *path) {
+        if (node->kind == YAML_NODE_SEQUENCE)
                 return 0;
         return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
 }
 
 /* A list of a length that nobody writes by hand. */
-static int expect_list(const Decoder *d, const Node *node, const DecodePath *path) {
+static int expect_list(const Decoder *d, const YamlNode *node, const DecodePath *path) {
         int r = expect_sequence(d, node, path);
 
         if (r < 0 || node->n <= DECODE_LIST_MAX)
@@ -268,7 +269,7 @@ static int expect_list(const Decoder *d, const Node *node, const DecodePath *pat
         return decode_error_at(d, node, path, r);
 }
 
-static int decode_ints(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+static int decode_ints(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         IntList *list = at;
         int r = expect_list(d, node, path);
@@ -290,15 +291,15 @@ static int decode_ints(Decoder *d, const Field *field, const Node *node, const D
         return 0;
 }
 
-static int expect_mapping(const Decoder *d, const Node *node, const DecodePath *path) {
-        if (node->kind == NODE_MAPPING)
+static int expect_mapping(const Decoder *d, const YamlNode *node, const DecodePath *path) {
+        if (node->kind == YAML_NODE_MAPPING)
                 return 0;
         return decode_error_at(d, node, path, refuse_type(d, node, "a mapping", ""));
 }
 
 /* The array is made whole first, for strv_append() would walk it for each. */
-static int decode_strings(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
-                          void *at) {
+static int decode_strings(Decoder *d, const Field *field, const YamlNode *node,
+                          const DecodePath *path, void *at) {
         char **strings;
         int r = expect_sequence(d, node, path);
 
@@ -310,40 +311,40 @@ static int decode_strings(Decoder *d, const Field *field, const Node *node, cons
         memcpy(at, &strings, sizeof(strings));
         for (size_t i = 0; i < node->n; i++) {
                 DecodePath item = { .parent = path, .index = i };
-                const Node *value = node->items[i];
+                const YamlNode *value = node->items[i];
 
-                r = value->kind == NODE_NULL ? 0 : expect_string(d, value);
+                r = value->kind == YAML_NODE_NULL ? 0 : expect_string(d, value);
                 if (r >= 0 && field->check)
                         r = field->check(value->text, d->reterr);
                 if (r < 0)
                         return decode_error_at(d, value, &item, r);
-                strings[i] = strdup(value->kind == NODE_NULL ? "" : value->text);
+                strings[i] = strdup(value->kind == YAML_NODE_NULL ? "" : value->text);
                 if (!strings[i])
                         return -ENOMEM;
         }
         return 0;
 }
 
-static int compare_keys(const void *a, const void *b) {
+static int compare_map_keys(const void *a, const void *b) {
         return strcmp(((const KeyValue *) a)->key, ((const KeyValue *) b)->key);
 }
 
-static int decode_entry(Decoder *d, const Field *field, const Node *key, const Node *value,
+static int decode_entry(Decoder *d, const Field *field, const YamlNode *key, const YamlNode *value,
                         const DecodePath *path, KeyValue *ret) {
         DecodePath entry = { .parent = path, .key = key->text, .is_map_key = true };
         int r = 0;
 
-        if (value->kind != NODE_NULL)
+        if (value->kind != YAML_NODE_NULL)
                 r = field->is_secret ? expect_secret(d, value) : expect_string(d, value);
 
         if (r < 0)
                 return decode_error_at(d, value, &entry, r);
         ret->key = strdup(key->text);
-        ret->value = strdup(value->kind == NODE_NULL ? "" : value->text);
+        ret->value = strdup(value->kind == YAML_NODE_NULL ? "" : value->text);
         return ret->key && ret->value ? 0 : -ENOMEM;
 }
 
-static int decode_string_map(Decoder *d, const Field *field, const Node *node,
+static int decode_string_map(Decoder *d, const Field *field, const YamlNode *node,
                              const DecodePath *path, void *at) {
         StringMap *map = at;
         int r = expect_mapping(d, node, path);
@@ -355,22 +356,22 @@ static int decode_string_map(Decoder *d, const Field *field, const Node *node,
                 return -ENOMEM;
         for (size_t i = 0; i < node->n && r >= 0; i++) {
                 map->n++;
-                r = decode_entry(d, field, node_key(node, i), node_value(node, i), path,
+                r = decode_entry(d, field, yaml_node_key(node, i), yaml_node_value(node, i), path,
                                  &map->items[i]);
         }
         /* Sorted, as the API prints them; so that their order in the file means nothing. */
         if (r >= 0)
-                qsort(map->items, map->n, sizeof(*map->items), compare_keys);
+                qsort(map->items, map->n, sizeof(*map->items), compare_map_keys);
         return r;
 }
 
-static int decode_embedded(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
-                           void *at) {
+static int decode_embedded(Decoder *d, const Field *field, const YamlNode *node,
+                           const DecodePath *path, void *at) {
         return decode_object(d, node, field->schema, path, at);
 }
 
-static int decode_optional(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
-                           void *at) {
+static int decode_optional(Decoder *d, const Field *field, const YamlNode *node,
+                           const DecodePath *path, void *at) {
         void *object = calloc(1, field->schema->size);
 
         if (!object)
@@ -380,7 +381,7 @@ static int decode_optional(Decoder *d, const Field *field, const Node *node, con
 }
 
 /* The list grows by one before each item, so that schema_done() finds what a failure leaves. */
-static int decode_list(Decoder *d, const Field *field, const Node *node, const DecodePath *path,
+static int decode_list(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         List list = { 0 };
         int r = expect_list(d, node, path);
@@ -402,34 +403,34 @@ static int decode_list(Decoder *d, const Field *field, const Node *node, const D
 }
 
 /* Nothing in it says anything, at any depth. */
-static bool is_harmless(const Node *node) {
-        size_t n = node->kind == NODE_MAPPING ? node->n : 0;
+static bool is_harmless(const YamlNode *node) {
+        size_t n = node->kind == YAML_NODE_MAPPING ? node->n : 0;
 
         for (size_t i = 0; i < n; i++)
-                if (!is_harmless(node_value(node, i)))
+                if (!is_harmless(yaml_node_value(node, i)))
                         return false;
-        return n > 0 || node_is_empty(node);
+        return n > 0 || yaml_node_is_empty(node);
 }
 
-static bool is_accepted(const Field *field, const Node *node) {
+static bool is_accepted(const Field *field, const YamlNode *node) {
         char number[NUMBER_SIZE];
 
         if (!field->accepts)
                 return false;
-        if (node->kind == NODE_BOOL)
-                return streq(field->accepts, node_bool(node) ? "true" : "false");
-        if (node_number(node, number))
+        if (node->kind == YAML_NODE_BOOL)
+                return streq(field->accepts, yaml_node_bool(node) ? "true" : "false");
+        if (yaml_node_number(node, number))
                 return streq(field->accepts, number);
-        return node->kind == NODE_STRING && streq(field->accepts, node->text);
+        return node->kind == YAML_NODE_STRING && streq(field->accepts, node->text);
 }
 
-static int decode_refused(Decoder *d, const Field *field, const Node *key, const Node *node,
+static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, const YamlNode *node,
                           const DecodePath *path) {
         int r;
 
         if (d->mode == DECODE_CONFIG)
                 return decode_warn(d, key, path, "has no effect here");
-        if (d->mode == DECODE_API && field->is_others)
+        if (d->mode == DECODE_API && field->is_not_for_node)
                 return 0;
         if (is_harmless(node) || is_accepted(field, node))
                 return 0;
@@ -439,7 +440,7 @@ static int decode_refused(Decoder *d, const Field *field, const Node *key, const
         return decode_error_at(d, key, path, r);
 }
 
-typedef int (*decode_field_t)(Decoder *d, const Field *field, const Node *node,
+typedef int (*decode_field_t)(Decoder *d, const Field *field, const YamlNode *node,
                               const DecodePath *path, void *at);
 
 static const decode_field_t decoders[N_FIELD_TYPES] = {
@@ -459,11 +460,12 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
         [FIELD_LIST] = decode_list,
 };
 
-static int decode_unknown(Decoder *d, const Schema *schema, const Node *key,
+static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                           const DecodePath *path) {
         char sentence[256];
         /* A hint is dear; who is only counted gets none. */
-        const char *hint = d->n_warnings < DECODE_WARNINGS_MAX ? hint_for(schema, key->text) : NULL;
+        const char *hint =
+                d->n_warnings < DECODE_WARNINGS_MAX ? suggest_field_key(schema, key->text) : NULL;
 
         if (d->mode == DECODE_API && !schema->closed)
                 return 0;
@@ -485,50 +487,52 @@ static const Field *find_field(const Schema *schema, const char *key) {
         return NULL;
 }
 
-static int decode_pair(Decoder *d, const Schema *schema, const Node *key, const Node *value,
+static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, const YamlNode *value,
                        const DecodePath *parent, void *object) {
         const DecodePath path = { .parent = parent, .key = key->text };
         const Field *field = find_field(schema, key->text);
 
         if (!field)
                 return decode_unknown(d, schema, key, &path);
-        if (field->type == FIELD_IGNORED || value->kind == NODE_NULL)
+        if (field->type == FIELD_IGNORED || value->kind == YAML_NODE_NULL)
                 return 0;
-        if (field->type == FIELD_REFUSED || (field->is_ours && d->mode == DECODE_MANIFEST))
+        if (field->type == FIELD_REFUSED || (field->is_api_only && d->mode == DECODE_MANIFEST))
                 return decode_refused(d, field, key, value, &path);
         return decoders[field->type](d, field, value, &path, field_at(field, object));
 }
 
 /* An object in an object may be empty: then its own required fields are what is missing. */
-static bool is_missing(const Field *field, const Node *value) {
-        if (!value || value->kind == NODE_NULL)
+static bool is_required_missing(const Field *field, const YamlNode *value) {
+        if (!value || value->kind == YAML_NODE_NULL)
                 return true;
-        return field->type != FIELD_OBJECT && node_is_empty(value);
+        return field->type != FIELD_OBJECT && yaml_node_is_empty(value);
 }
 
 /* A key that is no field: of the first ones the one that is like the one that is missing, or else
  * the first. */
-static const Node *find_stray(const Schema *schema, const Node *node, const char *missing) {
-        const Node *first = NULL;
+static const YamlNode *find_misplaced_key(const Schema *schema, const YamlNode *node,
+                                          const char *missing) {
+        const YamlNode *first = NULL;
         size_t n = 0;
 
-        for (size_t i = 0; node->kind == NODE_MAPPING && i < node->n; i++) {
-                const Node *key = node_key(node, i);
+        for (size_t i = 0; node->kind == YAML_NODE_MAPPING && i < node->n; i++) {
+                const YamlNode *key = yaml_node_key(node, i);
 
                 if (find_field(schema, key->text))
                         continue;
                 if (++n > DECODE_WARNINGS_MAX)
                         break;
-                if (streq_ptr(hint_for(schema, key->text), missing))
+                if (streq_ptr(suggest_field_key(schema, key->text), missing))
                         return key;
                 first = first ? first : key;
         }
         return first;
 }
 
-static int refuse_missing(const Decoder *d, const Node *node, const Schema *schema,
+static int refuse_missing(const Decoder *d, const YamlNode *node, const Schema *schema,
                           const DecodePath *path) {
-        const Node *stray = find_stray(schema, node, path->key), *value = node_get(node, path->key);
+        const YamlNode *stray = find_misplaced_key(schema, node, path->key),
+                       *value = yaml_node_get(node, path->key);
         char text[EXCERPT_SIZE];
 
         if (!stray)
@@ -540,27 +544,28 @@ static int refuse_missing(const Decoder *d, const Node *node, const Schema *sche
                                           excerpt(text, stray->text), schema->name));
 }
 
-static int check_required(const Decoder *d, const Node *node, const Schema *schema,
+static int check_required(const Decoder *d, const YamlNode *node, const Schema *schema,
                           const DecodePath *parent) {
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
                 const DecodePath path = { .parent = parent, .key = field->key };
-                const Node *value = field->is_required ? node_get(node, field->key) : NULL;
+                const YamlNode *value = field->is_required ? yaml_node_get(node, field->key) : NULL;
 
-                if (field->is_required && is_missing(field, value))
+                if (field->is_required && is_required_missing(field, value))
                         return refuse_missing(d, node, schema, &path);
         }
         return 0;
 }
 
-int decode_object(Decoder *d, const Node *node, const Schema *schema, const DecodePath *path,
+int decode_object(Decoder *d, const YamlNode *node, const Schema *schema, const DecodePath *path,
                   void *object) {
         int r = 0;
 
         /* A null among the items of a list is an object of which nothing is set. */
-        if (node->kind != NODE_NULL)
+        if (node->kind != YAML_NODE_NULL)
                 r = expect_mapping(d, node, path);
         for (size_t i = 0; i < node->n && r >= 0; i++)
-                r = decode_pair(d, schema, node_key(node, i), node_value(node, i), path, object);
+                r = decode_pair(d, schema, yaml_node_key(node, i), yaml_node_value(node, i), path,
+                                object);
         return r < 0 ? r : check_required(d, node, schema, path);
 }

@@ -4,7 +4,7 @@
 /* Fills an object from a tree by the object's table (model/schema.h). It is the one place that
  * knows of types, unknown keys, required fields and the wording of what is wrong with them. */
 
-#include "agent/manifest/tree.h"
+#include "agent/manifest/yaml-tree.h"
 #include "agent/model/schema.h"
 
 enum {
@@ -39,14 +39,15 @@ typedef struct Decoder {
 
 /* 'object' is zeroed before; what a failure leaves in it is for schema_done(). 0, -EINVAL with the
  * place, -ENOMEM. */
-int decode_object(Decoder *decoder, const Node *node, const Schema *schema, const DecodePath *path,
-                  void *object);
+int decode_object(Decoder *decoder, const YamlNode *node, const Schema *schema,
+                  const DecodePath *path, void *object);
 
 /* "web.yaml:7:11: spec.containers[0].name: " before the sentence. Returns r. */
-int decode_error_at(const Decoder *decoder, const Node *node, const DecodePath *path, int r);
+int decode_error_at(const Decoder *decoder, const YamlNode *node, const DecodePath *path, int r);
 
 /* Adds a warning, or counts it. 0 or -ENOMEM. */
-int decode_warn(Decoder *decoder, const Node *node, const DecodePath *path, const char *sentence);
+int decode_warn(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                const char *sentence);
 
 /* Moves the warnings out, the last of them being how many more there were. 0 or -ENOMEM. */
 int decode_take_warnings(Decoder *decoder, char ***ret);

@@ -124,10 +124,10 @@ int pod_set_defaults(Pod *pod) {
                 volume_set_defaults(&spec->volumes.items[i]);
         /* The others are objects that may come later; see supervise/classes.h. */
         if (spec->priority_class_name && !spec->priority.is_set &&
-            system_priority(spec->priority_class_name) != 0)
+            system_priority_class_value(spec->priority_class_name) != 0)
                 spec->priority = (OptionalInt){
                         .is_set = true,
-                        .value = system_priority(spec->priority_class_name),
+                        .value = system_priority_class_value(spec->priority_class_name),
                 };
         for (size_t i = 0; i < pod_count_containers(spec); i++) {
                 size_t n = spec->init_containers.n;

@@ -10,7 +10,7 @@ enum {
 
 /* Letters to add, to drop, to change or to swap with their neighbour, to get from one to the other.
  */
-static size_t distance(const char *a, const char *b) {
+static size_t key_edit_distance(const char *a, const char *b) {
         size_t rows[3][KEY_LENGTH_MAX + 1];
         size_t n_a = strlen(a), n_b = strlen(b);
 
@@ -33,14 +33,14 @@ static size_t distance(const char *a, const char *b) {
         return rows[n_a % 3][n_b];
 }
 
-const char *hint_for(const Schema *schema, const char *key) {
+const char *suggest_field_key(const Schema *schema, const char *key) {
         size_t best = MIN((size_t) DISTANCE_MAX, strlen(key) / 2);
         const char *hint = NULL;
 
         for (size_t i = 0; i < schema->n_fields; i++) {
                 size_t d = strcasecmp(key, schema->fields[i].key) == 0
                                    ? 0
-                                   : distance(key, schema->fields[i].key);
+                                   : key_edit_distance(key, schema->fields[i].key);
 
                 if (d <= best && (!hint || d < best)) {
                         best = d;

@@ -6,4 +6,4 @@
 #include "agent/model/schema.h"
 
 /* The key of a field that is spelled nearly so, or NULL. */
-const char *hint_for(const Schema *schema, const char *key);
+const char *suggest_field_key(const Schema *schema, const char *key);

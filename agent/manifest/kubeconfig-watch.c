@@ -7,7 +7,7 @@
 #include "common/strv.h"
 
 enum {
-        LASTS_SEC = 2, /* trouble of which more than that is left is told */
+        ERROR_SETTLE_SEC = 2, /* trouble of which more than that is left is told */
 };
 
 struct KubeconfigWatch {
@@ -15,23 +15,24 @@ struct KubeconfigWatch {
         char *path;
         FileWatch *files;
         sd_event_source *timer;
-        char *trouble; /* that lasts, or NULL */
+        char *last_error; /* that lasts, or NULL */
         char **warnings;
         bool was_used; /* ever */
 };
 
-static void tell(KubeconfigWatch *watch, const char *trouble, char *const *warnings) {
-        if (streq_ptr(trouble, watch->trouble) && strv_equal(warnings, watch->warnings))
+static void report_kubeconfig_error(KubeconfigWatch *watch, const char *error_text,
+                                    char *const *warnings) {
+        if (streq_ptr(error_text, watch->last_error) && strv_equal(warnings, watch->warnings))
                 return;
-        free(watch->trouble);
-        watch->trouble = trouble ? strdup(trouble) : NULL;
+        free(watch->last_error);
+        watch->last_error = error_text ? strdup(error_text) : NULL;
         watch->warnings = strv_free(watch->warnings);
         (void) strv_extend(&watch->warnings, warnings);
-        if (watch->spec.on_trouble)
-                watch->spec.on_trouble(trouble, watch->warnings, watch->spec.userdata);
+        if (watch->spec.on_error)
+                watch->spec.on_error(error_text, watch->warnings, watch->spec.userdata);
 }
 
-static void watch_files(KubeconfigWatch *watch, const Kubeconfig *config) {
+static void watch_kubeconfig_files(KubeconfigWatch *watch, const Kubeconfig *config) {
         const char *const paths[] = {
                 watch->path,
                 config->authority_data ? NULL : config->authority_file,
@@ -43,48 +44,48 @@ static void watch_files(KubeconfigWatch *watch, const Kubeconfig *config) {
         (void) file_watch_set(watch->files, paths, N_ELEMENTS(paths));
 }
 
-static int read_and_use(KubeconfigWatch *watch, char ***ret_warnings, Error *reterr) {
+static int load_and_apply_kubeconfig(KubeconfigWatch *watch, char ***ret_warnings, Error *reterr) {
         cleanup_with(kubeconfig_done) Kubeconfig config = { 0 };
         int r = kubeconfig_load(watch->path, &config, ret_warnings, reterr);
 
         if (r < 0)
                 return r; /* the files of the last one are watched still */
-        watch_files(watch, &config);
+        watch_kubeconfig_files(watch, &config);
         r = watch->spec.use(&config, watch->spec.userdata, reterr);
         return r < 0 ? error_prefixf(reterr, r, "%s", watch->path) : 0;
 }
 
 /* Of a first time there is no telling whether it will last. */
-static void look(KubeconfigWatch *watch, bool is_last_word) {
+static void reload_kubeconfig(KubeconfigWatch *watch, bool is_final) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_strv char **warnings = NULL;
-        int r = read_and_use(watch, &warnings, &error);
+        int r = load_and_apply_kubeconfig(watch, &warnings, &error);
 
         (void) sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
         if (r >= 0) {
                 watch->was_used = true;
-                tell(watch, NULL, warnings);
+                report_kubeconfig_error(watch, NULL, warnings);
                 return;
         }
-        if (is_last_word || !watch->was_used) {
-                tell(watch, error_message(&error, r), NULL);
+        if (is_final || !watch->was_used) {
+                report_kubeconfig_error(watch, error_message(&error, r), NULL);
                 return;
         }
-        (void) sd_event_source_set_time_relative(watch->timer, LASTS_SEC * USEC_PER_SEC);
+        (void) sd_event_source_set_time_relative(watch->timer, ERROR_SETTLE_SEC * USEC_PER_SEC);
         (void) sd_event_source_set_enabled(watch->timer, SD_EVENT_ONESHOT);
 }
 
-static void on_files(void *userdata) {
-        look(userdata, false);
+static void on_kubeconfig_files_changed(void *userdata) {
+        reload_kubeconfig(userdata, false);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        look(userdata, true);
+static int on_kubeconfig_settle_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        reload_kubeconfig(userdata, true);
         return 0;
 }
 
-void kubeconfig_watch_read(KubeconfigWatch *watch) {
-        look(watch, true);
+void kubeconfig_watch_reload(KubeconfigWatch *watch) {
+        reload_kubeconfig(watch, true);
 }
 
 int kubeconfig_watch_new(const KubeconfigWatchSpec *spec, KubeconfigWatch **ret) {
@@ -98,15 +99,15 @@ int kubeconfig_watch_new(const KubeconfigWatchSpec *spec, KubeconfigWatch **ret)
         if (!watch->path)
                 return -ENOMEM;
         r = sd_event_add_time_relative(spec->event, &watch->timer, CLOCK_BOOTTIME, 0,
-                                       100 * USEC_PER_MSEC, on_timer, watch);
+                                       100 * USEC_PER_MSEC, on_kubeconfig_settle_timer, watch);
         if (r >= 0)
                 r = sd_event_source_set_enabled(watch->timer, SD_EVENT_OFF);
         if (r >= 0)
-                r = file_watch_new(spec->event, on_files, watch, &watch->files);
+                r = file_watch_new(spec->event, on_kubeconfig_files_changed, watch, &watch->files);
         if (r < 0)
                 return r;
-        watch_files(watch, &(Kubeconfig){ 0 });
-        look(watch, true);
+        watch_kubeconfig_files(watch, &(Kubeconfig){ 0 });
+        reload_kubeconfig(watch, true);
         *ret = TAKE_PTR(watch);
         return 0;
 }
@@ -117,7 +118,7 @@ KubeconfigWatch *kubeconfig_watch_free(KubeconfigWatch *watch) {
         sd_event_source_disable_unref(watch->timer);
         file_watch_free(watch->files);
         free(watch->path);
-        free(watch->trouble);
+        free(watch->last_error);
         strv_free(watch->warnings);
         free(watch);
         return NULL;

@@ -17,7 +17,7 @@ typedef struct KubeconfigWatchSpec {
         /* Takes what the files say, which is borrowed: < 0 with a sentence where it is no good. */
         int (*use)(const Kubeconfig *kubeconfig, void *userdata, Error *reterr);
         /* NULL: there is none any more. 'warnings' are those of the file, NULL: none. */
-        void (*on_trouble)(const char *trouble, char *const *warnings, void *userdata);
+        void (*on_error)(const char *error_text, char *const *warnings, void *userdata);
         void *userdata;
 } KubeconfigWatchSpec;
 
@@ -27,4 +27,4 @@ KubeconfigWatch *kubeconfig_watch_free(KubeconfigWatch *watch);
 DEFINE_CLEANUP(KubeconfigWatch *, kubeconfig_watch_free)
 
 /* Reads once more; for who has reason to. */
-void kubeconfig_watch_read(KubeconfigWatch *watch);
+void kubeconfig_watch_reload(KubeconfigWatch *watch);

@@ -23,29 +23,29 @@ enum {
 };
 
 /* One of the document's lists, and what its items hold. */
-typedef struct Named {
+typedef struct KubeconfigList {
         const char *list; /* "clusters" */
         const char *key;  /* "cluster" */
         const Schema *schema;
-} Named;
+} KubeconfigList;
 
 /* Where one of its items stands. */
-typedef struct Place {
-        const Named *named;
+typedef struct KubeconfigItem {
+        const KubeconfigList *list_type;
         size_t index;
-        const Node *node; /* in the tree; NULL: there is none */
-} Place;
+        const YamlNode *node; /* in the tree; NULL: there is none */
+} KubeconfigItem;
 
 /* What is read of the file, with the places it was read from for what is said later. */
-typedef struct Parts {
+typedef struct KubeconfigParts {
         KubeconfigDocument document;
         KubeconfigContext context;
         KubeconfigCluster cluster;
         KubeconfigUser user;
-        Place cluster_place, user_place;
-} Parts;
+        KubeconfigItem cluster_item, user_item;
+} KubeconfigParts;
 
-static void parts_done(Parts *parts) {
+static void parts_done(KubeconfigParts *parts) {
         char *const secrets[] = { parts->user.token, parts->user.key_data };
 
         for (size_t i = 0; i < N_ELEMENTS(secrets); i++)
@@ -59,77 +59,81 @@ static void parts_done(Parts *parts) {
 
 /* ---- by name ---- */
 
-static int refuse_name(const Decoder *d, const Node *root, const Named *named, const char *name) {
-        const DecodePath path = { .key = named->list };
-        const Node *list = node_get(root, named->list);
+static int refuse_unknown_kubeconfig_name(const Decoder *d, const YamlNode *root,
+                                          const KubeconfigList *list_type, const char *name) {
+        const DecodePath path = { .key = list_type->list };
+        const YamlNode *list = yaml_node_get(root, list_type->list);
         char text[EXCERPT_SIZE];
 
-        return decode_error_at(
-                d, list ? list : root, &path,
-                error_setf(d->reterr, EINVAL, "has no %s '%s'", named->key, excerpt(text, name)));
+        return decode_error_at(d, list ? list : root, &path,
+                               error_setf(d->reterr, EINVAL, "has no %s '%s'", list_type->key,
+                                          excerpt(text, name)));
 }
 
-static int decode_named(Decoder *d, const Node *root, const Named *named, const char *name,
-                        void *object, Place *ret_place) {
-        const DecodePath list_path = { .key = named->list };
-        const Node *list = node_get(root, named->list);
-        size_t n = list && list->kind == NODE_SEQUENCE ? list->n : 0;
+static int decode_kubeconfig_item(Decoder *d, const YamlNode *root, const KubeconfigList *list_type,
+                                  const char *name, void *object, KubeconfigItem *ret_place) {
+        const DecodePath list_path = { .key = list_type->list };
+        const YamlNode *list = yaml_node_get(root, list_type->list);
+        size_t n = list && list->kind == YAML_NODE_SEQUENCE ? list->n : 0;
 
         for (size_t i = 0; i < n; i++) {
-                const Node *label = node_get(list->items[i], "name");
-                const Node *node = node_get(list->items[i], named->key);
+                const YamlNode *label = yaml_node_get(list->items[i], "name");
+                const YamlNode *node = yaml_node_get(list->items[i], list_type->key);
                 const DecodePath item = { .parent = &list_path, .index = i };
-                const DecodePath path = { .parent = &item, .key = named->key };
+                const DecodePath path = { .parent = &item, .key = list_type->key };
 
-                if (!label || !node_is_scalar(label) || !streq(label->text, name))
+                if (!label || !yaml_node_is_scalar(label) || !streq(label->text, name))
                         continue;
-                *ret_place = (Place){ .named = named, .index = i, .node = node };
-                return node ? decode_object(d, node, named->schema, &path, object)
+                *ret_place = (KubeconfigItem){ .list_type = list_type, .index = i, .node = node };
+                return node ? decode_object(d, node, list_type->schema, &path, object)
                             : decode_error_at(d, list->items[i], &path,
                                               error_setf(d->reterr, EINVAL, "is required"));
         }
-        return refuse_name(d, root, named, name);
+        return refuse_unknown_kubeconfig_name(d, root, list_type, name);
 }
 
-static int expect_word(const Decoder *d, const Node *root, const char *key, const char *expected) {
+static int expect_kubeconfig_value(const Decoder *d, const YamlNode *root, const char *key,
+                                   const char *expected) {
         const DecodePath path = { .key = key };
-        const Node *value = node_get(root, key);
+        const YamlNode *value = yaml_node_get(root, key);
         char text[DESCRIPTION_SIZE];
 
-        if (!value || node_is_empty(value) ||
-            (value->kind == NODE_STRING && streq(value->text, expected)))
+        if (!value || yaml_node_is_empty(value) ||
+            (value->kind == YAML_NODE_STRING && streq(value->text, expected)))
                 return 0;
         return decode_error_at(d, value, &path,
                                error_setf(d->reterr, EINVAL, "must be %s, not %s", expected,
-                                          node_describe(value, text)));
+                                          yaml_node_describe(value, text)));
 }
 
-static int decode_parts(Decoder *d, const Node *root, Parts *parts) {
-        static const Named contexts = { "contexts", "context", &kubeconfig_context_schema };
-        static const Named clusters = { "clusters", "cluster", &kubeconfig_cluster_schema };
-        static const Named users = { "users", "user", &kubeconfig_user_schema };
-        Place unused;
-        int r = expect_word(d, root, "apiVersion", "v1");
+static int decode_parts(Decoder *d, const YamlNode *root, KubeconfigParts *parts) {
+        static const KubeconfigList contexts = { "contexts", "context",
+                                                 &kubeconfig_context_schema };
+        static const KubeconfigList clusters = { "clusters", "cluster",
+                                                 &kubeconfig_cluster_schema };
+        static const KubeconfigList users = { "users", "user", &kubeconfig_user_schema };
+        KubeconfigItem unused;
+        int r = expect_kubeconfig_value(d, root, "apiVersion", "v1");
 
         if (r >= 0)
-                r = expect_word(d, root, "kind", "Config");
+                r = expect_kubeconfig_value(d, root, "kind", "Config");
         if (r >= 0)
                 r = decode_object(d, root, &kubeconfig_document_schema, NULL, &parts->document);
         if (r >= 0)
-                r = decode_named(d, root, &contexts, parts->document.current_context,
-                                 &parts->context, &unused);
+                r = decode_kubeconfig_item(d, root, &contexts, parts->document.current_context,
+                                           &parts->context, &unused);
         if (r >= 0)
-                r = decode_named(d, root, &clusters, parts->context.cluster, &parts->cluster,
-                                 &parts->cluster_place);
+                r = decode_kubeconfig_item(d, root, &clusters, parts->context.cluster,
+                                           &parts->cluster, &parts->cluster_item);
         if (r >= 0 && parts->context.user)
-                r = decode_named(d, root, &users, parts->context.user, &parts->user,
-                                 &parts->user_place);
+                r = decode_kubeconfig_item(d, root, &users, parts->context.user, &parts->user,
+                                           &parts->user_item);
         return r;
 }
 
 /* ---- worked out ---- */
 
-static int take_path(const char *directory, const char *path, char **ret) {
+static int resolve_kubeconfig_path(const char *directory, const char *path, char **ret) {
         if (!path)
                 return 0;
         *ret = path[0] == '/' ? strdup(path) : path_join(directory, path);
@@ -137,18 +141,19 @@ static int take_path(const char *directory, const char *path, char **ret) {
 }
 
 /* "users[0].user.client-key-data: …", at its value. */
-static int refuse_at(const Decoder *d, const Place *place, const char *key, int r) {
-        const DecodePath list = { .key = place->named->list };
-        const DecodePath item = { .parent = &list, .index = place->index };
-        const DecodePath object = { .parent = &item, .key = place->named->key };
+static int kubeconfig_error_at(const Decoder *d, const KubeconfigItem *item_position,
+                               const char *key, int r) {
+        const DecodePath list = { .key = item_position->list_type->list };
+        const DecodePath item = { .parent = &list, .index = item_position->index };
+        const DecodePath object = { .parent = &item, .key = item_position->list_type->key };
         const DecodePath path = { .parent = &object, .key = key };
-        const Node *node = node_get(place->node, key);
+        const YamlNode *node = yaml_node_get(item_position->node, key);
 
-        return decode_error_at(d, node ? node : place->node, &path, r);
+        return decode_error_at(d, node ? node : item_position->node, &path, r);
 }
 
-static int take_data(const Decoder *d, const Place *place, const char *key, const char *text,
-                     char **ret) {
+static int decode_base64_pem(const Decoder *d, const KubeconfigItem *item_position, const char *key,
+                             const char *text, char **ret) {
         cleanup_free char *data = NULL;
         size_t length = 0;
         int r = text ? base64_decode(text, &data, &length) : 0;
@@ -156,50 +161,53 @@ static int take_data(const Decoder *d, const Place *place, const char *key, cons
         if (r == -ENOMEM)
                 return r;
         if (r < 0)
-                return refuse_at(d, place, key, error_setf(d->reterr, EINVAL, "must be base64"));
+                return kubeconfig_error_at(d, item_position, key,
+                                           error_setf(d->reterr, EINVAL, "must be base64"));
         if (text && (length == 0 || memchr(data, '\0', length))) {
                 explicit_bzero(data, length);
-                return refuse_at(d, place, key,
-                                 error_setf(d->reterr, EINVAL, "must be PEM in base64"));
+                return kubeconfig_error_at(d, item_position, key,
+                                           error_setf(d->reterr, EINVAL, "must be PEM in base64"));
         }
         *ret = TAKE_PTR(data);
         return 0;
 }
 
-static int check_pair(const Decoder *d, const Parts *parts) {
+static int check_client_key_pair(const Decoder *d, const KubeconfigParts *parts) {
         const KubeconfigUser *user = &parts->user;
         bool has_certificate = user->certificate || user->certificate_data;
         bool has_key = user->key || user->key_data;
 
         if (has_certificate == has_key)
                 return 0;
-        return refuse_at(d, &parts->user_place, has_key ? "client-key" : "client-certificate",
-                         error_setf(d->reterr, EINVAL, "has no %s",
-                                    has_key ? "client-certificate" : "client-key"));
+        return kubeconfig_error_at(d, &parts->user_item,
+                                   has_key ? "client-key" : "client-certificate",
+                                   error_setf(d->reterr, EINVAL, "has no %s",
+                                              has_key ? "client-certificate" : "client-key"));
 }
 
-static int check_cluster(const Decoder *d, const Parts *parts) {
+static int check_kubeconfig_cluster(const Decoder *d, const KubeconfigParts *parts) {
         const KubeconfigCluster *cluster = &parts->cluster;
         const KubeconfigUser *user = &parts->user;
         bool is_plain = strncmp(cluster->server, "http:", 5) == 0;
 
         if (cluster->insecure && (cluster->authority || cluster->authority_data))
-                return refuse_at(d, &parts->cluster_place, "insecure-skip-tls-verify",
-                                 error_setf(d->reterr, EINVAL,
-                                            "means nothing beside a certificate-authority"));
+                return kubeconfig_error_at(
+                        d, &parts->cluster_item, "insecure-skip-tls-verify",
+                        error_setf(d->reterr, EINVAL,
+                                   "means nothing beside a certificate-authority"));
         if (is_plain &&
             (user->certificate || user->certificate_data || user->token || user->token_file))
-                return refuse_at(
-                        d, &parts->cluster_place, "server",
+                return kubeconfig_error_at(
+                        d, &parts->cluster_item, "server",
                         error_setf(d->reterr, EINVAL, "must be https where there are credentials"));
         return 0;
 }
 
-static int work_out_cluster(const Decoder *d, const char *directory, Parts *parts,
-                            Kubeconfig *ret) {
+static int resolve_kubeconfig_cluster(const Decoder *d, const char *directory,
+                                      KubeconfigParts *parts, Kubeconfig *ret) {
         KubeconfigCluster *cluster = &parts->cluster;
         size_t n = strlen(cluster->server);
-        int r = take_path(directory, cluster->authority, &ret->authority_file);
+        int r = resolve_kubeconfig_path(directory, cluster->authority, &ret->authority_file);
 
         while (n > 0 && cluster->server[n - 1] == '/')
                 cluster->server[--n] = '\0';
@@ -208,41 +216,43 @@ static int work_out_cluster(const Decoder *d, const char *directory, Parts *part
         ret->proxy_url = TAKE_PTR(cluster->proxy_url);
         ret->insecure = cluster->insecure;
         if (r >= 0)
-                r = take_data(d, &parts->cluster_place, "certificate-authority-data",
-                              cluster->authority_data, &ret->authority_data);
+                r = decode_base64_pem(d, &parts->cluster_item, "certificate-authority-data",
+                                      cluster->authority_data, &ret->authority_data);
         return r;
 }
 
-static int work_out_user(const Decoder *d, const char *directory, Parts *parts, Kubeconfig *ret) {
+static int resolve_kubeconfig_user(const Decoder *d, const char *directory, KubeconfigParts *parts,
+                                   Kubeconfig *ret) {
         KubeconfigUser *user = &parts->user;
-        int r = take_path(directory, user->certificate, &ret->certificate_file);
+        int r = resolve_kubeconfig_path(directory, user->certificate, &ret->certificate_file);
 
         if (r >= 0)
-                r = take_path(directory, user->key, &ret->key_file);
+                r = resolve_kubeconfig_path(directory, user->key, &ret->key_file);
         if (r >= 0)
-                r = take_path(directory, user->token_file, &ret->token_file);
+                r = resolve_kubeconfig_path(directory, user->token_file, &ret->token_file);
         if (r >= 0)
-                r = take_data(d, &parts->user_place, "client-certificate-data",
-                              user->certificate_data, &ret->certificate_data);
+                r = decode_base64_pem(d, &parts->user_item, "client-certificate-data",
+                                      user->certificate_data, &ret->certificate_data);
         if (r >= 0)
-                r = take_data(d, &parts->user_place, "client-key-data", user->key_data,
-                              &ret->key_data);
+                r = decode_base64_pem(d, &parts->user_item, "client-key-data", user->key_data,
+                                      &ret->key_data);
         ret->token = TAKE_PTR(user->token);
         return r;
 }
 
-static int check_token(const Decoder *d, const Parts *parts) {
+static int check_kubeconfig_token(const Decoder *d, const KubeconfigParts *parts) {
         const char *token = parts->user.token;
 
         for (const char *c = strna(token); *c; c++)
                 if (*c <= ' ' || *c >= 0x7f)
-                        return refuse_at(d, &parts->user_place, "token",
-                                         error_setf(d->reterr, EINVAL,
-                                                    "must be visible characters of ASCII"));
+                        return kubeconfig_error_at(
+                                d, &parts->user_item, "token",
+                                error_setf(d->reterr, EINVAL,
+                                           "must be visible characters of ASCII"));
         return 0;
 }
 
-static int work_out(const Decoder *d, Parts *parts, Kubeconfig *ret) {
+static int resolve_kubeconfig(const Decoder *d, KubeconfigParts *parts, Kubeconfig *ret) {
         const char *slash = strrchr(d->file, '/');
         cleanup_free char *given =
                 slash ? strndup(d->file, (size_t) MAX(slash - d->file, 1)) : strdup(".");
@@ -251,15 +261,15 @@ static int work_out(const Decoder *d, Parts *parts, Kubeconfig *ret) {
 
         if (!directory)
                 return given ? -errno : -ENOMEM;
-        r = check_pair(d, parts);
+        r = check_client_key_pair(d, parts);
         if (r >= 0)
-                r = check_cluster(d, parts);
+                r = check_kubeconfig_cluster(d, parts);
         if (r >= 0)
-                r = check_token(d, parts);
+                r = check_kubeconfig_token(d, parts);
         if (r >= 0)
-                r = work_out_cluster(d, directory, parts, ret);
+                r = resolve_kubeconfig_cluster(d, directory, parts, ret);
         if (r >= 0)
-                r = work_out_user(d, directory, parts, ret);
+                r = resolve_kubeconfig_user(d, directory, parts, ret);
         if (r < 0)
                 return r;
         ret->path = strdup(d->file);
@@ -268,21 +278,21 @@ static int work_out(const Decoder *d, Parts *parts, Kubeconfig *ret) {
         return ret->path && ret->namespace ? 0 : -ENOMEM;
 }
 
-static int parse(Decoder *d, const char *data, size_t length, Kubeconfig *ret) {
-        cleanup_with(parts_done) Parts parts = { 0 };
-        Tree tree = { 0 };
-        int r = tree_parse(d->file, data, length, &tree, d->reterr);
+static int parse_kubeconfig(Decoder *d, const char *data, size_t length, Kubeconfig *ret) {
+        cleanup_with(parts_done) KubeconfigParts parts = { 0 };
+        YamlTree tree = { 0 };
+        int r = yaml_tree_parse(d->file, data, length, &tree, d->reterr);
 
         if (r < 0)
                 return r;
-        if (tree.n_documents != 1 || tree.documents[0]->kind == NODE_NULL)
+        if (tree.n_documents != 1 || tree.documents[0]->kind == YAML_NODE_NULL)
                 r = error_setf(d->reterr, EINVAL, "%s: must hold one document, not %zu", d->file,
                                tree.n_documents != 1 ? tree.n_documents : 0);
         if (r >= 0)
                 r = decode_parts(d, tree.documents[0], &parts);
         if (r >= 0)
-                r = work_out(d, &parts, ret);
-        tree_done(&tree);
+                r = resolve_kubeconfig(d, &parts, ret);
+        yaml_tree_done(&tree);
         return r;
 }
 
@@ -295,7 +305,7 @@ int kubeconfig_load(const char *path, Kubeconfig *ret, char ***ret_warnings, Err
 
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", path);
-        r = parse(&decoder, data, length, &kubeconfig);
+        r = parse_kubeconfig(&decoder, data, length, &kubeconfig);
         explicit_bzero(data, length);
         if (r >= 0)
                 r = decode_take_warnings(&decoder, ret_warnings);

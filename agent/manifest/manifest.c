@@ -13,12 +13,12 @@
 
 #include <assert.h>
 
-typedef struct Parser {
+typedef struct ManifestParser {
         Decoder decoder;
         const char *node_name;
         const char *kind; /* of all objects, whatever they say; NULL: as they say */
         ManifestObjects objects;
-} Parser;
+} ManifestParser;
 
 void manifest_objects_done(ManifestObjects *objects) {
         for (size_t i = 0; i < objects->pods.n; i++)
@@ -35,30 +35,30 @@ void manifest_objects_done(ManifestObjects *objects) {
 }
 
 /* "kind" or "apiVersion": there, and a string. NULL where it is not; that was said. */
-static const char *read_word(const Decoder *d, const Node *node, const DecodePath *parent,
+static const char *read_word(const Decoder *d, const YamlNode *node, const DecodePath *parent,
                              const char *key) {
         const DecodePath path = { .parent = parent, .key = key };
-        const Node *value = node_get(node, key);
+        const YamlNode *value = yaml_node_get(node, key);
         char text[DESCRIPTION_SIZE];
         int r;
 
-        if (value && value->kind == NODE_STRING && value->text[0])
+        if (value && value->kind == YAML_NODE_STRING && value->text[0])
                 return value->text;
-        if (!value || node_is_empty(value))
+        if (!value || yaml_node_is_empty(value))
                 r = error_setf(d->reterr, EINVAL, "is required");
         else
                 r = error_setf(d->reterr, EINVAL, "must be a string, not %s",
-                               node_describe(value, text));
+                               yaml_node_describe(value, text));
         (void) decode_error_at(d, value ? value : node, &path, r);
         return NULL;
 }
 
-static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *parent,
+static int refuse_kind(const Decoder *d, const YamlNode *node, const DecodePath *parent,
                        const char *kind) {
         static const char *const known[] = { "Pod",           "ConfigMap",    "Secret",   "List",
                                              "PriorityClass", "RuntimeClass", "DaemonSet" };
         const DecodePath path = { .parent = parent, .key = "kind" };
-        const Node *value = node_get(node, "kind");
+        const YamlNode *value = yaml_node_get(node, "kind");
         char text[EXCERPT_SIZE];
 
         for (size_t i = 0; i < N_ELEMENTS(known); i++)
@@ -72,18 +72,18 @@ static int refuse_kind(const Decoder *d, const Node *node, const DecodePath *par
                                           excerpt(text, kind)));
 }
 
-static int refuse_version(const Decoder *d, const Node *node, const DecodePath *parent,
+static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePath *parent,
                           const char *version, const char *kind, const char *expected) {
         const DecodePath path = { .parent = parent, .key = "apiVersion" };
         char text[EXCERPT_SIZE];
 
-        return decode_error_at(d, node_get(node, "apiVersion"), &path,
+        return decode_error_at(d, yaml_node_get(node, "apiVersion"), &path,
                                error_setf(d->reterr, EINVAL, "must be %s for a %s, not '%s'",
                                           expected, kind, excerpt(text, version)));
 }
 
 /* Decoded, and nothing else. */
-static int decode_pod(Decoder *d, const Node *node, const DecodePath *path, Pod **ret) {
+static int decode_pod(Decoder *d, const YamlNode *node, const DecodePath *path, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = calloc(1, sizeof(*pod));
         int r;
 
@@ -95,11 +95,12 @@ static int decode_pod(Decoder *d, const Node *node, const DecodePath *path, Pod 
         return r;
 }
 
-static int refuse_twin(const Parser *parser, const Node *node, const DecodePath *parent,
-                       const char *kind, const ObjectMeta *twin) {
+static int refuse_duplicate_object(const ManifestParser *parser, const YamlNode *node,
+                                   const DecodePath *parent, const char *kind,
+                                   const ObjectMeta *twin) {
         const DecodePath metadata = { .parent = parent, .key = "metadata" };
         const DecodePath path = { .parent = &metadata, .key = "name" };
-        const Node *value = node_get(node_get(node, "metadata"), "name");
+        const YamlNode *value = yaml_node_get(yaml_node_get(node, "metadata"), "name");
         char text[EXCERPT_SIZE];
         /* Not the twin's own name, which has a node's behind it. */
         int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s%s%s is twice in this file", kind,
@@ -109,7 +110,7 @@ static int refuse_twin(const Parser *parser, const Node *node, const DecodePath 
         return decode_error_at(&parser->decoder, value, &path, r);
 }
 
-static int add_pod(Parser *parser, Pod *pod) {
+static int add_pod(ManifestParser *parser, Pod *pod) {
         Pod **longer = reallocarray(parser->objects.pods.items, parser->objects.pods.n + 1,
                                     sizeof(*longer));
 
@@ -120,7 +121,7 @@ static int add_pod(Parser *parser, Pod *pod) {
         return 0;
 }
 
-static bool has_twin(const Parser *parser, const Pod *pod) {
+static bool has_duplicate_pod(const ManifestParser *parser, const Pod *pod) {
         for (size_t i = 0; i < parser->objects.pods.n; i++) {
                 const ObjectMeta *other = &parser->objects.pods.items[i]->metadata;
 
@@ -133,7 +134,8 @@ static bool has_twin(const Parser *parser, const Pod *pod) {
 
 /* It was defaulted and checked where it comes from, and has its name and UID. Checked again is what
  * this node relies on. */
-static int complete_api_pod(Parser *parser, const Node *node, const DecodePath *path, Pod *pod) {
+static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
+                            Pod *pod) {
         int r = pod_set_defaults(pod);
 
         if (r >= 0)
@@ -141,7 +143,8 @@ static int complete_api_pod(Parser *parser, const Node *node, const DecodePath *
         return r < 0 ? r : pod_set_api_identity(pod, parser->decoder.reterr);
 }
 
-static int complete_pod(Parser *parser, const Node *node, const DecodePath *path, Pod *pod) {
+static int complete_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
+                        Pod *pod) {
         int r = pod_take_affinity_annotation(&parser->decoder, node, path, pod);
 
         if (r >= 0)
@@ -153,7 +156,7 @@ static int complete_pod(Parser *parser, const Node *node, const DecodePath *path
         return r < 0 ? r : pod_set_identity(pod, parser->node_name);
 }
 
-static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
+static int parse_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {
         cleanup_with(pod_freep) Pod *pod = NULL;
         int r;
 
@@ -163,15 +166,15 @@ static int parse_pod(Parser *parser, const Node *node, const DecodePath *path) {
                                                        : complete_pod(parser, node, path, pod);
         if (r < 0)
                 return r;
-        if (has_twin(parser, pod))
-                return refuse_twin(parser, node, path, "pod", &pod->metadata);
+        if (has_duplicate_pod(parser, pod))
+                return refuse_duplicate_object(parser, node, path, "pod", &pod->metadata);
         r = add_pod(parser, pod);
         if (r >= 0)
                 pod = NULL;
         return r;
 }
 
-static bool has_daemonset_twin(const Parser *parser, const DaemonSet *set) {
+static bool has_duplicate_daemonset(const ManifestParser *parser, const DaemonSet *set) {
         for (size_t i = 0; i < parser->objects.daemonsets.n; i++) {
                 const ObjectMeta *other = &parser->objects.daemonsets.items[i]->metadata;
 
@@ -182,15 +185,15 @@ static bool has_daemonset_twin(const Parser *parser, const DaemonSet *set) {
         return false;
 }
 
-static int parse_daemonset(Parser *parser, const Node *node, const DecodePath *path) {
+static int parse_daemonset(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {
         cleanup_with(daemonset_freep) DaemonSet *set = NULL;
         DaemonSet **longer;
         int r = daemonset_parse(&parser->decoder, node, path, parser->node_name, &set);
 
         if (r < 0)
                 return r;
-        if (has_daemonset_twin(parser, set))
-                return refuse_twin(parser, node, path, "daemonset", &set->metadata);
+        if (has_duplicate_daemonset(parser, set))
+                return refuse_duplicate_object(parser, node, path, "daemonset", &set->metadata);
         longer = reallocarray(parser->objects.daemonsets.items, parser->objects.daemonsets.n + 1,
                               sizeof(*longer));
         if (!longer)
@@ -200,7 +203,7 @@ static int parse_daemonset(Parser *parser, const Node *node, const DecodePath *p
         return 0;
 }
 
-static bool has_data_twin(const Parser *parser, const DataObject *object) {
+static bool has_duplicate_data_object(const ManifestParser *parser, const DataObject *object) {
         for (size_t i = 0; i < parser->objects.data.n; i++) {
                 const DataObject *other = parser->objects.data.items[i];
 
@@ -212,22 +215,24 @@ static bool has_data_twin(const Parser *parser, const DataObject *object) {
         return false;
 }
 
-static bool has_default_class(const Parser *parser) {
+static bool has_default_class(const ManifestParser *parser) {
         for (size_t i = 0; i < parser->objects.data.n; i++)
                 if (parser->objects.data.items[i]->priority.global_default)
                         return true;
         return false;
 }
 
-static int refuse_second_default(const Parser *parser, const Node *node, const DecodePath *parent) {
+static int refuse_second_default(const ManifestParser *parser, const YamlNode *node,
+                                 const DecodePath *parent) {
         const DecodePath path = { .parent = parent, .key = "globalDefault" };
         int r = error_setf(parser->decoder.reterr, EINVAL,
                            "must be true of one priorityclass only, and is of two in this file");
 
-        return decode_error_at(&parser->decoder, node_get(node, "globalDefault"), &path, r);
+        return decode_error_at(&parser->decoder, yaml_node_get(node, "globalDefault"), &path, r);
 }
 
-static int parse_data(Parser *parser, const Node *node, const DecodePath *path, ObjectKind kind) {
+static int parse_data_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
+                             ObjectKind kind) {
         cleanup_with(data_object_freep) DataObject *object = NULL;
         DataObject **longer;
         int r;
@@ -238,8 +243,9 @@ static int parse_data(Parser *parser, const Node *node, const DecodePath *path, 
                 r = data_object_parse(&parser->decoder, node, path, kind, &object);
         if (r < 0)
                 return r;
-        if (has_data_twin(parser, object))
-                return refuse_twin(parser, node, path, object_kind_words[kind], &object->metadata);
+        if (has_duplicate_data_object(parser, object))
+                return refuse_duplicate_object(parser, node, path, object_kind_words[kind],
+                                               &object->metadata);
         if (object->priority.global_default && has_default_class(parser))
                 return refuse_second_default(parser, node, path);
         longer = reallocarray(parser->objects.data.items, parser->objects.data.n + 1,
@@ -251,20 +257,20 @@ static int parse_data(Parser *parser, const Node *node, const DecodePath *path, 
         return 0;
 }
 
-static int parse_object(Parser *parser, const Node *node, const DecodePath *path);
+static int parse_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path);
 
-static int parse_list(Parser *parser, const Node *node, const DecodePath *parent) {
+static int parse_list(ManifestParser *parser, const YamlNode *node, const DecodePath *parent) {
         const DecodePath path = { .parent = parent, .key = "items" };
-        const Node *items = node_get(node, "items");
+        const YamlNode *items = yaml_node_get(node, "items");
         char text[DESCRIPTION_SIZE];
 
-        if (!items || items->kind == NODE_NULL)
+        if (!items || items->kind == YAML_NODE_NULL)
                 return 0;
-        if (items->kind != NODE_SEQUENCE)
+        if (items->kind != YAML_NODE_SEQUENCE)
                 return decode_error_at(&parser->decoder, items, &path,
                                        error_setf(parser->decoder.reterr, EINVAL,
                                                   "must be a list, not %s",
-                                                  node_describe(items, text)));
+                                                  yaml_node_describe(items, text)));
         for (size_t i = 0; i < items->n; i++) {
                 const DecodePath item = { .parent = &path, .index = i };
                 int r = parse_object(parser, items->items[i], &item);
@@ -274,8 +280,8 @@ static int parse_list(Parser *parser, const Node *node, const DecodePath *parent
         return 0;
 }
 
-static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, const char *version,
-                      const char *kind) {
+static int parse_kind(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
+                      const char *version, const char *kind) {
         const char *expected;
         ObjectKind data = 0;
 
@@ -289,21 +295,21 @@ static int parse_kind(Parser *parser, const Node *node, const DecodePath *path, 
         if (version && !streq(version, expected))
                 return refuse_version(&parser->decoder, node, path, version, kind, expected);
         if (data < N_OBJECT_KINDS)
-                return parse_data(parser, node, path, data);
+                return parse_data_object(parser, node, path, data);
         return streq(kind, "Pod") ? parse_pod(parser, node, path) : parse_list(parser, node, path);
 }
 
-static int parse_object(Parser *parser, const Node *node, const DecodePath *path) {
+static int parse_object(ManifestParser *parser, const YamlNode *node, const DecodePath *path) {
         const Decoder *d = &parser->decoder;
         const char *version, *kind;
         char text[DESCRIPTION_SIZE];
 
-        if (node->kind != NODE_MAPPING)
+        if (node->kind != YAML_NODE_MAPPING)
                 return decode_error_at(d, node, path,
                                        error_setf(d->reterr, EINVAL,
                                                   "must be an object with kind and apiVersion, not "
                                                   "%s",
-                                                  node_describe(node, text)));
+                                                  yaml_node_describe(node, text)));
         if (parser->kind)
                 return parse_kind(parser, node, path, NULL, parser->kind);
         version = read_word(d, node, path, "apiVersion");
@@ -313,11 +319,11 @@ static int parse_object(Parser *parser, const Node *node, const DecodePath *path
         return parse_kind(parser, node, path, version, kind);
 }
 
-static int parse_documents(Parser *parser, const Tree *tree) {
+static int parse_documents(ManifestParser *parser, const YamlTree *tree) {
         for (size_t i = 0; i < tree->n_documents; i++) {
                 int r = 0;
 
-                if (tree->documents[i]->kind != NODE_NULL)
+                if (tree->documents[i]->kind != YAML_NODE_NULL)
                         r = parse_object(parser, tree->documents[i], NULL);
                 if (r < 0)
                         return r;
@@ -328,20 +334,21 @@ static int parse_documents(Parser *parser, const Tree *tree) {
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
 }
 
-static int parse(const char *file, DecodeMode mode, const char *kind, const char *data,
-                 size_t length, const char *node_name, ManifestObjects *ret, Error *reterr) {
-        Parser parser = {
+static int parse_manifest_file(const char *file, DecodeMode mode, const char *kind,
+                               const char *data, size_t length, const char *node_name,
+                               ManifestObjects *ret, Error *reterr) {
+        ManifestParser parser = {
                 .decoder = { .file = file, .mode = mode, .reterr = reterr },
                 .node_name = node_name,
                 .kind = kind,
         };
-        Tree tree = { 0 };
+        YamlTree tree = { 0 };
         int r;
 
-        r = tree_parse(file, data, length, &tree, reterr);
+        r = yaml_tree_parse(file, data, length, &tree, reterr);
         if (r >= 0)
                 r = parse_documents(&parser, &tree);
-        tree_done(&tree);
+        yaml_tree_done(&tree);
         if (r < 0) {
                 manifest_objects_done(&parser.objects);
                 (void) decode_take_warnings(&parser.decoder, &parser.objects.warnings);
@@ -353,12 +360,13 @@ static int parse(const char *file, DecodeMode mode, const char *kind, const char
 
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr) {
-        return parse(file, DECODE_MANIFEST, NULL, data, length, node_name, ret, reterr);
+        return parse_manifest_file(file, DECODE_MANIFEST, NULL, data, length, node_name, ret,
+                                   reterr);
 }
 
 int manifest_parse_api(const char *place, const char *kind, const char *data, size_t length,
                        const char *node_name, ManifestObjects *ret, Error *reterr) {
-        return parse(place, DECODE_API, kind, data, length, node_name, ret, reterr);
+        return parse_manifest_file(place, DECODE_API, kind, data, length, node_name, ret, reterr);
 }
 
 /* Paths and cgroups are named by these; a record without them is none of ours. */
@@ -373,17 +381,17 @@ static int check_record(const Pod *pod, Error *reterr) {
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr) {
         cleanup_with(pod_freep) Pod *pod = NULL;
         Decoder decoder = { .file = "record", .mode = DECODE_RECORD, .reterr = reterr };
-        Tree tree = { 0 };
+        YamlTree tree = { 0 };
         int r;
 
-        r = tree_parse(decoder.file, data, length, &tree, reterr);
+        r = yaml_tree_parse(decoder.file, data, length, &tree, reterr);
         if (r < 0)
                 return r;
         if (tree.n_documents == 1)
                 r = decode_pod(&decoder, tree.documents[0], NULL, &pod);
         else
                 r = error_setf(reterr, EINVAL, "is no record of a pod");
-        tree_done(&tree);
+        yaml_tree_done(&tree);
         if (r >= 0)
                 r = check_record(pod, reterr);
         if (r >= 0) /* a version after the one that wrote it may have more of them */
@@ -394,11 +402,11 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
 }
 
 /* The one document of a record of ours, by its schema. */
-static int parse_own(const char *what, const char *data, size_t length, const Schema *schema,
-                     void *ret, Error *reterr) {
+static int parse_own_record(const char *what, const char *data, size_t length, const Schema *schema,
+                            void *ret, Error *reterr) {
         Decoder decoder = { .file = what, .mode = DECODE_RECORD, .reterr = reterr };
-        Tree tree = { 0 };
-        int r = tree_parse(decoder.file, data, length, &tree, reterr);
+        YamlTree tree = { 0 };
+        int r = yaml_tree_parse(decoder.file, data, length, &tree, reterr);
 
         if (r < 0)
                 return r;
@@ -406,13 +414,13 @@ static int parse_own(const char *what, const char *data, size_t length, const Sc
                 r = decode_object(&decoder, tree.documents[0], schema, NULL, ret);
         else
                 r = error_setf(reterr, EINVAL, "is no %s", what);
-        tree_done(&tree);
+        yaml_tree_done(&tree);
         return r;
 }
 
 int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr) {
         Pod template = { 0 };
-        int r = parse_own("template", data, length, &pod_template_schema, &template, reterr);
+        int r = parse_own_record("template", data, length, &pod_template_schema, &template, reterr);
 
         if (r < 0)
                 schema_done(&pod_template_schema, &template);
@@ -423,7 +431,7 @@ int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *re
 
 int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, Error *reterr) {
         cleanup_with(daemonset_freep) DaemonSet *set = calloc(1, sizeof(*set));
-        int r = set ? parse_own("daemonset", data, length, &daemonset_schema, set, reterr)
+        int r = set ? parse_own_record("daemonset", data, length, &daemonset_schema, set, reterr)
                     : -ENOMEM;
 
         if (r < 0)

@@ -67,39 +67,41 @@ typedef struct Manifest {
         uint64_t error_since; /* realtime, microseconds */
 } Manifest;
 
-typedef struct ManifestSource ManifestSource;
+typedef struct ManifestDirectory ManifestDirectory;
 
 /* Called from the loop after a scan in which anything changed, error texts included. */
 typedef void (*manifest_changed_t)(void *userdata);
 
-/* Watches 'directory', which need not be there yet. Nothing is read before manifest_source_start().
+/* Watches 'directory', which need not be there yet. Nothing is read before
+ * manifest_directory_start().
  */
-int manifest_source_new(sd_event *event, const char *directory, const char *node_name,
-                        manifest_changed_t on_changed, void *userdata, ManifestSource **ret);
+int manifest_directory_new(sd_event *event, const char *directory, const char *node_name,
+                           manifest_changed_t on_changed, void *userdata, ManifestDirectory **ret);
 
 /* Before the first scan: says what ran from 'file' when the agent stopped, so that a file that is
  * broken now keeps it. Takes the pod. */
-int manifest_source_seed_take(ManifestSource *source, const char *file, Pod *pod);
+int manifest_directory_restore_pod_take(ManifestDirectory *source, const char *file, Pod *pod);
 
 /* The same of a DaemonSet; takes it. */
-int manifest_source_seed_daemonset_take(ManifestSource *source, const char *file, DaemonSet *set);
+int manifest_directory_restore_set_take(ManifestDirectory *source, const char *file,
+                                        DaemonSet *set);
 
 /* Scans once (on_changed is called before this returns, whatever was found) and begins to watch. */
-int manifest_source_start(ManifestSource *source, Error *reterr);
+int manifest_directory_start(ManifestDirectory *source, Error *reterr);
 
 /* NULL, or why the directory as a whole cannot be read; then the last good set stands. */
-const char *manifest_source_trouble(const ManifestSource *source);
+const char *manifest_directory_last_error(const ManifestDirectory *source);
 
 /* All files, sorted by name. Valid until the next scan. */
-size_t manifest_source_list(const ManifestSource *source, const Manifest *const **ret);
+size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *const **ret);
 
 /* The object that holds the name, as it was last good, or NULL; without a name the PriorityClass of
  * pods that name none. Valid until the next scan. */
-const DataObject *manifest_source_find(const ManifestSource *source, ObjectKind kind,
-                                       const char *namespace, const char *name);
+const DataObject *manifest_directory_find_object(const ManifestDirectory *source, ObjectKind kind,
+                                                 const char *namespace, const char *name);
 
 /* Another number when any of them may be another; 0: there never was one. */
-unsigned manifest_source_data_generation(const ManifestSource *source);
+unsigned manifest_directory_data_generation(const ManifestDirectory *source);
 
-ManifestSource *manifest_source_free(ManifestSource *source);
-DEFINE_CLEANUP(ManifestSource *, manifest_source_free)
+ManifestDirectory *manifest_directory_free(ManifestDirectory *source);
+DEFINE_CLEANUP(ManifestDirectory *, manifest_directory_free)

@@ -9,35 +9,36 @@
 #include "common/cleanup.h"
 
 /* Where in a document: "data[key]", with the node that it has there. */
-typedef struct Place {
+typedef struct ObjectPosition {
         Decoder *decoder;
-        const Node *object;
+        const YamlNode *object;
         const DecodePath *path;
         const char *map;
         const char *key; /* NULL: the map itself */
-} Place;
+} ObjectPosition;
 
-static int at(const Place *place, int r) {
-        const DecodePath map = { .parent = place->path, .key = place->map };
-        const DecodePath entry = { .parent = &map, .key = place->key, .is_map_key = true };
-        const Node *node = node_get(place->object, place->map);
-        const Node *value = node && place->key ? node_get(node, place->key) : NULL;
+static int object_error_at(const ObjectPosition *position, int r) {
+        const DecodePath map = { .parent = position->path, .key = position->map };
+        const DecodePath entry = { .parent = &map, .key = position->key, .is_map_key = true };
+        const YamlNode *node = yaml_node_get(position->object, position->map);
+        const YamlNode *value = node && position->key ? yaml_node_get(node, position->key) : NULL;
 
-        return decode_error_at(place->decoder,
+        return decode_error_at(position->decoder,
                                value  ? value
                                : node ? node
-                                      : place->object,
-                               place->key ? &entry : &map, r);
+                                      : position->object,
+                               position->key ? &entry : &map, r);
 }
 
-static int make_value(const Place *place, KeyValue *from, bool is_base64, ObjectValue *ret) {
-        Error *reterr = place->decoder->reterr;
-        bool is_text_elsewhere = streq(place->map, "data");
+static int decode_object_value(const ObjectPosition *position, KeyValue *from, bool is_base64,
+                               ObjectValue *ret) {
+        Error *reterr = position->decoder->reterr;
+        bool is_text_elsewhere = streq(position->map, "data");
         int r = from->key[0] ? check_data_key(from->key, reterr)
                              : error_setf(reterr, EINVAL, "must not be empty");
 
         if (r < 0)
-                return at(place, r);
+                return object_error_at(position, r);
         if (!is_base64) {
                 ret->bytes = TAKE_PTR(from->value);
                 ret->length = strlen(ret->bytes);
@@ -46,28 +47,30 @@ static int make_value(const Place *place, KeyValue *from, bool is_base64, Object
         r = base64_decode(from->value, &ret->bytes, &ret->length);
         explicit_bzero(from->value, strlen(from->value));
         if (r == -EINVAL)
-                return at(place,
-                          error_setf(reterr, EINVAL, "must be base64%s",
-                                     is_text_elsewhere ? "; text belongs into stringData" : ""));
+                return object_error_at(
+                        position,
+                        error_setf(reterr, EINVAL, "must be base64%s",
+                                   is_text_elsewhere ? "; text belongs into stringData" : ""));
         return r;
 }
 
-static void value_done(ObjectValue *value) {
+static void object_value_done(ObjectValue *value) {
         free(value->key);
         free(value->bytes);
 }
 
 /* All of one map, behind what there is; its values are moved out. */
-static int take_map(const Place *where, DataObject *object, StringMap *map, bool is_base64) {
+static int move_map_values(const ObjectPosition *map_position, DataObject *object, StringMap *map,
+                           bool is_base64) {
         for (size_t i = 0; i < map->n; i++) {
-                cleanup_with(value_done) ObjectValue value = {
+                cleanup_with(object_value_done) ObjectValue value = {
                         .is_binary = map == &object->binary_data,
                 };
-                Place place = *where;
+                ObjectPosition position = *map_position;
                 int r;
 
-                place.key = map->items[i].key;
-                r = make_value(&place, &map->items[i], is_base64, &value);
+                position.key = map->items[i].key;
+                r = decode_object_value(&position, &map->items[i], is_base64, &value);
                 if (r < 0)
                         return r;
                 value.key = strdup(map->items[i].key);
@@ -88,7 +91,7 @@ static int compare_values(const void *a, const void *b) {
 }
 
 /* Of a key that is in both maps a Secret's stringData is meant; a ConfigMap must not have it. */
-static int merge_twins(Place *where, DataObject *object) {
+static int merge_duplicate_values(ObjectPosition *map_position, DataObject *object) {
         size_t n = 0;
 
         for (size_t i = 0; i < object->values.n; i++) {
@@ -100,31 +103,34 @@ static int merge_twins(Place *where, DataObject *object) {
                         continue;
                 }
                 if (object->kind == OBJECT_CONFIG_MAP) {
-                        where->map = "binaryData";
-                        where->key = value->key;
-                        return at(where, error_setf(where->decoder->reterr, EINVAL,
-                                                    "must be unique; it is also a key of data"));
+                        map_position->map = "binaryData";
+                        map_position->key = value->key;
+                        return object_error_at(
+                                map_position,
+                                error_setf(map_position->decoder->reterr, EINVAL,
+                                           "must be unique; it is also a key of data"));
                 }
-                value_done(last);
+                object_value_done(last);
                 *last = *value;
         }
         object->values.n = n;
         return 0;
 }
 
-static int check_size(const Place *where, const DataObject *object) {
+static int check_object_size(const ObjectPosition *map_position, const DataObject *object) {
         size_t size = 0;
 
         for (size_t i = 0; i < object->values.n; i++)
                 size += object->values.items[i].length;
         if (size <= OBJECT_BYTES_MAX)
                 return 0;
-        return at(where, error_setf(where->decoder->reterr, EINVAL,
-                                    "must be at most %zu bytes together, not %zu", OBJECT_BYTES_MAX,
-                                    size));
+        return object_error_at(map_position,
+                               error_setf(map_position->decoder->reterr, EINVAL,
+                                          "must be at most %zu bytes together, not %zu",
+                                          OBJECT_BYTES_MAX, size));
 }
 
-static int fill_values(Place *where, DataObject *object) {
+static int fill_object_values(ObjectPosition *map_position, DataObject *object) {
         bool is_secret = object->kind == OBJECT_SECRET;
         StringMap *second = is_secret ? &object->string_data : &object->binary_data;
         size_t n;
@@ -134,42 +140,43 @@ static int fill_values(Place *where, DataObject *object) {
                 calloc(object->data.n + second->n + 1, sizeof(*object->values.items));
         if (!object->values.items)
                 return -ENOMEM;
-        r = take_map(where, object, &object->data, is_secret);
+        r = move_map_values(map_position, object, &object->data, is_secret);
         n = object->values.n;
-        where->map = is_secret ? "stringData" : "binaryData";
+        map_position->map = is_secret ? "stringData" : "binaryData";
         if (r >= 0)
-                r = take_map(where, object, second, !is_secret);
+                r = move_map_values(map_position, object, second, !is_secret);
         for (size_t i = n; i < object->values.n; i++)
                 object->values.items[i].is_later = true;
         if (r >= 0 && object->values.n > 0)
                 qsort(object->values.items, object->values.n, sizeof(*object->values.items),
                       compare_values);
         if (r >= 0)
-                r = merge_twins(where, object);
+                r = merge_duplicate_values(map_position, object);
         if (r < 0)
                 return r;
-        where->map = "data";
-        return check_size(where, object);
+        map_position->map = "data";
+        return check_object_size(map_position, object);
 }
 
-static int check_type(Place *where, const DataObject *object) {
-        int r = secret_check_type(object, &where->map, &where->key, where->decoder->reterr);
+static int check_secret_type(ObjectPosition *map_position, const DataObject *object) {
+        int r = secret_check_type(object, &map_position->map, &map_position->key,
+                                  map_position->decoder->reterr);
 
-        return r < 0 ? at(where, r) : 0;
+        return r < 0 ? object_error_at(map_position, r) : 0;
 }
 
-static int check_object_metadata(const Place *where, const DataObject *object) {
+static int check_object_metadata(const ObjectPosition *map_position, const DataObject *object) {
         const Rules rules = {
-                .decoder = where->decoder,
-                .root = where->object,
-                .path = where->path,
-                .reterr = where->decoder->reterr,
+                .decoder = map_position->decoder,
+                .root = map_position->object,
+                .path = map_position->path,
+                .reterr = map_position->decoder->reterr,
         };
 
         return check_metadata(&rules, &object->metadata);
 }
 
-static int set_defaults(DataObject *object) {
+static int set_object_defaults(DataObject *object) {
         if (!object->metadata.namespace)
                 object->metadata.namespace = strdup("default");
         if (object->kind == OBJECT_SECRET && !object->type)
@@ -193,10 +200,12 @@ static void drop_maps(DataObject *object) {
         }
 }
 
-int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
-                      DataObject **ret) {
+int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                      ObjectKind kind, DataObject **ret) {
         cleanup_with(data_object_freep) DataObject *object = calloc(1, sizeof(*object));
-        Place where = { .decoder = decoder, .object = node, .path = path, .map = "data" };
+        ObjectPosition map_position = {
+                .decoder = decoder, .object = node, .path = path, .map = "data"
+        };
         int r;
 
         if (!object)
@@ -204,13 +213,13 @@ int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path
         object->kind = kind;
         r = decode_object(decoder, node, object_schemas[kind], path, object);
         if (r >= 0)
-                r = set_defaults(object);
+                r = set_object_defaults(object);
         if (r >= 0)
-                r = check_object_metadata(&where, object);
+                r = check_object_metadata(&map_position, object);
         if (r >= 0)
-                r = fill_values(&where, object);
+                r = fill_object_values(&map_position, object);
         if (r >= 0 && kind == OBJECT_SECRET)
-                r = check_type(&where, object);
+                r = check_secret_type(&map_position, object);
         if (r < 0)
                 return r;
         drop_maps(object);

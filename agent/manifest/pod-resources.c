@@ -13,43 +13,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Resource {
+typedef struct PodResource {
         const char *name;
         size_t offset; /* in a ResourceList */
         bool in_milli; /* counted in thousandths */
         container_amount_t request;
-} Resource;
+} PodResource;
 
-static int64_t cpu_request(const Container *container) {
+static int64_t explicit_cpu_request(const Container *container) {
         const Quantity *request = &container->resources.requests.cpu;
 
         return quantity_is_set(request) ? request->milli : -1;
 }
 
-static int64_t memory_request(const Container *container) {
+static int64_t explicit_memory_request(const Container *container) {
         const Quantity *request = &container->resources.requests.memory;
 
         return quantity_is_set(request) ? request->value : -1;
 }
 
-static const Resource resources[] = {
-        { "cpu", offsetof(ResourceList, cpu), true, cpu_request },
-        { "memory", offsetof(ResourceList, memory), false, memory_request },
+static const PodResource resources[] = {
+        { "cpu", offsetof(ResourceList, cpu), true, explicit_cpu_request },
+        { "memory", offsetof(ResourceList, memory), false, explicit_memory_request },
 };
 
-static const Quantity *quantity_in(const ResourceList *list, const Resource *resource) {
+static const Quantity *quantity_in(const ResourceList *list, const PodResource *resource) {
         return (const Quantity *) (const void *) ((const char *) list + resource->offset);
 }
 
-static int64_t amount(const Quantity *quantity, const Resource *resource) {
+static int64_t resource_amount(const Quantity *quantity, const PodResource *resource) {
         return resource->in_milli ? quantity->milli : quantity->value;
 }
 
-static int set_default(PodSpec *spec, const Resource *resource) {
+static int set_default_pod_resource(PodSpec *spec, const PodResource *resource) {
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
         Quantity *request =
                 (Quantity *) (void *) ((char *) &spec->resources.requests + resource->offset);
-        int64_t sum = pod_aggregate(spec, resource->request);
+        int64_t sum = pod_aggregate_amount(spec, resource->request);
         char text[32];
 
         if (quantity_is_set(request))
@@ -64,7 +64,7 @@ static int set_default(PodSpec *spec, const Resource *resource) {
 
 int pod_set_default_resources(PodSpec *spec) {
         for (size_t i = 0; i < N_ELEMENTS(resources) && pod_has_resources(spec); i++) {
-                int r = set_default(spec, &resources[i]);
+                int r = set_default_pod_resource(spec, &resources[i]);
 
                 if (r < 0)
                         return r;
@@ -72,10 +72,10 @@ int pod_set_default_resources(PodSpec *spec) {
         return 0;
 }
 
-static int broken(const Rules *rules, const char *sentence, const char *text, const char *format,
-                  ...) printf_like(4, 5);
-static int broken(const Rules *rules, const char *sentence, const char *text, const char *format,
-                  ...) {
+static int pod_resources_error(const Rules *rules, const char *sentence, const char *text,
+                               const char *format, ...) printf_like(4, 5);
+static int pod_resources_error(const Rules *rules, const char *sentence, const char *text,
+                               const char *format, ...) {
         va_list ap;
         int r = error_setf(rules->reterr, EINVAL, "%s%s", sentence, text);
 
@@ -85,7 +85,7 @@ static int broken(const Rules *rules, const char *sentence, const char *text, co
         return r;
 }
 
-static int check_containers(const Rules *rules, const Resource *resource) {
+static int check_container_resources(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
 
@@ -94,14 +94,14 @@ static int check_containers(const Rules *rules, const Resource *resource) {
                 const Quantity *own = quantity_in(&at.container->resources.limits, resource);
 
                 if (quantity_is_set(own) && own->milli > limit->milli)
-                        return broken(rules, "must be less than or equal to pod limits of ",
-                                      limit->text, "%s.resources.limits.%s", at.path,
-                                      resource->name);
+                        return pod_resources_error(
+                                rules, "must be less than or equal to pod limits of ", limit->text,
+                                "%s.resources.limits.%s", at.path, resource->name);
         }
         return 0;
 }
 
-static int check_one(const Rules *rules, const Resource *resource) {
+static int check_pod_resource(const Rules *rules, const PodResource *resource) {
         const PodSpec *spec = &rules->pod->spec;
         const Quantity *limit = quantity_in(&spec->resources.limits, resource);
         const Quantity *request = quantity_in(&spec->resources.requests, resource);
@@ -109,25 +109,25 @@ static int check_one(const Rules *rules, const Resource *resource) {
         int r;
 
         if (quantity_is_set(limit) && limit->milli < 0)
-                return broken(rules, "must not be negative", "", "spec.resources.limits.%s",
-                              resource->name);
+                return pod_resources_error(rules, "must not be negative", "",
+                                           "spec.resources.limits.%s", resource->name);
         if (quantity_is_set(request) && request->milli < 0)
-                return broken(rules, "must not be negative", "", "spec.resources.requests.%s",
-                              resource->name);
-        r = check_containers(rules, resource);
+                return pod_resources_error(rules, "must not be negative", "",
+                                           "spec.resources.requests.%s", resource->name);
+        r = check_container_resources(rules, resource);
         if (r < 0)
                 return r;
         /* A request that is not there is that of the containers. */
         if (quantity_is_set(limit) && request->milli > limit->milli) {
                 (void) snprintf(text, sizeof(text), "%.60s, not %.60s", limit->text, request->text);
-                return broken(rules, "must be at most the limit, ", text,
-                              "spec.resources.requests.%s", resource->name);
+                return pod_resources_error(rules, "must be at most the limit, ", text,
+                                           "spec.resources.requests.%s", resource->name);
         }
         if (quantity_is_set(request) &&
-            pod_aggregate(spec, resource->request) > amount(request, resource))
-                return broken(rules,
-                              "must be greater than or equal to aggregate container requests", "",
-                              "spec.resources.requests.%s", resource->name);
+            pod_aggregate_amount(spec, resource->request) > resource_amount(request, resource))
+                return pod_resources_error(
+                        rules, "must be greater than or equal to aggregate container requests", "",
+                        "spec.resources.requests.%s", resource->name);
         return 0;
 }
 
@@ -135,6 +135,6 @@ int check_pod_resources(const Rules *rules) {
         int r = 0;
 
         for (size_t i = 0; i < N_ELEMENTS(resources) && r >= 0; i++)
-                r = check_one(rules, &resources[i]);
+                r = check_pod_resource(rules, &resources[i]);
         return r;
 }

@@ -40,7 +40,7 @@ static bool is_manifest_name(const char *name) {
         return false;
 }
 
-static int compare_names(const void *a, const void *b) {
+static int compare_file_names(const void *a, const void *b) {
         return strcmp(*(char *const *) a, *(char *const *) b);
 }
 
@@ -68,7 +68,7 @@ static int list_names(DIR *dir, char ***names, size_t *n_names) {
         }
 }
 
-int reader_list(int dir_fd, char ***ret_names) {
+int list_manifest_files(int dir_fd, char ***ret_names) {
         cleanup_closedir DIR *dir = NULL;
         cleanup_strv char **names = NULL;
         size_t n_names = 0;
@@ -88,17 +88,17 @@ int reader_list(int dir_fd, char ***ret_names) {
         if (r < 0)
                 return r;
         if (n_names > 0)
-                qsort(names, n_names, sizeof(*names), compare_names);
+                qsort(names, n_names, sizeof(*names), compare_file_names);
         *ret_names = TAKE_PTR(names);
         return 0;
 }
 
-static int64_t nsec_of(const struct timespec *time) {
+static int64_t timespec_to_nsec(const struct timespec *time) {
         return time->tv_sec * INT64_C(1000000000) + time->tv_nsec;
 }
 
 static int64_t age_msec(const struct stat *st) {
-        int64_t changed = MAX(nsec_of(&st->st_mtim), nsec_of(&st->st_ctim));
+        int64_t changed = MAX(timespec_to_nsec(&st->st_mtim), timespec_to_nsec(&st->st_ctim));
 
         return ((int64_t) now_realtime_usec() * 1000 - changed) / NSEC_PER_MSEC;
 }
@@ -110,23 +110,23 @@ static bool is_younger(const struct stat *st, int64_t msec) {
         return age < msec && age > -msec;
 }
 
-static FileStamp stamp_of(const struct stat *st) {
+static FileStamp make_file_stamp(const struct stat *st) {
         return (FileStamp){
                 .device = st->st_dev,
                 .inode = st->st_ino,
                 .size = st->st_size,
-                .modified_nsec = nsec_of(&st->st_mtim),
-                .changed_nsec = nsec_of(&st->st_ctim),
+                .modified_nsec = timespec_to_nsec(&st->st_mtim),
+                .changed_nsec = timespec_to_nsec(&st->st_ctim),
                 .is_settled = !is_younger(st, SETTLED_MSEC),
         };
 }
 
-static bool stamps_match(const FileStamp *a, const FileStamp *b) {
+static bool file_stamps_match(const FileStamp *a, const FileStamp *b) {
         return a->device == b->device && a->inode == b->inode && a->size == b->size &&
                a->modified_nsec == b->modified_nsec && a->changed_nsec == b->changed_nsec;
 }
 
-static const char *type_name(mode_t mode) {
+static const char *file_type_name(mode_t mode) {
         switch (mode & S_IFMT) {
         case S_IFDIR:
                 return "directory";
@@ -142,17 +142,17 @@ static const char *type_name(mode_t mode) {
         }
 }
 
-static int check_type(const char *name, const struct stat *st, Error *reterr) {
+static int check_manifest_file_type(const char *name, const struct stat *st, Error *reterr) {
         if (!S_ISREG(st->st_mode))
                 return error_setf(reterr, EINVAL, "%s: is a %s; only regular files are read", name,
-                                  type_name(st->st_mode));
+                                  file_type_name(st->st_mode));
         if ((uint64_t) st->st_size > MANIFEST_BYTES_MAX)
                 return error_setf(reterr, EFBIG, "%s: is larger than %zu MiB", name,
                                   MANIFEST_BYTES_MAX / MIB);
         return 0;
 }
 
-static int refuse_open(const char *name, int r, bool is_link, Error *reterr) {
+static int explain_manifest_open_error(const char *name, int r, bool is_link, Error *reterr) {
         if (!is_link && r == -ENOENT)
                 return r;
         if (is_link && r == -ENOENT)
@@ -177,7 +177,7 @@ static bool has_writer(int fd) {
         return false;
 }
 
-static bool is_busy(int fd, const struct stat *st) {
+static bool is_being_written(int fd, const struct stat *st) {
         if (st->st_size == 0 && is_younger(st, EMPTY_MSEC))
                 return true;
         return is_younger(st, QUIET_MSEC) && has_writer(fd);
@@ -190,24 +190,24 @@ static int open_manifest(int dir_fd, const char *name, struct stat *ret_st, Erro
         int r;
 
         if (fstatat(dir_fd, name, ret_st, AT_SYMLINK_NOFOLLOW) < 0)
-                return refuse_open(name, -errno, /* is_link= */ false, reterr);
+                return explain_manifest_open_error(name, -errno, /* is_link= */ false, reterr);
         is_link = S_ISLNK(ret_st->st_mode);
         if (!is_link) {
-                r = check_type(name, ret_st, reterr);
+                r = check_manifest_file_type(name, ret_st, reterr);
                 if (r < 0)
                         return r;
         }
         fd = open_beneath(dir_fd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
         if (fd < 0)
-                return refuse_open(name, fd, is_link, reterr);
+                return explain_manifest_open_error(name, fd, is_link, reterr);
         if (fstat(fd, ret_st) < 0)
                 return error_prefixf(reterr, -errno, "%s", name);
-        r = check_type(name, ret_st, reterr);
+        r = check_manifest_file_type(name, ret_st, reterr);
         return r < 0 ? r : TAKE_FD(fd);
 }
 
-int reader_read(int dir_fd, const char *name, FileStamp *stamp, char **ret_data, size_t *ret_length,
-                Error *reterr) {
+int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **ret_data,
+                       size_t *ret_length, Error *reterr) {
         cleanup_close int fd = -EBADF;
         cleanup_free char *data = NULL;
         FileStamp before, after;
@@ -218,19 +218,19 @@ int reader_read(int dir_fd, const char *name, FileStamp *stamp, char **ret_data,
         fd = open_manifest(dir_fd, name, &st, reterr);
         if (fd < 0)
                 return fd;
-        before = stamp_of(&st);
-        if (stamp->is_settled && stamps_match(stamp, &before))
+        before = make_file_stamp(&st);
+        if (stamp->is_settled && file_stamps_match(stamp, &before))
                 return READER_UNCHANGED;
-        if (is_busy(fd, &st))
+        if (is_being_written(fd, &st))
                 return READER_BUSY;
         r = read_stream(fd, MANIFEST_BYTES_MAX, &data, &length);
         if (r >= 0 && fstat(fd, &st) < 0)
                 r = -errno;
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", name);
-        after = stamp_of(&st);
+        after = make_file_stamp(&st);
         /* Somebody came while we read. */
-        if (!stamps_match(&before, &after))
+        if (!file_stamps_match(&before, &after))
                 return READER_BUSY;
         *stamp = before;
         *ret_data = TAKE_PTR(data);

@@ -29,7 +29,7 @@ typedef struct FileStamp {
 } FileStamp;
 
 /* The names in the directory that are manifests', sorted, for strv_free(). 0 or -errno. */
-int reader_list(int dir_fd, char ***ret_names);
+int list_manifest_files(int dir_fd, char ***ret_names);
 
 enum {
         READER_UNCHANGED = 1, /* by its stamp */
@@ -40,5 +40,5 @@ enum {
  * is that of the last reading (zeroed: none) and is renewed when bytes are returned. 0,
  * READER_UNCHANGED, READER_BUSY; or -errno with the sentence "web.yaml: is a FIFO; …", but
  * for a name that is not there any more: -ENOENT without one. */
-int reader_read(int dir_fd, const char *name, FileStamp *stamp, char **ret_data, size_t *ret_length,
-                Error *reterr);
+int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **ret_data,
+                       size_t *ret_length, Error *reterr);

@@ -9,11 +9,11 @@
 #include "agent/model/object.h"
 
 /* Adds warnings of what is written in a pod that was decoded and will not be done. 0 or -ENOMEM. */
-int pod_warn(Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod);
+int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod);
 
 /* The field of a security context that does what this annotation does no more, if it is not set
  * either; or NULL. */
-const char *idle_profile_annotation(const Pod *pod, const char *key);
+const char *find_unset_profile_field(const Pod *pod, const char *key);
 
 /* As core/v1 defaults them: restartPolicy, grace period, pull policies, protocols, host ports under
  * hostNetwork, requests from limits, the namespace. 0 or -ENOMEM. */
@@ -28,23 +28,23 @@ int pod_set_default_resources(PodSpec *spec);
 
 /* What a table cannot say: uniqueness, references, and what depends on another field. 'root' is the
  * pod's node, 'path' where it lies in its file. 0 or -EINVAL with the place. */
-int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
-                 const char *node_name);
+int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
+                 const Pod *pod, const char *node_name);
 
 /* The same without what a pod's own name and node are asked: for a template, whose node 'root' is.
  */
-int pod_validate_template(const Decoder *decoder, const Node *root, const DecodePath *path,
+int pod_validate_template(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
                           const Pod *pod);
 
 /* Affinity as the annotation of 2016 has it, scheduler.alpha.kubernetes.io/affinity: moved into the
  * spec, unless the spec has one. 'root' is the pod's or the template's node. 0, -EINVAL with the
  * place, -ENOMEM. */
-int pod_take_affinity_annotation(const Decoder *decoder, const Node *root, const DecodePath *path,
-                                 Pod *pod);
+int pod_take_affinity_annotation(const Decoder *decoder, const YamlNode *root,
+                                 const DecodePath *path, Pod *pod);
 
 /* A DaemonSet: decoded, defaulted as its API version does it, checked, its template as a pod is;
  * with the UID that it has on this node. 0, -EINVAL with the place, -ENOMEM. */
-int daemonset_parse(Decoder *decoder, const Node *node, const DecodePath *path,
+int daemonset_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
                     const char *node_name, DaemonSet **ret);
 
 /* dnsPolicy and dnsConfig. What is wrong, and in '*ret_field' below spec it is. */
@@ -55,12 +55,12 @@ int pod_validate_hostname(const PodSpec *spec, const char **ret_field, Error *re
 
 /* A ConfigMap or Secret: decoded, defaulted, checked; what it holds is in 'values', sorted. 0,
  * -EINVAL with the place, -ENOMEM. */
-int data_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
-                      DataObject **ret);
+int data_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                      ObjectKind kind, DataObject **ret);
 
 /* A PriorityClass or RuntimeClass, likewise. */
-int class_object_parse(Decoder *decoder, const Node *node, const DecodePath *path, ObjectKind kind,
-                       DataObject **ret);
+int class_object_parse(Decoder *decoder, const YamlNode *node, const DecodePath *path,
+                       ObjectKind kind, DataObject **ret);
 
 /* What the type of a Secret promises to those who use it, by the values that it holds. 0, or
  * -EINVAL with the sentence; then '*ret_map' (and '*ret_key' in it, or NULL) is where. */

@@ -21,7 +21,7 @@ typedef struct Integer {
         uint64_t magnitude;
 } Integer;
 
-static bool is_one_of(const char *text, const char *const *words) {
+static bool is_one_of_words(const char *text, const char *const *words) {
         for (; *words; words++)
                 if (streq(text, *words))
                         return true;
@@ -54,7 +54,7 @@ static unsigned skip_base(const char **text) {
         return letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
 }
 
-static unsigned digit_value(char c) {
+static unsigned scalar_digit_value(char c) {
         if (c >= '0' && c <= '9')
                 return (unsigned) (c - '0');
         c = (char) tolower((unsigned char) c);
@@ -72,7 +72,7 @@ static bool parse_integer(const char *text, Integer *ret) {
         if (!*text)
                 return false;
         for (; *text; text++) {
-                unsigned digit = digit_value(*text);
+                unsigned digit = scalar_digit_value(*text);
 
                 if (digit >= base)
                         return false;
@@ -126,53 +126,53 @@ static bool strip_underscores(const char *text, char buffer[NUMBER_LENGTH_MAX + 
         return true;
 }
 
-static NodeKind resolve_number(const char *text) {
+static YamlNodeKind resolve_number(const char *text) {
         char plain[NUMBER_LENGTH_MAX + 1];
         Integer integer;
 
         if (*text == '.')
-                return is_float(text) ? NODE_FLOAT : NODE_STRING;
+                return is_float(text) ? YAML_NODE_FLOAT : YAML_NODE_STRING;
         if (!strip_underscores(text, plain))
-                return NODE_STRING;
+                return YAML_NODE_STRING;
         if (parse_integer(plain, &integer))
-                return integer.is_too_large ? NODE_FLOAT : NODE_INT;
-        return is_float(plain) ? NODE_FLOAT : NODE_STRING;
+                return integer.is_too_large ? YAML_NODE_FLOAT : YAML_NODE_INT;
+        return is_float(plain) ? YAML_NODE_FLOAT : YAML_NODE_STRING;
 }
 
-NodeKind scalar_resolve(const char *text) {
-        if (is_one_of(text, words_null))
-                return NODE_NULL;
-        if (is_one_of(text, words_true) || is_one_of(text, words_false))
-                return NODE_BOOL;
-        if (is_one_of(text, words_float))
-                return NODE_FLOAT;
+YamlNodeKind scalar_resolve(const char *text) {
+        if (is_one_of_words(text, words_null))
+                return YAML_NODE_NULL;
+        if (is_one_of_words(text, words_true) || is_one_of_words(text, words_false))
+                return YAML_NODE_BOOL;
+        if (is_one_of_words(text, words_float))
+                return YAML_NODE_FLOAT;
         if (isdigit((unsigned char) *text) || strchr("+-.", *text))
                 return resolve_number(text);
-        return NODE_STRING;
+        return YAML_NODE_STRING;
 }
 
-int scalar_resolve_tagged(const char *text, const char *tag, NodeKind *ret) {
+int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret) {
         static const struct {
                 const char *tag;
-                NodeKind kind;
+                YamlNodeKind kind;
         } tags[] = {
-                { "null", NODE_NULL },
-                { "bool", NODE_BOOL },
-                { "int", NODE_INT },
-                { "float", NODE_FLOAT },
+                { "null", YAML_NODE_NULL },
+                { "bool", YAML_NODE_BOOL },
+                { "int", YAML_NODE_INT },
+                { "float", YAML_NODE_FLOAT },
         };
-        NodeKind kind = scalar_resolve(text);
+        YamlNodeKind kind = scalar_resolve(text);
 
         /* A lone "!" means: no guessing. */
         if (streq(tag, "!") || streq(tag, YAML_TAG_PREFIX "str")) {
-                *ret = NODE_STRING;
+                *ret = YAML_NODE_STRING;
                 return 0;
         }
         if (strncmp(tag, YAML_TAG_PREFIX, strlen(YAML_TAG_PREFIX)) != 0)
                 return -EINVAL;
         tag += strlen(YAML_TAG_PREFIX);
         for (size_t i = 0; i < N_ELEMENTS(tags); i++) {
-                bool is_whole_float = tags[i].kind == NODE_FLOAT && kind == NODE_INT;
+                bool is_whole_float = tags[i].kind == YAML_NODE_FLOAT && kind == YAML_NODE_INT;
 
                 if (streq(tag, tags[i].tag) && (kind == tags[i].kind || is_whole_float)) {
                         *ret = tags[i].kind;
@@ -182,44 +182,44 @@ int scalar_resolve_tagged(const char *text, const char *tag, NodeKind *ret) {
         return -EINVAL;
 }
 
-bool node_bool(const Node *node) {
-        return is_one_of(node->text, words_true);
+bool yaml_node_bool(const YamlNode *node) {
+        return is_one_of_words(node->text, words_true);
 }
 
-bool node_is_empty(const Node *node) {
-        if (node->kind == NODE_NULL)
+bool yaml_node_is_empty(const YamlNode *node) {
+        if (node->kind == YAML_NODE_NULL)
                 return true;
-        if (node->kind == NODE_STRING)
+        if (node->kind == YAML_NODE_STRING)
                 return node->text[0] == '\0';
-        return !node_is_scalar(node) && node->n == 0;
+        return !yaml_node_is_scalar(node) && node->n == 0;
 }
 
-static bool float_value(const Node *node, double *ret) {
+static bool parse_node_float(const YamlNode *node, double *ret) {
         char plain[NUMBER_LENGTH_MAX + 1];
 
-        if (is_one_of(node->text, words_float) || !strip_underscores(node->text, plain))
+        if (is_one_of_words(node->text, words_float) || !strip_underscores(node->text, plain))
                 return false;
         *ret = strtod(plain, NULL);
         return isfinite(*ret);
 }
 
-static bool integer_of(const Node *node, Integer *ret) {
+static bool parse_node_integer(const YamlNode *node, Integer *ret) {
         char plain[NUMBER_LENGTH_MAX + 1];
 
         return strip_underscores(node->text, plain) && parse_integer(plain, ret);
 }
 
-bool node_int(const Node *node, int64_t *ret) {
+bool yaml_node_int(const YamlNode *node, int64_t *ret) {
         Integer integer;
         double number;
 
-        if (node->kind == NODE_INT && integer_of(node, &integer) &&
+        if (node->kind == YAML_NODE_INT && parse_node_integer(node, &integer) &&
             integer.magnitude <= (uint64_t) INT64_MAX) {
                 *ret = integer.is_negative ? -(int64_t) integer.magnitude
                                            : (int64_t) integer.magnitude;
                 return true;
         }
-        if (node->kind == NODE_FLOAT && float_value(node, &number) && number > -0x1p53 &&
+        if (node->kind == YAML_NODE_FLOAT && parse_node_float(node, &number) && number > -0x1p53 &&
             number < 0x1p53 && (double) (int64_t) number == number) {
                 *ret = (int64_t) number;
                 return true;
@@ -238,7 +238,7 @@ typedef struct FloatForm {
 static const FloatForm json_form = { false, 17, -6, 21 };
 static const FloatForm key_form = { true, 9, -4, 6 }; /* by Go's 'g' */
 
-static bool reads_back(const FloatForm *form, const char *text, double number) {
+static bool is_float_round_trip(const FloatForm *form, const char *text, double number) {
         return form->is_single ? (double) strtof(text, NULL) == number
                                : strtod(text, NULL) == number;
 }
@@ -251,49 +251,51 @@ static void format_float(const FloatForm *form, char buffer[NUMBER_SIZE], double
                 number = (double) (float) number;
         do
                 (void) snprintf(buffer, NUMBER_SIZE, "%.*e", digits, number);
-        while (!reads_back(form, buffer, number) && ++digits < form->digits_max);
+        while (!is_float_round_trip(form, buffer, number) && ++digits < form->digits_max);
         exponent = (int) strtol(strchr(buffer, 'e') + 1, NULL, 10);
         if (exponent >= form->exponent_min && exponent < form->exponent_end)
                 (void) snprintf(buffer, NUMBER_SIZE, "%.*f", MAX(digits - exponent, 0), number);
 }
 
-static bool number_in(const Node *node, const FloatForm *form, char buffer[NUMBER_SIZE]) {
+static bool format_node_number(const YamlNode *node, const FloatForm *form,
+                               char buffer[NUMBER_SIZE]) {
         Integer integer;
         double number;
 
-        if (node->kind == NODE_INT && integer_of(node, &integer)) {
+        if (node->kind == YAML_NODE_INT && parse_node_integer(node, &integer)) {
                 (void) snprintf(buffer, NUMBER_SIZE, "%s%" PRIu64, integer.is_negative ? "-" : "",
                                 integer.magnitude);
                 return true;
         }
-        if (node->kind != NODE_FLOAT || !float_value(node, &number))
+        if (node->kind != YAML_NODE_FLOAT || !parse_node_float(node, &number))
                 return false;
         format_float(form, buffer, number);
         return true;
 }
 
-bool node_number(const Node *node, char buffer[NUMBER_SIZE]) {
-        return number_in(node, &json_form, buffer);
+bool yaml_node_number(const YamlNode *node, char buffer[NUMBER_SIZE]) {
+        return format_node_number(node, &json_form, buffer);
 }
 
-bool node_number_as_key(const Node *node, char buffer[NUMBER_SIZE]) {
+bool yaml_node_number_as_key(const YamlNode *node, char buffer[NUMBER_SIZE]) {
         double number;
 
-        if (node->kind == NODE_FLOAT && float_value(node, &number) && !isfinite((float) number))
+        if (node->kind == YAML_NODE_FLOAT && parse_node_float(node, &number) &&
+            !isfinite((float) number))
                 return false;
-        return number_in(node, &key_form, buffer);
+        return format_node_number(node, &key_form, buffer);
 }
 
-const char *node_describe(const Node *node, char buffer[DESCRIPTION_SIZE]) {
+const char *yaml_node_describe(const YamlNode *node, char buffer[DESCRIPTION_SIZE]) {
         static const char *const forms[] = {
-                [NODE_NULL] = "nothing",         [NODE_BOOL] = "the boolean %s",
-                [NODE_INT] = "the number %s",    [NODE_FLOAT] = "the number %s",
-                [NODE_STRING] = "the string %s", [NODE_SEQUENCE] = "a list",
-                [NODE_MAPPING] = "a mapping",
+                [YAML_NODE_NULL] = "nothing",         [YAML_NODE_BOOL] = "the boolean %s",
+                [YAML_NODE_INT] = "the number %s",    [YAML_NODE_FLOAT] = "the number %s",
+                [YAML_NODE_STRING] = "the string %s", [YAML_NODE_SEQUENCE] = "a list",
+                [YAML_NODE_MAPPING] = "a mapping",
         };
         char text[EXCERPT_SIZE];
         const char *form = forms[node->kind], *hole = strstr(form, "%s");
-        const char *quote = node->kind == NODE_STRING ? "'" : "";
+        const char *quote = node->kind == YAML_NODE_STRING ? "'" : "";
         int n_form = hole ? (int) (hole - form) : (int) strlen(form);
 
         (void) snprintf(buffer, DESCRIPTION_SIZE, "%.*s%s%s%s", n_form, form, quote,

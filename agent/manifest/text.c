@@ -12,7 +12,7 @@ enum {
         TAG_DIRECTIVES_MAX = 1000,
 };
 
-void text_place(const char *data, size_t offset, size_t *ret_line, size_t *ret_column) {
+void find_text_position(const char *data, size_t offset, size_t *ret_line, size_t *ret_column) {
         size_t line = 1, column = 1;
 
         for (size_t i = 0; i < offset; i++) {
@@ -26,10 +26,10 @@ void text_place(const char *data, size_t offset, size_t *ret_line, size_t *ret_c
         *ret_column = column;
 }
 
-static int refuse(const char *file, const char *data, size_t offset, Error *reterr) {
+static int refuse_text_at(const char *file, const char *data, size_t offset, Error *reterr) {
         size_t line, column;
 
-        text_place(data, offset, &line, &column);
+        find_text_position(data, offset, &line, &column);
         if (data[offset] == '\0')
                 return error_setf(reterr, EINVAL, "%s:%zu:%zu: holds a NUL byte; it is not text",
                                   file, line, column);
@@ -53,7 +53,7 @@ static int check_directives(const char *file, const char *data, size_t length, E
                           TAG_DIRECTIVES_MAX, directive);
 }
 
-int text_check(const char *file, const char *data, size_t length, Error *reterr) {
+int check_manifest_text(const char *file, const char *data, size_t length, Error *reterr) {
         const uint8_t *bytes = (const uint8_t *) data;
 
         if (length >= 2 &&
@@ -64,7 +64,7 @@ int text_check(const char *file, const char *data, size_t length, Error *reterr)
                 size_t n = utf8_character_length(bytes + i, length - i);
 
                 if (n == 0 || bytes[i] == '\0')
-                        return refuse(file, data, i, reterr);
+                        return refuse_text_at(file, data, i, reterr);
                 i += n;
         }
         return check_directives(file, data, length, reterr);
@@ -80,7 +80,7 @@ static bool is_json(const char *data, size_t length) {
 }
 
 /* The value of "\uXXXX" at 'p', or -1. */
-static int unit_at(const char *p, const char *end) {
+static int utf16_unit_at(const char *p, const char *end) {
         static const char digits[] = "0123456789abcdef";
         int value = 0;
 
@@ -98,7 +98,7 @@ static int unit_at(const char *p, const char *end) {
 
 /* Copies one escape, joining a surrogate pair. Moves both ends on. */
 static void copy_escape(const char **from, const char *end, char **to) {
-        int high = unit_at(*from, end), low = high < 0 ? -1 : unit_at(*from + 6, end);
+        int high = utf16_unit_at(*from, end), low = high < 0 ? -1 : utf16_unit_at(*from + 6, end);
         size_t n = MIN((size_t) (end - *from), (size_t) 2);
 
         if (high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
@@ -114,7 +114,7 @@ static void copy_escape(const char **from, const char *end, char **to) {
         *from += n;
 }
 
-int text_json_to_yaml(const char *data, size_t length, char **ret, size_t *ret_length) {
+int convert_json_text_to_yaml(const char *data, size_t length, char **ret, size_t *ret_length) {
         const char *end = data + length;
         bool in_string = false;
         char *copy, *to;

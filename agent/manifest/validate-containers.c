@@ -15,7 +15,7 @@ enum {
 };
 
 /* All containers of a pod share one space of names. */
-static int check_name(const Rules *rules, const ContainerAt *at) {
+static int check_container_name(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; i < at->n; i++) {
                 const Container *container = pod_nth_container(&rules->pod->spec, i);
                 ContainerAt other;
@@ -86,7 +86,7 @@ static int check_resize_policy(const Rules *rules, const ContainerAt *at) {
 }
 
 int check_container_kind(const Rules *rules, const ContainerAt *at) {
-        int r = check_name(rules, at);
+        int r = check_container_name(rules, at);
 
         if (r >= 0)
                 r = check_restart_rules(rules, at);

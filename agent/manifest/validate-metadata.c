@@ -10,7 +10,7 @@
 
 #define ANNOTATIONS_BYTES_MAX (256 * KIB)
 
-static int check_labels(const Rules *rules, const StringMap *labels) {
+static int check_label_map(const Rules *rules, const StringMap *labels) {
         char key[EXCERPT_SIZE];
 
         for (size_t i = 0; i < labels->n; i++) {
@@ -62,7 +62,7 @@ static int check_own_annotations(const Rules *rules, const StringMap *annotation
 }
 
 int check_metadata(const Rules *rules, const ObjectMeta *metadata) {
-        int r = check_labels(rules, &metadata->labels);
+        int r = check_label_map(rules, &metadata->labels);
 
         if (r >= 0)
                 r = check_annotations(rules, &metadata->annotations);

@@ -22,7 +22,7 @@ typedef struct RequirementRules {
 } RequirementRules;
 
 /* What is wrong with the values of one requirement, or 0. */
-static int judge_values(const SelectorRequirement *requirement, Error *reterr) {
+static int check_requirement_values(const SelectorRequirement *requirement, Error *reterr) {
         size_t n = strv_length(requirement->values);
         char *end, text[EXCERPT_SIZE];
 
@@ -76,7 +76,7 @@ static int check_label_requirement(const RequirementRules *list,
 
         if (r < 0)
                 return rules_at(list->rules, r, "%s[%zu].key", list->place, i);
-        r = judge_values(requirement, list->rules->reterr);
+        r = check_requirement_values(requirement, list->rules->reterr);
         if (r < 0)
                 return rules_at(list->rules, r, "%s[%zu].values", list->place, i);
         return check_label_values(list, requirement, i);
@@ -136,7 +136,7 @@ static int check_term(const Rules *rules, const NodeSelectorTerm *term, const ch
 #define REQUIRED_KEY  "requiredDuringSchedulingIgnoredDuringExecution"
 #define PREFERRED_KEY "preferredDuringSchedulingIgnoredDuringExecution"
 
-static int check_node_affinity(const Rules *rules, const NodeAffinity *affinity) {
+static int check_node_affinity_terms(const Rules *rules, const NodeAffinity *affinity) {
         char place[PLACE_SIZE];
         int r = 0;
 
@@ -220,14 +220,14 @@ static int check_pod_affinity(const Rules *rules, const PodAffinity *affinity, c
         return r;
 }
 
-static int check_affinity(const Rules *rules) {
+static int check_pod_spec_affinity(const Rules *rules) {
         const Affinity *affinity = rules->pod->spec.affinity;
         int r = 0;
 
         if (!affinity)
                 return 0;
         if (affinity->node_affinity)
-                r = check_node_affinity(rules, affinity->node_affinity);
+                r = check_node_affinity_terms(rules, affinity->node_affinity);
         if (r >= 0 && affinity->pod_affinity)
                 r = check_pod_affinity(rules, affinity->pod_affinity, "podAffinity");
         if (r >= 0 && affinity->pod_anti_affinity)
@@ -235,7 +235,7 @@ static int check_affinity(const Rules *rules) {
         return r;
 }
 
-static int check_node_selector(const Rules *rules) {
+static int check_pod_node_selector(const Rules *rules) {
         const StringMap *selector = &rules->pod->spec.node_selector;
         char key[EXCERPT_SIZE];
 
@@ -282,9 +282,9 @@ static int check_tolerations(const Rules *rules) {
 }
 
 int check_placement(const Rules *rules) {
-        int r = check_node_selector(rules);
+        int r = check_pod_node_selector(rules);
 
         if (r >= 0)
-                r = check_affinity(rules);
+                r = check_pod_spec_affinity(rules);
         return r < 0 ? r : check_tolerations(rules);
 }

@@ -54,7 +54,7 @@ static size_t put_field_files(const DownwardAPIVolumeSource *fields, ProjectedFi
         return n;
 }
 
-static void put_files(const ProjectedVolumeSource *projected, ProjectedFile *files) {
+static void list_projected_files(const ProjectedVolumeSource *projected, ProjectedFile *files) {
         for (size_t i = 0; i < projected->sources.n; i++) {
                 const VolumeProjection *source = &projected->sources.items[i];
 
@@ -70,7 +70,7 @@ static void put_files(const ProjectedVolumeSource *projected, ProjectedFile *fil
 }
 
 /* By path; of one path, as they stand in the manifest. A source has one origin. */
-static int compare_files(const void *a, const void *b) {
+static int compare_projected_files(const void *a, const void *b) {
         const ProjectedFile *x = a, *y = b;
         int r = strcmp(x->path, y->path);
 
@@ -86,8 +86,8 @@ int check_projected_files(const Rules *rules, size_t i) {
 
         if (!files)
                 return -ENOMEM;
-        put_files(projected, files);
-        qsort(files, n, sizeof(*files), compare_files);
+        list_projected_files(projected, files);
+        qsort(files, n, sizeof(*files), compare_projected_files);
         for (size_t k = 1; k < n; k++) {
                 const ProjectedFile *file = &files[k], *other = &files[k - 1];
 

@@ -18,9 +18,10 @@ enum {
         FILE_KEY_MAX = 128
 };
 
-static int broken(const Rules *rules, const char *path, const char *format, ...) printf_like(3, 4);
+static int reference_error(const Rules *rules, const char *path, const char *format, ...)
+        printf_like(3, 4);
 
-static int broken(const Rules *rules, const char *path, const char *format, ...) {
+static int reference_error(const Rules *rules, const char *path, const char *format, ...) {
         char sentence[512];
         va_list ap;
 
@@ -95,14 +96,15 @@ static int check_field(const Rules *rules, const FieldReference *reference, cons
 
         if (field->api_version && !streq(field->api_version, "v1")) {
                 (void) snprintf(where, sizeof(where), "%s.fieldRef.apiVersion", path);
-                return broken(rules, where, "must be v1, not '%s'",
-                              excerpt(text, field->api_version));
+                return reference_error(rules, where, "must be v1, not '%s'",
+                                       excerpt(text, field->api_version));
         }
         (void) snprintf(where, sizeof(where), "%s.fieldRef.fieldPath", path);
         if (is_field_path(field->field_path, reference->is_file))
                 return check_subscript(rules, field->field_path, where);
-        return broken(rules, where, "is no field that a %s can refer to: '%s'",
-                      reference->is_file ? "file" : "variable", excerpt(text, field->field_path));
+        return reference_error(rules, where, "is no field that a %s can refer to: '%s'",
+                               reference->is_file ? "file" : "variable",
+                               excerpt(text, field->field_path));
 }
 
 static bool is_among(const char *text, const char *const *texts) {
@@ -112,7 +114,7 @@ static bool is_among(const char *text, const char *const *texts) {
         return false;
 }
 
-static bool is_resource(const char *path) {
+static bool is_resource_path(const char *path) {
         static const ResourceRequirements none = { 0 };
         ResourceType type;
 
@@ -128,11 +130,11 @@ static int check_divisor(const Rules *rules, const ResourceFieldSelector *resour
             is_among(resource->divisor.text, is_cpu ? cpu_divisors : memory_divisors))
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.divisor", path);
-        return broken(rules, where, "must be %s, not '%s'",
-                      is_cpu ? "1 or 1m"
-                             : "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or "
-                               "1Ei",
-                      resource->divisor.text);
+        return reference_error(rules, where, "must be %s, not '%s'",
+                               is_cpu ? "1 or 1m"
+                                      : "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi or "
+                                        "1Ei",
+                               resource->divisor.text);
 }
 
 static int check_resource_reference(const Rules *rules, const FieldReference *reference,
@@ -142,24 +144,25 @@ static int check_resource_reference(const Rules *rules, const FieldReference *re
 
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.containerName", path);
         if (reference->is_file && !resource->container_name)
-                return broken(rules, where, "is required");
+                return reference_error(rules, where, "is required");
         if (resource->container_name && !pod_find_container(rules->pod, resource->container_name))
-                return broken(rules, where, "names no container of this pod: '%s'",
-                              excerpt(text, resource->container_name));
+                return reference_error(rules, where, "names no container of this pod: '%s'",
+                                       excerpt(text, resource->container_name));
         (void) snprintf(where, sizeof(where), "%s.resourceFieldRef.resource", path);
-        if (!is_resource(resource->resource))
-                return broken(rules, where,
-                              "must be cpu, memory, ephemeral-storage, hugepages-1Gi or "
-                              "hugepages-2Mi after limits. or requests., not '%s'",
-                              excerpt(text, resource->resource));
+        if (!is_resource_path(resource->resource))
+                return reference_error(rules, where,
+                                       "must be cpu, memory, ephemeral-storage, hugepages-1Gi or "
+                                       "hugepages-2Mi after limits. or requests., not '%s'",
+                                       excerpt(text, resource->resource));
         return check_divisor(rules, resource, path);
 }
 
 int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path) {
         if (!reference->field && !reference->resource)
-                return broken(rules, path, "must have one of fieldRef and resourceFieldRef");
+                return reference_error(rules, path,
+                                       "must have one of fieldRef and resourceFieldRef");
         if (reference->field && reference->resource)
-                return broken(rules, path, "must have one source, not several");
+                return reference_error(rules, path, "must have one source, not several");
         return reference->field ? check_field(rules, reference, path)
                                 : check_resource_reference(rules, reference, path);
 }
@@ -171,15 +174,15 @@ static int check_file_key(const Rules *rules, const FileKeySelector *selector, c
 
         (void) snprintf(where, sizeof(where), "%.480s.fileKeyRef.key", path);
         if (strlen(selector->key) > FILE_KEY_MAX)
-                return broken(rules, where, "must be at most %d characters, not %zu", FILE_KEY_MAX,
-                              strlen(selector->key));
+                return reference_error(rules, where, "must be at most %d characters, not %zu",
+                                       FILE_KEY_MAX, strlen(selector->key));
         (void) snprintf(where, sizeof(where), "%.480s.fileKeyRef.volumeName", path);
         if (!volume)
-                return broken(rules, where, "names no volume of this pod: '%s'",
-                              selector->volume_name);
+                return reference_error(rules, where, "names no volume of this pod: '%s'",
+                                       selector->volume_name);
         if (!volume->empty_dir)
-                return broken(rules, where, "must name an emptyDir, which '%s' is not",
-                              selector->volume_name);
+                return reference_error(rules, where, "must name an emptyDir, which '%s' is not",
+                                       selector->volume_name);
         return 0;
 }
 
@@ -191,13 +194,15 @@ static int check_source(const Rules *rules, const EnvVar *variable, const char *
         const FieldReference reference = { source->field_ref, source->resource_field_ref, false };
 
         if (variable->value)
-                return broken(rules, path, "may not be specified when `value` is not empty");
+                return reference_error(rules, path,
+                                       "may not be specified when `value` is not empty");
         if (n == 0)
-                return broken(rules, path,
-                              "must specify one of: `fieldRef`, `resourceFieldRef`, "
-                              "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
+                return reference_error(rules, path,
+                                       "must specify one of: `fieldRef`, `resourceFieldRef`, "
+                                       "`configMapKeyRef`, `secretKeyRef` or `fileKeyRef`");
         if (n > 1)
-                return broken(rules, path, "may not have more than one field specified at a time");
+                return reference_error(rules, path,
+                                       "may not have more than one field specified at a time");
         if (source->file_key_ref)
                 return check_file_key(rules, source->file_key_ref, path);
         if (!source->field_ref && !source->resource_field_ref)
@@ -207,9 +212,11 @@ static int check_source(const Rules *rules, const EnvVar *variable, const char *
 
 static int check_env_from(const Rules *rules, const EnvFromSource *source, const char *path) {
         if (!source->config_map_ref && !source->secret_ref)
-                return broken(rules, path, "must specify one of: `configMapRef` or `secretRef`");
+                return reference_error(rules, path,
+                                       "must specify one of: `configMapRef` or `secretRef`");
         if (source->config_map_ref && source->secret_ref)
-                return broken(rules, path, "may not have more than one field specified at a time");
+                return reference_error(rules, path,
+                                       "may not have more than one field specified at a time");
         return 0;
 }
 
@@ -257,7 +264,8 @@ static int check_projection(const Rules *rules, const VolumeProjection *projecti
 
         /* None is as good as an empty one. */
         if (n > 1)
-                return broken(rules, path, "may not specify more than 1 volume type per source");
+                return reference_error(rules, path,
+                                       "may not specify more than 1 volume type per source");
         (void) snprintf(where, sizeof(where), "%.400s.downwardAPI", path);
         return projection->downward_api
                        ? check_downward_files(rules, projection->downward_api, where)
@@ -291,11 +299,11 @@ static int check_recursive_read_only(const Rules *rules, const VolumeMount *moun
                 return 0;
         (void) snprintf(where, sizeof(where), "%s.recursiveReadOnly", path);
         if (!mount->read_only)
-                return broken(rules, where, "may only be specified when readOnly is true");
+                return reference_error(rules, where, "may only be specified when readOnly is true");
         if (mount->mount_propagation > MOUNT_PROPAGATION_NONE)
-                return broken(rules, where,
-                              "may only be specified when mountPropagation is None or not "
-                              "specified");
+                return reference_error(rules, where,
+                                       "may only be specified when mountPropagation is None or not "
+                                       "specified");
         return 0;
 }
 
@@ -307,15 +315,17 @@ int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j) {
         (void) snprintf(path, sizeof(path), "%s.volumeMounts[%zu]", at->path, j);
         if (mount->sub_path && mount->sub_path_expr) {
                 (void) snprintf(where, sizeof(where), "%s.subPathExpr", path);
-                return broken(rules, where, "subPathExpr and subPath are mutually exclusive");
+                return reference_error(rules, where,
+                                       "subPathExpr and subPath are mutually exclusive");
         }
         /* A mount that the container makes appears on the node. */
         if (mount->mount_propagation == MOUNT_PROPAGATION_BIDIRECTIONAL &&
             !container->security_context.privileged) {
                 (void) snprintf(where, sizeof(where), "%s.mountPropagation", path);
-                return broken(rules, where,
-                              "Bidirectional mount propagation is available only to privileged "
-                              "containers");
+                return reference_error(
+                        rules, where,
+                        "Bidirectional mount propagation is available only to privileged "
+                        "containers");
         }
         return check_recursive_read_only(rules, mount, path);
 }

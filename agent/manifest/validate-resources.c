@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-static int broken(const Rules *rules, const char *sentence, const char *format, ...)
+static int storage_error(const Rules *rules, const char *sentence, const char *format, ...)
         printf_like(3, 4);
-static int broken(const Rules *rules, const char *sentence, const char *format, ...) {
+static int storage_error(const Rules *rules, const char *sentence, const char *format, ...) {
         va_list ap;
         int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
 
@@ -29,16 +29,16 @@ static int check_storage(const Rules *rules, const ResourceRequirements *resourc
         char sentence[128];
 
         if (limit->value < 0)
-                return broken(rules, "must not be negative",
-                              "%s.resources.limits.ephemeral-storage", path);
+                return storage_error(rules, "must not be negative",
+                                     "%s.resources.limits.ephemeral-storage", path);
         if (request->value < 0)
-                return broken(rules, "must not be negative",
-                              "%s.resources.requests.ephemeral-storage", path);
+                return storage_error(rules, "must not be negative",
+                                     "%s.resources.requests.ephemeral-storage", path);
         if (!quantity_is_set(limit) || request->milli <= limit->milli)
                 return 0;
         (void) snprintf(sentence, sizeof(sentence), "must be at most the limit, %.32s, not %.32s",
                         limit->text, request->text);
-        return broken(rules, sentence, "%s.resources.requests.ephemeral-storage", path);
+        return storage_error(rules, sentence, "%s.resources.requests.ephemeral-storage", path);
 }
 
 static int check_whole_pages(const Rules *rules, const Quantity *quantity, ResourceType type,
@@ -51,7 +51,7 @@ static int check_whole_pages(const Rules *rules, const Quantity *quantity, Resou
                 return 0;
         (void) snprintf(sentence, sizeof(sentence), "%.32s is not positive integer multiple of %s",
                         quantity->text, info->name);
-        return broken(rules, sentence, "%s.resources.%s.%s", path, list, info->name);
+        return storage_error(rules, sentence, "%s.resources.%s.%s", path, list, info->name);
 }
 
 static int check_huge_pages(const Rules *rules, const ResourceRequirements *resources,
@@ -67,16 +67,17 @@ static int check_huge_pages(const Rules *rules, const ResourceRequirements *reso
         if (r < 0 || (!quantity_is_set(limit) && !quantity_is_set(request)))
                 return r;
         if (!quantity_is_set(limit))
-                return broken(rules, "Limit must be set for non overcommitable resources",
-                              "%s.resources.limits.%s", path, name);
+                return storage_error(rules, "Limit must be set for non overcommitable resources",
+                                     "%s.resources.limits.%s", path, name);
         if (request->value != limit->value) {
                 (void) snprintf(sentence, sizeof(sentence), "must be equal to %s limit of %.32s",
                                 name, limit->text);
-                return broken(rules, sentence, "%s.resources.requests.%s", path, name);
+                return storage_error(rules, sentence, "%s.resources.requests.%s", path, name);
         }
         if (!quantity_is_set(&resources->requests.cpu) &&
             !quantity_is_set(&resources->requests.memory))
-                return broken(rules, "HugePages require cpu or memory", "%s.resources", path);
+                return storage_error(rules, "HugePages require cpu or memory", "%s.resources",
+                                     path);
         return 0;
 }
 
@@ -97,13 +98,13 @@ int check_pod_storage(const Rules *rules) {
                 if (type == RESOURCE_CPU || type == RESOURCE_MEMORY)
                         continue;
                 if (quantity_is_set(resource_quantity(&resources->limits, type)))
-                        return broken(rules,
-                                      "is not supported of all containers together; say it of one",
-                                      "spec.resources.limits.%s", resource_infos[type].name);
+                        return storage_error(
+                                rules, "is not supported of all containers together; say it of one",
+                                "spec.resources.limits.%s", resource_infos[type].name);
                 if (quantity_is_set(resource_quantity(&resources->requests, type)))
-                        return broken(rules,
-                                      "is not supported of all containers together; say it of one",
-                                      "spec.resources.requests.%s", resource_infos[type].name);
+                        return storage_error(
+                                rules, "is not supported of all containers together; say it of one",
+                                "spec.resources.requests.%s", resource_infos[type].name);
         }
         return 0;
 }
@@ -115,8 +116,8 @@ int check_empty_dir(const Rules *rules, size_t i) {
         char sentence[160];
 
         if (quantity_is_set(&source->size_limit) && source->size_limit.value < 0)
-                return broken(rules, "must not be negative", "spec.volumes[%zu].emptyDir.sizeLimit",
-                              i);
+                return storage_error(rules, "must not be negative",
+                                     "spec.volumes[%zu].emptyDir.sizeLimit", i);
         if (source->medium < MEDIUM_HUGE_PAGES)
                 return 0;
         if (resource_huge_pages(spec, source->medium) == N_RESOURCE_TYPES)
@@ -133,5 +134,5 @@ int check_empty_dir(const Rules *rules, size_t i) {
                                 medium_names[source->medium]);
         else
                 return 0;
-        return broken(rules, sentence, "spec.volumes[%zu].emptyDir.medium", i);
+        return storage_error(rules, sentence, "spec.volumes[%zu].emptyDir.medium", i);
 }

@@ -16,9 +16,9 @@
 #include <string.h>
 
 /* Says what is wrong and where. */
-static int broken(const Rules *rules, const char *sentence, const char *format, ...)
+static int security_error(const Rules *rules, const char *sentence, const char *format, ...)
         printf_like(3, 4);
-static int broken(const Rules *rules, const char *sentence, const char *format, ...) {
+static int security_error(const Rules *rules, const char *sentence, const char *format, ...) {
         va_list ap;
         int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
 
@@ -51,10 +51,11 @@ static int check_profile(const Rules *rules, const SecurityProfile *profile,
         bool is_local = profile && profile->type == PROFILE_LOCALHOST;
 
         if (is_local && !profile->localhost_profile)
-                return broken(rules, rule->missing, "%s.%s.localhostProfile", context, rule->field);
+                return security_error(rules, rule->missing, "%s.%s.localhostProfile", context,
+                                      rule->field);
         if (profile && !is_local && profile->localhost_profile)
-                return broken(rules, rule->superfluous, "%s.%s.localhostProfile", context,
-                              rule->field);
+                return security_error(rules, rule->superfluous, "%s.%s.localhostProfile", context,
+                                      rule->field);
         return 0;
 }
 
@@ -75,15 +76,15 @@ static int check_container_context(const Rules *rules, size_t n) {
 
         (void) snprintf(path, sizeof(path), "%s.securityContext", at.path);
         if (may_not_escalate && context->privileged)
-                return broken(
+                return security_error(
                         rules,
                         "cannot set `allowPrivilegeEscalation` to false and `privileged` to true",
                         "%s", path);
         if (may_not_escalate && adds_sys_admin(&context->capabilities))
-                return broken(rules,
-                              "cannot set `allowPrivilegeEscalation` to false and "
-                              "`capabilities.Add` CAP_SYS_ADMIN",
-                              "%s", path);
+                return security_error(rules,
+                                      "cannot set `allowPrivilegeEscalation` to false and "
+                                      "`capabilities.Add` CAP_SYS_ADMIN",
+                                      "%s", path);
         r = check_profile(rules, context->seccomp_profile, &seccomp_rule, path);
         if (r >= 0)
                 r = check_profile(rules, context->app_armor_profile, &app_armor_rule, path);
@@ -91,7 +92,7 @@ static int check_container_context(const Rules *rules, size_t n) {
 }
 
 /* How this sysctl contradicts the rest of the pod, or NULL. */
-static const char *sysctl_trouble(const PodSpec *spec, const char *name, size_t i) {
+static const char *explain_sysctl_conflict(const PodSpec *spec, const char *name, size_t i) {
         const PodSecurityContext *context = &spec->security_context;
         SysctlNamespace namespace = sysctl_namespace(name);
 
@@ -112,13 +113,13 @@ static int check_sysctl(const Rules *rules, size_t i) {
         const Sysctl *sysctl = &rules->pod->spec.security_context.sysctls.items[i];
         char name[SYSCTL_NAME_SIZE];
         const char *trouble =
-                sysctl_trouble(&rules->pod->spec, sysctl_dotted(sysctl->name, name), i);
+                explain_sysctl_conflict(&rules->pod->spec, sysctl_dotted(sysctl->name, name), i);
 
         if (trouble)
-                return broken(rules, trouble, "spec.securityContext.sysctls[%zu].name", i);
+                return security_error(rules, trouble, "spec.securityContext.sysctls[%zu].name", i);
         if (strchr(sysctl->value, '\n'))
-                return broken(rules, "must be one line", "spec.securityContext.sysctls[%zu].value",
-                              i);
+                return security_error(rules, "must be one line",
+                                      "spec.securityContext.sysctls[%zu].value", i);
         return 0;
 }
 
@@ -129,20 +130,21 @@ static int check_priority(const Rules *rules) {
 
         if (!spec->priority_class_name)
                 return 0;
-        priority = system_priority(spec->priority_class_name);
+        priority = system_priority_class_value(spec->priority_class_name);
         if (priority == 0 && strncmp(spec->priority_class_name, "system-", 7) == 0)
-                return broken(rules,
-                              "names no class of the system's: those are system-node-critical and "
-                              "system-cluster-critical",
-                              "spec.priorityClassName");
+                return security_error(
+                        rules,
+                        "names no class of the system's: those are system-node-critical and "
+                        "system-cluster-critical",
+                        "spec.priorityClassName");
         if (priority == 0 && spec->priority.is_set)
-                return broken(rules, "must be absent where priorityClassName says it",
-                              "spec.priority");
+                return security_error(rules, "must be absent where priorityClassName says it",
+                                      "spec.priority");
         if (priority == 0 || spec->priority.value == priority)
                 return 0;
         (void) snprintf(text, sizeof(text), "must be that of its class, %" PRId64 ", or absent",
                         priority);
-        return broken(rules, text, "spec.priority");
+        return security_error(rules, text, "spec.priority");
 }
 
 /* The class says it; who says it himself must name one, and mean the same. */
@@ -150,12 +152,13 @@ static int check_overhead(const Rules *rules) {
         const ResourceList *overhead = &rules->pod->spec.overhead;
 
         if (overhead->cpu.milli < 0 || overhead->memory.milli < 0)
-                return broken(rules, "must not be negative", "spec.overhead");
+                return security_error(rules, "must not be negative", "spec.overhead");
         if (rules->pod->spec.runtime_class_name ||
             (!quantity_is_set(&overhead->cpu) && !quantity_is_set(&overhead->memory)))
                 return 0;
-        return broken(rules, "must be absent where there is no runtimeClassName whose it could be",
-                      "spec.overhead");
+        return security_error(rules,
+                              "must be absent where there is no runtimeClassName whose it could be",
+                              "spec.overhead");
 }
 
 int check_security(const Rules *rules) {
@@ -164,8 +167,9 @@ int check_security(const Rules *rules) {
         int r = 0;
 
         if (spec->host_pid && spec->share_process_namespace)
-                return broken(rules, "ShareProcessNamespace and HostPID cannot both be enabled",
-                              "spec.shareProcessNamespace");
+                return security_error(rules,
+                                      "ShareProcessNamespace and HostPID cannot both be enabled",
+                                      "spec.shareProcessNamespace");
         r = check_profile(rules, context->seccomp_profile, &seccomp_rule, "spec.securityContext");
         if (r >= 0)
                 r = check_profile(rules, context->app_armor_profile, &app_armor_rule,

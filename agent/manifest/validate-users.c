@@ -12,9 +12,9 @@ enum {
         ID_MAX = 65535
 };
 
-static int broken(const Rules *rules, const char *sentence, const char *format, ...)
+static int host_users_error(const Rules *rules, const char *sentence, const char *format, ...)
         printf_like(3, 4);
-static int broken(const Rules *rules, const char *sentence, const char *format, ...) {
+static int host_users_error(const Rules *rules, const char *sentence, const char *format, ...) {
         va_list ap;
         int r = error_setf(rules->reterr, EINVAL, "%s", sentence);
 
@@ -28,8 +28,8 @@ static int check_id(const Rules *rules, const OptionalInt *id, const char *path,
                     const char *field) {
         if (!id->is_set || id->value <= ID_MAX)
                 return 0;
-        return broken(rules, "must be between 0 and 65535 when `hostUsers` is false",
-                      "%s.securityContext.%s", path, field);
+        return host_users_error(rules, "must be between 0 and 65535 when `hostUsers` is false",
+                                "%s.securityContext.%s", path, field);
 }
 
 static int check_pod_ids(const Rules *rules) {
@@ -42,12 +42,13 @@ static int check_pod_ids(const Rules *rules) {
                 r = check_id(rules, &context->fs_group, "spec", "fsGroup");
         for (size_t i = 0; r >= 0 && i < context->supplemental_groups.n; i++)
                 if (context->supplemental_groups.items[i] > ID_MAX)
-                        r = broken(rules, "must be between 0 and 65535 when `hostUsers` is false",
-                                   "spec.securityContext.supplementalGroups[%zu]", i);
+                        r = host_users_error(
+                                rules, "must be between 0 and 65535 when `hostUsers` is false",
+                                "spec.securityContext.supplementalGroups[%zu]", i);
         return r;
 }
 
-static int check_container(const Rules *rules, const ContainerAt *at) {
+static int check_container_users(const Rules *rules, const ContainerAt *at) {
         const Container *container = at->container;
         bool own_users = pod_has_own_users(&rules->pod->spec);
         int r;
@@ -55,8 +56,9 @@ static int check_container(const Rules *rules, const ContainerAt *at) {
         if (!own_users)
                 return container->security_context.proc_mount != PROC_MOUNT_UNMASKED
                                ? 0
-                               : broken(rules, "`hostUsers` must be false to use `Unmasked`",
-                                        "%s.securityContext.procMount", at->path);
+                               : host_users_error(rules,
+                                                  "`hostUsers` must be false to use `Unmasked`",
+                                                  "%s.securityContext.procMount", at->path);
         r = check_id(rules, &container->security_context.run_as_user, at->path, "runAsUser");
         if (r >= 0)
                 r = check_id(rules, &container->security_context.run_as_group, at->path,
@@ -65,8 +67,9 @@ static int check_container(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++)
                 if (container->volume_mounts.items[i].mount_propagation ==
                     MOUNT_PROPAGATION_BIDIRECTIONAL)
-                        r = broken(rules, "may not be Bidirectional when `hostUsers` is false",
-                                   "%s.volumeMounts[%zu].mountPropagation", at->path, i);
+                        r = host_users_error(rules,
+                                             "may not be Bidirectional when `hostUsers` is false",
+                                             "%s.volumeMounts[%zu].mountPropagation", at->path, i);
         return r;
 }
 
@@ -82,14 +85,14 @@ int check_users(const Rules *rules) {
 
         for (size_t i = 0; pod_has_own_users(spec) && i < N_ELEMENTS(shared); i++)
                 if (shared[i].is_shared)
-                        return broken(rules, "may not be true when `hostUsers` is false", "spec.%s",
-                                      shared[i].field);
+                        return host_users_error(rules, "may not be true when `hostUsers` is false",
+                                                "spec.%s", shared[i].field);
         if (pod_has_own_users(spec))
                 r = check_pod_ids(rules);
         for (size_t i = 0; r >= 0 && i < pod_count_containers(spec); i++) {
                 ContainerAt at = container_at(rules, i);
 
-                r = check_container(rules, &at);
+                r = check_container_users(rules, &at);
         }
         return r;
 }

@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 /* One step of a path: "name", ".name", "[3]", "[key]". Moves the text on. */
-static const Node *step(const Node *node, const char **path) {
+static const YamlNode *step_into_path(const YamlNode *node, const char **path) {
         bool is_bracket = **path == '[';
         const char *start = *path + (is_bracket || **path == '.');
         size_t n = strcspn(start, is_bracket ? "]" : ".[");
@@ -20,21 +20,21 @@ static const Node *step(const Node *node, const char **path) {
         *path = start + n + (is_bracket && start[n] == ']');
         if (!key)
                 return NULL;
-        if (node->kind == NODE_SEQUENCE) {
+        if (node->kind == YAML_NODE_SEQUENCE) {
                 size_t i = strtoul(key, NULL, 10);
                 return i < node->n ? node->items[i] : NULL;
         }
-        return node_get(node, key);
+        return yaml_node_get(node, key);
 }
 
 /* The deepest node on the path that the file has. */
-static const Node *locate(const Node *root, const char *path) {
-        const Node *node = root;
+static const YamlNode *find_node_at_path(const YamlNode *root, const char *path) {
+        const YamlNode *node = root;
 
         while (*path) {
-                const Node *next = step(node, &path);
+                const YamlNode *next = step_into_path(node, &path);
 
-                if (!next || next->kind == NODE_NULL)
+                if (!next || next->kind == YAML_NODE_NULL)
                         return node;
                 node = next;
         }
@@ -43,10 +43,10 @@ static const Node *locate(const Node *root, const char *path) {
 
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap) {
         char prefix[DECODE_PATH_SIZE], path[DECODE_PATH_SIZE];
-        const Node *node;
+        const YamlNode *node;
 
         (void) vsnprintf(path, sizeof(path), format, ap);
-        node = locate(rules->root, path);
+        node = find_node_at_path(rules->root, path);
         decode_path_format(rules->path, prefix);
         return error_prefixf(rules->reterr, r, "%s:%" PRIu32 ":%" PRIu32 ": %s%s%s",
                              rules->decoder->file, node->line, node->column, prefix,
@@ -265,7 +265,7 @@ ContainerAt container_at(const Rules *rules, size_t n) {
         return at;
 }
 
-static int check_container(const Rules *rules, size_t n) {
+static int check_container_spec(const Rules *rules, size_t n) {
         ContainerAt at = container_at(rules, n);
         int r = check_container_kind(rules, &at);
 
@@ -282,7 +282,7 @@ static int check_container(const Rules *rules, size_t n) {
         return r < 0 ? r : check_probes(rules, &at);
 }
 
-static int check_node_name(const Rules *rules, const char *node_name) {
+static int check_pod_node_name(const Rules *rules, const char *node_name) {
         char text[EXCERPT_SIZE];
         int r;
 
@@ -302,7 +302,7 @@ static int check_dns(const Rules *rules) {
         return r < 0 ? rules_at(rules, r, "spec.%s", field) : 0;
 }
 
-int pod_validate_template(const Decoder *decoder, const Node *root, const DecodePath *path,
+int pod_validate_template(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
                           const Pod *pod) {
         const Rules rules = {
                 .decoder = decoder,
@@ -321,7 +321,7 @@ int pod_validate_template(const Decoder *decoder, const Node *root, const Decode
         if (r >= 0)
                 r = check_dns(&rules);
         for (size_t i = 0; i < pod_count_containers(&pod->spec) && r >= 0; i++)
-                r = check_container(&rules, i);
+                r = check_container_spec(&rules, i);
         if (r >= 0)
                 r = check_pod_resources(&rules);
         if (r >= 0)
@@ -333,8 +333,8 @@ int pod_validate_template(const Decoder *decoder, const Node *root, const Decode
         return r;
 }
 
-int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod,
-                 const char *node_name) {
+int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
+                 const Pod *pod, const char *node_name) {
         const Rules rules = {
                 .decoder = decoder,
                 .root = root,
@@ -346,6 +346,6 @@ int pod_validate(const Decoder *decoder, const Node *root, const DecodePath *pat
 
         r = check_identity(&rules, node_name);
         if (r >= 0)
-                r = check_node_name(&rules, node_name);
+                r = check_pod_node_name(&rules, node_name);
         return r < 0 ? r : pod_validate_template(decoder, root, path, pod);
 }

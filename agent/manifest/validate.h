@@ -10,7 +10,7 @@
 
 typedef struct Rules {
         const Decoder *decoder;
-        const Node *root;
+        const YamlNode *root;
         const DecodePath *path;
         const Pod *pod; /* NULL for an object of another kind */
         Error *reterr;

@@ -18,10 +18,10 @@ static const struct {
 };
 
 /* Who relies on one of them is not protected by it. */
-static int warn_of_annotation(Decoder *d, const Node *map, const DecodePath *parent, const Pod *pod,
-                              const char *key) {
+static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath *parent,
+                              const Pod *pod, const char *key) {
         const DecodePath path = { .parent = parent, .key = key, .is_map_key = true };
-        const char *profile = idle_profile_annotation(pod, key);
+        const char *profile = find_unset_profile_field(pod, key);
         char sentence[128] = "";
 
         if (profile)
@@ -31,26 +31,27 @@ static int warn_of_annotation(Decoder *d, const Node *map, const DecodePath *par
                 if (streq(key, replaced[i].key))
                         (void) snprintf(sentence, sizeof(sentence), "has no effect; use %s",
                                         replaced[i].field);
-        return sentence[0] ? decode_warn(d, node_get(map, key), &path, sentence) : 0;
+        return sentence[0] ? decode_warn(d, yaml_node_get(map, key), &path, sentence) : 0;
 }
 
-static int warn_of_grace_period(Decoder *d, const Node *spec, const DecodePath *parent) {
+static int warn_of_grace_period(Decoder *d, const YamlNode *spec, const DecodePath *parent) {
         static const char key[] = "terminationGracePeriodSeconds";
         const DecodePath path = { .parent = parent, .key = key };
 
-        return decode_warn(d, node_get(spec, key), &path, "is negative, which is taken for 1");
+        return decode_warn(d, yaml_node_get(spec, key), &path, "is negative, which is taken for 1");
 }
 
-int pod_warn(Decoder *decoder, const Node *root, const DecodePath *path, const Pod *pod) {
+int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod) {
         const DecodePath metadata = { .parent = path, .key = "metadata" };
         const DecodePath map = { .parent = &metadata, .key = "annotations" };
         const DecodePath spec = { .parent = path, .key = "spec" };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < pod->metadata.annotations.n; i++)
-                r = warn_of_annotation(decoder, node_get(node_get(root, "metadata"), "annotations"),
-                                       &map, pod, pod->metadata.annotations.items[i].key);
+                r = warn_of_annotation(
+                        decoder, yaml_node_get(yaml_node_get(root, "metadata"), "annotations"),
+                        &map, pod, pod->metadata.annotations.items[i].key);
         if (r >= 0 && pod->spec.termination_grace_period_seconds.value < 0)
-                r = warn_of_grace_period(decoder, node_get(root, "spec"), &spec);
+                r = warn_of_grace_period(decoder, yaml_node_get(root, "spec"), &spec);
         return r;
 }

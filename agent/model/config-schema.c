@@ -126,7 +126,7 @@ static int check_mirror(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
-static int check_proxy(const char *value, Error *reterr) {
+static int check_config_proxy_url(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
         if (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0)
@@ -179,8 +179,8 @@ static const Field mainstay_fields[] = {
         FIELD("cniBinDir", STRING, MainstayConfig, cni_bin_dir, .check = check_search_path),
         FIELD("cniConfDir", STRING, MainstayConfig, cni_conf_dir, .check = check_host_path),
         FIELD("daemonSets", ENUM, MainstayConfig, daemonsets_by, ENUM_NAMES(daemonsets_by_names)),
-        FIELD("httpProxy", STRING, MainstayConfig, http_proxy, .check = check_proxy),
-        FIELD("httpsProxy", STRING, MainstayConfig, https_proxy, .check = check_proxy),
+        FIELD("httpProxy", STRING, MainstayConfig, http_proxy, .check = check_config_proxy_url),
+        FIELD("httpsProxy", STRING, MainstayConfig, https_proxy, .check = check_config_proxy_url),
         FIELD("insecureRegistries", STRINGS, MainstayConfig, insecure_registries, .check = check_registry),
         FIELD("journalContainerLogs", BOOL, MainstayConfig, journal_container_logs),
         FIELD("kubeconfig", STRING, MainstayConfig, kubeconfig, .check = check_host_path),

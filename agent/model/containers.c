@@ -12,25 +12,25 @@ const Container *pod_nth_container(const PodSpec *spec, size_t n) {
         return n < spec->containers.n ? &spec->containers.items[n] : NULL;
 }
 
-static bool is_of_init(const PodSpec *spec, const Container *container) {
+static bool is_init_container(const PodSpec *spec, const Container *container) {
         uintptr_t first = (uintptr_t) spec->init_containers.items, at = (uintptr_t) container;
 
         return at >= first && at < first + spec->init_containers.n * sizeof(*container);
 }
 
 ContainerRole container_role(const PodSpec *spec, const Container *container) {
-        if (!is_of_init(spec, container))
+        if (!is_init_container(spec, container))
                 return ROLE_MAIN;
         return container->restart_policy == RESTART_POLICY_ALWAYS ? ROLE_SIDECAR : ROLE_INIT;
 }
 
-static int64_t add(int64_t a, int64_t b) {
+static int64_t add_amounts_saturating(int64_t a, int64_t b) {
         int64_t sum;
 
         return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-int64_t pod_aggregate(const PodSpec *spec, container_amount_t amount) {
+int64_t pod_aggregate_amount(const PodSpec *spec, container_amount_t amount) {
         int64_t together = 0, sidecars = 0, most_of_init = 0;
         const Container *container;
         bool found = false;
@@ -42,11 +42,11 @@ int64_t pod_aggregate(const PodSpec *spec, container_amount_t amount) {
                 found = found || own >= 0;
                 own = MAX(own, 0);
                 if (role == ROLE_INIT)
-                        most_of_init = MAX(most_of_init, add(own, sidecars));
+                        most_of_init = MAX(most_of_init, add_amounts_saturating(own, sidecars));
                 else
-                        together = add(together, own);
+                        together = add_amounts_saturating(together, own);
                 if (role == ROLE_SIDECAR) {
-                        sidecars = add(sidecars, own);
+                        sidecars = add_amounts_saturating(sidecars, own);
                         most_of_init = MAX(most_of_init, sidecars);
                 }
         }

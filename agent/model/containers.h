@@ -31,4 +31,4 @@ typedef int64_t (*container_amount_t)(const Container *container);
 /* What the pod needs at any time, as Kubernetes reckons it: all that runs on together, or, if that
  * is more, one container of init beside the sidecars before it. Saturates. -1 where no container
  * has anything to say. */
-int64_t pod_aggregate(const PodSpec *spec, container_amount_t amount);
+int64_t pod_aggregate_amount(const PodSpec *spec, container_amount_t amount);

@@ -24,7 +24,7 @@ static const struct {
 };
 
 /* Moves the text behind a unit and gives its length, or 0. */
-static uint64_t parse_unit(const char **text) {
+static uint64_t parse_duration_unit(const char **text) {
         for (size_t i = 0; i < N_ELEMENTS(units); i++) {
                 size_t n = strlen(units[i].name);
 
@@ -37,7 +37,7 @@ static uint64_t parse_unit(const char **text) {
 }
 
 /* One "1.5h". The fraction is worth less than a unit, so that nothing can overflow there. */
-static int parse_part(const char **text, uint64_t *total_nsec) {
+static int parse_duration_part(const char **text, uint64_t *total_nsec) {
         const char *p = *text, *fraction;
         uint64_t whole = 0, unit, part;
 
@@ -50,7 +50,7 @@ static int parse_part(const char **text, uint64_t *total_nsec) {
         fraction = *p == '.' ? ++p : NULL;
         while (fraction && isdigit((unsigned char) *p))
                 p++;
-        unit = parse_unit(&p);
+        unit = parse_duration_unit(&p);
         if (unit == 0)
                 return -EINVAL;
         if (__builtin_mul_overflow(whole, unit, &whole) ||
@@ -71,7 +71,7 @@ int duration_parse(const char *text, uint64_t *ret_usec) {
                 return 0;
         }
         do
-                if (parse_part(&text, &total_nsec) < 0)
+                if (parse_duration_part(&text, &total_nsec) < 0)
                         return -EINVAL;
         while (*text);
         *ret_usec = total_nsec / 1000;

@@ -18,6 +18,6 @@ typedef struct PodEvent {
         const DaemonSet *daemonset; /* … or, where that is NULL too, the node */
         const char *container;      /* its name, or NULL: the pod as a whole */
         PodEventKind kind;
-        const char *reason;  /* one of Kubernetes' words: "Started", "BackOff", … */
+        const char *reason;  /* one of Kubernetes' words: "Started", "BackOffLimits", … */
         const char *message; /* a sentence for people */
 } PodEvent;

@@ -11,19 +11,20 @@
 #include <stdlib.h>
 
 /* Our own tables write what json_loads() reads again: NULL is the end of memory. */
-static json_t *object_by_table(const Schema *schema, const void *object) {
+static json_t *object_to_json_value(const Schema *schema, const void *object) {
         cleanup_free char *text = object_to_json(schema, object);
 
         return text ? json_loads(text, 0, NULL) : NULL;
 }
 
-static json_t *timestamp(uint64_t realtime_usec) {
+static json_t *rfc3339_to_json(uint64_t realtime_usec) {
         char buffer[RFC3339_SIZE];
 
         return json_string(format_rfc3339(buffer, realtime_usec));
 }
 
-static json_t *condition(const char *type, bool is_true, const char *reason, const char *message) {
+static json_t *daemonset_condition_to_json(const char *type, bool is_true, const char *reason,
+                                           const char *message) {
         return json_pack("{s:s, s:s, s:s, s:s}", "type", type, "status", is_true ? "True" : "False",
                          "reason", reason, "message", message);
 }
@@ -36,7 +37,7 @@ static const char *rollout_reason(const DaemonSetStatus *status) {
         return status->is_complete ? "RolloutComplete" : "RolloutInProgress";
 }
 
-static json_t *write_status(const DaemonSetStatus *status) {
+static json_t *daemonset_status_to_json(const DaemonSetStatus *status) {
         return json_pack(
                 "{s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:I, s:[o, o]}", "currentNumberScheduled",
                 (int) status->current, "numberMisscheduled", (int) status->misscheduled,
@@ -46,13 +47,14 @@ static json_t *write_status(const DaemonSetStatus *status) {
                 (int) (status->desired > status->available ? status->desired - status->available
                                                            : 0),
                 "observedGeneration", (json_int_t) status->revision, "conditions",
-                condition("RunsHere", status->runs_here, status->rule ? status->rule : "NoRule",
-                          strna(status->why)),
-                condition("Progressing", status->is_complete, rollout_reason(status),
-                          strna(status->rollback)));
+                daemonset_condition_to_json("RunsHere", status->runs_here,
+                                            status->rule ? status->rule : "NoRule",
+                                            strna(status->why)),
+                daemonset_condition_to_json("Progressing", status->is_complete,
+                                            rollout_reason(status), strna(status->rollback)));
 }
 
-static int add_metadata(json_t *json, const DaemonSetStatus *status) {
+static int add_daemonset_metadata(json_t *json, const DaemonSetStatus *status) {
         json_t *metadata = json_object_get(json, "metadata");
         json_t *annotations = json_object_get(metadata, "annotations");
         char number[24];
@@ -67,16 +69,16 @@ static int add_metadata(json_t *json, const DaemonSetStatus *status) {
         (void) json_object_set_new(annotations, SOURCE_ANNOTATION,
                                    json_string(strna(status->source)));
         (void) json_object_set_new(metadata, "generation", json_integer(status->revision));
-        return json_object_set_new(metadata, "creationTimestamp", timestamp(status->created));
+        return json_object_set_new(metadata, "creationTimestamp", rfc3339_to_json(status->created));
 }
 
 char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status) {
-        cleanup_with(json_decrefp) json_t *json = object_by_table(&daemonset_schema, set);
+        cleanup_with(json_decrefp) json_t *json = object_to_json_value(&daemonset_schema, set);
 
-        if (!json || add_metadata(json, status) < 0 ||
+        if (!json || add_daemonset_metadata(json, status) < 0 ||
             json_object_set_new(json, "kind", json_string("DaemonSet")) < 0 ||
             json_object_set_new(json, "apiVersion", json_string("apps/v1")) < 0 ||
-            json_object_set_new(json, "status", write_status(status)) < 0)
+            json_object_set_new(json, "status", daemonset_status_to_json(status)) < 0)
                 return NULL;
         return json_dumps(json, JSON_COMPACT);
 }
@@ -94,7 +96,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
                          "s:b}]}, s:{s:{s:o}}, s:I}",
                          "kind", "ControllerRevision", "apiVersion", "apps/v1", "metadata", "name",
                          name, "namespace", set->metadata.namespace, "creationTimestamp",
-                         timestamp(created), "labels", "controller-revision-hash", hash,
+                         rfc3339_to_json(created), "labels", "controller-revision-hash", hash,
                          "annotations", "kubernetes.io/change-cause", cause, "ownerReferences",
                          "apiVersion", "apps/v1", "kind", "DaemonSet", "name", set->metadata.name,
                          "uid", set->metadata.uid, "controller", 1, "data", "spec", "template",
@@ -103,7 +105,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
 }
 
 /* The kubelet's words; Ready is the last, as with it. */
-static json_t *conditions_to_json(const NodeConditions *conditions) {
+static json_t *node_conditions_to_json(const NodeConditions *conditions) {
         json_t *array = json_array();
 
         for (NodeCondition c = 0; array && conditions && c < N_NODE_CONDITIONS; c++) {
@@ -114,7 +116,7 @@ static json_t *conditions_to_json(const NodeConditions *conditions) {
                         array,
                         json_pack("{s:s, s:s, s:o, s:s, s:s}", "type", info->name, "status",
                                   is_true ? "True" : "False", "lastTransitionTime",
-                                  timestamp(conditions->since[c]), "reason",
+                                  rfc3339_to_json(conditions->since[c]), "reason",
                                   is_true ? info->reason_true : info->reason_false, "message",
                                   is_true ? info->message_true : info->message_false));
         }
@@ -126,54 +128,57 @@ static json_t *conditions_to_json(const NodeConditions *conditions) {
         return array;
 }
 
-static json_t *standing_condition(const char *type, const char *status, const char *reason,
-                                  const char *message, uint64_t since) {
+static json_t *connection_condition_to_json(const char *type, const char *status,
+                                            const char *reason, const char *message,
+                                            uint64_t since) {
         return json_pack("{s:s, s:s, s:o*, s:s, s:s}", "type", type, "status", status,
-                         "lastTransitionTime", since > 0 ? timestamp(since) : NULL, "reason",
+                         "lastTransitionTime", since > 0 ? rfc3339_to_json(since) : NULL, "reason",
                          reason, "message", message);
 }
 
-static void append_standing(json_t *conditions, const NodeStanding *standing) {
-        bool is_known = standing->since > 0;
-        const char *reached = standing->is_reached ? "True" : "False";
+static void append_connection_conditions(json_t *conditions,
+                                         const NodeApiServerConnection *connection) {
+        bool is_known = connection->since > 0;
+        const char *reached = connection->is_reached ? "True" : "False";
 
         (void) json_array_append_new(
-                conditions,
-                standing_condition(NODE_REACHED_CONDITION, is_known ? reached : "Unknown",
-                                   standing->is_reached ? "Reached"
-                                   : is_known           ? "NotReached"
-                                                        : "NotAsked",
-                                   standing->is_reached ? "" : strna(standing->trouble),
-                                   standing->since));
+                conditions, connection_condition_to_json(
+                                    NODE_REACHED_CONDITION, is_known ? reached : "Unknown",
+                                    connection->is_reached ? "Reached"
+                                    : is_known             ? "NotReached"
+                                                           : "NotAsked",
+                                    connection->is_reached ? "" : strna(connection->last_error),
+                                    connection->since));
         (void) json_array_append_new(
-                conditions,
-                standing_condition(NODE_REFUSED_CONDITION, standing->refused ? "True" : "False",
-                                   standing->refused ? "Forbidden" : "NothingRefused",
-                                   strna(standing->refused), standing->refused_since));
+                conditions, connection_condition_to_json(
+                                    NODE_REFUSED_CONDITION, connection->refused ? "True" : "False",
+                                    connection->refused ? "Forbidden" : "NothingRefused",
+                                    strna(connection->refused), connection->refused_since));
 }
 
-static json_t *standing_annotations(const NodeStanding *standing) {
-        if (!standing->has_joined)
+static json_t *connection_annotations(const NodeApiServerConnection *connection) {
+        if (!connection->has_joined)
                 return NULL;
-        return json_pack("{s:s*, s:s*, s:s*}", "mainstay.dev/api-server", standing->server,
-                         "mainstay.dev/api-server-last-error", standing->trouble,
-                         "mainstay.dev/daemonsets-by", standing->daemonsets_by);
+        return json_pack("{s:s*, s:s*, s:s*}", "mainstay.dev/api-server", connection->server,
+                         "mainstay.dev/api-server-last-error", connection->last_error,
+                         "mainstay.dev/daemonsets-by", connection->daemonsets_by);
 }
 
-char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions,
-                   const NodeStanding *standing) {
-        cleanup_with(json_decrefp) json_t *node = object_by_table(&node_facts_schema, facts);
-        cleanup_with(json_decrefp) json_t *all = conditions_to_json(conditions);
+char *node_to_json(const NodeLabelsTaints *labels_taints, const NodeConditions *conditions,
+                   const NodeApiServerConnection *connection) {
+        cleanup_with(json_decrefp) json_t *node =
+                object_to_json_value(&node_labels_taints_schema, labels_taints);
+        cleanup_with(json_decrefp) json_t *all = node_conditions_to_json(conditions);
         cleanup_with(json_decrefp) json_t *json = NULL;
 
         if (!node || !all)
                 return NULL;
-        if (standing->has_joined)
-                append_standing(all, standing);
+        if (connection->has_joined)
+                append_connection_conditions(all, connection);
         json = json_pack("{s:s, s:s, s:{s:O, s:O, s:o*}, s:{s:O*}, s:{s:O}}", "kind", "Node",
                          "apiVersion", "v1", "metadata", "name", json_object_get(node, "name"),
                          "labels", json_object_get(node, "labels"), "annotations",
-                         standing_annotations(standing), "spec", "taints",
+                         connection_annotations(connection), "spec", "taints",
                          json_object_get(node, "taints"), "status", "conditions", all);
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }

@@ -18,26 +18,27 @@
 
 #include <jansson.h>
 
-typedef struct Writer {
+typedef struct JsonWriter {
         bool has_failed;
-} Writer;
+} JsonWriter;
 
-static json_t *write_object(Writer *writer, const Schema *schema, const void *object);
+static json_t *object_to_json_by_schema(JsonWriter *writer, const Schema *schema,
+                                        const void *object);
 
 /* Takes the value. */
-static void put(Writer *writer, json_t *object, const char *key, json_t *value) {
+static void json_put(JsonWriter *writer, json_t *object, const char *key, json_t *value) {
         if (!value || json_object_set_new_nocheck(object, key, value) < 0)
                 writer->has_failed = true;
 }
 
-static void append(Writer *writer, json_t *array, json_t *value) {
+static void json_append(JsonWriter *writer, json_t *array, json_t *value) {
         if (!value || json_array_append_new(array, value) < 0)
                 writer->has_failed = true;
 }
 
 /* What containers and runtimes say need not be UTF-8; each byte that is not ASCII becomes '?' then.
  */
-static json_t *text(const char *string) {
+static json_t *string_to_json(const char *string) {
         cleanup_free char *ascii = NULL;
         json_t *json = json_string(string);
 
@@ -51,44 +52,47 @@ static json_t *text(const char *string) {
 }
 
 /* Left out where it is NULL or empty. */
-static void put_text(Writer *writer, json_t *object, const char *key, const char *string) {
+static void json_put_string(JsonWriter *writer, json_t *object, const char *key,
+                            const char *string) {
         if (string && string[0])
-                put(writer, object, key, text(string));
+                json_put(writer, object, key, string_to_json(string));
 }
 
-static json_t *timestamp(uint64_t realtime_usec) {
+static json_t *timestamp_to_json(uint64_t realtime_usec) {
         char buffer[RFC3339_SIZE];
 
         return realtime_usec > 0 ? json_string(format_rfc3339(buffer, realtime_usec)) : json_null();
 }
 
-static json_t *write_strings(Writer *writer, char *const *strings) {
+static json_t *strings_field_to_json(JsonWriter *writer, char *const *strings) {
         json_t *array = json_array();
 
         for (size_t i = 0; strings[i]; i++)
-                append(writer, array, text(strings[i]));
+                json_append(writer, array, string_to_json(strings[i]));
         return array;
 }
 
-static json_t *write_string_map(Writer *writer, const StringMap *map) {
+static json_t *string_map_to_json(JsonWriter *writer, const StringMap *map) {
         json_t *object = json_object();
 
         for (size_t i = 0; i < map->n; i++)
-                put(writer, object, map->items[i].key, text(strna(map->items[i].value)));
+                json_put(writer, object, map->items[i].key,
+                         string_to_json(strna(map->items[i].value)));
         return object;
 }
 
-static json_t *write_list(Writer *writer, const Field *field, const List *list) {
+static json_t *list_to_json(JsonWriter *writer, const Field *field, const List *list) {
         json_t *array = json_array();
 
         for (size_t i = 0; i < list->n; i++)
-                append(writer, array,
-                       write_object(writer, field->schema,
-                                    (const char *) list->items + i * field->schema->size));
+                json_append(writer, array,
+                            object_to_json_by_schema(writer, field->schema,
+                                                     (const char *) list->items +
+                                                             i * field->schema->size));
         return array;
 }
 
-static json_t *write_enum(const Field *field, const void *at) {
+static json_t *enum_to_json(const Field *field, const void *at) {
         unsigned value;
 
         memcpy(&value, at, sizeof(value));
@@ -96,73 +100,75 @@ static json_t *write_enum(const Field *field, const void *at) {
 }
 
 /* The pointer that a string, a string array and an optional object are. */
-static void *pointer_in(const void *at) {
+static void *load_pointer(const void *at) {
         void *pointer;
 
         memcpy(&pointer, at, sizeof(pointer));
         return pointer;
 }
 
-static void put_pointer(Writer *writer, json_t *json, const Field *field, void *pointer) {
+static void put_pointer(JsonWriter *writer, json_t *json, const Field *field, void *pointer) {
         if (!pointer)
                 return;
         if (field->type == FIELD_STRING)
-                put_text(writer, json, field->key, pointer);
+                json_put_string(writer, json, field->key, pointer);
         else if (field->type == FIELD_STRINGS)
-                put(writer, json, field->key, write_strings(writer, pointer));
+                json_put(writer, json, field->key, strings_field_to_json(writer, pointer));
         else
-                put(writer, json, field->key, write_object(writer, field->schema, pointer));
+                json_put(writer, json, field->key,
+                         object_to_json_by_schema(writer, field->schema, pointer));
 }
 
-static void put_optional_int(Writer *writer, json_t *json, const char *key,
+static void put_optional_int(JsonWriter *writer, json_t *json, const char *key,
                              const OptionalInt *number) {
         if (number->is_set)
-                put(writer, json, key, json_integer(number->value));
+                json_put(writer, json, key, json_integer(number->value));
 }
 
-static void put_int_or_string(Writer *writer, json_t *json, const char *key,
+static void put_int_or_string(JsonWriter *writer, json_t *json, const char *key,
                               const IntOrString *value) {
         if (value->text)
-                put_text(writer, json, key, value->text);
+                json_put_string(writer, json, key, value->text);
         else
                 put_optional_int(writer, json, key, &value->number);
 }
 
-static void put_optional_bool(Writer *writer, json_t *json, const char *key,
+static void put_optional_bool(JsonWriter *writer, json_t *json, const char *key,
                               const OptionalBool *value) {
         if (value->is_set)
-                put(writer, json, key, json_boolean(value->value));
+                json_put(writer, json, key, json_boolean(value->value));
 }
 
-static void put_ints(Writer *writer, json_t *json, const char *key, const IntList *list) {
+static void put_ints(JsonWriter *writer, json_t *json, const char *key, const IntList *list) {
         json_t *array = json_array();
 
         for (size_t i = 0; i < list->n; i++)
-                append(writer, array, json_integer(list->items[i]));
+                json_append(writer, array, json_integer(list->items[i]));
         if (list->n > 0)
-                put(writer, json, key, array);
+                json_put(writer, json, key, array);
         else
                 json_decref(array);
 }
 
 /* An embedded object of which nothing is set is left out. */
-static void put_embedded(Writer *writer, json_t *json, const Field *field, const void *at) {
-        json_t *value = write_object(writer, field->schema, at);
+static void put_embedded(JsonWriter *writer, json_t *json, const Field *field, const void *at) {
+        json_t *value = object_to_json_by_schema(writer, field->schema, at);
 
         if (json_object_size(value) > 0)
-                put(writer, json, field->key, value);
+                json_put(writer, json, field->key, value);
         else
                 json_decref(value);
 }
 
-static void put_list(Writer *writer, json_t *json, const Field *field, const void *object) {
+static void put_list(JsonWriter *writer, json_t *json, const Field *field, const void *object) {
         List list = field_list(field, object);
 
         if (list.n > 0)
-                put(writer, json, field->key, write_list(writer, field, &list));
+                json_put(writer, json, field->key, list_to_json(writer, field, &list));
 }
 
-static void put_field(Writer *writer, json_t *json, const Field *field, const void *object) {
+static void json_put_field(JsonWriter *writer, json_t *json, const Field *field,
+                           const void *object) {
         const void *at = field_at_const(field, object);
         const StringMap *map = at;
         json_t *value;
@@ -171,11 +177,11 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
         case FIELD_STRING:
         case FIELD_STRINGS:
         case FIELD_OPTIONAL:
-                put_pointer(writer, json, field, pointer_in(at));
+                put_pointer(writer, json, field, load_pointer(at));
                 break;
         case FIELD_BOOL:
                 if (*(const bool *) at)
-                        put(writer, json, field->key, json_true());
+                        json_put(writer, json, field->key, json_true());
                 break;
         case FIELD_OPTIONAL_BOOL:
                 put_optional_bool(writer, json, field->key, at);
@@ -191,16 +197,16 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
                 put_int_or_string(writer, json, field->key, at);
                 break;
         case FIELD_QUANTITY:
-                put_text(writer, json, field->key, ((const Quantity *) at)->text);
+                json_put_string(writer, json, field->key, ((const Quantity *) at)->text);
                 break;
         case FIELD_ENUM:
-                value = write_enum(field, at);
+                value = enum_to_json(field, at);
                 if (value)
-                        put(writer, json, field->key, value);
+                        json_put(writer, json, field->key, value);
                 break;
         case FIELD_STRING_MAP:
                 if (map->n > 0)
-                        put(writer, json, field->key, write_string_map(writer, map));
+                        json_put(writer, json, field->key, string_map_to_json(writer, map));
                 break;
         case FIELD_OBJECT:
                 put_embedded(writer, json, field, at);
@@ -215,57 +221,58 @@ static void put_field(Writer *writer, json_t *json, const Field *field, const vo
         }
 }
 
-static json_t *write_object(Writer *writer, const Schema *schema, const void *object) {
+static json_t *object_to_json_by_schema(JsonWriter *writer, const Schema *schema,
+                                        const void *object) {
         json_t *json = json_object();
 
         for (size_t i = 0; i < schema->n_fields; i++)
-                put_field(writer, json, &schema->fields[i], object);
+                json_put_field(writer, json, &schema->fields[i], object);
         return json;
 }
 
-static json_t *write_waiting(Writer *writer, const ContainerState *state) {
+static json_t *waiting_state_to_json(JsonWriter *writer, const ContainerState *state) {
         json_t *json = json_object();
 
-        put_text(writer, json, "reason", state->reason);
-        put_text(writer, json, "message", state->message);
+        json_put_string(writer, json, "reason", state->reason);
+        json_put_string(writer, json, "message", state->message);
         return json;
 }
 
-static json_t *write_running(Writer *writer, const ContainerState *state) {
+static json_t *running_state_to_json(JsonWriter *writer, const ContainerState *state) {
         json_t *json = json_object();
 
-        put(writer, json, "startedAt", timestamp(state->started_at));
+        json_put(writer, json, "startedAt", timestamp_to_json(state->started_at));
         return json;
 }
 
-static json_t *write_terminated(Writer *writer, const ContainerState *state) {
+static json_t *terminated_state_to_json(JsonWriter *writer, const ContainerState *state) {
         json_t *json = json_object();
 
-        put(writer, json, "exitCode", json_integer(state->exit_code));
+        json_put(writer, json, "exitCode", json_integer(state->exit_code));
         if (state->signal != 0)
-                put(writer, json, "signal", json_integer(state->signal));
-        put_text(writer, json, "reason", state->reason);
-        put_text(writer, json, "message", state->message);
-        put(writer, json, "startedAt", timestamp(state->started_at));
-        put(writer, json, "finishedAt", timestamp(state->finished_at));
-        put_text(writer, json, "containerID", state->container_id);
+                json_put(writer, json, "signal", json_integer(state->signal));
+        json_put_string(writer, json, "reason", state->reason);
+        json_put_string(writer, json, "message", state->message);
+        json_put(writer, json, "startedAt", timestamp_to_json(state->started_at));
+        json_put(writer, json, "finishedAt", timestamp_to_json(state->finished_at));
+        json_put_string(writer, json, "containerID", state->container_id);
         return json;
 }
 
-static json_t *write_state(Writer *writer, const ContainerState *state) {
+static json_t *container_state_to_json(JsonWriter *writer, const ContainerState *state) {
         json_t *json = json_object();
 
         switch (state->kind) {
         case STATE_NONE:
                 break;
         case STATE_WAITING:
-                put(writer, json, "waiting", write_waiting(writer, state));
+                json_put(writer, json, "waiting", waiting_state_to_json(writer, state));
                 break;
         case STATE_RUNNING:
-                put(writer, json, "running", write_running(writer, state));
+                json_put(writer, json, "running", running_state_to_json(writer, state));
                 break;
         case STATE_TERMINATED:
-                put(writer, json, "terminated", write_terminated(writer, state));
+                json_put(writer, json, "terminated", terminated_state_to_json(writer, state));
                 break;
         }
         return json;
@@ -273,230 +280,237 @@ static json_t *write_state(Writer *writer, const ContainerState *state) {
 
 /* As the kubelet has it: nothing is said of a mount that can be written; and "if possible" it is
  * on every kernel that we run on. */
-static json_t *write_mount_status(Writer *writer, const VolumeMount *mount) {
+static json_t *volume_mount_status_to_json(JsonWriter *writer, const VolumeMount *mount) {
         bool is_recursive = mount->recursive_read_only > RECURSIVE_READ_ONLY_DISABLED;
         json_t *json = json_object();
 
-        put_text(writer, json, "name", mount->name);
-        put_text(writer, json, "mountPath", mount->mount_path);
+        json_put_string(writer, json, "name", mount->name);
+        json_put_string(writer, json, "mountPath", mount->mount_path);
         if (!mount->read_only)
                 return json;
-        put(writer, json, "readOnly", json_true());
-        put_text(writer, json, "recursiveReadOnly", is_recursive ? "Enabled" : "Disabled");
+        json_put(writer, json, "readOnly", json_true());
+        json_put_string(writer, json, "recursiveReadOnly", is_recursive ? "Enabled" : "Disabled");
         return json;
 }
 
-static void put_mount_statuses(Writer *writer, json_t *json, const Container *container) {
+static void put_mount_statuses(JsonWriter *writer, json_t *json, const Container *container) {
         json_t *array;
 
         if (container->volume_mounts.n == 0)
                 return;
         array = json_array();
         for (size_t i = 0; i < container->volume_mounts.n; i++)
-                append(writer, array,
-                       write_mount_status(writer, &container->volume_mounts.items[i]));
-        put(writer, json, "volumeMounts", array);
+                json_append(
+                        writer, array,
+                        volume_mount_status_to_json(writer, &container->volume_mounts.items[i]));
+        json_put(writer, json, "volumeMounts", array);
 }
 
-static void put_user(Writer *writer, json_t *json, const ContainerUser *user) {
+static void put_container_user(JsonWriter *writer, json_t *json, const ContainerUser *user) {
         json_t *outer = json_object(), *inner = json_object();
 
-        put(writer, inner, "uid", json_integer(user->uid));
-        put(writer, inner, "gid", json_integer(user->gid));
+        json_put(writer, inner, "uid", json_integer(user->uid));
+        json_put(writer, inner, "gid", json_integer(user->gid));
         put_ints(writer, inner, "supplementalGroups", &user->groups);
-        put(writer, outer, "linux", inner);
-        put(writer, json, "user", outer);
+        json_put(writer, outer, "linux", inner);
+        json_put(writer, json, "user", outer);
 }
 
 /* What there is only of a container that began. */
-static void put_begun(Writer *writer, json_t *json, const Container *container,
-                      const ContainerStatus *status) {
+static void put_started_container_status(JsonWriter *writer, json_t *json,
+                                         const Container *container,
+                                         const ContainerStatus *status) {
         char signal[SIGNAL_NAME_SIZE];
-        json_t *allocated =
-                write_object(writer, &resource_list_schema, &container->resources.requests);
+        json_t *allocated = object_to_json_by_schema(writer, &resource_list_schema,
+                                                     &container->resources.requests);
 
         if (json_object_size(allocated) > 0)
-                put(writer, json, "allocatedResources", allocated);
+                json_put(writer, json, "allocatedResources", allocated);
         else
                 json_decref(allocated);
-        put(writer, json, "resources",
-            write_object(writer, &resource_requirements_schema, &status->resources));
+        json_put(writer, json, "resources",
+                 object_to_json_by_schema(writer, &resource_requirements_schema,
+                                          &status->resources));
         put_mount_statuses(writer, json, container);
         if (status->user.is_known)
-                put_user(writer, json, &status->user);
+                put_container_user(writer, json, &status->user);
         if (status->stop_signal > 0)
-                put_text(writer, json, "stopSignal", signal_name(status->stop_signal, signal));
+                json_put_string(writer, json, "stopSignal",
+                                signal_name(status->stop_signal, signal));
 }
 
-static json_t *write_container_status(Writer *writer, const Pod *pod,
-                                      const ContainerStatus *status) {
+static json_t *container_status_to_json(JsonWriter *writer, const Pod *pod,
+                                        const ContainerStatus *status) {
         const Container *container = pod_find_container(pod, strna(status->name));
         json_t *json = json_object();
 
-        put(writer, json, "name", text(strna(status->name)));
-        put(writer, json, "state", write_state(writer, &status->state));
-        put(writer, json, "lastState", write_state(writer, &status->last_state));
-        put(writer, json, "ready", json_boolean(status->ready));
-        put(writer, json, "restartCount", json_integer(status->restart_count));
-        put(writer, json, "image", text(strna(status->image)));
-        put(writer, json, "imageID", text(strna(status->image_id)));
-        put_text(writer, json, "containerID", status->container_id);
-        put(writer, json, "started", json_boolean(status->started));
+        json_put(writer, json, "name", string_to_json(strna(status->name)));
+        json_put(writer, json, "state", container_state_to_json(writer, &status->state));
+        json_put(writer, json, "lastState", container_state_to_json(writer, &status->last_state));
+        json_put(writer, json, "ready", json_boolean(status->ready));
+        json_put(writer, json, "restartCount", json_integer(status->restart_count));
+        json_put(writer, json, "image", string_to_json(strna(status->image)));
+        json_put(writer, json, "imageID", string_to_json(strna(status->image_id)));
+        json_put_string(writer, json, "containerID", status->container_id);
+        json_put(writer, json, "started", json_boolean(status->started));
         if (container && status->container_id)
-                put_begun(writer, json, container, status);
+                put_started_container_status(writer, json, container, status);
         return json;
 }
 
-static json_t *write_condition(Writer *writer, PodConditionType type,
-                               const PodCondition *condition) {
+static json_t *pod_condition_to_json(JsonWriter *writer, PodConditionType type,
+                                     const PodCondition *condition) {
         json_t *json = json_object();
 
-        put(writer, json, "type", json_string(pod_condition_names[type]));
-        put(writer, json, "status", json_string(condition->is_true ? "True" : "False"));
-        put(writer, json, "lastProbeTime", json_null());
-        put(writer, json, "lastTransitionTime", timestamp(condition->last_transition));
-        put_text(writer, json, "reason", condition->reason);
-        put_text(writer, json, "message", condition->message);
+        json_put(writer, json, "type", json_string(pod_condition_names[type]));
+        json_put(writer, json, "status", json_string(condition->is_true ? "True" : "False"));
+        json_put(writer, json, "lastProbeTime", json_null());
+        json_put(writer, json, "lastTransitionTime", timestamp_to_json(condition->last_transition));
+        json_put_string(writer, json, "reason", condition->reason);
+        json_put_string(writer, json, "message", condition->message);
         return json;
 }
 
-static json_t *write_conditions(Writer *writer, const PodStatus *status) {
+static json_t *pod_conditions_to_json(JsonWriter *writer, const PodStatus *status) {
         json_t *array = json_array();
 
         for (PodConditionType type = 0; type < N_POD_CONDITIONS; type++)
                 if ((status->conditions[type].is_true || !pod_condition_is_passing(type)) &&
                     (type != CONDITION_ALL_CONTAINERS_RESTARTING || status->may_restart_all))
-                        append(writer, array,
-                               write_condition(writer, type, &status->conditions[type]));
+                        json_append(writer, array,
+                                    pod_condition_to_json(writer, type, &status->conditions[type]));
         return array;
 }
 
-static void put_container_statuses(Writer *writer, json_t *json, const char *key, const Pod *pod,
-                                   const ContainerStatusList *list) {
+static void put_container_statuses(JsonWriter *writer, json_t *json, const char *key,
+                                   const Pod *pod, const ContainerStatusList *list) {
         json_t *array;
 
         if (list->n == 0)
                 return;
         array = json_array();
         for (size_t i = 0; i < list->n; i++)
-                append(writer, array, write_container_status(writer, pod, &list->items[i]));
-        put(writer, json, key, array);
+                json_append(writer, array, container_status_to_json(writer, pod, &list->items[i]));
+        json_put(writer, json, key, array);
 }
 
-static void append_address(Writer *writer, json_t *list, const char *address) {
+static void append_address(JsonWriter *writer, json_t *list, const char *address) {
         json_t *entry = json_object();
 
-        put(writer, entry, "ip", text(address));
-        append(writer, list, entry);
+        json_put(writer, entry, "ip", string_to_json(address));
+        json_append(writer, list, entry);
 }
 
 /* "podIP" and the list that stands beside it, which has one of the other family too. */
-static void put_address(Writer *writer, json_t *json, const char *key, const char *list_key,
+static void put_address(JsonWriter *writer, json_t *json, const char *key, const char *list_key,
                         const char *address, const char *other) {
         json_t *list;
 
         if (!address || !address[0])
                 return;
-        put(writer, json, key, text(address));
+        json_put(writer, json, key, string_to_json(address));
         list = json_array();
         append_address(writer, list, address);
         if (other)
                 append_address(writer, list, other);
-        put(writer, json, list_key, list);
+        json_put(writer, json, list_key, list);
 }
 
-static json_t *write_status(Writer *writer, const Pod *pod, const PodStatus *status) {
+static json_t *pod_status_to_json(JsonWriter *writer, const Pod *pod, const PodStatus *status) {
         json_t *json = json_object();
 
-        put(writer, json, "phase", json_string(pod_phase_names[status->phase]));
-        put(writer, json, "conditions", write_conditions(writer, status));
-        put_text(writer, json, "message", status->message);
-        put_text(writer, json, "reason", status->reason);
+        json_put(writer, json, "phase", json_string(pod_phase_names[status->phase]));
+        json_put(writer, json, "conditions", pod_conditions_to_json(writer, status));
+        json_put_string(writer, json, "message", status->message);
+        json_put_string(writer, json, "reason", status->reason);
         put_address(writer, json, "hostIP", "hostIPs", status->host_ip, NULL);
         put_address(writer, json, "podIP", "podIPs", status->pod_ip, status->other_pod_ip);
         if (status->start_time > 0)
-                put(writer, json, "startTime", timestamp(status->start_time));
+                json_put(writer, json, "startTime", timestamp_to_json(status->start_time));
         put_container_statuses(writer, json, "initContainerStatuses", pod,
                                &status->init_containers);
         put_container_statuses(writer, json, "containerStatuses", pod, &status->containers);
-        put(writer, json, "qosClass", json_string(qos_class_names[status->qos_class]));
+        json_put(writer, json, "qosClass", json_string(qos_class_names[status->qos_class]));
         return json;
 }
 
 /* The times of the metadata come from the status; their rows say where they stand. */
-static void put_metadata_time(Writer *writer, json_t *json, const char *key, const Pod *pod,
+static void put_metadata_time(JsonWriter *writer, json_t *json, const char *key, const Pod *pod,
                               const PodStatus *status) {
         if (streq(key, "creationTimestamp") && status->start_time > 0)
-                put(writer, json, key, timestamp(status->start_time));
+                json_put(writer, json, key, timestamp_to_json(status->start_time));
         if (status->deletion_time == 0)
                 return;
         if (streq(key, "deletionTimestamp"))
-                put(writer, json, key, timestamp(status->deletion_time));
+                json_put(writer, json, key, timestamp_to_json(status->deletion_time));
         if (streq(key, "deletionGracePeriodSeconds"))
                 put_optional_int(writer, json, key, &pod->spec.termination_grace_period_seconds);
 }
 
-static json_t *write_metadata(Writer *writer, const Schema *schema, const Pod *pod,
-                              const PodStatus *status) {
+static json_t *pod_metadata_to_json(JsonWriter *writer, const Schema *schema, const Pod *pod,
+                                    const PodStatus *status) {
         json_t *json = json_object();
 
         for (size_t i = 0; i < schema->n_fields; i++) {
-                put_field(writer, json, &schema->fields[i], &pod->metadata);
+                json_put_field(writer, json, &schema->fields[i], &pod->metadata);
                 if (status && schema->fields[i].type == FIELD_IGNORED)
                         put_metadata_time(writer, json, schema->fields[i].key, pod, status);
         }
         return json;
 }
 
-static json_t *write_pod(Writer *writer, const Pod *pod, const PodStatus *status) {
+static json_t *write_pod_json(JsonWriter *writer, const Pod *pod, const PodStatus *status) {
         json_t *json = json_object();
 
-        put(writer, json, "kind", json_string("Pod"));
-        put(writer, json, "apiVersion", json_string("v1"));
-        put(writer, json, "metadata", write_metadata(writer, &object_meta_schema, pod, status));
-        put(writer, json, "spec", write_object(writer, &pod_spec_schema, &pod->spec));
+        json_put(writer, json, "kind", json_string("Pod"));
+        json_put(writer, json, "apiVersion", json_string("v1"));
+        json_put(writer, json, "metadata",
+                 pod_metadata_to_json(writer, &object_meta_schema, pod, status));
+        json_put(writer, json, "spec",
+                 object_to_json_by_schema(writer, &pod_spec_schema, &pod->spec));
         if (status)
-                put(writer, json, "status", write_status(writer, pod, status));
+                json_put(writer, json, "status", pod_status_to_json(writer, pod, status));
         return json;
 }
 
-static char *print(const Writer *writer, const json_t *json) {
+static char *json_writer_finish(const JsonWriter *writer, const json_t *json) {
         return writer->has_failed || !json ? NULL : json_dumps(json, JSON_COMPACT);
 }
 
 char *pod_to_json(const Pod *pod, const PodStatus *status) {
-        Writer writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json = write_pod(&writer, pod, status);
+        JsonWriter writer = { 0 };
+        cleanup_with(json_decrefp) json_t *json = write_pod_json(&writer, pod, status);
 
-        return print(&writer, json);
+        return json_writer_finish(&writer, json);
 }
 
 char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *source) {
-        Writer writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json = write_pod(&writer, pod, status);
+        JsonWriter writer = { 0 };
+        cleanup_with(json_decrefp) json_t *json = write_pod_json(&writer, pod, status);
         json_t *metadata = json_object_get(json, "metadata");
         json_t *annotations = json_object_get(metadata, "annotations");
 
         if (!annotations) {
                 annotations = json_object();
-                put(&writer, metadata, "annotations", annotations);
+                json_put(&writer, metadata, "annotations", annotations);
         }
-        put_text(&writer, annotations, SOURCE_ANNOTATION, source);
-        return print(&writer, json);
+        json_put_string(&writer, annotations, SOURCE_ANNOTATION, source);
+        return json_writer_finish(&writer, json);
 }
 
 char *object_to_json(const Schema *schema, const void *object) {
-        Writer writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json = write_object(&writer, schema, object);
+        JsonWriter writer = { 0 };
+        cleanup_with(json_decrefp) json_t *json = object_to_json_by_schema(&writer, schema, object);
 
-        return print(&writer, json);
+        return json_writer_finish(&writer, json);
 }
 
 char *pod_spec_to_json(const PodSpec *spec) {
-        Writer writer = { 0 };
-        cleanup_with(json_decrefp) json_t *json = write_object(&writer, &pod_spec_schema, spec);
+        JsonWriter writer = { 0 };
+        cleanup_with(json_decrefp) json_t *json =
+                object_to_json_by_schema(&writer, &pod_spec_schema, spec);
 
-        return print(&writer, json);
+        return json_writer_finish(&writer, json);
 }
 
 bool is_json_object(const char *data, size_t length) {

@@ -38,8 +38,8 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
 
 /* A v1 Node, with what pods ask of it, and its conditions; where it has joined an API server, how
  * it stands with that is in more of them, and in annotations. */
-char *node_to_json(const NodeFacts *facts, const NodeConditions *conditions,
-                   const NodeStanding *standing);
+char *node_to_json(const NodeLabelsTaints *node, const NodeConditions *conditions,
+                   const NodeApiServerConnection *connection);
 /* A v1.ConfigMap with its values, a v1.Secret with the keys and lengths of its values and nothing
  * more, or a class. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory
  * ends. */

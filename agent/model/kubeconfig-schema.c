@@ -29,14 +29,14 @@ static int check_url(const char *value, const char *const *schemes, const char *
         return error_setf(reterr, EINVAL, "must be %s", expected);
 }
 
-static int check_server(const char *value, Error *reterr) {
+static int check_kubeconfig_server_url(const char *value, Error *reterr) {
         static const char *const schemes[] = { "https://", "http://", NULL };
 
         return check_url(value, schemes, "a URL such as https://10.0.0.1:6443", reterr);
 }
 
 /* A proxy may have a user and a password. */
-static int check_proxy(const char *value, Error *reterr) {
+static int check_kubeconfig_proxy_url(const char *value, Error *reterr) {
         static const char *const schemes[] = { "http://", "https://", "socks5://", NULL };
         const char *at = strrchr(value, '@'), *host = strstr(value, "://");
         char bare[512];
@@ -83,7 +83,7 @@ const Schema kubeconfig_context_schema = { .name = "Context",
 
 static const Field cluster_fields[] = {
         FIELD("server", STRING, KubeconfigCluster, server, .is_required = true,
-              .check = check_server),
+              .check = check_kubeconfig_server_url),
         FIELD("tls-server-name", STRING, KubeconfigCluster, tls_server_name,
               .check = check_server_name),
         FIELD("insecure-skip-tls-verify", BOOL, KubeconfigCluster, insecure),
@@ -91,7 +91,7 @@ static const Field cluster_fields[] = {
         FIELD("certificate-authority-data", STRING, KubeconfigCluster, authority_data,
               .is_secret = true),
         FIELD("proxy-url", STRING, KubeconfigCluster, proxy_url, .is_secret = true,
-              .check = check_proxy),
+              .check = check_kubeconfig_proxy_url),
         IGNORED("disable-compression"), /* nothing is compressed */
         IGNORED("extensions"),
 };

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-static void forget(char *secret) {
+static void free_secret(char *secret) {
         if (secret)
                 explicit_bzero(secret, strlen(secret));
         free(secret);
@@ -20,8 +20,8 @@ void kubeconfig_done(Kubeconfig *kubeconfig) {
         free(kubeconfig->certificate_file);
         free(kubeconfig->certificate_data);
         free(kubeconfig->key_file);
-        forget(kubeconfig->key_data);
-        forget(kubeconfig->token);
+        free_secret(kubeconfig->key_data);
+        free_secret(kubeconfig->token);
         free(kubeconfig->token_file);
         free(kubeconfig->proxy_url);
         free(kubeconfig->namespace);

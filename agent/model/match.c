@@ -71,7 +71,7 @@ bool label_selector_matches(const LabelSelector *selector, const StringMap *labe
         return !requirements_find_miss(&selector->match_expressions, labels);
 }
 
-bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeFacts *node) {
+bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeLabelsTaints *node) {
         for (size_t i = 0; i < term->match_fields.n; i++)
                 if (!requirement_matches(&term->match_fields.items[i], node->name))
                         return false;
@@ -80,14 +80,14 @@ bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeFacts *n
         return !requirements_find_miss(&term->match_expressions, &node->labels);
 }
 
-bool node_selector_matches(const NodeSelector *selector, const NodeFacts *node) {
+bool node_selector_matches(const NodeSelector *selector, const NodeLabelsTaints *node) {
         for (size_t i = 0; i < selector->terms.n; i++)
                 if (node_selector_term_matches(&selector->terms.items[i], node))
                         return true;
         return false;
 }
 
-const KeyValue *node_labels_find_miss(const StringMap *wanted, const NodeFacts *node) {
+const KeyValue *node_labels_find_miss(const StringMap *wanted, const NodeLabelsTaints *node) {
         for (size_t i = 0; i < wanted->n; i++) {
                 const KeyValue *pair = &wanted->items[i];
 
@@ -97,7 +97,7 @@ const KeyValue *node_labels_find_miss(const StringMap *wanted, const NodeFacts *
         return NULL;
 }
 
-bool pod_matches_node(const PodSpec *spec, const NodeFacts *node) {
+bool pod_matches_node(const PodSpec *spec, const NodeLabelsTaints *node) {
         const NodeAffinity *affinity = spec->affinity ? spec->affinity->node_affinity : NULL;
 
         if (node_labels_find_miss(&spec->node_selector, node))
@@ -141,7 +141,7 @@ const char *taint_format(const Taint *taint, char buffer[TAINT_SIZE]) {
         return buffer;
 }
 
-static TaintEffect find_effect(const char *name) {
+static TaintEffect find_taint_effect(const char *name) {
         for (TaintEffect i = TAINT_NO_SCHEDULE; i < N_TAINT_EFFECTS; i++)
                 if (streq(taint_effect_names[i], name))
                         return i;
@@ -172,7 +172,7 @@ int taint_parse(const char *text, Taint *ret, Error *reterr) {
 
         if (!colon)
                 return error_setf(reterr, EINVAL, "must be key=value:effect or key:effect");
-        ret->effect = find_effect(colon + 1);
+        ret->effect = find_taint_effect(colon + 1);
         if (ret->effect == TAINT_EFFECT_UNSET)
                 return error_setf(reterr, EINVAL,
                                   "must have the effect NoSchedule, PreferNoSchedule or NoExecute "

@@ -20,14 +20,14 @@ const SelectorRequirement *requirements_find_miss(const SelectorRequirements *re
 bool label_selector_matches(const LabelSelector *selector, const StringMap *labels);
 
 /* matchFields ask for the node's name, the only field that can be asked for. */
-bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeFacts *node);
-bool node_selector_matches(const NodeSelector *selector, const NodeFacts *node);
+bool node_selector_term_matches(const NodeSelectorTerm *term, const NodeLabelsTaints *node);
+bool node_selector_matches(const NodeSelector *selector, const NodeLabelsTaints *node);
 
 /* The first pair that the node does not have, or NULL: then all are there. */
-const KeyValue *node_labels_find_miss(const StringMap *wanted, const NodeFacts *node);
+const KeyValue *node_labels_find_miss(const StringMap *wanted, const NodeLabelsTaints *node);
 
 /* nodeSelector and the required node affinity, as the kubelet asks them before it runs a pod. */
-bool pod_matches_node(const PodSpec *spec, const NodeFacts *node);
+bool pod_matches_node(const PodSpec *spec, const NodeLabelsTaints *node);
 
 bool toleration_tolerates(const Toleration *toleration, const Taint *taint);
 

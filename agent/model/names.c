@@ -41,13 +41,13 @@ const char *excerpt(char buffer[EXCERPT_SIZE], const char *text) {
         return buffer;
 }
 
-static int refuse(const char *value, const char *rule, Error *reterr) {
+static int refuse_name_value(const char *value, const char *rule, Error *reterr) {
         char text[EXCERPT_SIZE];
 
         return error_setf(reterr, EINVAL, "must %s, not '%s'", rule, excerpt(text, value));
 }
 
-static int refuse_length(const char *value, size_t max, Error *reterr) {
+static int refuse_name_length(const char *value, size_t max, Error *reterr) {
         return error_setf(reterr, EINVAL, "must be at most %zu characters, not %zu", max,
                           strlen(value));
 }
@@ -91,19 +91,19 @@ bool is_dns_subdomain(const char *text) {
 
 int check_dns_label(const char *value, Error *reterr) {
         if (strlen(value) > DNS_LABEL_MAX)
-                return refuse_length(value, DNS_LABEL_MAX, reterr);
-        return is_dns_label(value) ? 0 : refuse(value, "be a DNS label", reterr);
+                return refuse_name_length(value, DNS_LABEL_MAX, reterr);
+        return is_dns_label(value) ? 0 : refuse_name_value(value, "be a DNS label", reterr);
 }
 
 int check_dns_subdomain(const char *value, Error *reterr) {
         if (strlen(value) > DNS_SUBDOMAIN_MAX)
-                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
-        return is_dns_subdomain(value) ? 0 : refuse(value, "be a DNS subdomain", reterr);
+                return refuse_name_length(value, DNS_SUBDOMAIN_MAX, reterr);
+        return is_dns_subdomain(value) ? 0 : refuse_name_value(value, "be a DNS subdomain", reterr);
 }
 
 int check_host_name(const char *value, Error *reterr) {
         if (strlen(value) > KERNEL_HOST_NAME_MAX)
-                return refuse_length(value, KERNEL_HOST_NAME_MAX, reterr);
+                return refuse_name_length(value, KERNEL_HOST_NAME_MAX, reterr);
         return check_dns_subdomain(value, reterr);
 }
 
@@ -111,7 +111,7 @@ int check_uid(const char *value, Error *reterr) {
         size_t n = strlen(value), digits = strspn(value, "0123456789abcdef-");
 
         if (digits != n || (n != 32 && n != 36))
-                return refuse(value, "be a UID", reterr);
+                return refuse_name_value(value, "be a UID", reterr);
         return 0;
 }
 
@@ -133,13 +133,14 @@ int check_label_key(const char *value, Error *reterr) {
         size_t n_prefix = slash ? (size_t) (slash - value) : 0;
 
         if (slash && (n_prefix > DNS_SUBDOMAIN_MAX || !has_subdomain_characters(value, n_prefix)))
-                return refuse(value, "have a DNS subdomain before the '/'", reterr);
+                return refuse_name_value(value, "have a DNS subdomain before the '/'", reterr);
         if (strlen(name) > LABEL_VALUE_MAX)
                 return error_setf(reterr, EINVAL,
                                   "must have a name of at most %d characters, not %zu",
                                   LABEL_VALUE_MAX, strlen(name));
         if (!has_name_characters(name))
-                return refuse(value, "be a qualified name such as example.com/my-name", reterr);
+                return refuse_name_value(value, "be a qualified name such as example.com/my-name",
+                                         reterr);
         return 0;
 }
 
@@ -148,7 +149,7 @@ int check_annotation_key(const char *value, Error *reterr) {
         size_t n = strlen(value);
 
         if (n >= sizeof(lower))
-                return refuse_length(value, sizeof(lower) - 1, reterr);
+                return refuse_name_length(value, sizeof(lower) - 1, reterr);
         for (size_t i = 0; i <= n; i++)
                 lower[i] = (char) tolower((unsigned char) value[i]);
         return check_label_key(lower, reterr);
@@ -156,17 +157,17 @@ int check_annotation_key(const char *value, Error *reterr) {
 
 int check_label_value(const char *value, Error *reterr) {
         if (strlen(value) > LABEL_VALUE_MAX)
-                return refuse_length(value, LABEL_VALUE_MAX, reterr);
+                return refuse_name_length(value, LABEL_VALUE_MAX, reterr);
         if (value[0] && !has_name_characters(value))
-                return refuse(value, "be letters, digits, '-', '_' or '.' between alphanumerics",
-                              reterr);
+                return refuse_name_value(
+                        value, "be letters, digits, '-', '_' or '.' between alphanumerics", reterr);
         return 0;
 }
 
 int check_env_name(const char *value, Error *reterr) {
         for (const char *p = value; *p; p++)
                 if (*p < ' ' || *p > '~' || *p == '=')
-                        return refuse(value, "be printable ASCII without '='", reterr);
+                        return refuse_name_value(value, "be printable ASCII without '='", reterr);
         return 0;
 }
 
@@ -174,12 +175,12 @@ int check_port_name(const char *value, Error *reterr) {
         size_t n = strlen(value);
 
         if (n > PORT_NAME_MAX)
-                return refuse_length(value, PORT_NAME_MAX, reterr);
+                return refuse_name_length(value, PORT_NAME_MAX, reterr);
         if (!has_label_characters(value, n) || strstr(value, "--"))
-                return refuse(value, "be lower-case letters, digits and single '-' between them",
-                              reterr);
+                return refuse_name_value(
+                        value, "be lower-case letters, digits and single '-' between them", reterr);
         if (strcspn(value, "abcdefghijklmnopqrstuvwxyz") == n)
-                return refuse(value, "contain a letter", reterr);
+                return refuse_name_value(value, "contain a letter", reterr);
         return 0;
 }
 
@@ -187,7 +188,7 @@ int check_port_name(const char *value, Error *reterr) {
 int check_header_name(const char *value, Error *reterr) {
         for (const char *p = value; *p; p++)
                 if (!is_alnum(*p) && !strchr("!#$%&'*+-.^_`|~", *p))
-                        return refuse(value, "be a valid HTTP header name", reterr);
+                        return refuse_name_value(value, "be a valid HTTP header name", reterr);
         return 0;
 }
 
@@ -199,11 +200,14 @@ static bool has_control_character(const char *value) {
 }
 
 int check_header_value(const char *value, Error *reterr) {
-        return has_control_character(value) ? refuse(value, "be one line of text", reterr) : 0;
+        return has_control_character(value)
+                       ? refuse_name_value(value, "be one line of text", reterr)
+                       : 0;
 }
 
 int check_url_path(const char *value, Error *reterr) {
-        return has_control_character(value) ? refuse(value, "be a path of a URL", reterr) : 0;
+        return has_control_character(value) ? refuse_name_value(value, "be a path of a URL", reterr)
+                                            : 0;
 }
 
 int check_host(const char *value, Error *reterr) {
@@ -213,9 +217,9 @@ int check_host(const char *value, Error *reterr) {
         if (inet_pton(AF_INET6, value, &address) == 1)
                 return 0;
         if (strlen(value) > DNS_SUBDOMAIN_MAX)
-                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+                return refuse_name_length(value, DNS_SUBDOMAIN_MAX, reterr);
         if (value[strspn(value, allowed)])
-                return refuse(value, "be the name or the address of a host", reterr);
+                return refuse_name_value(value, "be the name or the address of a host", reterr);
         return 0;
 }
 
@@ -224,7 +228,7 @@ int check_ip_address(const char *value, Error *reterr) {
 
         if (inet_pton(AF_INET, value, &address) == 1 || inet_pton(AF_INET6, value, &address) == 1)
                 return 0;
-        return refuse(value, "be an IP address", reterr);
+        return refuse_name_value(value, "be an IP address", reterr);
 }
 
 int check_optional_dns_label(const char *value, Error *reterr) {
@@ -241,20 +245,21 @@ int check_dns_search(const char *value, Error *reterr) {
         if (n > 0 && value[n - 1] == '.')
                 n--;
         if (n > DNS_SUBDOMAIN_MAX)
-                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+                return refuse_name_length(value, DNS_SUBDOMAIN_MAX, reterr);
         for (size_t i = 0; i < n; i++)
                 copy[i] = value[i];
         copy[n] = '\0';
         for (char *c = copy; *c; c++)
                 if (*c == '_')
                         *c = 'a';
-        return is_dns_subdomain(copy) ? 0 : refuse(value, "be a DNS subdomain", reterr);
+        return is_dns_subdomain(copy) ? 0 : refuse_name_value(value, "be a DNS subdomain", reterr);
 }
 
 int check_dns_option(const char *value, Error *reterr) {
         for (const char *c = value; *c; c++)
                 if (*c <= ' ' || *c > '~')
-                        return refuse(value, "be printable ASCII without blanks", reterr);
+                        return refuse_name_value(value, "be printable ASCII without blanks",
+                                                 reterr);
         return 0;
 }
 
@@ -262,7 +267,7 @@ int check_image(const char *value, Error *reterr) {
         size_t n = strlen(value);
 
         if (n > 0 && (isspace((unsigned char) value[0]) || isspace((unsigned char) value[n - 1])))
-                return refuse(value, "not have white space around it", reterr);
+                return refuse_name_value(value, "not have white space around it", reterr);
         return 0;
 }
 
@@ -280,39 +285,39 @@ static bool has_dot_dot(const char *path) {
 
 int check_host_path(const char *value, Error *reterr) {
         if (value[0] != '/')
-                return refuse(value, "be an absolute path", reterr);
+                return refuse_name_value(value, "be an absolute path", reterr);
         if (has_dot_dot(value))
-                return refuse(value, "not contain '..'", reterr);
+                return refuse_name_value(value, "not contain '..'", reterr);
         return 0;
 }
 
 int check_mount_path(const char *value, Error *reterr) {
-        return strchr(value, ':') ? refuse(value, "not contain ':'", reterr) : 0;
+        return strchr(value, ':') ? refuse_name_value(value, "not contain ':'", reterr) : 0;
 }
 
 int check_data_key(const char *value, Error *reterr) {
         if (strlen(value) > DNS_SUBDOMAIN_MAX)
-                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+                return refuse_name_length(value, DNS_SUBDOMAIN_MAX, reterr);
         for (const char *p = value; *p; p++)
                 if (!is_alnum(*p) && !strchr("-_.", *p))
-                        return refuse(value, "consist of letters, digits, '-', '_' and '.'",
-                                      reterr);
+                        return refuse_name_value(
+                                value, "consist of letters, digits, '-', '_' and '.'", reterr);
         if (streq(value, ".") || strncmp(value, "..", 2) == 0)
-                return refuse(value, "be neither '.' nor begin with '..'", reterr);
+                return refuse_name_value(value, "be neither '.' nor begin with '..'", reterr);
         return 0;
 }
 
 int check_descending_path(const char *value, Error *reterr) {
         if (value[0] == '/')
-                return refuse(value, "be a relative path", reterr);
+                return refuse_name_value(value, "be a relative path", reterr);
         if (has_dot_dot(value))
-                return refuse(value, "not contain '..'", reterr);
+                return refuse_name_value(value, "not contain '..'", reterr);
         return 0;
 }
 
 int check_file_path(const char *value, Error *reterr) {
         if (strncmp(value, "..", 2) == 0)
-                return refuse(value, "not begin with '..'", reterr);
+                return refuse_name_value(value, "not begin with '..'", reterr);
         return check_descending_path(value, reterr);
 }
 
@@ -320,9 +325,9 @@ int check_app_armor_name(const char *value, Error *reterr) {
         size_t n = strlen(value);
 
         if (n > APP_ARMOR_NAME_MAX)
-                return refuse_length(value, APP_ARMOR_NAME_MAX, reterr);
+                return refuse_name_length(value, APP_ARMOR_NAME_MAX, reterr);
         if (n > 0 && (isspace((unsigned char) value[0]) || isspace((unsigned char) value[n - 1])))
-                return refuse(value, "not be padded with whitespace", reterr);
+                return refuse_name_value(value, "not be padded with whitespace", reterr);
         return 0;
 }
 
@@ -332,13 +337,13 @@ int check_sysctl_name(const char *value, Error *reterr) {
         size_t n;
 
         if (strlen(value) > DNS_SUBDOMAIN_MAX)
-                return refuse_length(value, DNS_SUBDOMAIN_MAX, reterr);
+                return refuse_name_length(value, DNS_SUBDOMAIN_MAX, reterr);
         for (;; part += n + 1) {
                 n = strspn(part, "abcdefghijklmnopqrstuvwxyz0123456789-_");
                 if (n == 0 || strchr("-_", part[0]) || strchr("-_", part[n - 1]) ||
                     !strchr("./", part[n]))
-                        return refuse(value, "be the name of a sysctl, such as kernel.shmmax",
-                                      reterr);
+                        return refuse_name_value(
+                                value, "be the name of a sysctl, such as kernel.shmmax", reterr);
                 if (!part[n])
                         return 0;
         }
@@ -348,7 +353,7 @@ int check_time(const char *value, Error *reterr) {
         uint64_t usec;
 
         return parse_rfc3339(value, &usec) < 0
-                       ? refuse(value, "be a time such as 2026-01-02T03:04:05Z", reterr)
+                       ? refuse_name_value(value, "be a time such as 2026-01-02T03:04:05Z", reterr)
                        : 0;
 }
 
@@ -356,6 +361,6 @@ int check_percentage(const char *value, Error *reterr) {
         size_t n = strspn(value, "0123456789");
 
         if (n == 0 || n > 3 || !streq(value + n, "%") || strtol(value, NULL, 10) > 100)
-                return refuse(value, "be a number or a percentage up to 100%", reterr);
+                return refuse_name_value(value, "be a number or a percentage up to 100%", reterr);
         return 0;
 }

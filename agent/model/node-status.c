@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-static void info_done(NodeInfo *info) {
+static void node_info_done(NodeInfo *info) {
         free(info->machine_id);
         free(info->system_uuid);
         free(info->boot_id);
@@ -20,9 +20,9 @@ void node_status_done(NodeStatus *status) {
         free(status->images.items);
         strv_free(status->addresses);
         strv_free(status->runtime_handlers);
-        free(status->trouble);
+        free(status->last_error);
         free(status->refused);
         free(status->hostname);
-        info_done(&status->info);
+        node_info_done(&status->info);
         *status = (NodeStatus){ 0 };
 }

@@ -47,7 +47,7 @@ typedef struct NodeStatus {
         NodeResources capacity;
         NodeResources allocatable;
         NodeConditions pressure;
-        char *trouble;    /* why it is not ready; NULL: it is */
+        char *last_error; /* why it is not ready; NULL: it is */
         char *refused;    /* what the server does not let it do, in sentences; NULL: it does */
         char **addresses; /* InternalIP, the first one preferred */
         char *hostname;
@@ -66,13 +66,13 @@ void node_status_done(NodeStatus *status);
 
 /* How the node stands with its API server, for the person at the machine. Strings are borrowed,
  * times are realtime. All zero: it has joined none. */
-typedef struct NodeStanding {
+typedef struct NodeApiServerConnection {
         bool has_joined;
         const char *server; /* its address; NULL while no kubeconfig says it */
         bool is_reached;
         uint64_t since;            /* when that became so; 0: nothing was asked yet */
-        const char *trouble;       /* why it is not; or why it was not, the last time; or NULL */
+        const char *last_error;    /* why it is not; or why it was not, the last time; or NULL */
         const char *daemonsets_by; /* who places those of the server; NULL: not known yet */
         const char *refused;       /* as in a NodeStatus */
         uint64_t refused_since;    /* when that became what it is; 0: nothing ever was */
-} NodeStanding;
+} NodeApiServerConnection;

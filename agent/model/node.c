@@ -7,27 +7,28 @@
 #include <errno.h>
 
 /* clang-format off */
-static const Field node_facts_fields[] = {
-        FIELD("name",   STRING,     NodeFacts, name),
-        FIELD("labels", STRING_MAP, NodeFacts, labels),
-        FIELD("taints", LIST,       NodeFacts, taints, .schema = &taint_schema),
+static const Field node_labels_taints_fields[] = {
+        FIELD("name",   STRING,     NodeLabelsTaints, name),
+        FIELD("labels", STRING_MAP, NodeLabelsTaints, labels),
+        FIELD("taints", LIST,       NodeLabelsTaints, taints, .schema = &taint_schema),
 };
 /* clang-format on */
-const Schema node_facts_schema = SCHEMA(NodeFacts, node_facts_fields);
+const Schema node_labels_taints_schema = SCHEMA(NodeLabelsTaints, node_labels_taints_fields);
 
-void node_facts_done(NodeFacts *facts) {
-        schema_done(&node_facts_schema, facts);
+void node_labels_taints_done(NodeLabelsTaints *node) {
+        schema_done(&node_labels_taints_schema, node);
 }
 
-bool node_facts_equal(const NodeFacts *a, const NodeFacts *b) {
-        return schema_equal(&node_facts_schema, a, b);
+bool node_labels_taints_equal(const NodeLabelsTaints *a, const NodeLabelsTaints *b) {
+        return schema_equal(&node_labels_taints_schema, a, b);
 }
 
-static int add_label(NodeFacts *facts, const char *key, const char *value) {
-        return string_map_get(&facts->labels, key) ? 0 : string_map_set(&facts->labels, key, value);
+static int add_missing_node_label(NodeLabelsTaints *node, const char *key, const char *value) {
+        return string_map_get(&node->labels, key) ? 0 : string_map_set(&node->labels, key, value);
 }
 
-int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *architecture) {
+int node_labels_taints_add_well_known(NodeLabelsTaints *node, const char *hostname,
+                                      const char *architecture) {
         const struct {
                 const char *key;
                 const char *value;
@@ -38,7 +39,7 @@ int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *arc
         };
 
         for (size_t i = 0; i < N_ELEMENTS(labels); i++) {
-                int r = add_label(facts, labels[i].key, labels[i].value);
+                int r = add_missing_node_label(node, labels[i].key, labels[i].value);
 
                 if (r < 0)
                         return r;
@@ -46,10 +47,10 @@ int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *arc
         return 0;
 }
 
-int node_facts_add_labels(NodeFacts *facts, const StringMap *labels) {
+int node_labels_taints_add_labels(NodeLabelsTaints *node, const StringMap *labels) {
         int r = 0;
 
         for (size_t i = 0; i < labels->n && r >= 0; i++)
-                r = add_label(facts, labels->items[i].key, labels->items[i].value);
+                r = add_missing_node_label(node, labels->items[i].key, labels->items[i].value);
         return r;
 }

@@ -8,22 +8,23 @@
 #include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
-typedef struct NodeFacts {
+typedef struct NodeLabelsTaints {
         char *name;
         StringMap labels; /* sorted */
         TaintList taints;
         unsigned conditions; /* the set of those that have brought a taint of theirs */
-} NodeFacts;
+} NodeLabelsTaints;
 
-extern const Schema node_facts_schema;
+extern const Schema node_labels_taints_schema;
 
-void node_facts_done(NodeFacts *facts);
-bool node_facts_equal(const NodeFacts *a, const NodeFacts *b);
+void node_labels_taints_done(NodeLabelsTaints *node);
+bool node_labels_taints_equal(const NodeLabelsTaints *a, const NodeLabelsTaints *b);
 
 /* The labels that every node has, where the facts have no others of the key:
  * kubernetes.io/hostname, os and arch, and the last two under their beta names. 'architecture' is
  * in Go's words. 0 or -ENOMEM. */
-int node_facts_add_known(NodeFacts *facts, const char *hostname, const char *architecture);
+int node_labels_taints_add_well_known(NodeLabelsTaints *node, const char *hostname,
+                                      const char *architecture);
 
 /* Labels, where the facts have none of the key yet. 0 or -ENOMEM. */
-int node_facts_add_labels(NodeFacts *facts, const StringMap *labels);
+int node_labels_taints_add_labels(NodeLabelsTaints *node, const StringMap *labels);

@@ -9,14 +9,14 @@
 #include <jansson.h>
 
 /* Says how much there is, and nothing of what. */
-static json_t *hide(const ObjectValue *value) {
+static json_t *redacted_value_to_json(const ObjectValue *value) {
         char text[48];
 
         (void) snprintf(text, sizeof(text), "<hidden, %zu bytes>", value->length);
         return json_string(text);
 }
 
-static json_t *encode(const ObjectValue *value) {
+static json_t *base64_value_to_json(const ObjectValue *value) {
         cleanup_free char *text = malloc((value->length + 2) / 3 * 4 + 1);
 
         if (!text)
@@ -25,15 +25,15 @@ static json_t *encode(const ObjectValue *value) {
         return json_string(text);
 }
 
-static json_t *write_value(const DataObject *object, const ObjectValue *value) {
+static json_t *object_value_to_json(const DataObject *object, const ObjectValue *value) {
         if (object->kind == OBJECT_SECRET)
-                return hide(value);
+                return redacted_value_to_json(value);
         if (value->is_binary || !utf8_is_text(value->bytes, value->length))
-                return encode(value);
+                return base64_value_to_json(value);
         return json_stringn(value->bytes, value->length);
 }
 
-static json_t *write_map(const StringMap *map) {
+static json_t *object_map_to_json(const StringMap *map) {
         json_t *object = json_object();
 
         for (size_t i = 0; i < map->n; i++)
@@ -42,7 +42,7 @@ static json_t *write_map(const StringMap *map) {
         return object;
 }
 
-static json_t *write_metadata(const ObjectMeta *metadata, uint64_t created_at) {
+static json_t *object_metadata_to_json(const ObjectMeta *metadata, uint64_t created_at) {
         char created[RFC3339_SIZE];
         json_t *json = json_pack("{s:s}", "name", metadata->name);
 
@@ -52,14 +52,15 @@ static json_t *write_metadata(const ObjectMeta *metadata, uint64_t created_at) {
                 (void) json_object_set_new(json, "creationTimestamp",
                                            json_string(format_rfc3339(created, created_at)));
         if (metadata->labels.n > 0)
-                (void) json_object_set_new(json, "labels", write_map(&metadata->labels));
+                (void) json_object_set_new(json, "labels", object_map_to_json(&metadata->labels));
         if (metadata->annotations.n > 0)
-                (void) json_object_set_new(json, "annotations", write_map(&metadata->annotations));
+                (void) json_object_set_new(json, "annotations",
+                                           object_map_to_json(&metadata->annotations));
         return json;
 }
 
 /* The values of one of the object's two maps; NULL where there are none. */
-static json_t *write_values(const DataObject *object, bool binary) {
+static json_t *object_values_to_json(const DataObject *object, bool binary) {
         json_t *map = json_object();
 
         for (size_t i = 0; i < object->values.n; i++) {
@@ -67,7 +68,8 @@ static json_t *write_values(const DataObject *object, bool binary) {
                 bool is_binary = object->kind == OBJECT_CONFIG_MAP && value->is_binary;
 
                 if (is_binary == binary)
-                        (void) json_object_set_new(map, value->key, write_value(object, value));
+                        (void) json_object_set_new(map, value->key,
+                                                   object_value_to_json(object, value));
         }
         if (json_object_size(map) > 0)
                 return map;
@@ -75,11 +77,11 @@ static json_t *write_values(const DataObject *object, bool binary) {
         return NULL;
 }
 
-static void put_values(json_t *json, const DataObject *object) {
+static void put_object_values(json_t *json, const DataObject *object) {
         static const char *const maps[] = { "data", "binaryData" };
 
         for (size_t i = 0; i < N_ELEMENTS(maps); i++) {
-                json_t *values = write_values(object, /* binary= */ i == 1);
+                json_t *values = object_values_to_json(object, /* binary= */ i == 1);
 
                 if (values)
                         (void) json_object_set_new(json, maps[i], values);
@@ -91,7 +93,7 @@ static void put_values(json_t *json, const DataObject *object) {
 }
 
 /* All that the table of a class has beside its metadata. */
-static void put_fields(json_t *json, const DataObject *object) {
+static void put_object_fields(json_t *json, const DataObject *object) {
         cleanup_free char *text = object_to_json(object_schemas[object->kind], object);
         json_t *fields = text ? json_loads(text, 0, NULL) : NULL;
 
@@ -102,15 +104,15 @@ static void put_fields(json_t *json, const DataObject *object) {
 char *data_object_to_json(const DataObject *object, uint64_t created_at) {
         json_t *json = json_pack("{s:s, s:s, s:o}", "kind", object_kind_names[object->kind],
                                  "apiVersion", object_kind_versions[object->kind], "metadata",
-                                 write_metadata(&object->metadata, created_at));
+                                 object_metadata_to_json(&object->metadata, created_at));
         char *text;
 
         if (!json)
                 return NULL;
         if (object_kind_is_cluster_wide(object->kind))
-                put_fields(json, object);
+                put_object_fields(json, object);
         else
-                put_values(json, object);
+                put_object_values(json, object);
         text = json_dumps(json, JSON_COMPACT);
         json_decref(json);
         return text;

@@ -88,7 +88,7 @@ DataObject *data_object_free(DataObject *object) {
         return NULL;
 }
 
-static int compare_key(const void *key, const void *value) {
+static int compare_object_value_key(const void *key, const void *value) {
         return strcmp(key, ((const ObjectValue *) value)->key);
 }
 
@@ -96,7 +96,7 @@ const ObjectValue *data_object_find(const DataObject *object, const char *key) {
         if (object->values.n == 0)
                 return NULL;
         return bsearch(key, object->values.items, object->values.n, sizeof(ObjectValue),
-                       compare_key);
+                       compare_object_value_key);
 }
 
 char *data_object_label(const DataObject *object) {

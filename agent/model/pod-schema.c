@@ -14,7 +14,7 @@
 #define NEEDS_CLUSTER   "needs a cluster: "
 #define REMOVED_VOLUME  "is a kind of volume that Kubernetes has removed"
 #define ALPHA           "is alpha in Kubernetes, where no cluster has it unless it asks for it"
-#define OF_CLUSTER(why) .is_ours = true, .reason = NEEDS_CLUSTER why
+#define OF_CLUSTER(why) .is_api_only = true, .reason = NEEDS_CLUSTER why
 #define NOT_OURS                                                                             \
         "is no kind of volume that this agent mounts; mount it on the node, and name it by " \
         "hostPath"
@@ -444,7 +444,7 @@ static const Field pod_spec_fields[] = {
               .schema = &container_schema),
         FIELD("containers",             LIST,       PodSpec, containers, REQUIRED,
               .schema = &container_schema),
-        OTHERS("ephemeralContainers", NEEDS_CLUSTER "only there are they added to a pod that runs"),
+        FIELD_NOT_FOR_NODE("ephemeralContainers", NEEDS_CLUSTER "only there are they added to a pod that runs"),
         FIELD("restartPolicy",          ENUM,       PodSpec, restart_policy,
               ENUM_NAMES(restart_policy_names)),
         FIELD("terminationGracePeriodSeconds", INT, PodSpec, termination_grace_period_seconds,
@@ -455,7 +455,7 @@ static const Field pod_spec_fields[] = {
         FIELD("nodeSelector",           STRING_MAP, PodSpec, node_selector),
         FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
               OF_CLUSTER("only there are service accounts")),
-        OTHERS("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
+        FIELD_NOT_FOR_NODE("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
         /* An API server has added the volumes that come of it. */
         IGNORED("automountServiceAccountToken"),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
@@ -483,22 +483,22 @@ static const Field pod_spec_fields[] = {
         FIELD("runtimeClassName",       STRING,     PodSpec, runtime_class_name,
               CHECK(check_dns_subdomain)),
         FIELD("enableServiceLinks",     OPTIONAL_BOOL, PodSpec, enable_service_links),
-        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .is_others = true, .reason = NEEDS_CLUSTER "only there is a scheduler"),
+        REFUSED_BUT("preemptionPolicy", "PreemptLowerPriority", .is_not_for_node = true, .reason = NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("overhead",               OBJECT,     PodSpec, overhead,
               .schema = &resource_list_schema),
-        OTHERS("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD_NOT_FOR_NODE("topologySpreadConstraints", NEEDS_CLUSTER "only there is a scheduler"),
         FIELD("setHostnameAsFQDN",      BOOL,       PodSpec, set_hostname_as_fqdn),
         FIELD("os",                     OPTIONAL,   PodSpec, os, .schema = &pod_os_schema),
         FIELD("hostUsers",              OPTIONAL_BOOL, PodSpec, host_users),
-        OTHERS("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD_NOT_FOR_NODE("schedulingGates", NEEDS_CLUSTER "only there is a scheduler"),
         REFUSED_FOR("resourceClaims", NEEDS_CLUSTER "only there are devices claimed"),
         FIELD("resources",              OBJECT,     PodSpec, resources,
               .schema = &resource_requirements_schema),
         FIELD("hostnameOverride",       STRING,     PodSpec, hostname_override,
               CHECK(check_host_name)),
-        OTHERS("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
-        OTHERS("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
-        OTHERS("evictionResponders", NEEDS_CLUSTER "only there are evictions asked for"),
+        FIELD_NOT_FOR_NODE("workloadRef", NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD_NOT_FOR_NODE("schedulingGroup", NEEDS_CLUSTER "only there is a scheduler"),
+        FIELD_NOT_FOR_NODE("evictionResponders", NEEDS_CLUSTER "only there are evictions asked for"),
 };
 const Schema pod_spec_schema = SCHEMA(PodSpec, pod_spec_fields);
 
@@ -515,7 +515,7 @@ const Schema owner_reference_schema = SCHEMA(OwnerReference, owner_reference_fie
 static const Field object_meta_fields[] = {
         FIELD("name",                   STRING,     ObjectMeta, name, REQUIRED,
               CHECK(check_dns_subdomain)),
-        OTHERS("generateName", NEEDS_CLUSTER "only its API server makes up names"),
+        FIELD_NOT_FOR_NODE("generateName", NEEDS_CLUSTER "only its API server makes up names"),
         FIELD("namespace",              STRING,     ObjectMeta, namespace, CHECK(check_dns_label)),
         IGNORED("selfLink"),
         FIELD("uid",                    STRING,     ObjectMeta, uid, CHECK(check_uid)),
@@ -527,9 +527,9 @@ static const Field object_meta_fields[] = {
         FIELD("labels",                 STRING_MAP, ObjectMeta, labels),
         FIELD("annotations",            STRING_MAP, ObjectMeta, annotations),
         FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
-              .schema = &owner_reference_schema, .is_ours = true,
+              .schema = &owner_reference_schema, .is_api_only = true,
               .reason = "cannot be said by a file; only the pods of a DaemonSet have an owner"),
-        OTHERS("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
+        FIELD_NOT_FOR_NODE("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
         IGNORED("managedFields"),
 };
 const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);

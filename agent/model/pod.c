@@ -121,7 +121,7 @@ bool pod_spec_equal(const PodSpec *a, const PodSpec *b) {
         return schema_equal(&pod_spec_schema, a, b);
 }
 
-int64_t system_priority(const char *class_name) {
+int64_t system_priority_class_value(const char *class_name) {
         static const struct {
                 const char *name;
                 int64_t priority;
@@ -176,12 +176,12 @@ static bool is_guaranteed(const Quantity *limit, const Quantity *request) {
         return is_positive(limit) && request->milli == limit->milli;
 }
 
-static bool asks_for_something(const ResourceRequirements *resources) {
+static bool has_cpu_or_memory(const ResourceRequirements *resources) {
         return is_positive(&resources->limits.cpu) || is_positive(&resources->limits.memory) ||
                is_positive(&resources->requests.cpu) || is_positive(&resources->requests.memory);
 }
 
-static bool gets_all_it_may_use(const ResourceRequirements *resources) {
+static bool has_requests_equal_to_limits(const ResourceRequirements *resources) {
         return is_guaranteed(&resources->limits.cpu, &resources->requests.cpu) &&
                is_guaranteed(&resources->limits.memory, &resources->requests.memory);
 }
@@ -198,12 +198,13 @@ QosClass pod_qos_class(const PodSpec *spec) {
         const Container *container;
 
         pod_foreach_container(container, spec) {
-                any = any || asks_for_something(&container->resources);
-                all_guaranteed = all_guaranteed && gets_all_it_may_use(&container->resources);
+                any = any || has_cpu_or_memory(&container->resources);
+                all_guaranteed =
+                        all_guaranteed && has_requests_equal_to_limits(&container->resources);
         }
         if (pod_has_resources(spec)) {
-                any = asks_for_something(&spec->resources);
-                all_guaranteed = gets_all_it_may_use(&spec->resources);
+                any = has_cpu_or_memory(&spec->resources);
+                all_guaranteed = has_requests_equal_to_limits(&spec->resources);
         }
         if (!any)
                 return QOS_BEST_EFFORT;

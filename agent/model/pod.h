@@ -462,7 +462,7 @@ DEFINE_CLEANUP(Pod *, pod_free)
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 
 /* The priority that a class of the system's gives; 0 for a class that is none. */
-int64_t system_priority(const char *class_name);
+int64_t system_priority_class_value(const char *class_name);
 
 /* The container of that name, of init or not, or NULL. */
 const Container *pod_find_container(const Pod *pod, const char *name);

@@ -23,25 +23,25 @@ enum {
 };
 
 /* How a number was written; the canonical form stays in the family. */
-typedef enum Family {
+typedef enum QuantitySuffixFamily {
         FAMILY_DECIMAL,  /* n u m "" k M G T P E */
         FAMILY_BINARY,   /* Ki … Ei */
         FAMILY_EXPONENT, /* e3, E-2 */
-} Family;
+} QuantitySuffixFamily;
 
-typedef struct Parsed {
+typedef struct ParsedQuantity {
         bool is_negative;
         const char *integer; /* digits without leading zeros */
         const char *fraction;
         size_t n_integer;
         size_t n_fraction;
-        Family family;
+        QuantitySuffixFamily family;
         long exponent; /* of ten, or of two in the binary family */
-} Parsed;
+} ParsedQuantity;
 
 static const struct {
         const char *name;
-        Family family;
+        QuantitySuffixFamily family;
         int exponent;
 } suffixes[] = {
         { "n", FAMILY_DECIMAL, -9 }, { "u", FAMILY_DECIMAL, -6 }, { "m", FAMILY_DECIMAL, -3 },
@@ -52,14 +52,14 @@ static const struct {
         { "Ei", FAMILY_BINARY, 60 },
 };
 
-static const char *suffix_name(Family family, int exponent) {
+static const char *suffix_name(QuantitySuffixFamily family, int exponent) {
         for (size_t i = 0; i < N_ELEMENTS(suffixes); i++)
                 if (suffixes[i].family == family && suffixes[i].exponent == exponent)
                         return suffixes[i].name;
         return "";
 }
 
-static bool parse_exponent(const char *text, Parsed *parsed) {
+static bool parse_exponent(const char *text, ParsedQuantity *parsed) {
         bool is_negative = *text == '-';
         long value = 0;
 
@@ -77,7 +77,7 @@ static bool parse_exponent(const char *text, Parsed *parsed) {
         return true;
 }
 
-static bool parse_suffix(const char *text, Parsed *parsed) {
+static bool parse_suffix(const char *text, ParsedQuantity *parsed) {
         for (size_t i = 0; i < N_ELEMENTS(suffixes); i++)
                 if (streq(text, suffixes[i].name)) {
                         parsed->family = suffixes[i].family;
@@ -91,7 +91,7 @@ static size_t count_digits(const char *text) {
         return strspn(text, "0123456789");
 }
 
-static bool parse_parts(const char *text, Parsed *parsed) {
+static bool parse_parts(const char *text, ParsedQuantity *parsed) {
         size_t n_all;
 
         parsed->is_negative = *text == '-';
@@ -112,7 +112,7 @@ static bool parse_parts(const char *text, Parsed *parsed) {
 }
 
 /* The i-th digit behind the first one that is not 0, over both parts. */
-static unsigned digit_at(const Parsed *parsed, size_t i) {
+static unsigned digit_at(const ParsedQuantity *parsed, size_t i) {
         const char *digit = i < parsed->n_integer ? parsed->integer + i
                                                   : parsed->fraction + (i - parsed->n_integer);
 
@@ -120,7 +120,7 @@ static unsigned digit_at(const Parsed *parsed, size_t i) {
 }
 
 /* Whole nano-units of digits × 10^exponent; rounds up. */
-static Nano decimal_to_nano(const Parsed *parsed) {
+static Nano decimal_to_nano(const ParsedQuantity *parsed) {
         long n_digits = (long) (parsed->n_integer + parsed->n_fraction);
         long n_whole = (long) parsed->n_integer + parsed->exponent + 9;
         bool is_started = false;
@@ -144,7 +144,7 @@ static Nano decimal_to_nano(const Parsed *parsed) {
 
 /* The same of digits × 2^exponent. The fraction is summed up from its last digit, so that nothing
  * is lost but what is rounded. */
-static Nano binary_to_nano(const Parsed *parsed) {
+static Nano binary_to_nano(const ParsedQuantity *parsed) {
         Nano unit = NANO_PER_UNIT << parsed->exponent;
         Nano whole = 0, part = 0;
         bool is_inexact = false;
@@ -180,7 +180,7 @@ static size_t format_number(char *buffer, bool is_negative, Nano value) {
 
 /* No fraction, and the largest suffix of the family. A binary number that is small or not whole is
  * written as a decimal one, as Kubernetes does. */
-static void format_canonical(char buffer[CANONICAL_SIZE], const Parsed *parsed, Nano nano) {
+static void format_canonical(char buffer[CANONICAL_SIZE], const ParsedQuantity *parsed, Nano nano) {
         bool is_binary = parsed->family == FAMILY_BINARY && nano % NANO_PER_UNIT == 0 &&
                          nano >= 1024 * NANO_PER_UNIT;
         int exponent = is_binary ? 0 : -9, step = is_binary ? 10 : 3;
@@ -204,14 +204,14 @@ static void format_canonical(char buffer[CANONICAL_SIZE], const Parsed *parsed, 
                                 suffix_name(is_binary ? FAMILY_BINARY : FAMILY_DECIMAL, exponent));
 }
 
-static int64_t round_up(Nano nano, Nano per, bool is_negative) {
+static int64_t round_nano_up(Nano nano, Nano per, bool is_negative) {
         Nano value = MIN((nano + per - 1) / per, (Nano) INT64_MAX);
 
         return (int64_t) (is_negative ? -value : value);
 }
 
 int quantity_parse(const char *text, Quantity *ret, Error *reterr) {
-        Parsed parsed = { 0 };
+        ParsedQuantity parsed = { 0 };
         char canonical[CANONICAL_SIZE], quoted[EXCERPT_SIZE];
         char *copy;
         Nano nano;
@@ -228,8 +228,8 @@ int quantity_parse(const char *text, Quantity *ret, Error *reterr) {
                 return -ENOMEM;
         *ret = (Quantity){
                 .text = copy,
-                .value = round_up(nano, NANO_PER_UNIT, parsed.is_negative),
-                .milli = round_up(nano, NANO_PER_MILLI, parsed.is_negative),
+                .value = round_nano_up(nano, NANO_PER_UNIT, parsed.is_negative),
+                .milli = round_nano_up(nano, NANO_PER_MILLI, parsed.is_negative),
         };
         return 0;
 }

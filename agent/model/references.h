@@ -6,8 +6,8 @@
 
 #include "agent/model/object.h"
 
-typedef int (*reference_t)(ObjectKind kind, const char *namespace, const char *name,
-                           void *userdata);
+typedef int (*visit_reference_t)(ObjectKind kind, const char *namespace, const char *name,
+                                 void *userdata);
 
 /* Tells of each reference, some more than once. Ends at the first < 0, and gives it. */
-int pod_each_reference(const Pod *pod, reference_t each, void *userdata);
+int pod_foreach_reference(const Pod *pod, visit_reference_t visit, void *userdata);

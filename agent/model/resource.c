@@ -40,7 +40,7 @@ const Quantity *resource_find(const ResourceRequirements *requirements, const ch
         return NULL;
 }
 
-static bool is_wanted(const PodSpec *spec, ResourceType type) {
+static bool requests_huge_pages(const PodSpec *spec, ResourceType type) {
         const Container *container;
 
         pod_foreach_container(container, spec)
@@ -53,12 +53,12 @@ ResourceType resource_huge_pages(const PodSpec *spec, Medium medium) {
         for (ResourceType type = 0; type < N_RESOURCE_TYPES; type++)
                 if (resource_infos[type].page_size > 0 &&
                     (medium == MEDIUM_HUGE_PAGES || medium == resource_infos[type].medium) &&
-                    is_wanted(spec, type))
+                    requests_huge_pages(spec, type))
                         return type;
         return N_RESOURCE_TYPES;
 }
 
-static int64_t storage_limit(const Container *container) {
+static int64_t container_storage_limit(const Container *container) {
         const Quantity *limit = &container->resources.limits.ephemeral_storage;
 
         return quantity_is_set(limit) ? limit->value : -1;
@@ -74,10 +74,10 @@ static int64_t limit_of_2mi(const Container *container) {
 
 int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type) {
         static const container_amount_t limits[N_RESOURCE_TYPES] = {
-                [RESOURCE_EPHEMERAL_STORAGE] = storage_limit,
+                [RESOURCE_EPHEMERAL_STORAGE] = container_storage_limit,
                 [RESOURCE_HUGE_PAGES_1GI] = limit_of_1gi,
                 [RESOURCE_HUGE_PAGES_2MI] = limit_of_2mi,
         };
 
-        return limits[type] ? pod_aggregate(spec, limits[type]) : -1;
+        return limits[type] ? pod_aggregate_amount(spec, limits[type]) : -1;
 }

@@ -207,7 +207,7 @@ bool schema_equal(const Schema *schema, const void *a, const void *b) {
         return true;
 }
 
-static int copy_string(void *to, const char *from) {
+static int copy_string_field(void *to, const char *from) {
         char *copy = from ? strdup(from) : NULL;
 
         if (from && !copy)
@@ -230,12 +230,12 @@ static int copy_strings(void *to, char *const *from) {
 static int copy_quantity(Quantity *to, const Quantity *from) {
         *to = *from;
         to->text = NULL;
-        return copy_string(&to->text, from->text);
+        return copy_string_field(&to->text, from->text);
 }
 
 static int copy_int_or_string(IntOrString *to, const IntOrString *from) {
         to->number = from->number;
-        return copy_string(&to->text, from->text);
+        return copy_string_field(&to->text, from->text);
 }
 
 static int copy_string_map(StringMap *to, const StringMap *from) {
@@ -246,8 +246,8 @@ static int copy_string_map(StringMap *to, const StringMap *from) {
                 return -ENOMEM;
         to->n = from->n;
         for (size_t i = 0; i < from->n; i++)
-                if (copy_string(&to->items[i].key, from->items[i].key) < 0 ||
-                    copy_string(&to->items[i].value, from->items[i].value) < 0)
+                if (copy_string_field(&to->items[i].key, from->items[i].key) < 0 ||
+                    copy_string_field(&to->items[i].value, from->items[i].value) < 0)
                         return -ENOMEM;
         return 0;
 }
@@ -300,7 +300,7 @@ static int field_copy(const Field *field, void *to, const void *from) {
 
         switch (field->type) {
         case FIELD_STRING:
-                return copy_string(target, pointer_at(field, from));
+                return copy_string_field(target, pointer_at(field, from));
         case FIELD_STRINGS:
                 return copy_strings(target, pointer_at(field, from));
         case FIELD_BOOL:

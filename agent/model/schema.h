@@ -48,11 +48,11 @@ typedef struct Field {
                               * none. Empty values ({}, [], null) are always accepted. */
         const char *reason;  /* FIELD_REFUSED: why, for a person; NULL: it is not supported yet */
         bool is_required;
-        bool is_ours;   /* read from our records and from an API server; in a manifest it is as
-                         * FIELD_REFUSED */
-        bool is_others; /* FIELD_REFUSED in a manifest; in an object of an API server it is for
-                         * others than a node, and means nothing */
-        bool is_secret; /* no sentence may show its value */
+        bool is_api_only; /* read from our records and from an API server; in a manifest it is as
+                           * FIELD_REFUSED */
+        bool is_not_for_node; /* FIELD_REFUSED in a manifest; in an object of an API server it is
+                               * for others than a node, and means nothing */
+        bool is_secret;       /* no sentence may show its value */
 } Field;
 
 struct Schema {
@@ -72,8 +72,8 @@ struct Schema {
         { .key = name, .type = FIELD_REFUSED, .accepts = value, __VA_ARGS__ }
 #define REFUSED_FOR(name, why) \
         { .key = name, .type = FIELD_REFUSED, .reason = why }
-#define OTHERS(name, why) \
-        { .key = name, .type = FIELD_REFUSED, .reason = why, .is_others = true }
+#define FIELD_NOT_FOR_NODE(name, why) \
+        { .key = name, .type = FIELD_REFUSED, .reason = why, .is_not_for_node = true }
 #define IGNORED(name) \
         { .key = name, .type = FIELD_IGNORED }
 #define ENUM_NAMES(table) .names = (table), .n_names = N_ELEMENTS(table)

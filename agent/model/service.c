@@ -51,8 +51,8 @@ static char *print_url(const Service *service, const ServicePort *port) {
         return url;
 }
 
-static int add_port(const Service *service, const ServicePort *port, const char *prefix,
-                    char ***env) {
+static int add_service_port_variables(const Service *service, const ServicePort *port,
+                                      const char *prefix, char ***env) {
         cleanup_free char *upper = print_upper(port->protocol);
         cleanup_free char *lower = print_lower(port->protocol), *url = print_url(service, port);
         int r;
@@ -72,8 +72,8 @@ static int add_port(const Service *service, const ServicePort *port, const char 
         return r;
 }
 
-static int add_first_port(const Service *service, const ServicePort *port, const char *prefix,
-                          char ***env) {
+static int add_service_host_variables(const Service *service, const ServicePort *port,
+                                      const char *prefix, char ***env) {
         cleanup_free char *url = print_url(service, port);
         int r = url ? strv_appendf(env, "%s_SERVICE_PORT=%" PRId64, prefix, port->port) : -ENOMEM;
 
@@ -86,7 +86,7 @@ int service_add_variables(const Service *service, char ***env) {
                        : -ENOMEM;
 
         if (r >= 0 && service->ports.n > 0)
-                r = add_first_port(service, &service->ports.items[0], prefix, env);
+                r = add_service_host_variables(service, &service->ports.items[0], prefix, env);
         for (size_t i = 0; r >= 0 && i < service->ports.n; i++) {
                 const ServicePort *port = &service->ports.items[i];
                 cleanup_free char *name = port->name ? print_upper(port->name) : NULL;
@@ -96,7 +96,7 @@ int service_add_variables(const Service *service, char ***env) {
                                                 port->port)
                                  : -ENOMEM;
                 if (r >= 0)
-                        r = add_port(service, port, prefix, env);
+                        r = add_service_port_variables(service, port, prefix, env);
         }
         return r;
 }

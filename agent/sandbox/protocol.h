@@ -14,13 +14,13 @@
 #include <sys/types.h>
 
 enum {
-        PROTOCOL_VERSION = 3, /* 1 had neither exec-in nor note, and no delay of a stop; before 3
-                               * the greeting brought no network namespace */
-        PROTOCOL_PACKET_MAX = 64 * 1024,
-        PROTOCOL_NOTE_MAX = 1024,
-        PROTOCOL_MESSAGE_MAX = 4096,
-        PROTOCOL_OUTPUT_MAX = 48 * 1024, /* bytes of a program's output; less where the packet is
-                                          * full before */
+        SHIM_PROTOCOL_VERSION = 3, /* 1 had neither exec-in nor note, and no delay of a stop; before
+                                    * 3 the greeting brought no network namespace */
+        SHIM_PROTOCOL_PACKET_MAX = 64 * 1024,
+        SHIM_PROTOCOL_NOTE_MAX = 1024,
+        SHIM_PROTOCOL_MESSAGE_MAX = 4096,
+        SHIM_PROTOCOL_OUTPUT_MAX = 48 * 1024, /* bytes of a program's output; less where the packet
+                                               * is full before */
 };
 
 typedef struct StringList {
@@ -28,24 +28,24 @@ typedef struct StringList {
         size_t n;
 } StringList;
 
-typedef enum RequestType {
-        REQUEST_HELLO,    /* version */
-        REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
-        REQUEST_RUN,      /* id, name, attempt, bundle, log, journal_fields, events_file, note,
-                           * has_input, has_terminal */
-        REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
-        REQUEST_DELETE,   /* id, directories */
-        REQUEST_TEARDOWN, /* nothing */
-        REQUEST_EXEC,     /* id, arguments, environment, input, in_host, timeout_usec; interface,
-                           * address */
-        REQUEST_SESSION,  /* id (of a container), arguments, has_…; with a descriptor */
-        REQUEST_EXEC_IN,  /* id, container, arguments, timeout_usec */
-        REQUEST_NOTE,     /* id, note */
-        N_REQUEST_TYPES,
-} RequestType;
+typedef enum ShimRequestType {
+        SHIM_REQUEST_HELLO,    /* version */
+        SHIM_REQUEST_SETUP,    /* fstab, hostname, log_max_size, log_max_files */
+        SHIM_REQUEST_RUN,      /* id, name, attempt, bundle, log, journal_fields, events_file, note,
+                                * has_input, has_terminal */
+        SHIM_REQUEST_STOP,     /* id, signal, delay_usec, grace_usec */
+        SHIM_REQUEST_DELETE,   /* id, directories */
+        SHIM_REQUEST_TEARDOWN, /* nothing */
+        SHIM_REQUEST_EXEC, /* id, arguments, environment, input, in_host, timeout_usec; interface,
+                            * address */
+        SHIM_REQUEST_SESSION, /* id (of a container), arguments, has_…; with a descriptor */
+        SHIM_REQUEST_EXEC_IN, /* id, container, arguments, timeout_usec */
+        SHIM_REQUEST_NOTE,    /* id, note */
+        N_SHIM_REQUEST_TYPES,
+} ShimRequestType;
 
-typedef struct Request {
-        RequestType type;
+typedef struct ShimRequest {
+        ShimRequestType type;
         unsigned version;
         const char *fstab;
         const char *hostname;  /* of the pod's UTS namespace; NULL: as it is */
@@ -76,27 +76,28 @@ typedef struct Request {
         const char *interface;  /* run it only in a stand-in for this one, should it be gone */
         const char *address;    /* of the stand-in */
         void *storage;          /* of a decoded request: what the strings live in */
-} Request;
+} ShimRequest;
 
-typedef enum EventType {
-        EVENT_HELLO,        /* version, pid of the shim */
-        EVENT_SYNCED,       /* ready */
-        EVENT_READY,        /* nothing */
-        EVENT_SETUP_FAILED, /* message */
-        EVENT_STARTING,     /* id, name, attempt, note; replayed */
-        EVENT_STARTED,      /* id, name, attempt, note, pid, started_at, replayed */
-        EVENT_START_FAILED, /* id, name, attempt, note, message, runtime_failed, replayed, deleted
-                             */
-        EVENT_EXITED,       /* as started; exit_code, signal, oom_killed, finished_at, deleted */
-        EVENT_DELETED,      /* id, name, attempt, note */
-        EVENT_EXEC_DONE,    /* id, exit_code, signal, timed_out, output, error; message where it
-                             * did not run */
-        EVENT_ERROR,        /* message; id where it is about one: a request that was refused */
-        N_EVENT_TYPES,
-} EventType;
+typedef enum ShimEventType {
+        SHIM_EVENT_HELLO,        /* version, pid of the shim */
+        SHIM_EVENT_SYNCED,       /* ready */
+        SHIM_EVENT_READY,        /* nothing */
+        SHIM_EVENT_SETUP_FAILED, /* message */
+        SHIM_EVENT_STARTING,     /* id, name, attempt, note; replayed */
+        SHIM_EVENT_STARTED,      /* id, name, attempt, note, pid, started_at, replayed */
+        SHIM_EVENT_START_FAILED, /* id, name, attempt, note, message, runtime_failed, replayed,
+                                  * deleted
+                                  */
+        SHIM_EVENT_EXITED,    /* as started; exit_code, signal, oom_killed, finished_at, deleted */
+        SHIM_EVENT_DELETED,   /* id, name, attempt, note */
+        SHIM_EVENT_EXEC_DONE, /* id, exit_code, signal, timed_out, output, error; message where it
+                               * did not run */
+        SHIM_EVENT_ERROR,     /* message; id where it is about one: a request that was refused */
+        N_SHIM_EVENT_TYPES,
+} ShimEventType;
 
-typedef struct Event {
-        EventType type;
+typedef struct ShimEvent {
+        ShimEventType type;
         unsigned version;
         const char *id;
         const char *name;
@@ -117,34 +118,34 @@ typedef struct Event {
         uint64_t started_at;  /* realtime, microseconds */
         uint64_t finished_at; /* realtime, microseconds */
         void *storage;        /* of a decoded event */
-} Event;
+} ShimEvent;
 
 /* One packet, in memory that the caller frees. 0; -EMSGSIZE when it would be longer than
- * PROTOCOL_PACKET_MAX; -EILSEQ when a string is not UTF-8; -ENOMEM. */
-int request_encode(const Request *request, char **ret_packet, size_t *ret_length);
-int event_encode(const Event *event, char **ret_packet, size_t *ret_length);
+ * SHIM_PROTOCOL_PACKET_MAX; -EILSEQ when a string is not UTF-8; -ENOMEM. */
+int shim_request_encode(const ShimRequest *request, char **ret_packet, size_t *ret_length);
+int shim_event_encode(const ShimEvent *event, char **ret_packet, size_t *ret_length);
 
 /* Reads one packet. 0; -EBADMSG for what is no message, or lacks a string that its type needs, or
  * has a number out of range; -ENOTSUP for a type that we do not know. What was decoded is freed
- * with request_done() and event_done(); both are safe on what failed. */
-int request_decode(const char *packet, size_t length, Request *ret, Error *reterr);
-int event_decode(const char *packet, size_t length, Event *ret, Error *reterr);
+ * with shim_request_done() and shim_event_done(); both are safe on what failed. */
+int shim_request_decode(const char *packet, size_t length, ShimRequest *ret, Error *reterr);
+int shim_event_decode(const char *packet, size_t length, ShimEvent *ret, Error *reterr);
 
-void request_done(Request *request);
-void event_done(Event *event);
+void shim_request_done(ShimRequest *request);
+void shim_event_done(ShimEvent *event);
 
-#define cleanup_request cleanup_with(request_done)
-#define cleanup_event   cleanup_with(event_done)
+#define cleanup_shim_request cleanup_with(shim_request_done)
+#define cleanup_shim_event   cleanup_with(shim_event_done)
 
 /* Packets that a socket did not take yet, in order. */
-typedef struct Packet {
-        struct Packet *next;
+typedef struct QueuedPacket {
+        struct QueuedPacket *next;
         size_t length;
         char *data;
-} Packet;
+} QueuedPacket;
 
 typedef struct PacketQueue {
-        Packet *first;
+        QueuedPacket *first;
         size_t bytes;
 } PacketQueue;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sandbox/sandbox.h"
 
-#include "agent/sandbox/launch.h"
 #include "agent/sandbox/protocol.h"
+#include "agent/sandbox/shim-launch.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/packet.h"
@@ -25,7 +25,8 @@ enum {
         PACKETS_PER_TURN = 32,
         BACKLOG = 16,
         CLEANUP_TIMEOUT_SEC = 120,
-        NETWORK_VERSION = 3, /* that of the protocol since which a shim hands over its network */
+        PROTOCOL_WITH_NETWORK =
+                3, /* that of the protocol since which a shim hands over its network */
 };
 
 struct Sandbox {
@@ -45,18 +46,18 @@ struct Sandbox {
 
 /* The socket by way of its directory's descriptor: run directories may be long, socket addresses
  * may not. */
-typedef struct Place {
+typedef struct ShimSocketAddress {
         int dir_fd;
         struct sockaddr_un address;
-} Place;
+} ShimSocketAddress;
 
-static void place_done(Place *place) {
-        place->dir_fd = close_fd(place->dir_fd);
+static void shim_socket_address_done(ShimSocketAddress *socket_address) {
+        socket_address->dir_fd = close_fd(socket_address->dir_fd);
 }
 
 static const char socket_name[] = "shim.sock";
 
-static int place_open(const Sandbox *sandbox, Place *ret) {
+static int shim_socket_address_open(const Sandbox *sandbox, ShimSocketAddress *ret) {
         cleanup_free char *directory = NULL;
 
         if (asprintf(&directory, "%s/pods/%s", sandbox->config.run_dir, sandbox->uid) < 0) {
@@ -72,51 +73,53 @@ static int place_open(const Sandbox *sandbox, Place *ret) {
         return 0;
 }
 
-static int new_socket(void) {
+static int new_shim_socket(void) {
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
         return fd < 0 ? -errno : fd;
 }
 
 /* A connected socket or -errno: -ENOENT and -ECONNREFUSED where there is no shim. */
-static int connect_to(const Place *place) {
-        cleanup_close int fd = new_socket();
+static int connect_to_shim(const ShimSocketAddress *socket_address) {
+        cleanup_close int fd = new_shim_socket();
 
         if (fd < 0)
                 return fd;
-        if (connect(fd, (const struct sockaddr *) &place->address, sizeof(place->address)) < 0)
+        if (connect(fd, (const struct sockaddr *) &socket_address->address,
+                    sizeof(socket_address->address)) < 0)
                 return -errno;
         return TAKE_FD(fd);
 }
 
-static int bind_once(const Place *place) {
-        cleanup_close int fd = new_socket();
+static int bind_shim_socket(const ShimSocketAddress *socket_address) {
+        cleanup_close int fd = new_shim_socket();
 
         if (fd < 0)
                 return fd;
         /* The file gets the mode of the socket: at no time may anybody else connect. */
         if (fchmod(fd, 0600) < 0 ||
-            bind(fd, (const struct sockaddr *) &place->address, sizeof(place->address)) < 0 ||
+            bind(fd, (const struct sockaddr *) &socket_address->address,
+                 sizeof(socket_address->address)) < 0 ||
             listen(fd, BACKLOG) < 0)
                 return -errno;
         return TAKE_FD(fd);
 }
 
 /* A listening socket; -EEXIST when a shim lives behind the one that is there. */
-static int listen_at(const Place *place) {
+static int listen_on_shim_socket(const ShimSocketAddress *socket_address) {
         cleanup_close int probe = -EBADF;
-        int fd = bind_once(place);
+        int fd = bind_shim_socket(socket_address);
 
         if (fd != -EADDRINUSE)
                 return fd;
-        probe = connect_to(place);
+        probe = connect_to_shim(socket_address);
         if (probe >= 0)
                 return -EEXIST;
         if (probe != -ECONNREFUSED)
                 return probe;
-        if (unlinkat(place->dir_fd, socket_name, 0) < 0 && errno != ENOENT)
+        if (unlinkat(socket_address->dir_fd, socket_name, 0) < 0 && errno != ENOENT)
                 return -errno;
-        return bind_once(place);
+        return bind_shim_socket(socket_address);
 }
 
 int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on_event,
@@ -138,7 +141,7 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
         return 0;
 }
 
-static void disconnect(Sandbox *sandbox) {
+static void disconnect_from_shim(Sandbox *sandbox) {
         sandbox->io = sd_event_source_disable_unref(sandbox->io);
         sandbox->fd = close_fd(sandbox->fd);
         sandbox->pid = 0;
@@ -150,22 +153,22 @@ static void disconnect(Sandbox *sandbox) {
 /* --- events ------------------------------------------------------------------------------- */
 
 /* clang-format off */
-static const SandboxEventType sandbox_event_types[N_EVENT_TYPES] = {
-        [EVENT_SYNCED]       = SANDBOX_SYNCED,
-        [EVENT_READY]        = SANDBOX_READY,
-        [EVENT_SETUP_FAILED] = SANDBOX_SETUP_FAILED,
-        [EVENT_STARTING]     = SANDBOX_STARTING,
-        [EVENT_STARTED]      = SANDBOX_STARTED,
-        [EVENT_START_FAILED] = SANDBOX_START_FAILED,
-        [EVENT_EXITED]       = SANDBOX_EXITED,
-        [EVENT_DELETED]      = SANDBOX_DELETED,
-        [EVENT_EXEC_DONE]    = SANDBOX_EXEC_DONE,
+static const SandboxEventType event_type_of_shim_event[N_SHIM_EVENT_TYPES] = {
+        [SHIM_EVENT_SYNCED]       = SANDBOX_SYNCED,
+        [SHIM_EVENT_READY]        = SANDBOX_READY,
+        [SHIM_EVENT_SETUP_FAILED] = SANDBOX_SETUP_FAILED,
+        [SHIM_EVENT_STARTING]     = SANDBOX_STARTING,
+        [SHIM_EVENT_STARTED]      = SANDBOX_STARTED,
+        [SHIM_EVENT_START_FAILED] = SANDBOX_START_FAILED,
+        [SHIM_EVENT_EXITED]       = SANDBOX_EXITED,
+        [SHIM_EVENT_DELETED]      = SANDBOX_DELETED,
+        [SHIM_EVENT_EXEC_DONE]    = SANDBOX_EXEC_DONE,
 };
 /* clang-format on */
 
-static void forward(Sandbox *sandbox, const Event *event) {
+static void forward_shim_event(Sandbox *sandbox, const ShimEvent *event) {
         SandboxEvent translated = {
-                .type = sandbox_event_types[event->type],
+                .type = event_type_of_shim_event[event->type],
                 .id = event->id,
                 .name = strna(event->name),
                 .note = strna(event->note),
@@ -189,35 +192,35 @@ static void forward(Sandbox *sandbox, const Event *event) {
         sandbox->on_event(sandbox, &translated, sandbox->userdata);
 }
 
-static void handle_event(Sandbox *sandbox, const Event *event) {
+static void handle_shim_event(Sandbox *sandbox, const ShimEvent *event) {
         switch (event->type) {
-        case EVENT_HELLO:
+        case SHIM_EVENT_HELLO:
                 sandbox->pid = event->pid;
                 sandbox->has_greeted = true;
                 sandbox->version = event->version;
                 break;
-        case EVENT_ERROR:
+        case SHIM_EVENT_ERROR:
                 log_warning("Pod %s: container '%.12s': %s", sandbox->uid, strna(event->id),
                             strna(event->message));
                 break;
         default:
-                forward(sandbox, event);
+                forward_shim_event(sandbox, event);
         }
 }
 
-static void handle_packet(Sandbox *sandbox, const char *data, size_t length) {
-        cleanup_event Event event = { 0 };
+static void handle_shim_packet(Sandbox *sandbox, const char *data, size_t length) {
+        cleanup_shim_event ShimEvent event = { 0 };
         cleanup_error Error error = ERROR_NULL;
-        int r = event_decode(data, length, &event, &error);
+        int r = shim_event_decode(data, length, &event, &error);
 
         if (r >= 0)
-                handle_event(sandbox, &event);
+                handle_shim_event(sandbox, &event);
         else
                 log_warning("Pod %s: dropped an event: %s", sandbox->uid, error_message(&error, r));
 }
 
 /* One packet. 1; 0 when there is none now; -errno when the shim is gone. */
-static int receive(Sandbox *sandbox) {
+static int receive_shim_packet(Sandbox *sandbox) {
         cleanup_free char *data = NULL;
         cleanup_close int passed_fd = -EBADF;
         ssize_t length, n;
@@ -227,7 +230,7 @@ static int receive(Sandbox *sandbox) {
                 return errno == EAGAIN || errno == EINTR ? 0 : -errno;
         if (length == 0)
                 return -ECONNRESET;
-        data = length <= PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
+        data = length <= SHIM_PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
         n = packet_receive(sandbox->fd, data, data ? (size_t) length : 0, &passed_fd);
         if (n < 0)
                 return (int) n;
@@ -236,15 +239,15 @@ static int receive(Sandbox *sandbox) {
                 sandbox->network_fd = TAKE_FD(passed_fd);
         }
         if (data)
-                handle_packet(sandbox, data, (size_t) n);
+                handle_shim_packet(sandbox, data, (size_t) n);
         else
                 log_warning("Pod %s: dropped an event of %zd bytes", sandbox->uid, length);
         return 1;
 }
 
-static void send_queued(Sandbox *sandbox) {
+static void send_queued_requests(Sandbox *sandbox) {
         while (sandbox->queue.first) {
-                const Packet *packet = sandbox->queue.first;
+                const QueuedPacket *packet = sandbox->queue.first;
 
                 if (send(sandbox->fd, packet->data, packet->length, MSG_DONTWAIT | MSG_NOSIGNAL) <
                     0) {
@@ -258,18 +261,18 @@ static void send_queued(Sandbox *sandbox) {
                                              sandbox->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
+static int on_shim_socket_io(sd_event_source *source, int fd, uint32_t events, void *userdata);
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-static int send_request(Sandbox *sandbox, const Request *request) {
+static int send_shim_request(Sandbox *sandbox, const ShimRequest *request) {
         cleanup_free char *data = NULL;
         size_t length = 0;
         int r;
 
         if (sandbox->fd < 0)
                 return -ENOTCONN;
-        r = request_encode(request, &data, &length);
+        r = shim_request_encode(request, &data, &length);
         if (r < 0)
                 return r;
         if (!sandbox->queue.first &&
@@ -279,70 +282,72 @@ static int send_request(Sandbox *sandbox, const Request *request) {
         if (r < 0)
                 return r;
         (void) TAKE_PTR(data);
-        send_queued(sandbox);
+        send_queued_requests(sandbox);
         return 0;
 }
 
-static int adopt(Sandbox *sandbox, int fd) {
-        Request hello = { .type = REQUEST_HELLO, .version = PROTOCOL_VERSION };
+static int attach_shim_connection(Sandbox *sandbox, int fd) {
+        ShimRequest hello = { .type = SHIM_REQUEST_HELLO, .version = SHIM_PROTOCOL_VERSION };
         int r;
 
         sandbox->fd = fd;
-        r = sd_event_add_io(sandbox->config.event, &sandbox->io, fd, EPOLLIN, on_io, sandbox);
+        r = sd_event_add_io(sandbox->config.event, &sandbox->io, fd, EPOLLIN, on_shim_socket_io,
+                            sandbox);
         if (r >= 0) {
                 (void) sd_event_source_set_description(sandbox->io, "sandbox");
-                r = send_request(sandbox, &hello);
+                r = send_shim_request(sandbox, &hello);
         }
         if (r < 0)
-                disconnect(sandbox);
+                disconnect_from_shim(sandbox);
         return r;
 }
 
 int sandbox_connect(Sandbox *sandbox, Error *reterr) {
-        cleanup_with(place_done) Place place = { .dir_fd = -EBADF };
-        int r = place_open(sandbox, &place), fd;
+        cleanup_with(shim_socket_address_done)
+                ShimSocketAddress socket_address = { .dir_fd = -EBADF };
+        int r = shim_socket_address_open(sandbox, &socket_address), fd;
 
         if (r == -ENOENT)
                 return 0;
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot look for the shim");
-        fd = connect_to(&place);
+        fd = connect_to_shim(&socket_address);
         if (fd == -ENOENT || fd == -ECONNREFUSED)
                 return 0;
-        r = fd < 0 ? fd : adopt(sandbox, fd);
+        r = fd < 0 ? fd : attach_shim_connection(sandbox, fd);
         return r < 0 ? error_prefixf(reterr, r, "cannot connect to the shim") : 1;
 }
 
 /* The connection has ended. A shim that lives has only dropped us, because we were slow or somebody
  * else came, and tells us all again; one that dies may still accept us for a moment, but greets
  * nobody any more. */
-static void reconnect_or_lose(Sandbox *sandbox) {
+static void reconnect_or_report_lost(Sandbox *sandbox) {
         SandboxEvent event = { .type = SANDBOX_LOST, .name = "", .note = "", .message = "" };
         bool may_live = sandbox->has_greeted;
 
-        disconnect(sandbox);
+        disconnect_from_shim(sandbox);
         if (may_live && sandbox_connect(sandbox, NULL) > 0)
                 return;
         sandbox->on_event(sandbox, &event, sandbox->userdata);
 }
 
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+static int on_shim_socket_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Sandbox *sandbox = userdata;
         bool freed = false;
         int r = 1;
 
         if (events & EPOLLOUT)
-                send_queued(sandbox);
+                send_queued_requests(sandbox);
         sandbox->freed = &freed;
         for (unsigned i = 0; i < PACKETS_PER_TURN && r > 0; i++) {
-                r = receive(sandbox);
+                r = receive_shim_packet(sandbox);
                 if (freed)
                         return 0;
                 if (sandbox->fd != fd) /* somebody has started another one in the callback */
                         break;
         }
         if (r < 0 && sandbox->fd == fd) {
-                reconnect_or_lose(sandbox);
+                reconnect_or_report_lost(sandbox);
                 if (freed)
                         return 0;
         }
@@ -350,78 +355,82 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
         return 0;
 }
 
-int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup) {
-        return send_request(sandbox, &(Request){ .type = REQUEST_SETUP,
-                                                 .fstab = setup->fstab,
-                                                 .hostname = setup->hostname,
-                                                 .log_max_size = setup->log_max_size,
-                                                 .log_max_files = setup->log_max_files });
+int sandbox_setup(Sandbox *sandbox, const SandboxSetupOptions *setup) {
+        return send_shim_request(sandbox, &(ShimRequest){ .type = SHIM_REQUEST_SETUP,
+                                                          .fstab = setup->fstab,
+                                                          .hostname = setup->hostname,
+                                                          .log_max_size = setup->log_max_size,
+                                                          .log_max_files = setup->log_max_files });
 }
 
-static StringList list_of(char *const *strv) {
+static StringList string_list_of_strv(char *const *strv) {
         return (StringList){ (const char *const *) strv, strv_length(strv) };
 }
 
-int sandbox_run(Sandbox *sandbox, const SandboxRun *run) {
-        return send_request(sandbox, &(Request){ .type = REQUEST_RUN,
-                                                 .id = run->id,
-                                                 .name = run->name,
-                                                 .attempt = run->attempt,
-                                                 .bundle = run->bundle,
-                                                 .log = run->log,
-                                                 .journal_fields = list_of(run->journal_fields),
-                                                 .events_file = run->events_file,
-                                                 .note = run->note,
-                                                 .has_input = run->has_input,
-                                                 .has_terminal = run->has_terminal });
+int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run) {
+        return send_shim_request(
+                sandbox, &(ShimRequest){ .type = SHIM_REQUEST_RUN,
+                                         .id = run->id,
+                                         .name = run->name,
+                                         .attempt = run->attempt,
+                                         .bundle = run->bundle,
+                                         .log = run->log,
+                                         .journal_fields = string_list_of_strv(run->journal_fields),
+                                         .events_file = run->events_file,
+                                         .note = run->note,
+                                         .has_input = run->has_input,
+                                         .has_terminal = run->has_terminal });
 }
 
 /* A shim of before an upgrade, which does not know what came with this version. */
-static bool is_older_than(const Sandbox *sandbox, unsigned version) {
+static bool is_shim_older_than(const Sandbox *sandbox, unsigned version) {
         return sandbox->has_greeted && sandbox->version < version;
 }
 
-int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
-                       uint64_t grace_usec) {
-        if (delay_usec > 0 && is_older_than(sandbox, 2))
+int sandbox_stop_container_delayed(Sandbox *sandbox, const char *id, int signal,
+                                   uint64_t delay_usec, uint64_t grace_usec) {
+        if (delay_usec > 0 && is_shim_older_than(sandbox, 2))
                 return -ENOTSUP;
-        return send_request(sandbox, &(Request){ .type = REQUEST_STOP,
-                                                 .id = id,
-                                                 .signal = signal,
-                                                 .delay_usec = delay_usec,
-                                                 .grace_usec = grace_usec });
+        return send_shim_request(sandbox, &(ShimRequest){ .type = SHIM_REQUEST_STOP,
+                                                          .id = id,
+                                                          .signal = signal,
+                                                          .delay_usec = delay_usec,
+                                                          .grace_usec = grace_usec });
 }
 
-int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
-        return sandbox_stop_later(sandbox, id, signal, 0, grace_usec);
+int sandbox_stop_container(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec) {
+        return sandbox_stop_container_delayed(sandbox, id, signal, 0, grace_usec);
 }
 
-int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note) {
-        if (is_older_than(sandbox, 2))
+int sandbox_set_container_note(Sandbox *sandbox, const char *id, const char *note) {
+        if (is_shim_older_than(sandbox, 2))
                 return -ENOTSUP;
-        return send_request(sandbox, &(Request){ .type = REQUEST_NOTE, .id = id, .note = note });
+        return send_shim_request(
+                sandbox, &(ShimRequest){ .type = SHIM_REQUEST_NOTE, .id = id, .note = note });
 }
 
-int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
-                   size_t n_directories) {
-        return send_request(sandbox, &(Request){ .type = REQUEST_DELETE,
+int sandbox_remove_container(Sandbox *sandbox, const char *id, const char *const *directories,
+                             size_t n_directories) {
+        return send_shim_request(sandbox,
+                                 &(ShimRequest){ .type = SHIM_REQUEST_DELETE,
                                                  .id = id,
                                                  .directories = { directories, n_directories } });
 }
 
-int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec) {
-        return send_request(sandbox, &(Request){ .type = REQUEST_EXEC,
-                                                 .id = exec->id,
-                                                 .arguments = list_of(exec->argv),
-                                                 .environment = list_of(exec->environment),
-                                                 .input = exec->input,
-                                                 .in_host = exec->in_host,
-                                                 .timeout_usec = exec->timeout_usec,
-                                                 .interface = exec->interface,
-                                                 .address = exec->address });
+int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *exec) {
+        return send_shim_request(
+                sandbox, &(ShimRequest){ .type = SHIM_REQUEST_EXEC,
+                                         .id = exec->id,
+                                         .arguments = string_list_of_strv(exec->argv),
+                                         .environment = string_list_of_strv(exec->environment),
+                                         .input = exec->input,
+                                         .in_host = exec->in_host,
+                                         .timeout_usec = exec->timeout_usec,
+                                         .interface = exec->interface,
+                                         .address = exec->address });
 }
 
-int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
+int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd) {
         cleanup_free char *data = NULL;
         size_t length;
         int r;
@@ -430,31 +439,32 @@ int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_
                 return -ENOTCONN;
         if (sandbox->queue.first)
                 return -EBUSY;
-        r = request_encode(&(Request){ .type = REQUEST_SESSION,
-                                       .id = session->container,
-                                       .arguments = list_of(session->argv),
-                                       .has_input = session->has_input,
-                                       .has_output = session->has_output,
-                                       .has_error = session->has_error,
-                                       .has_terminal = session->has_terminal },
-                           &data, &length);
+        r = shim_request_encode(&(ShimRequest){ .type = SHIM_REQUEST_SESSION,
+                                                .id = session->container,
+                                                .arguments = string_list_of_strv(session->argv),
+                                                .has_input = session->has_input,
+                                                .has_output = session->has_output,
+                                                .has_error = session->has_error,
+                                                .has_terminal = session->has_terminal },
+                                &data, &length);
         if (r >= 0)
                 r = packet_send(sandbox->fd, data, length, socket_fd); /* at once or not at all */
         return r == -EAGAIN ? -EBUSY : r;
 }
 
-int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec) {
-        if (is_older_than(sandbox, 2))
+int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec) {
+        if (is_shim_older_than(sandbox, 2))
                 return -ENOTSUP;
-        return send_request(sandbox, &(Request){ .type = REQUEST_EXEC_IN,
+        return send_shim_request(sandbox,
+                                 &(ShimRequest){ .type = SHIM_REQUEST_EXEC_IN,
                                                  .id = exec->id,
                                                  .container = exec->container,
-                                                 .arguments = list_of(exec->argv),
+                                                 .arguments = string_list_of_strv(exec->argv),
                                                  .timeout_usec = exec->timeout_usec });
 }
 
 int sandbox_teardown(Sandbox *sandbox) {
-        return send_request(sandbox, &(Request){ .type = REQUEST_TEARDOWN });
+        return send_shim_request(sandbox, &(ShimRequest){ .type = SHIM_REQUEST_TEARDOWN });
 }
 
 pid_t sandbox_pid(const Sandbox *sandbox) {
@@ -462,7 +472,7 @@ pid_t sandbox_pid(const Sandbox *sandbox) {
 }
 
 /* Of a shim that does not tell, as far as we may look at it. */
-static int open_network(const Sandbox *sandbox) {
+static int open_network_of_pid(const Sandbox *sandbox) {
         struct stat mine, its;
         char path[64];
 
@@ -474,13 +484,14 @@ static int open_network(const Sandbox *sandbox) {
                        : open(path, O_RDONLY | O_CLOEXEC);
 }
 
-int sandbox_open_network(const Sandbox *sandbox) {
+int sandbox_open_network_namespace(const Sandbox *sandbox) {
         int fd;
 
-        if (sandbox->version >= NETWORK_VERSION && sandbox->network_fd < 0)
+        if (sandbox->version >= PROTOCOL_WITH_NETWORK && sandbox->network_fd < 0)
                 return -ENOENT;
-        fd = sandbox->version < NETWORK_VERSION ? open_network(sandbox)
-                                                : fcntl(sandbox->network_fd, F_DUPFD_CLOEXEC, 3);
+        fd = sandbox->version < PROTOCOL_WITH_NETWORK
+                     ? open_network_of_pid(sandbox)
+                     : fcntl(sandbox->network_fd, F_DUPFD_CLOEXEC, 3);
         return fd == -1 ? -errno : fd;
 }
 
@@ -493,7 +504,7 @@ Sandbox *sandbox_free(Sandbox *sandbox) {
                 return NULL;
         if (sandbox->freed)
                 *sandbox->freed = true;
-        disconnect(sandbox);
+        disconnect_from_shim(sandbox);
         free(sandbox->uid);
         free(sandbox);
         return NULL;
@@ -505,28 +516,29 @@ void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path) {
         sandbox->config.runtime_path = runtime_path;
 }
 
-int sandbox_start(Sandbox *sandbox, const SandboxStart *start, Error *reterr) {
-        cleanup_with(place_done) Place place = { .dir_fd = -EBADF };
+int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *reterr) {
+        cleanup_with(shim_socket_address_done)
+                ShimSocketAddress socket_address = { .dir_fd = -EBADF };
         cleanup_close int listen_fd = -EBADF, fd = -EBADF;
         pid_t pid = 0;
         int r;
 
         if (sandbox->fd >= 0)
                 return error_setf(reterr, EEXIST, "the pod has a shim already");
-        r = place_open(sandbox, &place);
+        r = shim_socket_address_open(sandbox, &socket_address);
         if (r < 0)
                 return error_prefixf(reterr, r, "cannot open the pod's directory");
-        listen_fd = listen_at(&place);
+        listen_fd = listen_on_shim_socket(&socket_address);
         if (listen_fd < 0)
                 return error_prefixf(reterr, listen_fd, "cannot make the shim's socket");
-        fd = connect_to(&place);
+        fd = connect_to_shim(&socket_address);
         r = fd < 0 ? fd
-                   : launch_shim(&sandbox->config, sandbox->uid, start, listen_fd, &pid, reterr);
+                   : shim_launch(&sandbox->config, sandbox->uid, start, listen_fd, &pid, reterr);
         if (r < 0) {
-                (void) unlinkat(place.dir_fd, socket_name, 0);
+                (void) unlinkat(socket_address.dir_fd, socket_name, 0);
                 return r;
         }
-        r = adopt(sandbox, TAKE_FD(fd));
+        r = attach_shim_connection(sandbox, TAKE_FD(fd));
         if (r >= 0)
                 sandbox->pid = pid;
         return r;
@@ -566,7 +578,7 @@ int sandbox_cleanup(const SandboxConfig *config, const SandboxCleanup *cleanup, 
         if (r >= 0)
                 r = strv_append(&argv, "cleanup");
         if (r >= 0 && cleanup->uid)
-                r = launch_list_groups(config, cleanup->uid, &argv);
+                r = shim_append_cgroup_options(config, cleanup->uid, &argv);
         if (r >= 0 && cleanup->cgroup)
                 r = strv_appendf(&argv, "--cgroup=%s", cleanup->cgroup);
         for (size_t i = 0; r >= 0 && i < cleanup->n_directories; i++)

@@ -21,8 +21,8 @@ typedef struct SandboxConfig {
         const char *runtime_path; /* runc or crun: a path, or a name to look for in PATH */
         const char *run_dir;      /* <run-dir>; a pod's directory is <run-dir>/pods/<uid> */
         const char *shim_cgroup; /* below it shims live, each in a group of its own, named by UID */
-        struct Units *units;     /* where systemd starts the shims; NULL: we do */
-        unsigned runtime_timeout_sec; /* of one call of the runtime; 0: two minutes */
+        struct SystemdClient *systemd; /* where systemd starts the shims; NULL: we do */
+        unsigned runtime_timeout_sec;  /* of one call of the runtime; 0: two minutes */
 } SandboxConfig;
 
 typedef enum SandboxEventType {
@@ -38,8 +38,9 @@ typedef enum SandboxEventType {
                                */
         SANDBOX_EXITED,       /* .exit_code, .signal, .oom_killed, .started_at, .finished_at */
         SANDBOX_DELETED,      /* nothing of the attempt is left but its log */
-        SANDBOX_EXEC_DONE,    /* .id of sandbox_exec(), .exit_code, .signal, .timed_out, .output,
-                               * .error;    or .message where the program could not be started */
+        SANDBOX_EXEC_DONE,    /* .id of sandbox_run_program(), .exit_code, .signal, .timed_out,
+                               * .output,    .error;    or .message where the program could not be started
+                               */
         SANDBOX_LOST,         /* the shim is gone, by teardown or by death */
 } SandboxEventType;
 
@@ -50,7 +51,7 @@ typedef struct SandboxEvent {
         SandboxEventType type;
         const char *id;   /* container ID, NULL for events of the sandbox */
         const char *name; /* container name */
-        const char *note; /* what sandbox_run() gave along, "" if nothing */
+        const char *note; /* what sandbox_run_container() gave along, "" if nothing */
         const char *message;
         const char *output; /* what the program wrote, cut at 48 KiB */
         const char *error;  /* the last line that it wrote to standard error */
@@ -73,15 +74,15 @@ typedef struct SandboxEvent {
 typedef struct Sandbox Sandbox;
 typedef void (*sandbox_event_t)(Sandbox *sandbox, const SandboxEvent *event, void *userdata);
 
-typedef struct SandboxSetup {
+typedef struct SandboxSetupOptions {
         const char
                 *fstab; /* path of the pod's fstab; its mounts are made in the shim's namespace */
         const char *hostname;  /* for the pod's UTS namespace; NULL: as it is */
         uint64_t log_max_size; /* bytes; a container's log is rotated before it grows beyond */
         unsigned log_max_files;
-} SandboxSetup;
+} SandboxSetupOptions;
 
-typedef struct SandboxRun {
+typedef struct SandboxContainerConfig {
         const char *id; /* also the runtime's container ID; 64 hex digits */
         const char *name;
         unsigned attempt;
@@ -94,7 +95,7 @@ typedef struct SandboxRun {
         const char *note;  /* at most 1 KiB for the agent's own use; comes back with every event */
         bool has_input;    /* its standard input is open, and silent */
         bool has_terminal; /* as config.json says */
-} SandboxRun;
+} SandboxContainerConfig;
 
 /* Runs "mainstay-shim prepare": makes <run-dir> a private mount. Blocks; for the time before the
  * loop. */
@@ -108,48 +109,48 @@ int sandbox_new(const SandboxConfig *config, const char *uid, sandbox_event_t on
  * SANDBOX_SYNCED; 0: there is none; -errno. */
 int sandbox_connect(Sandbox *sandbox, Error *reterr);
 
-typedef struct SandboxStart {
+typedef struct SandboxStartOptions {
         const char *description;     /* for people: whose it is; NULL: only the UID is known */
         bool host_network, host_ipc; /* it stays in the host's namespaces of that kind (and UTS with
                                       * the network, as the kubelet has it) */
         bool has_systemd_cgroup;     /* the containers' groups are systemd's to make */
-} SandboxStart;
+} SandboxStartOptions;
 /* Before sandbox_start(): the OCI runtime in the place of the configuration's. Borrowed. */
 void sandbox_set_runtime(Sandbox *sandbox, const char *runtime_path);
 
 /* Starts a shim and connects to it; SANDBOX_SYNCED follows. <run-dir>/pods/<uid> exists. A shim
  * that lives already is -EEXIST, so that no pod can have two. Where systemd is asked to start it
  * and does not, SANDBOX_LOST follows. */
-int sandbox_start(Sandbox *sandbox, const SandboxStart *start, Error *reterr);
+int sandbox_start(Sandbox *sandbox, const SandboxStartOptions *start, Error *reterr);
 
 /* Asks for the pod's mounts. SANDBOX_READY or SANDBOX_SETUP_FAILED follows. */
-int sandbox_setup(Sandbox *sandbox, const SandboxSetup *setup);
+int sandbox_setup(Sandbox *sandbox, const SandboxSetupOptions *setup);
 
 /* Runs a container. SANDBOX_STARTED (then, one day, SANDBOX_EXITED) or SANDBOX_START_FAILED
  * follows. */
-int sandbox_run(Sandbox *sandbox, const SandboxRun *run);
+int sandbox_run_container(Sandbox *sandbox, const SandboxContainerConfig *run);
 
 /* Sends 'signal' to the container's first process now and SIGKILL after 'grace_usec', which goes on
  * when the agent is gone. Called again it can only shorten the time. SANDBOX_EXITED follows.
  * Unknown IDs are ignored. */
-int sandbox_stop(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
+int sandbox_stop_container(Sandbox *sandbox, const char *id, int signal, uint64_t grace_usec);
 
-/* The same, but the signal waits for 'delay_usec' or another sandbox_stop(), whichever is first:
- * for what is done to the container before. Both times are from now on. Like the next two -ENOTSUP
- * where the shim is of an agent before us that did not know of it. */
-int sandbox_stop_later(Sandbox *sandbox, const char *id, int signal, uint64_t delay_usec,
-                       uint64_t grace_usec);
+/* The same, but the signal waits for 'delay_usec' or another sandbox_stop_container(), whichever is
+ * first: for what is done to the container before. Both times are from now on. Like the next two
+ * -ENOTSUP where the shim is of an agent before us that did not know of it. */
+int sandbox_stop_container_delayed(Sandbox *sandbox, const char *id, int signal,
+                                   uint64_t delay_usec, uint64_t grace_usec);
 
 /* From now on 'note' is what comes back with the events of that container. Unknown IDs are ignored.
  */
-int sandbox_set_note(Sandbox *sandbox, const char *id, const char *note);
+int sandbox_set_container_note(Sandbox *sandbox, const char *id, const char *note);
 
 /* Removes an ended attempt: runtime state, mounts, and the directories named. SANDBOX_DELETED
  * follows. */
-int sandbox_delete(Sandbox *sandbox, const char *id, const char *const *directories,
-                   size_t n_directories);
+int sandbox_remove_container(Sandbox *sandbox, const char *id, const char *const *directories,
+                             size_t n_directories);
 
-typedef struct SandboxExec {
+typedef struct SandboxProgram {
         const char *id;           /* comes back with the event; at most 128 bytes */
         char *const *argv;        /* argv[0] is a path */
         char *const *environment; /* all of it */
@@ -160,13 +161,13 @@ typedef struct SandboxExec {
                                    * CNI_NETNS names, "" for none, does not have this interface,
                                    * and in place of that finds a stand-in which has it ... */
         const char *address;      /* ... with this address, of either family */
-} SandboxExec;
+} SandboxProgram;
 
 /* Runs a program in the shim's mount namespace. SANDBOX_EXEC_DONE follows, unless the connection or
  * the shim ends before. Those of 'in_host' run one after another, in the order of the requests, so
  * that no two of a pod's network plugins ever run at the same time. -EMSGSIZE for more than a
  * packet holds (64 KiB). */
-int sandbox_exec(Sandbox *sandbox, const SandboxExec *exec);
+int sandbox_run_program(Sandbox *sandbox, const SandboxProgram *exec);
 
 typedef struct SandboxSession {
         const char *container; /* ID of one that runs */
@@ -178,18 +179,18 @@ typedef struct SandboxSession {
  * with the channels of common/channels.h from here on. The shim gets a copy of the descriptor and
  * tells the client, not us, what comes of it. 0; -EBUSY when the shim does not listen just now;
  * another -errno. */
-int sandbox_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
+int sandbox_open_session(Sandbox *sandbox, const SandboxSession *session, int socket_fd);
 
-typedef struct SandboxExecIn {
+typedef struct SandboxContainerExec {
         const char *id;        /* comes back with the event; at most 128 bytes */
         const char *container; /* ID of one that runs */
         char *const *argv;     /* argv[0] is looked for in the container's PATH */
         uint64_t timeout_usec; /* then it is killed; 0: never */
-} SandboxExecIn;
+} SandboxContainerExec;
 
 /* Runs a program in a container, as its user and with its environment. SANDBOX_EXEC_DONE follows as
  * above, with both streams in .output, cut at 10 KiB; .message says why it could not be run. */
-int sandbox_exec_in(Sandbox *sandbox, const SandboxExecIn *exec);
+int sandbox_exec_in_container(Sandbox *sandbox, const SandboxContainerExec *exec);
 
 /* Ends the shim: kills what still runs, drops its mounts. SANDBOX_LOST follows. */
 int sandbox_teardown(Sandbox *sandbox);
@@ -200,7 +201,7 @@ bool sandbox_is_connected(const Sandbox *sandbox);
 
 /* A descriptor of the network namespace of a shim that is connected, or -ENOENT where it is the
  * node's; another -errno where nobody knows. */
-int sandbox_open_network(const Sandbox *sandbox);
+int sandbox_open_network_namespace(const Sandbox *sandbox);
 
 Sandbox *sandbox_free(Sandbox *sandbox);
 DEFINE_CLEANUP(Sandbox *, sandbox_free)

@@ -25,7 +25,7 @@ static void attempt_free(Attempt *attempt) {
         free(attempt->message);
         free(attempt->bundle);
         free(attempt->events_file);
-        output_free(attempt->output);
+        container_output_free(attempt->output);
         free(attempt);
 }
 
@@ -51,7 +51,7 @@ static size_t count_present(const AttemptList *list) {
         return n;
 }
 
-static void append(AttemptList *list, Attempt *attempt) {
+static void append_attempt(AttemptList *list, Attempt *attempt) {
         Attempt **end = &list->first;
 
         while (*end)
@@ -76,7 +76,7 @@ static void forget_old(AttemptList *list, const char *name) {
                 unlink_and_free(list, oldest);
 }
 
-int attempt_new(AttemptList *list, const Request *request, Attempt **ret) {
+int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret) {
         Attempt *attempt, *known = attempt_find(list, request->id);
 
         if (!id_is_valid(request->id))
@@ -94,7 +94,7 @@ int attempt_new(AttemptList *list, const Request *request, Attempt **ret) {
         attempt->kill_at = USEC_INFINITY;
         attempt->id = strdup(request->id);
         attempt->name = strdup(request->name);
-        attempt->note = strndup(strna(request->note), PROTOCOL_NOTE_MAX);
+        attempt->note = strndup(strna(request->note), SHIM_PROTOCOL_NOTE_MAX);
         attempt->bundle = strdup(request->bundle);
         attempt->events_file = strdup(strna(request->events_file));
         if (!attempt->id || !attempt->name || !attempt->note || !attempt->bundle ||
@@ -105,7 +105,7 @@ int attempt_new(AttemptList *list, const Request *request, Attempt **ret) {
         if (known)
                 unlink_and_free(list, known);
         forget_old(list, attempt->name);
-        append(list, attempt);
+        append_attempt(list, attempt);
         *ret = attempt;
         return 0;
 }
@@ -124,8 +124,8 @@ Attempt *attempt_find_pid(const AttemptList *list, pid_t pid) {
         return NULL;
 }
 
-void attempt_set_note(Attempt *attempt, const char *note) {
-        char *copy = strndup(strna(note), PROTOCOL_NOTE_MAX);
+void attempt_set_checkpoint(Attempt *attempt, const char *note) {
+        char *copy = strndup(strna(note), SHIM_PROTOCOL_NOTE_MAX);
 
         if (!copy)
                 return;
@@ -136,13 +136,13 @@ void attempt_set_note(Attempt *attempt, const char *note) {
 void attempt_set_deleted(Attempt *attempt) {
         attempt->deleting = false;
         attempt->deleted = true;
-        attempt->output = output_free(attempt->output);
+        attempt->output = container_output_free(attempt->output);
         free(TAKE_PTR(attempt->bundle));
         free(TAKE_PTR(attempt->events_file));
 }
 
-Event attempt_event(const Attempt *attempt, EventType type) {
-        return (Event){
+ShimEvent attempt_event(const Attempt *attempt, ShimEventType type) {
+        return (ShimEvent){
                 .type = type,
                 .id = attempt->id,
                 .name = attempt->name,
@@ -160,14 +160,14 @@ Event attempt_event(const Attempt *attempt, EventType type) {
         };
 }
 
-Event attempt_replay(const Attempt *attempt) {
-        static const EventType types[] = {
-                [ATTEMPT_STARTING] = EVENT_STARTING,
-                [ATTEMPT_RUNNING] = EVENT_STARTED,
-                [ATTEMPT_EXITED] = EVENT_EXITED,
-                [ATTEMPT_FAILED] = EVENT_START_FAILED,
+ShimEvent attempt_last_event(const Attempt *attempt) {
+        static const ShimEventType types[] = {
+                [ATTEMPT_STARTING] = SHIM_EVENT_STARTING,
+                [ATTEMPT_RUNNING] = SHIM_EVENT_STARTED,
+                [ATTEMPT_EXITED] = SHIM_EVENT_EXITED,
+                [ATTEMPT_FAILED] = SHIM_EVENT_START_FAILED,
         };
-        Event event = attempt_event(attempt, types[attempt->state]);
+        ShimEvent event = attempt_event(attempt, types[attempt->state]);
 
         event.replayed = true;
         return event;

@@ -5,7 +5,7 @@
  * forgotten. Pure: a list of records. */
 
 #include "agent/sandbox/protocol.h"
-#include "agent/shim/output.h"
+#include "agent/shim/container-output.h"
 
 typedef enum AttemptState {
         ATTEMPT_STARTING, /* mounts and the runtime call are under way */
@@ -41,7 +41,7 @@ struct Attempt {
         char *bundle;
         char *events_file;
         uint64_t oom_kills_before; /* in its pod, when it was started */
-        Output *output;
+        ContainerOutput *output;
 };
 
 typedef struct AttemptList {
@@ -57,23 +57,23 @@ enum {
  * left nothing and are too old to matter. 0; -EEXIST when the ID is known (and has not merely
  * failed to start, in which case the record is replaced); -ENOBUFS when there are too many; -EINVAL
  * for an ID that is none; -ENOMEM. */
-int attempt_new(AttemptList *list, const Request *request, Attempt **ret);
+int attempt_new(AttemptList *list, const ShimRequest *request, Attempt **ret);
 
 Attempt *attempt_find(const AttemptList *list, const char *id);
 
 /* The running one whose first process this is, or NULL. */
 Attempt *attempt_find_pid(const AttemptList *list, pid_t pid);
 
-/* Another note, at most PROTOCOL_NOTE_MAX bytes of it. */
-void attempt_set_note(Attempt *attempt, const char *note);
+/* Another note, at most SHIM_PROTOCOL_NOTE_MAX bytes of it. */
+void attempt_set_checkpoint(Attempt *attempt, const char *note);
 
 /* Marks it deleted and lets go of what only a container needs. */
 void attempt_set_deleted(Attempt *attempt);
 
 /* What an agent is told about it. Strings are borrowed. */
-Event attempt_event(const Attempt *attempt, EventType type);
+ShimEvent attempt_event(const Attempt *attempt, ShimEventType type);
 
 /* Its event of the last change of state, for an agent that has just come. */
-Event attempt_replay(const Attempt *attempt);
+ShimEvent attempt_last_event(const Attempt *attempt);
 
 void attempts_free(AttemptList *list);

@@ -20,7 +20,7 @@ enum {
         LINES_PER_WRITE = 64,
         VECTORS_PER_LINE = 4,
         HEAD_SIZE = sizeof("2026-01-02T03:04:05.123456789Z stdout F "),
-        CONFESSION_SIZE = HEAD_SIZE + 160,
+        LOST_NOTICE_SIZE = HEAD_SIZE + 160,
         ROTATIONS_PER_SECOND_MAX = 1000000,
         STAMP_SIZE = sizeof(".20260102-030405.000001"),
 };
@@ -36,12 +36,12 @@ struct ContainerLog {
         unsigned rotated_number;
         uint64_t lost_bytes;
         int lost_errno;
-        int trouble; /* why there is no file to write into, or why the full one could not be put
-                      * aside: 0 or -errno */
+        int file_error; /* why there is no file to write into, or why the full one could not be put
+                         * aside: 0 or -errno */
 };
 
 /* Whole lines on their way to the file. */
-typedef struct Batch {
+typedef struct LogLineBatch {
         ContainerLog *log;
         const char *stream;
         uint64_t realtime_usec;
@@ -52,15 +52,15 @@ typedef struct Batch {
         char full[HEAD_SIZE];
         char part[HEAD_SIZE];
         struct iovec vectors[LINES_PER_WRITE * VECTORS_PER_LINE];
-} Batch;
+} LogLineBatch;
 
 /* A disk in trouble: the container runs all the same. Everything else is an order to refuse. */
-static bool is_trouble(int r) {
+static bool is_disk_error(int r) {
         return r == -ENOSPC || r == -EDQUOT || r == -EIO || r == -EROFS || r == -ENOMEM ||
                r == -EMFILE || r == -ENFILE;
 }
 
-static int open_file(ContainerLog *log) {
+static int open_log_file(ContainerLog *log) {
         cleanup_close int fd = openat(log->dir_fd, log->name,
                                       O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK |
                                               O_NOCTTY | O_CLOEXEC,
@@ -95,9 +95,9 @@ int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, E
         if (!directory || !log->name)
                 return -ENOMEM;
         log->dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        r = log->dir_fd < 0 ? -errno : open_file(log);
-        log->trouble = r;
-        if (r < 0 && (log->dir_fd < 0 || !is_trouble(r)))
+        r = log->dir_fd < 0 ? -errno : open_log_file(log);
+        log->file_error = r;
+        if (r < 0 && (log->dir_fd < 0 || !is_disk_error(r)))
                 return error_setf(reterr, -r, "cannot open the log '%s': %s", path, strerror(-r));
         *ret = TAKE_PTR(log);
         return 0;
@@ -112,13 +112,13 @@ void container_log_set_journal_take(ContainerLog *log, JournalLog *journal) {
         log->journal = journal;
 }
 
-static int compare_names(const void *a, const void *b) {
+static int compare_rotated_names(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
 /* Removes the oldest of the files that were rotated away until only 'keep' are left. Their names
  * sort by age. */
-static void remove_oldest(ContainerLog *log, size_t keep) {
+static void remove_oldest_rotated_logs(ContainerLog *log, size_t keep) {
         cleanup_strv char **names = NULL;
         cleanup_closedir DIR *dir = NULL;
         size_t prefix = strlen(log->name), n = 0;
@@ -136,14 +136,14 @@ static void remove_oldest(ContainerLog *log, size_t keep) {
                         n++;
         if (n == 0)
                 return;
-        qsort(names, n, sizeof(*names), compare_names);
+        qsort(names, n, sizeof(*names), compare_rotated_names);
         for (size_t i = 0; i + keep < n; i++)
                 (void) unlinkat(log->dir_fd, names[i], 0);
 }
 
 /* Puts the file aside under a name that sorts behind all that were given before, though several go
  * in one second and the clock may be set back. */
-static int rename_away(ContainerLog *log, uint64_t realtime_usec) {
+static int rename_full_log(ContainerLog *log, uint64_t realtime_usec) {
         uint64_t second = MAX(realtime_usec / USEC_PER_SEC, log->rotated_second);
         unsigned first = second == log->rotated_second ? log->rotated_number + 1 : 0;
         time_t time = (time_t) second;
@@ -174,24 +174,25 @@ static int rename_away(ContainerLog *log, uint64_t realtime_usec) {
         return -EEXIST;
 }
 
-static int rotate(ContainerLog *log, uint64_t realtime_usec) {
-        int r = rename_away(log, realtime_usec);
+static int rotate_container_log(ContainerLog *log, uint64_t realtime_usec) {
+        int r = rename_full_log(log, realtime_usec);
 
         if (r < 0)
                 return r;
         log->fd = close_fd(log->fd);
         log->size = 0;
-        remove_oldest(log, log->limits.max_files > 1 ? log->limits.max_files - 1 : 0);
-        return open_file(log);
+        remove_oldest_rotated_logs(log, log->limits.max_files > 1 ? log->limits.max_files - 1 : 0);
+        return open_log_file(log);
 }
 
-static void lose(ContainerLog *log, size_t bytes, int r) {
+static void count_lost_log_bytes(ContainerLog *log, size_t bytes, int r) {
         log->lost_bytes += bytes;
         log->lost_errno = -r;
 }
 
 /* Writes whole lines or none: a tail that the disk took is cut off again. */
-static int write_vectors(ContainerLog *log, const struct iovec *vectors, size_t n, size_t bytes) {
+static int write_log_vectors(ContainerLog *log, const struct iovec *vectors, size_t n,
+                             size_t bytes) {
         ssize_t written;
 
         do
@@ -210,9 +211,9 @@ static int write_vectors(ContainerLog *log, const struct iovec *vectors, size_t 
 
 /* Says in the log itself how much of it is missing. Best effort: if this fails, so will the next
  * line, and we come here again. */
-static void confess(Batch *batch) {
+static void write_lost_bytes_notice(LogLineBatch *batch) {
         ContainerLog *log = batch->log;
-        char line[CONFESSION_SIZE];
+        char line[LOST_NOTICE_SIZE];
         struct iovec vector = { .iov_base = line };
         int n;
 
@@ -221,53 +222,53 @@ static void confess(Batch *batch) {
         n = snprintf(line, sizeof(line), "%s[mainstay: %llu bytes of this log were lost: %s]\n",
                      batch->full, (unsigned long long) log->lost_bytes, strerror(log->lost_errno));
         vector.iov_len = MIN((size_t) n, sizeof(line) - 1);
-        if (write_vectors(log, &vector, 1, vector.iov_len) >= 0)
+        if (write_log_vectors(log, &vector, 1, vector.iov_len) >= 0)
                 log->lost_bytes = 0;
 }
 
 /* Bytes that the file may still take. */
-static uint64_t room_left(const ContainerLog *log) {
+static uint64_t log_bytes_left(const ContainerLog *log) {
         if (log->limits.max_size == 0)
                 return UINT64_MAX;
         return log->limits.max_size - MIN(log->size, log->limits.max_size);
 }
 
-static void flush(Batch *batch) {
+static void flush_log_batch(LogLineBatch *batch) {
         ContainerLog *log = batch->log;
-        int r = log->trouble;
+        int r = log->file_error;
 
         if (batch->n_lines == 0)
                 return;
         if (log->fd >= 0 && r >= 0) {
-                confess(batch);
-                r = write_vectors(log, batch->vectors, batch->n_vectors, batch->bytes);
+                write_lost_bytes_notice(batch);
+                r = write_log_vectors(log, batch->vectors, batch->n_vectors, batch->bytes);
         }
         if (r < 0)
-                lose(log, batch->text_bytes, r);
+                count_lost_log_bytes(log, batch->text_bytes, r);
         batch->n_lines = batch->n_vectors = batch->bytes = batch->text_bytes = 0;
 }
 
 /* Sees to it that the batch with this line fits into the file. A line that no file could hold gets
  * one for itself. */
-static void make_room(Batch *batch, size_t line_bytes) {
+static void make_room_in_log(LogLineBatch *batch, size_t line_bytes) {
         ContainerLog *log = batch->log;
-        int before = log->trouble;
+        int before = log->file_error;
 
         if (log->lost_bytes > 0)
-                line_bytes += CONFESSION_SIZE;
+                line_bytes += LOST_NOTICE_SIZE;
         if (batch->n_lines == LINES_PER_WRITE)
-                flush(batch);
-        if (batch->bytes + line_bytes <= room_left(log))
+                flush_log_batch(batch);
+        if (batch->bytes + line_bytes <= log_bytes_left(log))
                 return;
-        flush(batch);
-        if (log->fd < 0 || log->size == 0 || line_bytes <= room_left(log))
+        flush_log_batch(batch);
+        if (log->fd < 0 || log->size == 0 || line_bytes <= log_bytes_left(log))
                 return;
-        log->trouble = rotate(log, batch->realtime_usec);
-        if (log->trouble < 0 && before >= 0)
-                log_warning_errno(log->trouble, "Cannot rotate the log '%s'", log->name);
+        log->file_error = rotate_container_log(log, batch->realtime_usec);
+        if (log->file_error < 0 && before >= 0)
+                log_warning_errno(log->file_error, "Cannot rotate the log '%s'", log->name);
 }
 
-static void push(Batch *batch, const void *data, size_t length) {
+static void append_log_vector(LogLineBatch *batch, const void *data, size_t length) {
         if (length == 0)
                 return;
         batch->vectors[batch->n_vectors++] =
@@ -275,8 +276,8 @@ static void push(Batch *batch, const void *data, size_t length) {
         batch->bytes += length;
 }
 
-static void tell_journal(JournalLog *journal, bool full, const LogStream *stream, const char *text,
-                         size_t length) {
+static void send_line_to_journal(JournalLog *journal, bool full, const LogStreamBuffer *stream,
+                                 const char *text, size_t length) {
         journal_log_line(journal, &(JournalLine){
                                           .is_error = streq(stream->name, "stderr"),
                                           .is_part = !full,
@@ -286,32 +287,35 @@ static void tell_journal(JournalLog *journal, bool full, const LogStream *stream
 }
 
 /* One line: what was carried over, then 'text'. */
-static void add_line(Batch *batch, bool full, LogStream *stream, const char *text, size_t length) {
+static void add_log_line(LogLineBatch *batch, bool full, LogStreamBuffer *stream, const char *text,
+                         size_t length) {
         const char *head = full ? batch->full : batch->part;
         size_t head_length = strlen(head);
 
-        make_room(batch, head_length + stream->carry_length + length + 1);
-        push(batch, head, head_length);
-        push(batch, stream->carry, stream->carry_length);
-        push(batch, text, length);
-        push(batch, "\n", 1);
+        make_room_in_log(batch, head_length + stream->carry_length + length + 1);
+        append_log_vector(batch, head, head_length);
+        append_log_vector(batch, stream->carry, stream->carry_length);
+        append_log_vector(batch, text, length);
+        append_log_vector(batch, "\n", 1);
         batch->text_bytes += stream->carry_length + length;
         batch->n_lines++;
         if (batch->log->journal)
-                tell_journal(batch->log->journal, full, stream, text, length);
-        /* The vector keeps pointing there until flush(), before which nothing is appended. */
+                send_line_to_journal(batch->log->journal, full, stream, text, length);
+        /* The vector keeps pointing there until flush_log_batch(), before which nothing is
+         * appended. */
         stream->carry_length = 0;
 }
 
-static void carry_over(Batch *batch, LogStream *stream, const char *text, size_t length) {
+static void carry_partial_line(LogLineBatch *batch, LogStreamBuffer *stream, const char *text,
+                               size_t length) {
         char *larger;
 
-        flush(batch);
+        flush_log_batch(batch);
         if (length == 0)
                 return;
         larger = realloc(stream->carry, stream->carry_length + length);
         if (!larger) {
-                lose(batch->log, length, -ENOMEM);
+                count_lost_log_bytes(batch->log, length, -ENOMEM);
                 return;
         }
         memcpy(larger + stream->carry_length, text, length);
@@ -319,12 +323,12 @@ static void carry_over(Batch *batch, LogStream *stream, const char *text, size_t
         stream->carry_length += length;
 }
 
-static void batch_init(Batch *batch, ContainerLog *log, const LogStream *stream,
-                       uint64_t realtime_usec) {
+static void log_batch_init(LogLineBatch *batch, ContainerLog *log, const LogStreamBuffer *stream,
+                           uint64_t realtime_usec) {
         char stamp[RFC3339_SIZE];
 
         if (log->fd < 0)
-                log->trouble = open_file(log);
+                log->file_error = open_log_file(log);
         batch->log = log;
         batch->realtime_usec = realtime_usec;
         batch->n_lines = batch->n_vectors = batch->bytes = batch->text_bytes = 0;
@@ -333,47 +337,47 @@ static void batch_init(Batch *batch, ContainerLog *log, const LogStream *stream,
         (void) snprintf(batch->part, sizeof(batch->part), "%s %s P ", stamp, stream->name);
 }
 
-static void release_carry(LogStream *stream) {
+static void free_empty_carry(LogStreamBuffer *stream) {
         if (stream->carry_length == 0) {
                 free(stream->carry);
                 stream->carry = NULL;
         }
 }
 
-void container_log_write(ContainerLog *log, LogStream *stream, const char *data, size_t length,
-                         uint64_t realtime_usec) {
-        Batch batch;
+void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char *data,
+                         size_t length, uint64_t realtime_usec) {
+        LogLineBatch batch;
 
-        batch_init(&batch, log, stream, realtime_usec);
+        log_batch_init(&batch, log, stream, realtime_usec);
         while (length > 0) {
                 const char *newline = memchr(data, '\n', length);
                 size_t text = newline ? (size_t) (newline - data) : length;
                 size_t room = LOG_LINE_MAX - stream->carry_length;
 
                 if (text > room) {
-                        add_line(&batch, false, stream, data, room);
+                        add_log_line(&batch, false, stream, data, room);
                         text = room;
                 } else if (newline) {
-                        add_line(&batch, true, stream, data, text);
+                        add_log_line(&batch, true, stream, data, text);
                         text++;
                 } else
-                        carry_over(&batch, stream, data, text);
+                        carry_partial_line(&batch, stream, data, text);
                 data += text;
                 length -= text;
         }
-        flush(&batch);
-        release_carry(stream);
+        flush_log_batch(&batch);
+        free_empty_carry(stream);
 }
 
-void container_log_end_line(ContainerLog *log, LogStream *stream, uint64_t realtime_usec) {
-        Batch batch;
+void container_log_end_line(ContainerLog *log, LogStreamBuffer *stream, uint64_t realtime_usec) {
+        LogLineBatch batch;
 
         if (stream->carry_length == 0)
                 return;
-        batch_init(&batch, log, stream, realtime_usec);
-        add_line(&batch, false, stream, NULL, 0);
-        flush(&batch);
-        release_carry(stream);
+        log_batch_init(&batch, log, stream, realtime_usec);
+        add_log_line(&batch, false, stream, NULL, 0);
+        flush_log_batch(&batch);
+        free_empty_carry(stream);
 }
 
 ContainerLog *container_log_free(ContainerLog *log) {
@@ -387,7 +391,7 @@ ContainerLog *container_log_free(ContainerLog *log) {
         return NULL;
 }
 
-void log_stream_done(LogStream *stream) {
+void log_stream_buffer_done(LogStreamBuffer *stream) {
         free(stream->carry);
         stream->carry = NULL;
         stream->carry_length = 0;

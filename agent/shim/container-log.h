@@ -24,22 +24,22 @@ typedef struct LogLimits {
 typedef struct ContainerLog ContainerLog;
 
 /* What is known of one of the two streams: the beginning of a line whose end has not come. */
-typedef struct LogStream {
+typedef struct LogStreamBuffer {
         const char *name; /* "stdout" or "stderr" */
         char *carry;
         size_t carry_length;
-} LogStream;
+} LogStreamBuffer;
 
 /* Opens 'path', whose directory must be there, to append. A disk that is full is no error: the file
  * is made when it can be. 0 or -errno. */
 int container_log_open(const char *path, LogLimits limits, ContainerLog **ret, Error *reterr);
 
 /* Writes the lines that are complete in the stream with these bytes, and keeps the rest. */
-void container_log_write(ContainerLog *log, LogStream *stream, const char *data, size_t length,
-                         uint64_t realtime_usec);
+void container_log_write(ContainerLog *log, LogStreamBuffer *stream, const char *data,
+                         size_t length, uint64_t realtime_usec);
 
 /* The stream ends, or pauses: writes what it kept, as a part of a line. */
-void container_log_end_line(ContainerLog *log, LogStream *stream, uint64_t realtime_usec);
+void container_log_end_line(ContainerLog *log, LogStreamBuffer *stream, uint64_t realtime_usec);
 
 /* From now on lines go to the journal as well. */
 void container_log_set_journal_take(ContainerLog *log, JournalLog *journal);
@@ -50,4 +50,4 @@ void container_log_set_limits(ContainerLog *log, LogLimits limits);
 ContainerLog *container_log_free(ContainerLog *log);
 DEFINE_CLEANUP(ContainerLog *, container_log_free)
 
-void log_stream_done(LogStream *stream);
+void log_stream_buffer_done(LogStreamBuffer *stream);

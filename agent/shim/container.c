@@ -22,7 +22,7 @@
  * is a Job: the words that its task needs, and the attempt by its ID, because that may be
  * forgotten meanwhile. */
 
-typedef struct Job {
+typedef struct ContainerJob {
         Shim *shim;
         char *id;
         char *bundle;
@@ -32,9 +32,9 @@ typedef struct Job {
         int input_fd;   /* the descriptors: -EBADF in the shim itself */
         int stdout_fd;
         int stderr_fd;
-} Job;
+} ContainerJob;
 
-static Job *job_free(Job *job) {
+static ContainerJob *container_job_free(ContainerJob *job) {
         if (!job)
                 return NULL;
         close_fd(job->input_fd);
@@ -48,7 +48,7 @@ static Job *job_free(Job *job) {
         free(job);
         return NULL;
 }
-DEFINE_CLEANUP(Job *, job_free)
+DEFINE_CLEANUP(ContainerJob *, container_job_free)
 
 /* The group of a file in it: /sys/fs/cgroup/<path>/<file>, on v1 with a controller in between. NULL
  * where it is no such file. */
@@ -73,8 +73,8 @@ static bool shares_cgroup(const AttemptList *list, const Attempt *attempt) {
         return false;
 }
 
-static int job_new(Shim *shim, const Attempt *attempt, Job **ret) {
-        cleanup_with(job_freep) Job *job = calloc(1, sizeof(*job));
+static int container_job_new(Shim *shim, const Attempt *attempt, ContainerJob **ret) {
+        cleanup_with(container_job_freep) ContainerJob *job = calloc(1, sizeof(*job));
 
         if (!job)
                 return -ENOMEM;
@@ -92,7 +92,8 @@ static int job_new(Shim *shim, const Attempt *attempt, Job **ret) {
 
 /* Begins a task that owns the job from now on. A job that cannot begin is told to 'done' as one
  * that failed, so that there is one way on from here. */
-static void job_start(Job *job, task_main_t main, task_done_t done, uint64_t deadline) {
+static void container_job_start(ContainerJob *job, task_main_t main, task_done_t done,
+                                uint64_t deadline) {
         TaskSpec spec = { .main = main, .done = done, .userdata = job, .deadline = deadline };
         int r = task_start(&job->shim->tasks, &spec);
 
@@ -106,23 +107,23 @@ static void job_start(Job *job, task_main_t main, task_done_t done, uint64_t dea
         }
 }
 
-static void tell(Shim *shim, const Attempt *attempt, EventType type) {
-        Event event = attempt_event(attempt, type);
+static void send_attempt_event(Shim *shim, const Attempt *attempt, ShimEventType type) {
+        ShimEvent event = attempt_event(attempt, type);
 
-        connection_send(&shim->connection, &event);
+        agent_connection_send(&shim->connection, &event);
 }
 
-static void refuse(Shim *shim, const char *id, const char *why) {
+static void send_container_error(Shim *shim, const char *id, const char *why) {
         log_warning("Container '%.12s': %s", id, why);
-        connection_send(&shim->connection,
-                        &(Event){ .type = EVENT_ERROR, .id = id, .message = why });
+        agent_connection_send(&shim->connection,
+                              &(ShimEvent){ .type = SHIM_EVENT_ERROR, .id = id, .message = why });
 }
 
 /* --- the end of a start that failed ------------------------------------------------------- */
 
 /* In a task: leaves nothing of an attempt but its log and its bundle's files. */
-static int undo_main(void *userdata, Error *reterr) {
-        Job *job = userdata;
+static int undo_start_main(void *userdata, Error *reterr) {
+        ContainerJob *job = userdata;
         Runtime runtime = shim_runtime(job->shim);
         int r = runtime_delete(&runtime, job->bundle, job->id, reterr), q;
 
@@ -136,8 +137,8 @@ static int undo_main(void *userdata, Error *reterr) {
         return r;
 }
 
-static void failed_and_undone(const TaskResult *result, void *userdata) {
-        cleanup_with(job_freep) Job *job = userdata;
+static void on_start_undone(const TaskResult *result, void *userdata) {
+        cleanup_with(container_job_freep) ContainerJob *job = userdata;
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
 
         if (!task_succeeded(result))
@@ -145,28 +146,29 @@ static void failed_and_undone(const TaskResult *result, void *userdata) {
         if (!attempt)
                 return;
         attempt->state = ATTEMPT_FAILED;
-        tell(job->shim, attempt, EVENT_START_FAILED);
+        send_attempt_event(job->shim, attempt, SHIM_EVENT_START_FAILED);
 }
 
-static void fail_start(Shim *shim, Attempt *attempt, bool runtime_failed, const char *message) {
-        Job *job = NULL;
+static void fail_container_start(Shim *shim, Attempt *attempt, bool runtime_failed,
+                                 const char *message) {
+        ContainerJob *job = NULL;
 
         attempt->runtime_failed = runtime_failed;
         attempt->message = strdup(message);
-        attempt->output = output_free(attempt->output);
-        if (job_new(shim, attempt, &job) < 0) {
+        attempt->output = container_output_free(attempt->output);
+        if (container_job_new(shim, attempt, &job) < 0) {
                 attempt->state = ATTEMPT_FAILED;
-                tell(shim, attempt, EVENT_START_FAILED);
+                send_attempt_event(shim, attempt, SHIM_EVENT_START_FAILED);
                 return;
         }
-        job_start(job, undo_main, failed_and_undone, USEC_INFINITY);
+        container_job_start(job, undo_start_main, on_start_undone, USEC_INFINITY);
 }
 
 /* --- start -------------------------------------------------------------------------------- */
 
 /* In a task: the mounts, then the runtime in our place. */
-static int run_main(void *userdata, Error *reterr) {
-        Job *job = userdata;
+static int run_container_main(void *userdata, Error *reterr) {
+        ContainerJob *job = userdata;
         Runtime runtime = shim_runtime(job->shim);
         cleanup_free char *fstab = path_join(job->bundle, "fstab");
         int r;
@@ -187,7 +189,8 @@ static int run_main(void *userdata, Error *reterr) {
                                 reterr);
 }
 
-static char *explain_failure(const Job *job, Attempt *attempt, const TaskResult *result) {
+static char *explain_start_failure(const ContainerJob *job, Attempt *attempt,
+                                   const TaskResult *result) {
         const char *program = job->shim->options->runtime;
         char *sentence = NULL;
         int n;
@@ -195,9 +198,9 @@ static char *explain_failure(const Job *job, Attempt *attempt, const TaskResult 
         if (result->message[0])
                 return strdup(result->message);
         if (!result->timed_out)
-                sentence = runtime_log_sentence(job->bundle);
+                sentence = runtime_log_last_error(job->bundle);
         if (!sentence && !result->timed_out)
-                sentence = output_last_line(attempt->output);
+                sentence = container_output_last_line(attempt->output);
         if (sentence)
                 return sentence;
         if (result->timed_out)
@@ -223,28 +226,28 @@ static bool shares_pid_namespace(pid_t pid) {
                ours.st_ino == theirs.st_ino;
 }
 
-static void started(Shim *shim, Attempt *attempt, pid_t pid) {
-        int status = 0, r = shim_claim(shim, pid, &status);
+static void mark_attempt_running(Shim *shim, Attempt *attempt, pid_t pid) {
+        int status = 0, r = shim_claim_process(shim, pid, &status);
 
         if (r < 0) {
-                fail_start(shim, attempt, true,
-                           "the runtime left a process that is not the shim's to watch");
+                fail_container_start(shim, attempt, true,
+                                     "the runtime left a process that is not the shim's to watch");
                 return;
         }
         attempt->state = ATTEMPT_RUNNING;
         attempt->pid = pid;
         attempt->started_at = now_realtime_usec();
         attempt->shares_pids = shim->pause_pid > 0 || shares_pid_namespace(pid);
-        tell(shim, attempt, EVENT_STARTED);
-        output_commit(attempt->output);
+        send_attempt_event(shim, attempt, SHIM_EVENT_STARTED);
+        container_output_commit(attempt->output);
         if (r == 0)
                 container_exited(shim, attempt, status);
         else if (attempt->signal_at == USEC_INFINITY && attempt->stop_signal != 0)
                 (void) kill(pid, attempt->stop_signal); /* somebody has asked meanwhile */
 }
 
-static void run_done(const TaskResult *result, void *userdata) {
-        cleanup_with(job_freep) Job *job = userdata;
+static void on_run_task_done(const TaskResult *result, void *userdata) {
+        cleanup_with(container_job_freep) ContainerJob *job = userdata;
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
         pid_t pid;
 
@@ -255,20 +258,20 @@ static void run_done(const TaskResult *result, void *userdata) {
                 int r = file ? runtime_read_pid(file, &pid) : -ENOMEM;
 
                 if (r >= 0)
-                        started(job->shim, attempt, pid);
+                        mark_attempt_running(job->shim, attempt, pid);
                 else
-                        fail_start(job->shim, attempt, true,
-                                   "the runtime did not say which process it started");
+                        fail_container_start(job->shim, attempt, true,
+                                             "the runtime did not say which process it started");
         } else {
-                cleanup_free char *message = explain_failure(job, attempt, result);
+                cleanup_free char *message = explain_start_failure(job, attempt, result);
 
-                fail_start(job->shim, attempt,
-                           result->message[0] == '\0' || result->code == RUNTIME_MISSING,
-                           message ? message : "out of memory");
+                fail_container_start(job->shim, attempt,
+                                     result->message[0] == '\0' || result->code == RUNTIME_MISSING,
+                                     message ? message : "out of memory");
         }
 }
 
-static const char *reason_to_refuse(int r) {
+static const char *run_refusal_message(int r) {
         switch (r) {
         case -EINVAL:
                 return "this is no container ID";
@@ -281,112 +284,113 @@ static const char *reason_to_refuse(int r) {
 
 /* Where there is not even a record of the attempt. One whose ID is taken has its own events, so it
  * is not said to have failed. */
-static void refuse_run(Shim *shim, const Request *request, int r) {
+static void refuse_container_run(Shim *shim, const ShimRequest *request, int r) {
         if (r == -EEXIST)
-                refuse(shim, request->id, "This ID is taken");
+                send_container_error(shim, request->id, "This ID is taken");
         else
-                connection_send(&shim->connection, &(Event){ .type = EVENT_START_FAILED,
-                                                             .id = request->id,
-                                                             .name = request->name,
-                                                             .attempt = request->attempt,
-                                                             .note = request->note,
-                                                             .message = reason_to_refuse(r) });
+                agent_connection_send(&shim->connection,
+                                      &(ShimEvent){ .type = SHIM_EVENT_START_FAILED,
+                                                    .id = request->id,
+                                                    .name = request->name,
+                                                    .attempt = request->attempt,
+                                                    .note = request->note,
+                                                    .message = run_refusal_message(r) });
 }
 
 /* Beside the shim's own socket, whose path is as long: there is room for few more letters. */
-static char *terminal_path(const Shim *shim, const char *id) {
+static char *container_terminal_path(const Shim *shim, const char *id) {
         char *path;
 
         return asprintf(&path, "%s/tty%.8s", shim->pod_dir, id) < 0 ? NULL : path;
 }
 
 /* A standard input that nobody writes to, and a terminal, where they are wished for. */
-static int open_console(Shim *shim, const Request *request, const Attempt *attempt, Job *job,
-                        Error *reterr) {
+static int open_container_input(Shim *shim, const ShimRequest *request, const Attempt *attempt,
+                                ContainerJob *job, Error *reterr) {
         if (request->has_terminal) {
-                job->terminal = terminal_path(shim, attempt->id);
+                job->terminal = container_terminal_path(shim, attempt->id);
                 if (!job->terminal)
                         return -ENOMEM;
-                return output_expect_terminal(attempt->output, job->terminal, reterr);
+                return container_output_expect_terminal(attempt->output, job->terminal, reterr);
         }
         if (!request->has_input)
                 return 0;
-        job->input_fd = output_open_input(attempt->output);
+        job->input_fd = container_output_open_input(attempt->output);
         return MIN(job->input_fd, 0);
 }
 
 /* The pipes of its output, and where what comes through them goes. */
-static int open_output(const Shim *shim, const Request *request, Attempt *attempt, int ret_fds[2],
-                       Error *reterr) {
+static int open_container_output(const Shim *shim, const ShimRequest *request, Attempt *attempt,
+                                 int ret_fds[2], Error *reterr) {
         JournalLog *journal = NULL;
         int r = 0;
 
         if (request->journal_fields.n > 0)
                 r = journal_log_new(JOURNAL_SOCKET_PATH, &request->journal_fields, &journal);
         if (r >= 0)
-                r = output_new(shim->epoll_fd, request->log, shim->log_limits, &attempt->output,
-                               ret_fds, reterr);
+                r = container_output_new(shim->epoll_fd, request->log, shim->log_limits,
+                                         &attempt->output, ret_fds, reterr);
         if (r < 0)
                 journal_log_free(journal);
         else if (journal)
-                output_set_journal_take(attempt->output, journal);
+                container_output_set_journal_take(attempt->output, journal);
         return r;
 }
 
-void container_run(Shim *shim, const Request *request) {
+void container_run(Shim *shim, const ShimRequest *request) {
         cleanup_error Error error = ERROR_NULL;
         Attempt *attempt;
         int fds[2], r;
-        Job *job;
+        ContainerJob *job;
 
         if (shim->tearing_down) {
-                refuse(shim, request->id, "The pod is being torn down");
+                send_container_error(shim, request->id, "The pod is being torn down");
                 return;
         }
         r = attempt_new(&shim->attempts, request, &attempt);
         if (r < 0) {
-                refuse_run(shim, request, r);
+                refuse_container_run(shim, request, r);
                 return;
         }
         attempt->oom_kills_before = oom_kills_of_pod(attempt->events_file);
         if (!shim->ready) {
-                fail_start(shim, attempt, false, "the sandbox is not set up");
+                fail_container_start(shim, attempt, false, "the sandbox is not set up");
                 return;
         }
-        r = open_output(shim, request, attempt, fds, &error);
+        r = open_container_output(shim, request, attempt, fds, &error);
         if (r < 0) {
-                fail_start(shim, attempt, false, error_message(&error, r));
+                fail_container_start(shim, attempt, false, error_message(&error, r));
                 return;
         }
-        r = job_new(shim, attempt, &job);
+        r = container_job_new(shim, attempt, &job);
         if (r < 0) {
                 close_fd(fds[0]);
                 close_fd(fds[1]);
-                fail_start(shim, attempt, false, strerror(-r));
+                fail_container_start(shim, attempt, false, strerror(-r));
                 return;
         }
         job->stdout_fd = fds[0];
         job->stderr_fd = fds[1];
-        r = open_console(shim, request, attempt, job, &error);
+        r = open_container_input(shim, request, attempt, job, &error);
         if (r < 0) {
-                job_free(job);
-                fail_start(shim, attempt, false, error_message(&error, r));
+                container_job_free(job);
+                fail_container_start(shim, attempt, false, error_message(&error, r));
                 return;
         }
-        job_start(job, run_main, run_done,
-                  now_boottime_usec() + shim->options->runtime_timeout_usec);
+        container_job_start(job, run_container_main, on_run_task_done,
+                            now_boottime_usec() + shim->options->runtime_timeout_usec);
 }
 
 /* --- stop --------------------------------------------------------------------------------- */
 
-static int kill_group_main(void *userdata, Error *reterr) {
-        const Job *job = userdata;
+static int kill_cgroup_main(void *userdata, Error *reterr) {
+        const ContainerJob *job = userdata;
 
         return cgroup_kill(job->cgroup);
 }
 
-static void group_killed(const TaskResult *result, void *userdata) {
-        cleanup_with(job_freep) Job *job = userdata;
+static void on_cgroup_killed(const TaskResult *result, void *userdata) {
+        cleanup_with(container_job_freep) ContainerJob *job = userdata;
 
         if (!task_succeeded(result))
                 log_warning("Container '%.12s': cannot end all its processes: %s", job->id,
@@ -394,22 +398,22 @@ static void group_killed(const TaskResult *result, void *userdata) {
 }
 
 /* A container without a PID namespace of its own does not end with its first process. */
-static void kill_the_rest(Shim *shim, const Attempt *attempt) {
-        Job *job = NULL;
+static void kill_remaining_processes(Shim *shim, const Attempt *attempt) {
+        ContainerJob *job = NULL;
 
-        if (!attempt->shares_pids || job_new(shim, attempt, &job) < 0)
+        if (!attempt->shares_pids || container_job_new(shim, attempt, &job) < 0)
                 return;
         if (job->cgroup)
-                job_start(job, kill_group_main, group_killed, USEC_INFINITY);
+                container_job_start(job, kill_cgroup_main, on_cgroup_killed, USEC_INFINITY);
         else
-                job_free(job);
+                container_job_free(job);
 }
 
 /* We are the parent and have not reaped it, so the number is still its own. */
-static void kill_hard(Shim *shim, Attempt *attempt) {
+static void kill_container(Shim *shim, Attempt *attempt) {
         attempt->kill_at = USEC_INFINITY;
         (void) kill(attempt->pid, SIGKILL);
-        kill_the_rest(shim, attempt);
+        kill_remaining_processes(shim, attempt);
 }
 
 static void send_stop_signal(Attempt *attempt) {
@@ -418,13 +422,13 @@ static void send_stop_signal(Attempt *attempt) {
                 (void) kill(attempt->pid, attempt->stop_signal);
 }
 
-static uint64_t moment_after(uint64_t now, uint64_t usec) {
+static uint64_t deadline_after(uint64_t now, uint64_t usec) {
         return now + MIN(usec, USEC_INFINITY / 2);
 }
 
-void container_stop(Shim *shim, const Request *request) {
+void container_stop(Shim *shim, const ShimRequest *request) {
         Attempt *attempt = attempt_find(&shim->attempts, request->id);
-        uint64_t now = now_boottime_usec(), signal_at = moment_after(now, request->delay_usec);
+        uint64_t now = now_boottime_usec(), signal_at = deadline_after(now, request->delay_usec);
 
         if (!attempt || (attempt->state != ATTEMPT_RUNNING && attempt->state != ATTEMPT_STARTING))
                 return;
@@ -435,15 +439,15 @@ void container_stop(Shim *shim, const Request *request) {
                 attempt->signal_at = signal_at;
         } else if (attempt->signal_at != USEC_INFINITY)
                 attempt->signal_at = MIN(attempt->signal_at, signal_at);
-        attempt->kill_at = MIN(attempt->kill_at, moment_after(now, request->grace_usec));
+        attempt->kill_at = MIN(attempt->kill_at, deadline_after(now, request->grace_usec));
         containers_expire(shim, now);
 }
 
-void container_set_note(Shim *shim, const Request *request) {
+void container_set_checkpoint(Shim *shim, const ShimRequest *request) {
         Attempt *attempt = attempt_find(&shim->attempts, request->id);
 
         if (attempt)
-                attempt_set_note(attempt, request->note);
+                attempt_set_checkpoint(attempt, request->note);
 }
 
 void containers_expire(Shim *shim, uint64_t now_boottime) {
@@ -451,7 +455,7 @@ void containers_expire(Shim *shim, uint64_t now_boottime) {
                 if (attempt->signal_at <= now_boottime)
                         send_stop_signal(attempt);
                 if (attempt->state == ATTEMPT_RUNNING && attempt->kill_at <= now_boottime)
-                        kill_hard(shim, attempt);
+                        kill_container(shim, attempt);
         }
 }
 
@@ -473,18 +477,18 @@ void container_exited(Shim *shim, Attempt *attempt, int status) {
         attempt->oom_killed =
                 oom_killed(attempt->events_file, attempt->signal, attempt->oom_kills_before);
         attempt->signal_at = attempt->kill_at = USEC_INFINITY;
-        output_drain(attempt->output);
+        container_output_drain(attempt->output);
         attempt->state = ATTEMPT_EXITED;
-        tell(shim, attempt, EVENT_EXITED);
-        kill_the_rest(shim, attempt);
+        send_attempt_event(shim, attempt, SHIM_EVENT_EXITED);
+        kill_remaining_processes(shim, attempt);
 }
 
 /* --- delete ------------------------------------------------------------------------------- */
 
 /* In a task. Goes on after a failure, so that as little as can be is left. */
-static int delete_main(void *userdata, Error *reterr) {
-        Job *job = userdata;
-        int r = undo_main(job, reterr);
+static int delete_container_main(void *userdata, Error *reterr) {
+        ContainerJob *job = userdata;
+        int r = undo_start_main(job, reterr);
 
         strv_foreach(directory, job->directories) {
                 int q = mounts_undo(*directory);
@@ -498,37 +502,39 @@ static int delete_main(void *userdata, Error *reterr) {
         return r;
 }
 
-static void delete_done(const TaskResult *result, void *userdata) {
-        cleanup_with(job_freep) Job *job = userdata;
+static void on_container_deleted(const TaskResult *result, void *userdata) {
+        cleanup_with(container_job_freep) ContainerJob *job = userdata;
         Attempt *attempt = attempt_find(&job->shim->attempts, job->id);
 
         if (!task_succeeded(result))
                 log_warning("Container '%.12s': %s", job->id, task_explanation(result));
         if (!attempt) {
-                connection_send(&job->shim->connection,
-                                &(Event){ .type = EVENT_DELETED, .id = job->id, .name = "" });
+                agent_connection_send(
+                        &job->shim->connection,
+                        &(ShimEvent){ .type = SHIM_EVENT_DELETED, .id = job->id, .name = "" });
                 return;
         }
         if (attempt->output)
-                output_drain(attempt->output);
+                container_output_drain(attempt->output);
         attempt_set_deleted(attempt);
-        tell(job->shim, attempt, EVENT_DELETED);
+        send_attempt_event(job->shim, attempt, SHIM_EVENT_DELETED);
 }
 
-static int start_delete(Shim *shim, Attempt *attempt, const StringList *directories) {
-        cleanup_with(job_freep) Job *job = NULL;
-        int r = job_new(shim, attempt, &job);
+static int start_container_delete(Shim *shim, Attempt *attempt, const StringList *directories) {
+        cleanup_with(container_job_freep) ContainerJob *job = NULL;
+        int r = container_job_new(shim, attempt, &job);
 
         for (size_t i = 0; r >= 0 && i < directories->n; i++)
                 r = strv_append(&job->directories, directories->items[i]);
         if (r < 0)
                 return r;
         attempt->deleting = true;
-        job_start(TAKE_PTR(job), delete_main, delete_done, USEC_INFINITY);
+        container_job_start(TAKE_PTR(job), delete_container_main, on_container_deleted,
+                            USEC_INFINITY);
         return 0;
 }
 
-void container_delete(Shim *shim, const Request *request) {
+void container_delete(Shim *shim, const ShimRequest *request) {
         Attempt *attempt = attempt_find(&shim->attempts, request->id);
         Attempt forgotten = { .id = (char *) (uintptr_t) request->id };
         int r;
@@ -536,12 +542,12 @@ void container_delete(Shim *shim, const Request *request) {
         if (attempt && attempt->deleting)
                 return;
         if (attempt && (attempt->state == ATTEMPT_RUNNING || attempt->state == ATTEMPT_STARTING)) {
-                refuse(shim, request->id, "A container that runs cannot be deleted");
+                send_container_error(shim, request->id, "A container that runs cannot be deleted");
                 return;
         }
-        r = start_delete(shim, attempt ? attempt : &forgotten, &request->directories);
+        r = start_container_delete(shim, attempt ? attempt : &forgotten, &request->directories);
         if (r < 0)
-                refuse(shim, request->id, strerror(-r));
+                send_container_error(shim, request->id, strerror(-r));
 }
 
 bool containers_tear_down(Shim *shim) {
@@ -553,9 +559,9 @@ bool containers_tear_down(Shim *shim) {
                 nothing_left = false;
                 if (attempt->state == ATTEMPT_RUNNING && attempt->stop_signal != SIGKILL) {
                         attempt->stop_signal = SIGKILL;
-                        kill_hard(shim, attempt);
+                        kill_container(shim, attempt);
                 } else if (attempt->state == ATTEMPT_EXITED && !attempt->deleting)
-                        (void) start_delete(shim, attempt, &(StringList){ 0 });
+                        (void) start_container_delete(shim, attempt, &(StringList){ 0 });
         }
         return nothing_left && !shim->tasks.first;
 }

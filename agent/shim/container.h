@@ -7,16 +7,16 @@
 
 /* Mounts, then one runtime call. What cannot be is START_FAILED; only an ID that is taken, whose
  * own events come or have come, is an error event. */
-void container_run(Shim *shim, const Request *request);
+void container_run(Shim *shim, const ShimRequest *request);
 
 /* A signal now or after a delay, SIGKILL after the grace. */
-void container_stop(Shim *shim, const Request *request);
+void container_stop(Shim *shim, const ShimRequest *request);
 
 /* What the agent wants to be told with its events from now on. */
-void container_set_note(Shim *shim, const Request *request);
+void container_set_checkpoint(Shim *shim, const ShimRequest *request);
 
 /* Removes what an ended attempt has left. */
-void container_delete(Shim *shim, const Request *request);
+void container_delete(Shim *shim, const ShimRequest *request);
 
 /* Its first process has ended with this status of waitpid(2). */
 void container_exited(Shim *shim, Attempt *attempt, int status);

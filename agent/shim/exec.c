@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/shim/exec.h"
 
+#include "agent/shim/dummy-interface.h"
 #include "agent/shim/shim.h"
-#include "agent/shim/stand-in.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -21,14 +21,14 @@ enum {
 };
 
 /* One of the two pipes that a program writes into. Its beginning is kept, the rest thrown away. */
-typedef struct Capture {
-        Source source;
+typedef struct ProgramCapture {
+        EpollSource source;
         int epoll_fd;
         int write_fd; /* the program's end, ours until it has begun */
         size_t max;
         size_t length;
         char *text;
-} Capture;
+} ProgramCapture;
 
 struct Program {
         Program *next;
@@ -40,7 +40,7 @@ struct Program {
         char *address;
         int input_fd; /* a memfd, or -EBADF for /dev/null */
         bool in_host;
-        bool has_begun;
+        bool has_started;
         uint64_t timeout_usec;
         char *container; /* where it runs; NULL: here. What follows is only for those */
         char *pid_file;
@@ -48,18 +48,18 @@ struct Program {
         pid_t pid;         /* once the runtime has left it to us */
         uint64_t deadline; /* boottime; USEC_INFINITY: none, or it was killed */
         bool timed_out;
-        Capture output;
-        Capture error;
+        ProgramCapture output;
+        ProgramCapture error;
 };
 
 /* ---- what it writes ---- */
 
-static void capture_close(Capture *capture) {
-        source_remove(capture->epoll_fd, &capture->source);
+static void program_capture_close(ProgramCapture *capture) {
+        epoll_source_remove(capture->epoll_fd, &capture->source);
         capture->source.fd = close_fd(capture->source.fd);
 }
 
-static void keep(Capture *capture, const char *data, size_t length) {
+static void append_captured(ProgramCapture *capture, const char *data, size_t length) {
         length = MIN(length, capture->max - capture->length);
         if (!capture->text)
                 capture->text = malloc(capture->max + 1);
@@ -70,7 +70,7 @@ static void keep(Capture *capture, const char *data, size_t length) {
 }
 
 /* Reads what is there, up to a limit that lets others have their turn. */
-static void drain(Capture *capture) {
+static void read_program_pipe(ProgramCapture *capture) {
         char chunk[4096];
 
         for (unsigned i = 0; i < 64 && capture->source.fd >= 0; i++) {
@@ -79,17 +79,17 @@ static void drain(Capture *capture) {
                 if (n < 0 && (errno == EAGAIN || errno == EINTR))
                         return;
                 if (n <= 0)
-                        capture_close(capture);
+                        program_capture_close(capture);
                 else
-                        keep(capture, chunk, (size_t) n);
+                        append_captured(capture, chunk, (size_t) n);
         }
 }
 
-static void on_readable(Source *source, uint32_t events) {
-        drain(container_of(source, Capture, source));
+static void on_program_pipe_readable(EpollSource *source, uint32_t events) {
+        read_program_pipe(container_of(source, ProgramCapture, source));
 }
 
-static int capture_open(Capture *capture, int epoll_fd) {
+static int program_capture_open(ProgramCapture *capture, int epoll_fd) {
         int pipes[2];
 
         if (pipe2(pipes, O_CLOEXEC) < 0)
@@ -99,17 +99,17 @@ static int capture_open(Capture *capture, int epoll_fd) {
         capture->write_fd = pipes[1];
         if (fcntl(pipes[0], F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        return source_add(epoll_fd, &capture->source, EPOLLIN);
+        return epoll_source_add(epoll_fd, &capture->source, EPOLLIN);
 }
 
-static void capture_done(Capture *capture) {
-        capture_close(capture);
+static void program_capture_done(ProgramCapture *capture) {
+        program_capture_close(capture);
         close_fd(capture->write_fd);
         free(capture->text);
 }
 
 /* The text as it may stand in a message. */
-static const char *captured(Capture *capture) {
+static const char *captured_text(ProgramCapture *capture) {
         if (!capture->text)
                 return "";
         for (size_t i = 0; i < capture->length; i++)
@@ -119,8 +119,8 @@ static const char *captured(Capture *capture) {
         return capture->text;
 }
 
-static const char *last_line(Capture *capture) {
-        const char *text = captured(capture), *newline;
+static const char *last_captured_line(ProgramCapture *capture) {
+        const char *text = captured_text(capture), *newline;
         size_t length = strlen(text);
 
         while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == ' '))
@@ -137,8 +137,8 @@ static const char *last_line(Capture *capture) {
 static Program *program_free(Program *program) {
         if (!program)
                 return NULL;
-        capture_done(&program->output);
-        capture_done(&program->error);
+        program_capture_done(&program->output);
+        program_capture_done(&program->error);
         close_fd(program->input_fd);
         if (program->pid_file)
                 (void) unlink(program->pid_file);
@@ -166,103 +166,103 @@ static void program_unlink(Program *program) {
 }
 
 /* A packet has room for less than we keep when much of it must be escaped. */
-static void tell(Shim *shim, Event *event, Capture *output) {
+static void send_exec_done(Shim *shim, ShimEvent *event, ProgramCapture *output) {
         cleanup_free char *packet = NULL;
         size_t length;
 
-        event->output = captured(output);
-        while (output->length > 0 && event_encode(event, &packet, &length) == -EMSGSIZE) {
+        event->output = captured_text(output);
+        while (output->length > 0 && shim_event_encode(event, &packet, &length) == -EMSGSIZE) {
                 output->length /= 2;
-                event->output = captured(output);
+                event->output = captured_text(output);
         }
-        connection_send(&shim->connection, event);
+        agent_connection_send(&shim->connection, event);
 }
 
-static void begin_next(Shim *shim);
+static void start_next_program(Shim *shim);
 
 /* Tells the end and forgets the program. 'message': why it was not run, or NULL. */
-static void finish(Program *program, const char *message, int status) {
+static void finish_program(Program *program, const char *message, int status) {
         Shim *shim = program->shim;
-        Event event = {
-                .type = EVENT_EXEC_DONE,
+        ShimEvent event = {
+                .type = SHIM_EVENT_EXEC_DONE,
                 .id = program->id,
                 .message = message,
                 .timed_out = program->timed_out,
         };
 
         /* What it wrote is in the pipes. A child of its that holds them open is not waited for. */
-        drain(&program->output);
-        drain(&program->error);
-        event.error = last_line(&program->error);
+        read_program_pipe(&program->output);
+        read_program_pipe(&program->error);
+        event.error = last_captured_line(&program->error);
         if (WIFSIGNALED(status))
                 event.signal = WTERMSIG(status);
         event.exit_code = event.signal > 0 ? 128 + event.signal : WEXITSTATUS(status);
-        tell(shim, &event, &program->output);
+        send_exec_done(shim, &event, &program->output);
         program_unlink(program);
         program_free(program);
-        begin_next(shim);
+        start_next_program(shim);
 }
 
-static void on_ended(const TaskResult *result, void *userdata) {
+static void on_program_task_done(const TaskResult *result, void *userdata) {
         Program *program = userdata;
 
         program->timed_out = result->timed_out;
-        finish(program, result->message[0] ? result->message : NULL, result->status);
+        finish_program(program, result->message[0] ? result->message : NULL, result->status);
 }
 
 /* ---- in a container ---- */
 
 /* It is the leader of a session of its own, so its children go with it, as far as they have not
  * left. */
-static void kill_in_container(Program *program) {
+static void kill_container_program(Program *program) {
         program->timed_out = true;
         program->deadline = USEC_INFINITY;
         (void) kill(-program->pid, SIGKILL);
         (void) kill(program->pid, SIGKILL);
 }
 
-static void finish_unstarted(Program *program, const TaskResult *result) {
+static void finish_unstarted_program(Program *program, const TaskResult *result) {
         cleanup_free char *sentence = NULL;
         int status = 0;
 
         /* The runtime that we ended may have come as far as to start it. */
         if (runtime_read_pid(program->pid_file, &program->pid) >= 0 &&
-            shim_claim(program->shim, program->pid, &status) == 1)
-                kill_in_container(program);
+            shim_claim_process(program->shim, program->pid, &status) == 1)
+                kill_container_program(program);
         program->timed_out = result->timed_out;
         if (program->timed_out) {
-                finish(program, NULL, result->status);
+                finish_program(program, NULL, result->status);
                 return;
         }
-        sentence = runtime_sentence_of(program->log);
+        sentence = runtime_log_last_error_at(program->log);
         if (result->message[0])
-                finish(program, result->message, result->status);
+                finish_program(program, result->message, result->status);
         else
-                finish(program, sentence ? sentence : "the runtime failed", result->status);
+                finish_program(program, sentence ? sentence : "the runtime failed", result->status);
 }
 
 /* The runtime has ended; what it started goes on, or has come to its end already. */
-static void on_runtime_ended(const TaskResult *result, void *userdata) {
+static void on_exec_runtime_done(const TaskResult *result, void *userdata) {
         Program *program = userdata;
         int status = 0, r;
 
         if (!task_succeeded(result)) {
-                finish_unstarted(program, result);
+                finish_unstarted_program(program, result);
                 return;
         }
         r = runtime_read_pid(program->pid_file, &program->pid);
         if (r >= 0)
-                r = shim_claim(program->shim, program->pid, &status);
+                r = shim_claim_process(program->shim, program->pid, &status);
         if (r < 0)
-                finish(program, "the runtime left no process that is ours to watch", 0);
+                finish_program(program, "the runtime left no process that is ours to watch", 0);
         else if (r == 0)
-                finish(program, NULL, status);
+                finish_program(program, NULL, status);
 }
 
 bool program_reap(Shim *shim, pid_t pid, int status) {
         for (Program *program = shim->programs.first; program; program = program->next)
                 if (program->pid == pid) {
-                        finish(program, NULL, status);
+                        finish_program(program, NULL, status);
                         return true;
                 }
         return false;
@@ -270,7 +270,7 @@ bool program_reap(Shim *shim, pid_t pid, int status) {
 
 bool programs_are_starting(const ProgramList *list) {
         for (const Program *program = list->first; program; program = program->next)
-                if (program->container && program->has_begun && program->pid == 0)
+                if (program->container && program->has_started && program->pid == 0)
                         return true;
         return false;
 }
@@ -287,11 +287,11 @@ uint64_t programs_next_deadline(const ProgramList *list) {
 void programs_expire(ProgramList *list, uint64_t now_boottime) {
         for (Program *program = list->first; program; program = program->next)
                 if (program->pid > 0 && program->deadline <= now_boottime)
-                        kill_in_container(program);
+                        kill_container_program(program);
 }
 
 /* /dev/null is the node's, and root in the container could change its mode through a descriptor. */
-static int set_no_input(void) {
+static int set_closed_pipe_input(void) {
         int pipes[2], r;
 
         if (pipe2(pipes, O_CLOEXEC) < 0)
@@ -303,10 +303,10 @@ static int set_no_input(void) {
 }
 
 /* In a task: becomes the runtime. Both streams are one. */
-static int exec_in_main(void *userdata, Error *reterr) {
+static int exec_in_container_main(void *userdata, Error *reterr) {
         const Program *program = userdata;
         const Runtime runtime = shim_runtime(program->shim);
-        int r = set_no_input();
+        int r = set_closed_pipe_input();
 
         if (r < 0)
                 return r;
@@ -324,7 +324,7 @@ static int exec_in_main(void *userdata, Error *reterr) {
 /* ---- here ---- */
 
 /* In a task: the namespaces, the descriptors, then the program in our place. */
-static int exec_main(void *userdata, Error *reterr) {
+static int exec_program_main(void *userdata, Error *reterr) {
         const Program *program = userdata;
         const HostNamespaces *host = &program->shim->host;
         int r = 1;
@@ -334,8 +334,8 @@ static int exec_main(void *userdata, Error *reterr) {
                 return error_setf(reterr, errno, "cannot enter the node's namespaces: %s",
                                   strerror(errno));
         if (program->interface)
-                r = stand_in_make(program->interface, program->address, program->environment,
-                                  reterr);
+                r = dummy_interface_create(program->interface, program->address,
+                                           program->environment, reterr);
         if (r <= 0) /* nothing to stand in for is nothing to run */
                 return r;
         if (program->input_fd >= 0 && dup2(program->input_fd, STDIN_FILENO) < 0)
@@ -349,7 +349,7 @@ static int exec_main(void *userdata, Error *reterr) {
 }
 
 /* Those in the node's namespaces take turns. */
-static bool must_wait(const Program *program) {
+static bool must_wait_for_host_program(const Program *program) {
         for (const Program *other = program->shim->programs.first; other != program;
              other = other->next)
                 if (program->in_host && other->in_host)
@@ -357,22 +357,22 @@ static bool must_wait(const Program *program) {
         return false;
 }
 
-static void begin(Program *program) {
+static void start_program(Program *program) {
         TaskSpec spec = {
-                .main = program->container ? exec_in_main : exec_main,
-                .done = program->container ? on_runtime_ended : on_ended,
+                .main = program->container ? exec_in_container_main : exec_program_main,
+                .done = program->container ? on_exec_runtime_done : on_program_task_done,
                 .userdata = program,
         };
-        int r = capture_open(&program->output, program->shim->epoll_fd);
+        int r = program_capture_open(&program->output, program->shim->epoll_fd);
 
-        program->has_begun = true;
+        program->has_started = true;
         program->deadline =
                 program->timeout_usec > 0
                         ? now_boottime_usec() + MIN(program->timeout_usec, USEC_INFINITY / 2)
                         : USEC_INFINITY;
         spec.deadline = program->deadline;
         if (r >= 0 && !program->container)
-                r = capture_open(&program->error, program->shim->epoll_fd);
+                r = program_capture_open(&program->error, program->shim->epoll_fd);
         if (r >= 0)
                 r = task_start(&program->shim->tasks, &spec);
         /* The task has its own. Ours would keep the pipes from ending. */
@@ -380,19 +380,19 @@ static void begin(Program *program) {
         program->error.write_fd = close_fd(program->error.write_fd);
         program->input_fd = close_fd(program->input_fd);
         if (r < 0)
-                finish(program, strerror(-r), 0);
+                finish_program(program, strerror(-r), 0);
 }
 
-static void begin_next(Shim *shim) {
+static void start_next_program(Shim *shim) {
         Program *program = shim->programs.first;
 
-        while (program && (program->has_begun || must_wait(program)))
+        while (program && (program->has_started || must_wait_for_host_program(program)))
                 program = program->next;
         if (program && !shim->tearing_down)
-                begin(program);
+                start_program(program);
 }
 
-static int list_copy(const StringList *list, char ***ret) {
+static int copy_string_list(const StringList *list, char ***ret) {
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < list->n; i++)
@@ -401,7 +401,7 @@ static int list_copy(const StringList *list, char ***ret) {
 }
 
 /* In a file, so that nobody must write while the program reads. */
-static int input_open(const char *input, int *ret) {
+static int open_program_input(const char *input, int *ret) {
         cleanup_close int fd = memfd_create("mainstay-input", MFD_CLOEXEC);
         int r = fd < 0 ? -errno : write_all(fd, input, strlen(input));
 
@@ -413,7 +413,7 @@ static int input_open(const char *input, int *ret) {
         return 0;
 }
 
-static int set_container(Program *program, const char *container) {
+static int set_program_container(Program *program, const char *container) {
         static unsigned serial;
         const char *directory = program->shim->pod_dir;
 
@@ -425,7 +425,7 @@ static int set_container(Program *program, const char *container) {
         return program->container && program->pid_file && program->log ? 0 : -ENOMEM;
 }
 
-static int set_stand_in(Program *program, const Request *request) {
+static int set_dummy_interface(Program *program, const ShimRequest *request) {
         program->interface = strdup(request->interface);
         program->address = strdup(request->address);
         return program->interface && program->address ? 0 : -ENOMEM;
@@ -438,11 +438,11 @@ static bool container_runs(const Shim *shim, const char *id) {
         return attempt && attempt->state == ATTEMPT_RUNNING;
 }
 
-static const char *reason_to_refuse(int r) {
+static const char *exec_refusal_message(int r) {
         return r == -ESRCH ? "the container does not run" : strerror(-r);
 }
 
-static int program_new(Shim *shim, const Request *request, Program **ret) {
+static int program_new(Shim *shim, const ShimRequest *request, Program **ret) {
         cleanup_with(program_freep) Program *program = calloc(1, sizeof(*program));
         int r;
 
@@ -455,30 +455,30 @@ static int program_new(Shim *shim, const Request *request, Program **ret) {
                 .timeout_usec = request->timeout_usec,
                 .input_fd = -EBADF,
                 .deadline = USEC_INFINITY,
-                .output = { .source = { .fd = -EBADF, .on_ready = on_readable },
+                .output = { .source = { .fd = -EBADF, .on_ready = on_program_pipe_readable },
                             .write_fd = -EBADF,
                             .max = request->container ? CONTAINER_OUTPUT_MAX
-                                                      : PROTOCOL_OUTPUT_MAX },
-                .error = { .source = { .fd = -EBADF, .on_ready = on_readable },
+                                                      : SHIM_PROTOCOL_OUTPUT_MAX },
+                .error = { .source = { .fd = -EBADF, .on_ready = on_program_pipe_readable },
                            .write_fd = -EBADF,
                            .max = ERROR_MAX },
         };
-        r = program->id ? list_copy(&request->arguments, &program->argv) : -ENOMEM;
+        r = program->id ? copy_string_list(&request->arguments, &program->argv) : -ENOMEM;
         if (r >= 0)
-                r = list_copy(&request->environment, &program->environment);
+                r = copy_string_list(&request->environment, &program->environment);
         if (r >= 0 && request->interface && request->address)
-                r = set_stand_in(program, request);
+                r = set_dummy_interface(program, request);
         if (r >= 0 && request->input)
-                r = input_open(request->input, &program->input_fd);
+                r = open_program_input(request->input, &program->input_fd);
         if (r >= 0 && request->container)
-                r = set_container(program, request->container);
+                r = set_program_container(program, request->container);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(program);
         return 0;
 }
 
-static size_t count(const ProgramList *list) {
+static size_t count_programs(const ProgramList *list) {
         size_t n = 0;
 
         for (const Program *program = list->first; program; program = program->next)
@@ -486,11 +486,11 @@ static size_t count(const ProgramList *list) {
         return n;
 }
 
-void program_run(Shim *shim, const Request *request) {
+void program_run(Shim *shim, const ShimRequest *request) {
         Program *program = NULL, **end = &shim->programs.first;
         int r = -ECANCELED;
 
-        if (count(&shim->programs) >= PROGRAMS_MAX)
+        if (count_programs(&shim->programs) >= PROGRAMS_MAX)
                 r = -EBUSY;
         else if (request->arguments.n == 0)
                 r = -EINVAL;
@@ -499,24 +499,25 @@ void program_run(Shim *shim, const Request *request) {
         else if (!shim->tearing_down)
                 r = program_new(shim, request, &program);
         if (r < 0) {
-                connection_send(&shim->connection, &(Event){ .type = EVENT_EXEC_DONE,
-                                                             .id = request->id,
-                                                             .exit_code = EXIT_FAILURE,
-                                                             .message = reason_to_refuse(r) });
+                agent_connection_send(&shim->connection,
+                                      &(ShimEvent){ .type = SHIM_EVENT_EXEC_DONE,
+                                                    .id = request->id,
+                                                    .exit_code = EXIT_FAILURE,
+                                                    .message = exec_refusal_message(r) });
                 return;
         }
         while (*end)
                 end = &(*end)->next;
         *end = program;
-        if (!must_wait(program))
-                begin(program);
+        if (!must_wait_for_host_program(program))
+                start_program(program);
 }
 
 void programs_drop_waiting(ProgramList *list) {
         for (Program **link = &list->first; *link;) {
                 Program *program = *link;
 
-                if (program->has_begun) {
+                if (program->has_started) {
                         link = &program->next;
                         continue;
                 }

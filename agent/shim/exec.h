@@ -20,9 +20,10 @@ typedef struct ProgramList {
 } ProgramList;
 
 /* Of both kinds of requests. Runs it, or has it wait for the one before it where both are in the
- * node's namespaces. EVENT_EXEC_DONE is told, unless the pod is torn down before it had its turn.
+ * node's namespaces. SHIM_EVENT_EXEC_DONE is told, unless the pod is torn down before it had its
+ * turn.
  */
-void program_run(Shim *shim, const Request *request);
+void program_run(Shim *shim, const ShimRequest *request);
 
 /* True when 'pid' was a program in a container. */
 bool program_reap(Shim *shim, pid_t pid, int status);

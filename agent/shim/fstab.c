@@ -58,7 +58,7 @@ static const struct {
 };
 /* clang-format on */
 
-static const FlagOption *find_option(const FlagOption *options, size_t n, const char *name) {
+static const FlagOption *find_mount_option(const FlagOption *options, size_t n, const char *name) {
         for (size_t i = 0; i < n; i++)
                 if (streq(options[i].name, name))
                         return &options[i];
@@ -118,9 +118,9 @@ static int parse_own_option(MountSpec *spec, const char *option, Error *reterr) 
 }
 
 static int parse_option(MountSpec *spec, const char *option, Error *reterr) {
-        const FlagOption *flag = find_option(flag_options, N_ELEMENTS(flag_options), option);
+        const FlagOption *flag = find_mount_option(flag_options, N_ELEMENTS(flag_options), option);
         const FlagOption *propagation =
-                find_option(propagation_options, N_ELEMENTS(propagation_options), option);
+                find_mount_option(propagation_options, N_ELEMENTS(propagation_options), option);
         int r;
 
         if (flag) {
@@ -156,7 +156,7 @@ static char *next_option(char **rest) {
 }
 
 /* Words that mean nothing together would be skipped in silence. */
-static int check_entry(const MountSpec *spec, Error *reterr) {
+static int check_fstab_entry(const MountSpec *spec, Error *reterr) {
         if (spec->label && (spec->bind || spec->data || spec->mode || !streq(spec->target, "none")))
                 return error_setf(reterr, EINVAL, "what gets a label is not mounted");
         if (spec->label)
@@ -172,7 +172,7 @@ static int check_entry(const MountSpec *spec, Error *reterr) {
         return 0;
 }
 
-static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reterr) {
+static int parse_fstab_entry(const struct mntent *entry, MountSpec *spec, Error *reterr) {
         char *rest = entry->mnt_opts, *option;
         int r;
 
@@ -186,7 +186,7 @@ static int parse_entry(const struct mntent *entry, MountSpec *spec, Error *reter
                         if (r < 0)
                                 return r;
                 }
-        return check_entry(spec, reterr);
+        return check_fstab_entry(spec, reterr);
 }
 
 static void mount_spec_done(MountSpec *spec) {
@@ -211,7 +211,7 @@ void fstab_done(Fstab *fstab) {
 
 /* One line, which getmntent_r() would cut at its buffer without a word: the buffer is never
  * shorter. 'line' is changed. 1 when it had an entry, 0 when it was empty or a comment. */
-static int parse_line(char *line, MountSpec *spec, Error *reterr) {
+static int parse_fstab_line(char *line, MountSpec *spec, Error *reterr) {
         cleanup_fclose FILE *file = NULL;
         cleanup_free char *buffer = NULL;
         struct mntent entry;
@@ -227,13 +227,13 @@ static int parse_line(char *line, MountSpec *spec, Error *reterr) {
         if (!getmntent_r(file, &entry, buffer, (int) length + 2) || !entry.mnt_opts[0])
                 return error_setf(reterr, EINVAL,
                                   "expected a source, a target, a type and options");
-        r = parse_entry(&entry, spec, reterr);
+        r = parse_fstab_entry(&entry, spec, reterr);
         return r < 0 ? r : 1;
 }
 
-static int append_line(Fstab *fstab, char *line, Error *reterr) {
+static int append_fstab_line(Fstab *fstab, char *line, Error *reterr) {
         MountSpec spec = { 0 }, *larger;
-        int r = parse_line(line, &spec, reterr);
+        int r = parse_fstab_line(line, &spec, reterr);
 
         if (r <= 0) {
                 mount_spec_done(&spec);
@@ -260,7 +260,7 @@ int fstab_parse(char *text, size_t length, Fstab *ret, Error *reterr) {
                 int r;
 
                 number++;
-                r = append_line(&fstab, line, reterr);
+                r = append_fstab_line(&fstab, line, reterr);
                 if (r < 0)
                         return error_prefixf(reterr, r, "line %u", number);
         }

@@ -11,15 +11,15 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-typedef struct HostPathType {
+typedef struct HostPathCheck {
         const char *name;
         mode_t format; /* S_IFMT bits that it must have; 0: any */
-        bool create;
+        bool should_create;
         const char *what; /* as the kubelet says it: "… is not a directory" */
-} HostPathType;
+} HostPathCheck;
 
 /* clang-format off */
-static const HostPathType types[] = {
+static const HostPathCheck hostpath_checks[] = {
         { "",                  0,       true,  NULL                 },
         { "DirectoryOrCreate", S_IFDIR, true,  "a directory"        },
         { "Directory",         S_IFDIR, false, "a directory"        },
@@ -31,14 +31,14 @@ static const HostPathType types[] = {
 };
 /* clang-format on */
 
-static const HostPathType *find_type(const char *name) {
-        for (size_t i = 0; i < N_ELEMENTS(types); i++)
-                if (streq(types[i].name, name))
-                        return &types[i];
+static const HostPathCheck *find_hostpath_check(const char *name) {
+        for (size_t i = 0; i < N_ELEMENTS(hostpath_checks); i++)
+                if (streq(hostpath_checks[i].name, name))
+                        return &hostpath_checks[i];
         return NULL;
 }
 
-static int create(const char *path, const HostPathType *type) {
+static int create_hostpath(const char *path, const HostPathCheck *type) {
         cleanup_close int fd = -EBADF;
 
         if (type->format != S_IFREG)
@@ -50,7 +50,7 @@ static int create(const char *path, const HostPathType *type) {
 }
 
 int hostpath_open(const char *path, const char *type_name, Error *reterr) {
-        const HostPathType *type = find_type(type_name);
+        const HostPathCheck *type = find_hostpath_check(type_name);
         cleanup_close int fd = -EBADF;
         struct stat st;
         int r;
@@ -58,8 +58,8 @@ int hostpath_open(const char *path, const char *type_name, Error *reterr) {
         if (!type)
                 return error_setf(reterr, EINVAL, "%s is an invalid volume type", type_name);
         fd = open(path, O_PATH | O_CLOEXEC);
-        if (fd < 0 && errno == ENOENT && type->create) {
-                r = create(path, type);
+        if (fd < 0 && errno == ENOENT && type->should_create) {
+                r = create_hostpath(path, type);
                 if (r < 0)
                         return error_setf(reterr, -r, "cannot create '%s': %s", path, strerror(-r));
                 fd = open(path, O_PATH | O_CLOEXEC);
@@ -74,7 +74,7 @@ int hostpath_open(const char *path, const char *type_name, Error *reterr) {
 
 /* One step down. 'name' is no "." and no "..". What is made gets the mode whatever the umask says;
  * by chmod() that could hit what somebody put in its place. */
-static int step(int dir_fd, const char *name, bool directory, mode_t mode) {
+static int open_or_make_component(int dir_fd, const char *name, bool directory, mode_t mode) {
         cleanup_close int made = -EBADF;
         mode_t mask = umask(0);
         int fd;
@@ -106,7 +106,8 @@ int make_path_at(int dir_fd, const char *path, bool directory, mode_t mode) {
                         continue;
                 if (streq(name, ".."))
                         return -EXDEV;
-                next = step(at, name, directory || !last, last ? mode : mode | 0111);
+                next = open_or_make_component(at, name, directory || !last,
+                                              last ? mode : mode | 0111);
                 if (next < 0)
                         return next;
                 close_fd(at);
@@ -167,7 +168,7 @@ static int make_beneath(int root_fd, const char *path) {
         return make_path_at(fd, rest, true, st.st_mode & 07777);
 }
 
-int beneath_open(const char *path, const char *root, Error *reterr) {
+int subpath_open(const char *path, const char *root, Error *reterr) {
         cleanup_close int root_fd = -EBADF;
         const char *rest;
         int fd;

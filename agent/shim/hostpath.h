@@ -18,7 +18,7 @@ int hostpath_open(const char *path, const char *type, Error *reterr);
  * of a ConfigMap are links within their volume. What is missing is made as directories with the
  * mode of the root, as the kubelet does for subPath, and on that way no link is followed at all. A
  * descriptor or -errno. */
-int beneath_open(const char *path, const char *root, Error *reterr);
+int subpath_open(const char *path, const char *root, Error *reterr);
 
 /* Makes the directories on the way to 'path' below 'dir_fd', and itself (a directory or an empty
  * file), where they are missing; follows no link. Opens it O_PATH. A descriptor or -errno. */

@@ -45,7 +45,7 @@ int journal_log_new(const char *socket_path, const StringList *fields, JournalLo
 }
 
 /* Until the journal has read something, or our patience with it is at an end. */
-static bool wait_for_room(JournalLog *journal) {
+static bool wait_for_journal(JournalLog *journal) {
         struct pollfd poller = { .fd = journal->socket.fd, .events = POLLOUT };
         uint64_t now = now_boottime_usec(), waited;
 
@@ -60,47 +60,47 @@ static bool wait_for_room(JournalLog *journal) {
         return (poller.revents & POLLOUT) != 0;
 }
 
-static int send_entry(JournalLog *journal, const struct iovec parts[static PARTS]) {
+static int send_journal_line(JournalLog *journal, const struct iovec parts[static PARTS]) {
         int r;
 
         do
                 r = journal_socket_send(&journal->socket, parts, PARTS);
-        while (r == -EAGAIN && wait_for_room(journal));
+        while (r == -EAGAIN && wait_for_journal(journal));
         return r;
 }
 
-static struct iovec part(const char *text) {
+static struct iovec text_vector(const char *text) {
         return (struct iovec){ (void *) (uintptr_t) text, strlen(text) };
 }
 
-static void confess(JournalLog *journal) {
+static void send_lost_lines_notice(JournalLog *journal) {
         char text[128] = "";
         struct iovec parts[PARTS] = {
                 { journal->fields, journal->fields_length },
-                part("PRIORITY=4\n"),
-                part(text),
+                text_vector("PRIORITY=4\n"),
+                text_vector(text),
         };
 
         (void) snprintf(text, sizeof(text),
                         "MESSAGE=[mainstay: %" PRIu64 " lines did not reach the journal]\n",
                         journal->n_lost);
         parts[2].iov_len = strlen(text);
-        if (send_entry(journal, parts) >= 0)
+        if (send_journal_line(journal, parts) >= 0)
                 journal->n_lost = 0;
 }
 
 void journal_log_line(JournalLog *journal, const JournalLine *line) {
         struct iovec parts[PARTS] = {
                 { journal->fields, journal->fields_length },
-                part(line->is_error ? "PRIORITY=3\nMESSAGE=" : "PRIORITY=6\nMESSAGE="),
+                text_vector(line->is_error ? "PRIORITY=3\nMESSAGE=" : "PRIORITY=6\nMESSAGE="),
                 line->text[0],
                 line->text[1],
-                part(line->is_part ? "\nCONTAINER_PARTIAL_MESSAGE=true\n" : "\n"),
+                text_vector(line->is_part ? "\nCONTAINER_PARTIAL_MESSAGE=true\n" : "\n"),
         };
 
         if (journal->n_lost > 0)
-                confess(journal);
-        if (send_entry(journal, parts) < 0)
+                send_lost_lines_notice(journal);
+        if (send_journal_line(journal, parts) < 0)
                 journal->n_lost++;
 }
 
@@ -108,7 +108,7 @@ JournalLog *journal_log_free(JournalLog *journal) {
         if (!journal)
                 return NULL;
         if (journal->n_lost > 0)
-                confess(journal);
+                send_lost_lines_notice(journal);
         journal_socket_done(&journal->socket);
         free(journal->fields);
         free(journal);

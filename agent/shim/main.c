@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/disk-usage.h"
 #include "agent/shim/maintenance.h"
 #include "agent/shim/shim.h"
-#include "agent/shim/usage.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/log.h"
@@ -56,27 +56,27 @@ static const char help[] =
         "\n"
         "  --help, --version\n";
 
-static int usage(const char *problem) {
+static int fail_shim_usage(const char *problem) {
         log_error("%s; see mainstay-shim --help", problem);
         return EXIT_USAGE;
 }
 
-static int report(int r, Error *error) {
+static int report_shim_error(int r, Error *error) {
         if (r < 0)
                 log_error("%s", error_message(error, r));
         error_done(error);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int verb_prepare(int argc, char **argv) {
+static int run_prepare_verb(int argc, char **argv) {
         Error error = ERROR_NULL;
 
         if (argc != 2 || argv[1][0] != '/')
-                return usage("Expected one absolute path");
-        return report(prepare(argv[1], &error), &error);
+                return fail_shim_usage("Expected one absolute path");
+        return report_shim_error(prepare_run_directory(argv[1], &error), &error);
 }
 
-static int verb_cleanup(int argc, char **argv) {
+static int run_cleanup_verb(int argc, char **argv) {
         static const struct option options[] = {
                 { "cgroup", required_argument, NULL, OPTION_CGROUP },
                 { 0 },
@@ -89,17 +89,17 @@ static int verb_cleanup(int argc, char **argv) {
                 if (option != OPTION_CGROUP)
                         return EXIT_USAGE;
                 if (optarg[0] != '/' || optarg[1] == '\0')
-                        return usage("A cgroup is an absolute path, and not the root");
+                        return fail_shim_usage("A cgroup is an absolute path, and not the root");
                 if (strv_append(&cgroups, optarg) < 0)
                         return EXIT_FAILURE;
         }
         for (char **directory = argv + optind; *directory; directory++)
                 if ((*directory)[0] != '/')
-                        return usage("Expected absolute paths");
-        return report(cleanup(cgroups, argv + optind, &error), &error);
+                        return fail_shim_usage("Expected absolute paths");
+        return report_shim_error(remove_pod_remains(cgroups, argv + optind, &error), &error);
 }
 
-static int verb_usage(int argc, char **argv) {
+static int run_usage_verb(int argc, char **argv) {
         bool counts_inodes = argc > 1 && streq(argv[1], "--inodes");
 
         for (int i = counts_inodes ? 2 : 1; i < argc; i++)
@@ -120,7 +120,7 @@ static int parse_seconds(const char *text, uint64_t *ret_usec) {
         return 0;
 }
 
-static int take_option(ShimOptions *options, int option) {
+static int set_shim_option(ShimOptions *options, int option) {
         switch (option) {
         case OPTION_POD:
                 options->uid = optarg;
@@ -150,7 +150,7 @@ static int take_option(ShimOptions *options, int option) {
         }
 }
 
-static int verb_sandbox(int argc, char **argv) {
+static int run_sandbox_verb(int argc, char **argv) {
         static const struct option long_options[] = {
                 { "pod", required_argument, NULL, OPTION_POD },
                 { "run-dir", required_argument, NULL, OPTION_RUN_DIR },
@@ -169,11 +169,11 @@ static int verb_sandbox(int argc, char **argv) {
         int option;
 
         while ((option = getopt_long(argc, argv, "+", long_options, NULL)) >= 0)
-                if (take_option(&options, option) < 0)
-                        return usage("There is a wrong option");
+                if (set_shim_option(&options, option) < 0)
+                        return fail_shim_usage("There is a wrong option");
         if (optind != argc || !options.uid || strchr(options.uid, '/') || !options.run_dir ||
             options.run_dir[0] != '/')
-                return usage("Expected --pod UID and an absolute --run-dir DIR");
+                return fail_shim_usage("Expected --pod UID and an absolute --run-dir DIR");
         return shim_main(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -182,10 +182,10 @@ int main(int argc, char **argv) {
                 const char *name;
                 int (*run)(int argc, char **argv);
         } verbs[] = {
-                { "sandbox", verb_sandbox },
-                { "prepare", verb_prepare },
-                { "cleanup", verb_cleanup },
-                { "usage", verb_usage },
+                { "sandbox", run_sandbox_verb },
+                { "prepare", run_prepare_verb },
+                { "cleanup", run_cleanup_verb },
+                { "usage", run_usage_verb },
         };
         const char *verb = argc > 1 ? argv[1] : "";
 
@@ -200,5 +200,5 @@ int main(int argc, char **argv) {
         for (size_t i = 0; i < N_ELEMENTS(verbs); i++)
                 if (streq(verbs[i].name, verb))
                         return verbs[i].run(argc - 1, argv + 1);
-        return usage(verb[0] ? "There is no such verb" : "Expected a verb");
+        return fail_shim_usage(verb[0] ? "There is no such verb" : "Expected a verb");
 }

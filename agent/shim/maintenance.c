@@ -28,7 +28,7 @@ static int find_mount(const char *path, bool *ret_shared) {
         return r < 0 ? r : found;
 }
 
-int prepare(const char *directory, Error *reterr) {
+int prepare_run_directory(const char *directory, Error *reterr) {
         cleanup_free char *real = NULL;
         bool shared = false;
         int r = mkdir_parents_at(AT_FDCWD, directory, 0755);
@@ -66,7 +66,7 @@ static int remove_cgroup(const char *cgroup) {
         return r < 0 ? r : -EBUSY;
 }
 
-int cleanup(char **cgroups, char *const *directories, Error *reterr) {
+int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr) {
         int r = 0;
 
         strv_foreach(cgroup, cgroups) {

@@ -8,9 +8,9 @@
 
 /* Makes 'directory' (0700) a private mount of its own: what a shim mounts below it stays in the
  * shim's namespace. 0 or -errno. */
-int prepare(const char *directory, Error *reterr);
+int prepare_run_directory(const char *directory, Error *reterr);
 
 /* Ends all processes in the cgroups, in their order, and removes them, and the directories with all
  * that is in them. 0 or the first -errno, after having removed what could
  * be. */
-int cleanup(char **cgroups, char *const *directories, Error *reterr);
+int remove_pod_remains(char **cgroups, char *const *directories, Error *reterr);

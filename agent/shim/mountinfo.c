@@ -24,7 +24,7 @@ static bool is_octal(char c) {
 }
 
 /* "\040" is a blank, and so on. In place. */
-static void unescape(char *text) {
+static void unescape_mount_path(char *text) {
         char *out = text;
 
         for (const char *in = text; *in; out++)
@@ -55,7 +55,7 @@ bool mountinfo_next(MountInfo *info, MountPoint *ret) {
                                 ret->shared = true;
                 }
                 if (ret->path) {
-                        unescape((char *) (uintptr_t) ret->path);
+                        unescape_mount_path((char *) (uintptr_t) ret->path);
                         return true;
                 }
         }

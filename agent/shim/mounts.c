@@ -66,7 +66,7 @@ static int open_source(const MountSpec *spec, Error *reterr) {
         int fd;
 
         if (spec->beneath)
-                return beneath_open(spec->source, spec->beneath, reterr);
+                return subpath_open(spec->source, spec->beneath, reterr);
         if (spec->hostpath_type)
                 return hostpath_open(spec->source, spec->hostpath_type, reterr);
         fd = open(spec->source, O_PATH | O_CLOEXEC);
@@ -216,7 +216,7 @@ static int mount_new(const MountSpec *spec, const char *root, Error *reterr) {
         return 0;
 }
 
-static int give_label(const MountSpec *spec, Error *reterr) {
+static int label_mount_source(const MountSpec *spec, Error *reterr) {
         int r = selinux_label_tree(spec->source, spec->label);
 
         if (r < 0)
@@ -225,9 +225,9 @@ static int give_label(const MountSpec *spec, Error *reterr) {
         return 0;
 }
 
-static int apply(const MountSpec *spec, const char *root, Error *reterr) {
+static int apply_mount(const MountSpec *spec, const char *root, Error *reterr) {
         if (spec->label)
-                return give_label(spec, reterr);
+                return label_mount_source(spec, reterr);
         return spec->bind ? mount_bind(spec, root, reterr) : mount_new(spec, root, reterr);
 }
 
@@ -241,7 +241,7 @@ int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
         for (size_t i = 0; r >= 0 && i < fstab.n; i++) {
                 const MountSpec *spec = &fstab.mounts[i];
 
-                r = apply(spec, root, reterr);
+                r = apply_mount(spec, root, reterr);
                 if (r < 0 && spec->volume)
                         r = error_prefixf(reterr, r, "volume \"%s\"", spec->volume);
         }
@@ -251,7 +251,7 @@ int mounts_apply(const char *fstab_path, const char *root, Error *reterr) {
 }
 
 /* The kernel lists where mounts are, not by which links one gets there: 'root' has none. */
-static int list_beneath(const char *root, char ***ret) {
+static int list_mounts_beneath(const char *root, char ***ret) {
         cleanup_mountinfo MountInfo info = { 0 };
         cleanup_strv char **paths = NULL;
         MountPoint mount_point;
@@ -272,7 +272,7 @@ int mounts_undo(const char *path_of_root) {
                 return errno == ENOENT ? 0 : -errno;
         for (unsigned round = 0; round < UNDO_ROUNDS; round++) {
                 cleanup_strv char **paths = NULL;
-                int r = list_beneath(root, &paths);
+                int r = list_mounts_beneath(root, &paths);
 
                 if (r < 0)
                         return r;

@@ -100,7 +100,7 @@ int runtime_read_pid(const char *file, pid_t *ret) {
         return 0;
 }
 
-static int spawn_quiet(char **argv, pid_t *ret_pid, Error *reterr) {
+static int spawn_runtime_quietly(char **argv, pid_t *ret_pid, Error *reterr) {
         posix_spawn_file_actions_t actions;
         int r;
 
@@ -116,7 +116,7 @@ static int spawn_quiet(char **argv, pid_t *ret_pid, Error *reterr) {
 }
 
 /* Waits for our child; kills it when it takes too long. */
-static int wait_for(pid_t pid, uint64_t timeout_usec, int *ret_status, Error *reterr) {
+static int wait_for_runtime(pid_t pid, uint64_t timeout_usec, int *ret_status, Error *reterr) {
         cleanup_close int fd = pidfd_open(pid, 0);
         struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
         bool late = fd >= 0 && poll(&poll_fd, 1, (int) (timeout_usec / USEC_PER_MSEC)) == 0;
@@ -153,20 +153,20 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
                 return -ENOMEM;
         if (access(state, F_OK) < 0 && errno == ENOENT)
                 return 0;
-        r = spawn_quiet(argv, &pid, reterr);
+        r = spawn_runtime_quietly(argv, &pid, reterr);
         if (r >= 0)
-                r = wait_for(pid, runtime->timeout_usec, &status, reterr);
+                r = wait_for_runtime(pid, runtime->timeout_usec, &status, reterr);
         if (r < 0)
                 return r;
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
                 return 0;
-        sentence = runtime_log_sentence(bundle);
+        sentence = runtime_log_last_error(bundle);
         return error_setf(reterr, EIO, "cannot delete the container: %s",
                           sentence ? sentence : "the runtime failed");
 }
 
 /* {"level":"error","msg":"…","time":"…"}; NULL for a line that is none. */
-static char *sentence_of_line(const char *line, size_t length) {
+static char *error_message_of_line(const char *line, size_t length) {
         json_t *root = json_loadb(line, length, 0, NULL);
         const char *level = json_string_value(json_object_get(root, "level"));
         const char *text = json_string_value(json_object_get(root, "msg"));
@@ -178,13 +178,13 @@ static char *sentence_of_line(const char *line, size_t length) {
         return sentence;
 }
 
-char *runtime_log_sentence(const char *bundle) {
+char *runtime_log_last_error(const char *bundle) {
         cleanup_free char *path = path_join(bundle, "runtime.log");
 
-        return path ? runtime_sentence_of(path) : NULL;
+        return path ? runtime_log_last_error_at(path) : NULL;
 }
 
-char *runtime_sentence_of(const char *path) {
+char *runtime_log_last_error_at(const char *path) {
         cleanup_free char *tail = NULL;
         cleanup_close int fd = -EBADF;
         off_t size;
@@ -200,7 +200,7 @@ char *runtime_sentence_of(const char *path) {
                 char *newline = memrchr(tail, '\n', (size_t) n), *sentence;
                 char *line = newline ? newline + 1 : tail;
 
-                sentence = sentence_of_line(line, (size_t) (tail + n - line));
+                sentence = error_message_of_line(line, (size_t) (tail + n - line));
                 if (sentence)
                         return sentence;
                 n = newline ? newline - tail : 0;

@@ -54,5 +54,5 @@ int runtime_delete(const Runtime *runtime, const char *bundle, const char *id, E
 
 /* The last error in <bundle>/runtime.log, or in another such log, in memory that the caller frees,
  * or NULL. */
-char *runtime_log_sentence(const char *bundle);
-char *runtime_sentence_of(const char *path);
+char *runtime_log_last_error(const char *bundle);
+char *runtime_log_last_error_at(const char *path);

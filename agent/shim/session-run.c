@@ -8,7 +8,7 @@
 
 #include "agent/shim/session-run.h"
 
-#include "agent/shim/loop.h"
+#include "agent/shim/epoll-loop.h"
 #include "agent/shim/session-runtime.h"
 #include "agent/shim/session-status.h"
 #include "agent/shim/terminal.h"
@@ -27,36 +27,36 @@
 
 /* So long we wait for what the command's children have to say after its own end, for a client that
  * takes nothing, and for one that does not say goodbye. */
-#define DRAIN_USEC (500 * USEC_PER_MSEC)
-#define STUCK_USEC (10 * USEC_PER_SEC)
-#define LEAVE_USEC (2 * USEC_PER_SEC)
+#define DRAIN_USEC        (500 * USEC_PER_MSEC)
+#define CLIENT_STALL_USEC (10 * USEC_PER_SEC)
+#define CLIENT_CLOSE_USEC (2 * USEC_PER_SEC)
 
 enum {
         CHUNK = 32 * 1024,
 };
 
-typedef struct Session Session;
+typedef struct ExecSession ExecSession;
 
 /* One of the command's streams that we read. */
-typedef struct Outlet {
-        Source source;
-        Session *session;
+typedef struct ExecSessionOutput {
+        EpollSource source;
+        ExecSession *session;
         unsigned char channel;
         bool is_watched;
         bool is_muted; /* nobody wants to hear it */
-} Outlet;
+} ExecSessionOutput;
 
-struct Session {
+struct ExecSession {
         const SessionSpec *spec;
         int epoll_fd;
         Channels *channels;
-        Source socket;
+        EpollSource socket;
         uint32_t socket_events;
-        Source signals;
+        EpollSource signals;
         Terminal *terminal;
-        Outlet output, error;
+        ExecSessionOutput output, error;
 
-        Source input; /* the command's end of what the client says */
+        EpollSource input; /* the command's end of what the client says */
         bool is_input_watched;
         char *pending; /* said, and not taken yet */
         size_t n_pending, n_taken;
@@ -67,14 +67,14 @@ struct Session {
         pid_t pid;         /* of the command, once the runtime has ended */
         bool has_ended;
         int status;
-        bool is_abandoned; /* nobody is there to tell anything */
-        bool has_told;     /* the status is queued, and nothing more is said */
+        bool is_abandoned;    /* nobody is there to tell anything */
+        bool has_sent_status; /* the status is queued, and nothing more is said */
         uint64_t deadline;
 };
 
 /* ---- the client ---- */
 
-static void watch_socket(Session *s) {
+static void watch_session_socket(ExecSession *s) {
         uint32_t events = EPOLLRDHUP;
 
         if (s->n_pending == 0 && channels_wants_read(s->channels))
@@ -82,25 +82,25 @@ static void watch_socket(Session *s) {
         if (channels_wants_write(s->channels))
                 events |= EPOLLOUT;
         if (events != s->socket_events)
-                (void) source_change(s->epoll_fd, &s->socket, events);
+                (void) epoll_source_change(s->epoll_fd, &s->socket, events);
         s->socket_events = events;
 }
 
 /* Something has moved since the command's end: more may come. */
-static void extend_deadline(Session *s) {
+static void extend_session_deadline(ExecSession *s) {
         size_t queued = channels_queued(s->channels);
         uint64_t patience = DRAIN_USEC;
 
         if (!s->has_ended || s->is_abandoned)
                 return;
-        if (s->has_told)
-                patience = queued > 0 ? STUCK_USEC : LEAVE_USEC;
+        if (s->has_sent_status)
+                patience = queued > 0 ? CLIENT_STALL_USEC : CLIENT_CLOSE_USEC;
         else if (queued >= CHANNELS_QUEUE_MAX)
-                patience = STUCK_USEC;
+                patience = CLIENT_STALL_USEC;
         s->deadline = now_boottime_usec() + patience;
 }
 
-static void kill_command(const Session *s) {
+static void kill_session_command(const ExecSession *s) {
         if (s->pid <= 0 || s->has_ended)
                 return;
         /* It leads a session of its own; what it has started goes with it. */
@@ -108,97 +108,98 @@ static void kill_command(const Session *s) {
         (void) kill(s->pid, SIGKILL);
 }
 
-static void abandon(Session *s) {
+static void abandon_session(ExecSession *s) {
         if (s->is_abandoned)
                 return;
         s->is_abandoned = true;
-        s->deadline = now_boottime_usec() + STUCK_USEC;
-        source_remove(s->epoll_fd, &s->socket); /* it would say so again and again */
-        kill_command(s);
+        s->deadline = now_boottime_usec() + CLIENT_STALL_USEC;
+        epoll_source_remove(s->epoll_fd, &s->socket); /* it would say so again and again */
+        kill_session_command(s);
 }
 
-static void flush(Session *s) {
+static void flush_session_channels(ExecSession *s) {
         size_t before = channels_queued(s->channels);
 
         if (channels_write(s->channels) < 0)
-                abandon(s);
+                abandon_session(s);
         if (channels_queued(s->channels) < before)
-                extend_deadline(s);
-        watch_socket(s);
+                extend_session_deadline(s);
+        watch_session_socket(s);
 }
 
-static void say(Session *s, unsigned char channel, const void *data, size_t length) {
+static void send_on_channel(ExecSession *s, unsigned char channel, const void *data,
+                            size_t length) {
         if (channels_send(s->channels, channel, data, length) < 0)
-                abandon(s);
-        flush(s);
+                abandon_session(s);
+        flush_session_channels(s);
 }
 
-static void tell_status(Session *s, const char *trouble) {
-        cleanup_free char *status = session_status(s->status, trouble);
+static void send_session_status(ExecSession *s, const char *start_error) {
+        cleanup_free char *status = format_session_status(s->status, start_error);
 
-        if (s->has_told)
+        if (s->has_sent_status)
                 return;
-        s->has_told = true;
+        s->has_sent_status = true;
         if (status)
-                say(s, CHANNEL_STATUS, status, strlen(status));
+                send_on_channel(s, CHANNEL_STATUS, status, strlen(status));
         channels_close(s->channels);
-        extend_deadline(s);
-        flush(s);
+        extend_session_deadline(s);
+        flush_session_channels(s);
 }
 
 /* ---- what the client says, to the command ---- */
 
-static void close_input(Session *s) {
-        source_remove(s->epoll_fd, &s->input);
+static void close_session_input(ExecSession *s) {
+        epoll_source_remove(s->epoll_fd, &s->input);
         s->input.fd = close_fd(s->input.fd);
         s->n_pending = s->n_taken = 0;
         channels_hold(s->channels, false);
 }
 
-static void watch_input(Session *s, bool is_watched) {
+static void watch_session_input(ExecSession *s, bool is_watched) {
         if (s->input.fd >= 0 && s->is_input_watched != is_watched)
-                (void) source_change(s->epoll_fd, &s->input, is_watched ? EPOLLOUT : 0);
+                (void) epoll_source_change(s->epoll_fd, &s->input, is_watched ? EPOLLOUT : 0);
         s->is_input_watched = is_watched;
 }
 
 /* Gives the command as much as it takes. */
-static void feed(Session *s) {
+static void write_session_input(ExecSession *s) {
         while (s->n_taken < s->n_pending && s->input.fd >= 0) {
                 ssize_t n = write(s->input.fd, s->pending + s->n_taken, s->n_pending - s->n_taken);
 
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n < 0 && errno == EAGAIN) {
-                        watch_input(s, true);
+                        watch_session_input(s, true);
                         return;
                 }
                 if (n < 0) {
-                        close_input(s);
+                        close_session_input(s);
                         return;
                 }
                 s->n_taken += (size_t) n;
         }
-        watch_input(s, false);
+        watch_session_input(s, false);
         s->n_pending = s->n_taken = 0;
         channels_hold(s->channels, false);
         /* The end of a terminal's input is a character, not a closed descriptor. */
         if (s->is_input_over && !s->spec->has_terminal)
-                close_input(s);
+                close_session_input(s);
 }
 
-static void on_input_ready(Source *source, uint32_t events) {
-        Session *s = container_of(source, Session, input);
+static void on_session_input_writable(EpollSource *source, uint32_t events) {
+        ExecSession *s = container_of(source, ExecSession, input);
 
         if (events & EPOLLERR && !(events & EPOLLOUT))
-                close_input(s);
+                close_session_input(s);
         else
-                feed(s);
-        watch_socket(s);
+                write_session_input(s);
+        watch_session_socket(s);
 }
 
 /* Kept until the command takes it; then the client may say more. What it had sent already comes
  * after it. */
-static void take_input(Session *s, const char *data, size_t length) {
+static void queue_session_input(ExecSession *s, const char *data, size_t length) {
         bool has_place = s->input.fd >= 0 || s->runtime_pid > 0;
         char *larger;
 
@@ -206,7 +207,7 @@ static void take_input(Session *s, const char *data, size_t length) {
                 return;
         larger = realloc(s->pending, s->n_pending + length);
         if (!larger) {
-                abandon(s);
+                abandon_session(s);
                 return;
         }
         s->pending = larger;
@@ -214,31 +215,32 @@ static void take_input(Session *s, const char *data, size_t length) {
         s->n_pending += length;
         channels_hold(s->channels, true);
         if (s->input.fd >= 0)
-                feed(s);
+                write_session_input(s);
 }
 
-static void resize(Session *s, const char *data, size_t length) {
-        if (!session_parse_size(data, length, &s->size))
+static void resize_session_terminal(ExecSession *s, const char *data, size_t length) {
+        if (!parse_terminal_size(data, length, &s->size))
                 return;
         if (s->spec->has_terminal && s->output.source.fd >= 0)
                 (void) ioctl(s->output.source.fd, TIOCSWINSZ, &s->size);
 }
 
-static void on_message(unsigned char channel, const char *data, size_t length, void *userdata) {
-        Session *s = userdata;
+static void on_session_message(unsigned char channel, const char *data, size_t length,
+                               void *userdata) {
+        ExecSession *s = userdata;
 
         switch (channel) {
         case CHANNEL_INPUT:
-                take_input(s, data, length);
+                queue_session_input(s, data, length);
                 break;
         case CHANNEL_RESIZE:
-                resize(s, data, length);
+                resize_session_terminal(s, data, length);
                 break;
         case CHANNEL_CLOSE:
                 if (length == 1 && data[0] == CHANNEL_INPUT) {
                         s->is_input_over = true;
                         if (s->input.fd >= 0)
-                                feed(s);
+                                write_session_input(s);
                 }
                 break;
         default:
@@ -246,98 +248,98 @@ static void on_message(unsigned char channel, const char *data, size_t length, v
         }
 }
 
-static void watch_outlet(Outlet *outlet, bool is_watched);
+static void watch_session_output(ExecSessionOutput *outlet, bool is_watched);
 
-static void on_socket(Source *source, uint32_t events) {
-        Session *s = container_of(source, Session, socket);
+static void on_session_socket(EpollSource *source, uint32_t events) {
+        ExecSession *s = container_of(source, ExecSession, socket);
         int r = 0;
 
         if (events & EPOLLIN)
                 r = channels_read(s->channels);
         if (r < 0 || events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP))
-                abandon(s);
-        flush(s);
+                abandon_session(s);
+        flush_session_channels(s);
         if (channels_queued(s->channels) < CHANNELS_QUEUE_MAX) {
-                watch_outlet(&s->output, true);
-                watch_outlet(&s->error, true);
+                watch_session_output(&s->output, true);
+                watch_session_output(&s->error, true);
         }
 }
 
 /* ---- what the command says, to the client ---- */
 
-static void close_outlet(Outlet *outlet) {
-        source_remove(outlet->session->epoll_fd, &outlet->source);
+static void close_session_output(ExecSessionOutput *outlet) {
+        epoll_source_remove(outlet->session->epoll_fd, &outlet->source);
         outlet->source.fd = close_fd(outlet->source.fd);
 }
 
 /* Not in the loop at all while nobody reads: its end would be told again and again. Until the
  * command runs, it is the runtime that writes, what is in its own log as well. */
-static void watch_outlet(Outlet *outlet, bool is_watched) {
-        Session *s = outlet->session;
+static void watch_session_output(ExecSessionOutput *outlet, bool is_watched) {
+        ExecSession *s = outlet->session;
 
         is_watched = is_watched && s->pid > 0;
         if (outlet->source.fd < 0 || outlet->is_watched == is_watched)
                 return;
-        if (is_watched && source_add(s->epoll_fd, &outlet->source, EPOLLIN) < 0)
-                abandon(s);
+        if (is_watched && epoll_source_add(s->epoll_fd, &outlet->source, EPOLLIN) < 0)
+                abandon_session(s);
         else if (!is_watched)
-                source_remove(s->epoll_fd, &outlet->source);
+                epoll_source_remove(s->epoll_fd, &outlet->source);
         outlet->is_watched = is_watched;
 }
 
-static void on_outlet(Source *source, uint32_t events) {
-        Outlet *outlet = container_of(source, Outlet, source);
-        Session *s = outlet->session;
+static void on_session_output_readable(EpollSource *source, uint32_t events) {
+        ExecSessionOutput *outlet = container_of(source, ExecSessionOutput, source);
+        ExecSession *s = outlet->session;
         char chunk[CHUNK];
         ssize_t n = read(source->fd, chunk, sizeof(chunk));
 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return;
         if (n <= 0) { /* of a terminal without a holder, EIO */
-                close_outlet(outlet);
+                close_session_output(outlet);
                 return;
         }
         if (!outlet->is_muted)
-                say(s, outlet->channel, chunk, (size_t) n);
-        extend_deadline(s);
+                send_on_channel(s, outlet->channel, chunk, (size_t) n);
+        extend_session_deadline(s);
         if (channels_queued(s->channels) >= CHANNELS_QUEUE_MAX) {
-                watch_outlet(&s->output, false);
-                watch_outlet(&s->error, false);
+                watch_session_output(&s->output, false);
+                watch_session_output(&s->error, false);
         }
 }
 
-static void open_outlet(Outlet *outlet, int fd) {
+static void open_session_output(ExecSessionOutput *outlet, int fd) {
         outlet->source.fd = fd;
-        watch_outlet(outlet, true);
+        watch_session_output(outlet, true);
 }
 
 /* ---- the command ---- */
 
-static void on_runtime_ended(Session *s, int status) {
+static void on_session_runtime_exit(ExecSession *s, int status) {
         cleanup_free char *sentence = NULL;
         bool has_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
 
         s->runtime_pid = 0;
         if (s->terminal)
-                terminal_look(s->terminal);
+                terminal_receive_master(s->terminal);
         if (!has_failed && session_read_pid(s->spec, &s->pid) >= 0) {
-                watch_outlet(&s->output, true);
-                watch_outlet(&s->error, true);
+                watch_session_output(&s->output, true);
+                watch_session_output(&s->error, true);
                 if (s->is_abandoned)
-                        kill_command(s);
+                        kill_session_command(s);
                 return;
         }
-        sentence = runtime_log_sentence(s->spec->directory);
+        sentence = runtime_log_last_error(s->spec->directory);
         s->has_ended = true;
-        tell_status(s, sentence ? sentence : "the runtime failed");
+        send_session_status(s, sentence ? sentence : "the runtime failed");
 }
 
-static void reap(Session *s) {
+static void reap_session_children(ExecSession *s) {
         int status;
 
         /* The command may end before the runtime, which alone knows its number. */
         if (s->runtime_pid > 0 && waitpid(s->runtime_pid, &status, WNOHANG) == s->runtime_pid)
-                on_runtime_ended(s, status);
+                on_session_runtime_exit(s, status);
         if (s->runtime_pid > 0)
                 return;
         for (;;) {
@@ -349,45 +351,45 @@ static void reap(Session *s) {
                         continue;
                 s->has_ended = true;
                 s->status = status;
-                extend_deadline(s);
+                extend_session_deadline(s);
         }
 }
 
-static void on_signal(Source *source, uint32_t events) {
+static void on_session_sigchld(EpollSource *source, uint32_t events) {
         struct signalfd_siginfo info;
 
         if (read(source->fd, &info, sizeof(info)) == sizeof(info))
-                reap(container_of(source, Session, signals));
+                reap_session_children(container_of(source, ExecSession, signals));
 }
 
-static int open_input(Session *s, int fd) {
+static int open_session_input(ExecSession *s, int fd) {
         int r;
 
         s->input.fd = fd;
-        r = source_add(s->epoll_fd, &s->input, 0);
+        r = epoll_source_add(s->epoll_fd, &s->input, 0);
         if (r >= 0)
-                feed(s);
-        watch_socket(s);
+                write_session_input(s);
+        watch_session_socket(s);
         return r;
 }
 
-static void on_master(int master_fd, void *userdata) {
-        Session *s = userdata;
+static void on_session_terminal(int master_fd, void *userdata) {
+        ExecSession *s = userdata;
         int fd;
 
-        open_outlet(&s->output, master_fd);
+        open_session_output(&s->output, master_fd);
         if (s->size.ws_col > 0)
                 (void) ioctl(master_fd, TIOCSWINSZ, &s->size);
         fd = fcntl(master_fd, F_DUPFD_CLOEXEC, 3);
-        if (fd < 0 || open_input(s, fd) < 0)
-                abandon(s);
+        if (fd < 0 || open_session_input(s, fd) < 0)
+                abandon_session(s);
 }
 
 /* The session's ends of the command's streams, and in 'ret_fds' the command's own. Streams that
  * nobody wishes for are pipes as well: /dev/null is the node's, and root in the container could
  * change its mode through a descriptor. */
-static int open_pipes(Session *s, int ret_fds[3]) {
-        Outlet *outlets[] = { NULL, &s->output, &s->error };
+static int open_session_pipes(ExecSession *s, int ret_fds[3]) {
+        ExecSessionOutput *outlets[] = { NULL, &s->output, &s->error };
         const bool wanted[] = { s->spec->has_input, s->spec->has_output, s->spec->has_error };
         int r = 0;
 
@@ -400,18 +402,18 @@ static int open_pipes(Session *s, int ret_fds[3]) {
                 (void) fcntl(pipes[i == 0 ? 1 : 0], F_SETFL, O_NONBLOCK);
                 if (i > 0) {
                         outlets[i]->is_muted = !wanted[i];
-                        open_outlet(outlets[i], pipes[0]);
+                        open_session_output(outlets[i], pipes[0]);
                 } else if (wanted[i])
-                        r = open_input(s, pipes[1]);
+                        r = open_session_input(s, pipes[1]);
                 else
                         close_fd(pipes[1]);
         }
         return r;
 }
 
-static int start_with_pipes(Session *s) {
+static int start_session_with_pipes(ExecSession *s) {
         int fds[3] = { -EBADF, -EBADF, -EBADF };
-        int r = open_pipes(s, fds);
+        int r = open_session_pipes(s, fds);
 
         if (r >= 0)
                 r = session_start_runtime(s->spec, NULL, fds, &s->runtime_pid);
@@ -420,18 +422,18 @@ static int start_with_pipes(Session *s) {
         return r;
 }
 
-static int start_with_terminal(Session *s) {
+static int start_session_with_terminal(ExecSession *s) {
         const int fds[3] = { -EBADF, -EBADF, -EBADF };
         cleanup_free char *path = path_join(s->spec->directory, "tty");
         int r;
 
         if (!path)
                 return -ENOMEM;
-        r = terminal_new(s->epoll_fd, path, on_master, s, &s->terminal, NULL);
+        r = terminal_new(s->epoll_fd, path, on_session_terminal, s, &s->terminal, NULL);
         return r < 0 ? r : session_start_runtime(s->spec, path, fds, &s->runtime_pid);
 }
 
-static int watch_signals(Session *s) {
+static int watch_session_sigchld(ExecSession *s) {
         sigset_t signals;
 
         (void) sigemptyset(&signals);
@@ -439,13 +441,14 @@ static int watch_signals(Session *s) {
         if (sigprocmask(SIG_SETMASK, &signals, NULL) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
                 return -errno;
         (void) signal(SIGPIPE, SIG_IGN);
-        s->signals = (Source){ signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK), on_signal };
+        s->signals = (EpollSource){ signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK),
+                                    on_session_sigchld };
         if (s->signals.fd < 0)
                 return -errno;
-        return source_add(s->epoll_fd, &s->signals, EPOLLIN);
+        return epoll_source_add(s->epoll_fd, &s->signals, EPOLLIN);
 }
 
-static int open_session(Session *s) {
+static int open_exec_session(ExecSession *s) {
         int fd = s->spec->socket_fd, flags = fcntl(fd, F_GETFL), r;
 
         if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
@@ -453,56 +456,57 @@ static int open_session(Session *s) {
         s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
         if (s->epoll_fd < 0)
                 return -errno;
-        r = channels_new(fd, /* is_client= */ false, on_message, s, &s->channels);
+        r = channels_new(fd, /* is_client= */ false, on_session_message, s, &s->channels);
         if (r < 0)
                 return r;
-        s->socket = (Source){ fd, on_socket };
+        s->socket = (EpollSource){ fd, on_session_socket };
         s->socket_events = EPOLLIN | EPOLLRDHUP;
-        r = source_add(s->epoll_fd, &s->socket, s->socket_events);
-        return r < 0 ? r : watch_signals(s);
+        r = epoll_source_add(s->epoll_fd, &s->socket, s->socket_events);
+        return r < 0 ? r : watch_session_sigchld(s);
 }
 
-static void start_command(Session *s) {
+static void start_session_command(ExecSession *s) {
         int r = 0;
 
         if (s->spec->refusal) {
                 s->has_ended = true;
-                tell_status(s, s->spec->refusal);
+                send_session_status(s, s->spec->refusal);
                 return;
         }
         if (mkdir(s->spec->directory, 0700) < 0 && errno != EEXIST)
                 r = -errno;
         if (r >= 0)
-                r = s->spec->has_terminal ? start_with_terminal(s) : start_with_pipes(s);
+                r = s->spec->has_terminal ? start_session_with_terminal(s)
+                                          : start_session_with_pipes(s);
         if (r < 0) {
                 s->has_ended = true;
-                tell_status(s, strerror(-r));
+                send_session_status(s, strerror(-r));
         }
 }
 
-static bool is_over(const Session *s) {
-        if (now_boottime_usec() >= s->deadline && (s->is_abandoned || s->has_told))
+static bool is_session_over(const ExecSession *s) {
+        if (now_boottime_usec() >= s->deadline && (s->is_abandoned || s->has_sent_status))
                 return true;
-        return s->is_abandoned ? s->has_ended : s->has_told && channels_is_over(s->channels);
+        return s->is_abandoned ? s->has_ended : s->has_sent_status && channels_is_over(s->channels);
 }
 
-static int run_loop(Session *s) {
+static int run_session_loop(ExecSession *s) {
         int r = 0;
 
-        while (r >= 0 && !is_over(s)) {
+        while (r >= 0 && !is_session_over(s)) {
                 bool is_silent = s->output.source.fd < 0 && s->error.source.fd < 0;
 
-                if (s->has_ended && !s->has_told &&
+                if (s->has_ended && !s->has_sent_status &&
                     (is_silent || now_boottime_usec() >= s->deadline))
-                        tell_status(s, NULL);
+                        send_session_status(s, NULL);
                 else
-                        r = loop_turn(s->epoll_fd, s->deadline);
+                        r = epoll_loop_run_once(s->epoll_fd, s->deadline);
         }
         return r;
 }
 
-static void session_done(Session *s) {
-        kill_command(s);
+static void exec_session_done(ExecSession *s) {
+        kill_session_command(s);
         if (s->runtime_pid > 0)
                 (void) kill(s->runtime_pid, SIGKILL);
         terminal_free(s->terminal);
@@ -513,18 +517,18 @@ static void session_done(Session *s) {
 }
 
 int session_run(const SessionSpec *spec) {
-        cleanup_with(session_done) Session s = {
+        cleanup_with(exec_session_done) ExecSession s = {
                 .spec = spec,
-                .signals = SOURCE_NULL,
-                .output = { { -EBADF, on_outlet }, &s, CHANNEL_OUTPUT, false },
-                .error = { { -EBADF, on_outlet }, &s, CHANNEL_ERROR, false },
-                .input = { -EBADF, on_input_ready },
+                .signals = EPOLL_SOURCE_NULL,
+                .output = { { -EBADF, on_session_output_readable }, &s, CHANNEL_OUTPUT, false },
+                .error = { { -EBADF, on_session_output_readable }, &s, CHANNEL_ERROR, false },
+                .input = { -EBADF, on_session_input_writable },
                 .deadline = USEC_INFINITY,
         };
-        int r = open_session(&s);
+        int r = open_exec_session(&s);
 
         if (r < 0)
                 return r;
-        start_command(&s);
-        return run_loop(&s);
+        start_session_command(&s);
+        return run_session_loop(&s);
 }

@@ -7,10 +7,10 @@
 #include <stdint.h>
 #include <sys/wait.h>
 
-static json_t *trouble_to_json(const char *trouble) {
+static json_t *start_failure_to_json(const char *start_error) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "error executing command in container: %s", trouble) < 0) {
+        if (asprintf(&message, "error executing command in container: %s", start_error) < 0) {
                 message = NULL;
                 return NULL;
         }
@@ -28,13 +28,13 @@ static json_t *exit_to_json(int code) {
                          "causes", "reason", "ExitCode", "message", number);
 }
 
-char *session_status(int status, const char *trouble) {
+char *format_session_status(int status, const char *start_error) {
         int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         json_t *json;
         char *text;
 
-        if (trouble)
-                json = trouble_to_json(trouble);
+        if (start_error)
+                json = start_failure_to_json(start_error);
         else if (code != 0)
                 json = exit_to_json(code);
         else
@@ -44,7 +44,7 @@ char *session_status(int status, const char *trouble) {
         return text;
 }
 
-bool session_parse_size(const char *data, size_t length, struct winsize *ret) {
+bool parse_terminal_size(const char *data, size_t length, struct winsize *ret) {
         json_t *json = json_loadb(data, length, 0, NULL);
         json_int_t width = json_integer_value(json_object_get(json, "Width"));
         json_int_t height = json_integer_value(json_object_get(json, "Height"));

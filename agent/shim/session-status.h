@@ -9,7 +9,7 @@
 
 /* The v1.Status of a command that ended with this status of waitpid(2), or that could not be run
  * for the reason in 'trouble'; in memory that the caller frees, or NULL. */
-char *session_status(int status, const char *trouble);
+char *format_session_status(int status, const char *start_error);
 
 /* {"Width":80,"Height":24}. False for what is none, or no window that can be. */
-bool session_parse_size(const char *data, size_t length, struct winsize *ret);
+bool parse_terminal_size(const char *data, size_t length, struct winsize *ret);

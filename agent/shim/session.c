@@ -10,12 +10,12 @@
 #include <fcntl.h>
 #include <limits.h>
 
-typedef struct Session {
+typedef struct ExecSessionTask {
         Shim *shim;
         SessionSpec spec;
-} Session;
+} ExecSessionTask;
 
-static Session *session_free(Session *session) {
+static ExecSessionTask *exec_session_task_free(ExecSessionTask *session) {
         if (!session)
                 return NULL;
         close_fd(session->spec.socket_fd);
@@ -25,11 +25,11 @@ static Session *session_free(Session *session) {
         free(session);
         return NULL;
 }
-DEFINE_CLEANUP(Session *, session_free)
+DEFINE_CLEANUP(ExecSessionTask *, exec_session_task_free)
 
 /* What else is open is the shim's: a session may last for days, and must not keep it open so long.
  */
-static int keep_only(int fd) {
+static int close_descriptors_except(int fd) {
         enum {
                 KEPT = 3
         };
@@ -41,24 +41,24 @@ static int keep_only(int fd) {
 }
 
 /* In a task. What goes wrong has been told to the client, whom it concerns. */
-static int session_main(void *userdata, Error *reterr) {
-        const Session *session = userdata;
+static int exec_session_main(void *userdata, Error *reterr) {
+        const ExecSessionTask *session = userdata;
         SessionSpec spec = session->spec;
 
-        spec.socket_fd = keep_only(spec.socket_fd);
+        spec.socket_fd = close_descriptors_except(spec.socket_fd);
         if (spec.socket_fd >= 0)
                 (void) session_run(&spec);
         return 0;
 }
 
-static void on_done(const TaskResult *result, void *userdata) {
-        Session *session = userdata;
+static void on_session_task_done(const TaskResult *result, void *userdata) {
+        ExecSessionTask *session = userdata;
 
         session->shim->n_sessions--;
-        session_free(session);
+        exec_session_task_free(session);
 }
 
-static const char *find_refusal(const Shim *shim, const Request *request) {
+static const char *find_session_refusal(const Shim *shim, const ShimRequest *request) {
         const Attempt *attempt = attempt_find(&shim->attempts, request->id);
 
         if (shim->n_sessions >= SESSIONS_MAX)
@@ -68,9 +68,10 @@ static const char *find_refusal(const Shim *shim, const Request *request) {
         return request->arguments.n == 0 ? "you must specify at least one command" : NULL;
 }
 
-static Session *session_new(Shim *shim, const Request *request) {
+static ExecSessionTask *exec_session_task_new(Shim *shim, const ShimRequest *request) {
         static unsigned serial;
-        cleanup_with(session_freep) Session *session = calloc(1, sizeof(*session));
+        cleanup_with(exec_session_task_freep) ExecSessionTask *session =
+                calloc(1, sizeof(*session));
 
         if (!session)
                 return NULL;
@@ -79,7 +80,7 @@ static Session *session_new(Shim *shim, const Request *request) {
                 .runtime = shim_runtime(shim),
                 .container = strdup(request->id),
                 .socket_fd = -EBADF,
-                .refusal = find_refusal(shim, request),
+                .refusal = find_session_refusal(shim, request),
                 .has_input = request->has_input,
                 .has_output = request->has_output,
                 .has_error = request->has_error,
@@ -93,11 +94,12 @@ static Session *session_new(Shim *shim, const Request *request) {
         return session->spec.container && session->spec.directory ? TAKE_PTR(session) : NULL;
 }
 
-void session_begin(Shim *shim, const Request *request, int socket_fd_consume) {
+void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume) {
         cleanup_close int socket_fd = socket_fd_consume;
-        cleanup_with(session_freep) Session *session = session_new(shim, request);
-        TaskSpec spec = { .main = session_main,
-                          .done = on_done,
+        cleanup_with(exec_session_task_freep) ExecSessionTask *session =
+                exec_session_task_new(shim, request);
+        TaskSpec spec = { .main = exec_session_main,
+                          .done = on_session_task_done,
                           .userdata = session,
                           .deadline = USEC_INFINITY };
 

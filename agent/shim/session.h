@@ -15,4 +15,4 @@ enum {
 
 /* Begins the session of the request on the socket, which it owns from now on. What goes wrong is
  * told on the socket. */
-void session_begin(Shim *shim, const Request *request, int socket_fd_consume);
+void session_begin(Shim *shim, const ShimRequest *request, int socket_fd_consume);

@@ -2,12 +2,12 @@
 #include "agent/shim/shim.h"
 
 #include "agent/shim/container.h"
-#include "agent/shim/environment.h"
 #include "agent/shim/mounts.h"
-#include "agent/shim/pids.h"
+#include "agent/shim/pid-namespace.h"
+#include "agent/shim/sandbox-process.h"
 #include "agent/shim/session.h"
 #include "agent/shim/sysctls.h"
-#include "agent/shim/users.h"
+#include "agent/shim/user-namespace.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -37,14 +37,14 @@ static void setup_job_free(SetupJob *job) {
 }
 
 /* In a task. A setup that was interrupted may have left mounts. */
-static int setup_main(void *userdata, Error *reterr) {
+static int sandbox_setup_main(void *userdata, Error *reterr) {
         const SetupJob *job = userdata;
         int r = mounts_check_private(job->shim->pod_dir, reterr);
 
         if (r >= 0)
                 r = mounts_undo(job->shim->pod_dir);
         if (r >= 0 && job->shim->host.users_fd >= 0)
-                r = users_bind(job->shim->pod_dir, job->shim->host.users_fd, reterr);
+                r = user_namespace_bind(job->shim->pod_dir, job->shim->host.users_fd, reterr);
         if (r >= 0)
                 r = mounts_apply(job->fstab, job->shim->pod_dir, reterr);
         /* Never the node's: without a UTS namespace of its own a pod has the node's name. */
@@ -55,30 +55,32 @@ static int setup_main(void *userdata, Error *reterr) {
         if (r >= 0)
                 r = sysctls_apply(job->shim->pod_dir, reterr);
         if (r >= 0 && job->shim->pause_pid > 0)
-                r = pids_bind(job->shim->pod_dir, job->shim->pause_pid, reterr);
+                r = pid_namespace_bind(job->shim->pod_dir, job->shim->pause_pid, reterr);
         return r;
 }
 
-static void setup_done(const TaskResult *result, void *userdata) {
+static void on_setup_task_done(const TaskResult *result, void *userdata) {
         SetupJob *job = userdata;
         Shim *shim = job->shim;
 
         setup_job_free(job);
         shim->setting_up = false;
         shim->ready = task_succeeded(result);
-        connection_send(&shim->connection,
-                        &(Event){ .type = shim->ready ? EVENT_READY : EVENT_SETUP_FAILED,
-                                  .message = shim->ready ? NULL : task_explanation(result) });
+        agent_connection_send(
+                &shim->connection,
+                &(ShimEvent){ .type = shim->ready ? SHIM_EVENT_READY : SHIM_EVENT_SETUP_FAILED,
+                              .message = shim->ready ? NULL : task_explanation(result) });
 }
 
-static int begin_setup(Shim *shim, const Request *request) {
+static int start_setup_task(Shim *shim, const ShimRequest *request) {
         SetupJob *job = calloc(1, sizeof(*job));
-        TaskSpec spec = {
-                .main = setup_main, .done = setup_done, .userdata = job, .deadline = USEC_INFINITY
-        };
+        TaskSpec spec = { .main = sandbox_setup_main,
+                          .done = on_setup_task_done,
+                          .userdata = job,
+                          .deadline = USEC_INFINITY };
         int r = shim->pause_pid > 0
                         ? 0
-                        : pids_start(shim->pod_dir, shim->host.users_fd, &shim->pause_pid);
+                        : pid_namespace_start(shim->pod_dir, shim->host.users_fd, &shim->pause_pid);
 
         if (r < 0) {
                 free(job);
@@ -97,90 +99,93 @@ static int begin_setup(Shim *shim, const Request *request) {
         return r;
 }
 
-static void handle_setup(Shim *shim, const Request *request) {
+static void handle_setup_request(Shim *shim, const ShimRequest *request) {
         int r;
 
         shim->log_limits = (LogLimits){ request->log_max_size, request->log_max_files };
         for (Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
                 if (attempt->output)
-                        output_set_limits(attempt->output, shim->log_limits);
+                        container_output_set_limits(attempt->output, shim->log_limits);
         if (shim->setting_up)
                 return;
         if (shim->ready) {
-                connection_send(&shim->connection, &(Event){ .type = EVENT_READY });
+                agent_connection_send(&shim->connection, &(ShimEvent){ .type = SHIM_EVENT_READY });
                 return;
         }
-        r = begin_setup(shim, request);
+        r = start_setup_task(shim, request);
         if (r < 0)
-                connection_send(&shim->connection,
-                                &(Event){ .type = EVENT_SETUP_FAILED, .message = strerror(-r) });
+                agent_connection_send(
+                        &shim->connection,
+                        &(ShimEvent){ .type = SHIM_EVENT_SETUP_FAILED, .message = strerror(-r) });
         else
                 shim->setting_up = true;
 }
 
-static void tear_down(Shim *shim) {
+static void start_teardown(Shim *shim) {
         if (shim->tearing_down)
                 return;
         shim->tearing_down = true;
         programs_drop_waiting(&shim->programs);
-        tasks_limit(&shim->tasks, now_boottime_usec() + TEARDOWN_RUNTIME_USEC);
+        tasks_limit_deadline(&shim->tasks, now_boottime_usec() + TEARDOWN_RUNTIME_USEC);
 }
 
-static void on_request(Connection *connection, const Request *request) {
+static void on_agent_request(AgentConnection *connection, const ShimRequest *request) {
         Shim *shim = container_of(connection, Shim, connection);
 
         switch (request->type) {
-        case REQUEST_HELLO:
+        case SHIM_REQUEST_HELLO:
                 break; /* one version so far */
-        case REQUEST_SETUP:
-                handle_setup(shim, request);
+        case SHIM_REQUEST_SETUP:
+                handle_setup_request(shim, request);
                 break;
-        case REQUEST_RUN:
+        case SHIM_REQUEST_RUN:
                 container_run(shim, request);
                 break;
-        case REQUEST_STOP:
+        case SHIM_REQUEST_STOP:
                 container_stop(shim, request);
                 break;
-        case REQUEST_DELETE:
+        case SHIM_REQUEST_DELETE:
                 container_delete(shim, request);
                 break;
-        case REQUEST_TEARDOWN:
-                tear_down(shim);
+        case SHIM_REQUEST_TEARDOWN:
+                start_teardown(shim);
                 break;
-        case REQUEST_EXEC:
+        case SHIM_REQUEST_EXEC:
                 program_run(shim, request);
                 break;
-        case REQUEST_SESSION:
+        case SHIM_REQUEST_SESSION:
                 session_begin(shim, request, TAKE_FD(connection->received_fd));
                 break;
-        case REQUEST_EXEC_IN:
+        case SHIM_REQUEST_EXEC_IN:
                 program_run(shim, request);
                 break;
-        case REQUEST_NOTE:
-                container_set_note(shim, request);
+        case SHIM_REQUEST_NOTE:
+                container_set_checkpoint(shim, request);
                 break;
-        case N_REQUEST_TYPES:
+        case N_SHIM_REQUEST_TYPES:
                 break;
         }
 }
 
-static void on_connected(Connection *connection) {
+static void on_agent_connected(AgentConnection *connection) {
         Shim *shim = container_of(connection, Shim, connection);
         /* The agent may not look at us: it has less privileges. */
         cleanup_close int network_fd = shim->options->host_network
                                                ? -EBADF
                                                : open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
 
-        connection_greet(
-                connection,
-                &(Event){ .type = EVENT_HELLO, .version = PROTOCOL_VERSION, .pid = getpid() },
-                network_fd);
+        agent_connection_greet(connection,
+                               &(ShimEvent){ .type = SHIM_EVENT_HELLO,
+                                             .version = SHIM_PROTOCOL_VERSION,
+                                             .pid = getpid() },
+                               network_fd);
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next) {
-                Event event = attempt_replay(attempt);
+                ShimEvent event = attempt_last_event(attempt);
 
-                connection_send(connection, &event);
+                agent_connection_send(connection, &event);
         }
-        connection_send(connection, &(Event){ .type = EVENT_SYNCED, .ready = shim->ready });
+        agent_connection_send(connection,
+                              &(ShimEvent){ .type = SHIM_EVENT_SYNCED, .ready = shim->ready });
 }
 
 Runtime shim_runtime(const Shim *shim) {
@@ -192,21 +197,21 @@ Runtime shim_runtime(const Shim *shim) {
         };
 }
 
-int shim_claim(Shim *shim, pid_t pid, int *ret_status) {
+int shim_claim_process(Shim *shim, pid_t pid, int *ret_status) {
         siginfo_t info;
 
         if (waitid(P_PID, (id_t) pid, &info, WEXITED | WNOHANG | WNOWAIT) >= 0)
                 return 1;
-        for (size_t i = shim->n_strays; i > 0; i--)
-                if (shim->strays[i - 1].pid == pid) {
-                        *ret_status = shim->strays[i - 1].status;
+        for (size_t i = shim->n_unclaimed_exits; i > 0; i--)
+                if (shim->unclaimed_exits[i - 1].pid == pid) {
+                        *ret_status = shim->unclaimed_exits[i - 1].status;
                         return 0;
                 }
         return -ECHILD;
 }
 
 /* A process of the runtime's is on its way that will be ours. */
-static bool is_starting(const Shim *shim) {
+static bool is_runtime_process_expected(const Shim *shim) {
         if (programs_are_starting(&shim->programs))
                 return true;
         for (const Attempt *attempt = shim->attempts.first; attempt; attempt = attempt->next)
@@ -217,17 +222,18 @@ static bool is_starting(const Shim *shim) {
 
 /* A container may end before the runtime call that started it: until that returns, every process
  * that we do not know may be one. The oldest are forgotten first. */
-static void remember_stray(Shim *shim, pid_t pid, int status) {
-        if (!shim->strays)
-                shim->strays = calloc(STRAYS_MAX, sizeof(Stray));
-        if (!shim->strays)
+static void add_unclaimed_exit(Shim *shim, pid_t pid, int status) {
+        if (!shim->unclaimed_exits)
+                shim->unclaimed_exits = calloc(UNCLAIMED_EXITS_MAX, sizeof(UnclaimedExit));
+        if (!shim->unclaimed_exits)
                 return;
-        if (shim->n_strays == STRAYS_MAX)
-                memmove(shim->strays, shim->strays + 1, --shim->n_strays * sizeof(Stray));
-        shim->strays[shim->n_strays++] = (Stray){ pid, status };
+        if (shim->n_unclaimed_exits == UNCLAIMED_EXITS_MAX)
+                memmove(shim->unclaimed_exits, shim->unclaimed_exits + 1,
+                        --shim->n_unclaimed_exits * sizeof(UnclaimedExit));
+        shim->unclaimed_exits[shim->n_unclaimed_exits++] = (UnclaimedExit){ pid, status };
 }
 
-static void reap(Shim *shim) {
+static void reap_shim_children(Shim *shim) {
         int status;
         pid_t pid;
 
@@ -240,31 +246,31 @@ static void reap(Shim *shim) {
                 if (pid == shim->pause_pid) {
                         /* No container can start in a namespace without it. */
                         shim->pause_pid = 0;
-                        tear_down(shim);
+                        start_teardown(shim);
                 } else if (attempt)
                         container_exited(shim, attempt, status);
-                else if (is_starting(shim))
-                        remember_stray(shim, pid, status);
+                else if (is_runtime_process_expected(shim))
+                        add_unclaimed_exit(shim, pid, status);
         }
-        if (shim->strays && !is_starting(shim)) {
-                free(TAKE_PTR(shim->strays));
-                shim->n_strays = 0;
+        if (shim->unclaimed_exits && !is_runtime_process_expected(shim)) {
+                free(TAKE_PTR(shim->unclaimed_exits));
+                shim->n_unclaimed_exits = 0;
         }
 }
 
-static void on_signal(Source *source, uint32_t events) {
+static void on_shim_signal(EpollSource *source, uint32_t events) {
         Shim *shim = container_of(source, Shim, signals);
         struct signalfd_siginfo info;
 
         if (read(source->fd, &info, sizeof(info)) != sizeof(info))
                 return;
         if (info.ssi_signo == SIGTERM)
-                tear_down(shim);
+                start_teardown(shim);
         else
-                reap(shim);
+                reap_shim_children(shim);
 }
 
-static int watch_signals(Shim *shim) {
+static int watch_shim_signals(Shim *shim) {
         sigset_t signals;
 
         (void) sigemptyset(&signals);
@@ -275,8 +281,8 @@ static int watch_signals(Shim *shim) {
         shim->signals.fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
         if (shim->signals.fd < 0)
                 return -errno;
-        shim->signals.on_ready = on_signal;
-        return source_add(shim->epoll_fd, &shim->signals, EPOLLIN);
+        shim->signals.on_ready = on_shim_signal;
+        return epoll_source_add(shim->epoll_fd, &shim->signals, EPOLLIN);
 }
 
 static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
@@ -284,12 +290,12 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
 
         *shim = (Shim){ .options = options,
                         .epoll_fd = -EBADF,
-                        .signals = SOURCE_NULL,
+                        .signals = EPOLL_SOURCE_NULL,
                         .host = HOST_NAMESPACES_NULL };
-        shim->connection.listener = shim->connection.peer = SOURCE_NULL;
+        shim->connection.listener = shim->connection.peer = EPOLL_SOURCE_NULL;
         shim->connection.received_fd = -EBADF;
-        shim->connection.on_request = on_request;
-        shim->connection.on_connected = on_connected;
+        shim->connection.on_request = on_agent_request;
+        shim->connection.on_connected = on_agent_connected;
         if (asprintf(&shim->pod_dir, "%s/pods/%s", options->run_dir, options->uid) < 0) {
                 shim->pod_dir = NULL;
                 return -ENOMEM;
@@ -300,31 +306,31 @@ static int shim_init(Shim *shim, const ShimOptions *options, int listen_fd) {
                 return -ENOMEM;
         if (shim->epoll_fd < 0)
                 return -errno;
-        r = watch_signals(shim);
-        return r < 0 ? r : connection_init(&shim->connection, shim->epoll_fd, listen_fd);
+        r = watch_shim_signals(shim);
+        return r < 0 ? r : agent_connection_init(&shim->connection, shim->epoll_fd, listen_fd);
 }
 
 static void shim_done(Shim *shim) {
-        pids_end(shim->pause_pid);
+        pid_namespace_end(shim->pause_pid);
         attempts_free(&shim->attempts);
         programs_free(&shim->programs);
         close_fd(shim->host.network_fd);
         close_fd(shim->host.uts_fd);
         close_fd(shim->host.users_fd);
-        connection_done(&shim->connection);
+        agent_connection_done(&shim->connection);
         close_fd(shim->signals.fd);
         close_fd(shim->epoll_fd);
-        free(shim->strays);
+        free(shim->unclaimed_exits);
         free(shim->runtime_root);
         free(shim->pod_dir);
 }
 
-static int turn(Shim *shim) {
+static int run_shim_loop_once(Shim *shim) {
         uint64_t deadline = MIN(containers_next_deadline(shim), tasks_next_deadline(&shim->tasks));
         int r;
 
         deadline = MIN(deadline, programs_next_deadline(&shim->programs));
-        r = loop_turn(shim->epoll_fd, deadline);
+        r = epoll_loop_run_once(shim->epoll_fd, deadline);
         if (deadline != USEC_INFINITY) {
                 uint64_t now = now_boottime_usec();
 
@@ -335,16 +341,16 @@ static int turn(Shim *shim) {
         return r;
 }
 
-static int serve(Shim *shim) {
+static int run_shim_loop(Shim *shim) {
         int r = 0;
 
         while (r >= 0 && !(shim->tearing_down && containers_tear_down(shim)))
-                r = turn(shim);
+                r = run_shim_loop_once(shim);
         return r;
 }
 
 /* Nobody shall knock where nobody is. */
-static void remove_socket(const Shim *shim) {
+static void remove_shim_socket(const Shim *shim) {
         cleanup_free char *path = path_join(shim->pod_dir, "shim.sock");
 
         if (path)
@@ -353,13 +359,13 @@ static void remove_socket(const Shim *shim) {
 
 int shim_main(const ShimOptions *options) {
         cleanup_error Error error = ERROR_NULL;
-        int listen_fd = environment_take_socket(), r;
+        int listen_fd = sandbox_process_take_socket(), r;
         HostNamespaces host = HOST_NAMESPACES_NULL;
         Shim shim;
 
         if (listen_fd < 0)
                 return log_error_errno(listen_fd, "No socket on standard input");
-        r = environment_enter(options, &host, &error);
+        r = sandbox_process_isolate(options, &host, &error);
         if (r < 0) {
                 log_error("Pod %s: %s", options->uid, error_message(&error, r));
                 return r;
@@ -368,12 +374,12 @@ int shim_main(const ShimOptions *options) {
         shim.host = host;
         if (r >= 0) {
                 (void) malloc_trim(0);
-                r = serve(&shim);
+                r = run_shim_loop(&shim);
         }
         if (r < 0)
                 (void) log_error_errno(r, "Pod %s: the shim cannot go on", options->uid);
         else
-                remove_socket(&shim);
+                remove_shim_socket(&shim);
         shim_done(&shim);
         return r;
 }

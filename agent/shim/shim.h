@@ -7,8 +7,8 @@
  * Everything that may wait happens in a task (task.h); this process only ever reads, writes and
  * remembers. */
 
+#include "agent/shim/agent-connection.h"
 #include "agent/shim/attempt.h"
-#include "agent/shim/connection.h"
 #include "agent/shim/exec.h"
 #include "agent/shim/runtime.h"
 #include "agent/shim/task.h"
@@ -25,13 +25,13 @@ typedef struct ShimOptions {
 } ShimOptions;
 
 /* A process that ended before we knew whether it is a container's. */
-typedef struct Stray {
+typedef struct UnclaimedExit {
         pid_t pid;
         int status;
-} Stray;
+} UnclaimedExit;
 
 enum {
-        STRAYS_MAX = 256,
+        UNCLAIMED_EXITS_MAX = 256,
 };
 
 /* The node's namespaces, where the pod has its own; else -EBADF. */
@@ -49,16 +49,16 @@ typedef struct Shim {
         char *runtime_root; /* the runtime's own state, below pod_dir */
         int epoll_fd;
         HostNamespaces host;
-        Source signals;
-        Connection connection;
+        EpollSource signals;
+        AgentConnection connection;
         TaskList tasks;
         AttemptList attempts;
         ProgramList programs;
         unsigned n_sessions;
         LogLimits log_limits;
         pid_t pause_pid; /* first process of the PID namespace that containers share; 0: none */
-        Stray *strays;   /* only while a runtime call is under way */
-        size_t n_strays;
+        UnclaimedExit *unclaimed_exits; /* only while a runtime call is under way */
+        size_t n_unclaimed_exits;
         bool setting_up;
         bool ready; /* the pod's mounts are made */
         bool tearing_down;
@@ -70,7 +70,7 @@ Runtime shim_runtime(const Shim *shim);
 
 /* A process that the runtime left us is our child, running or a zombie that we have yet to see: 1;
  * it has been seen already, with this status: 0; it is none of ours: -ECHILD. */
-int shim_claim(Shim *shim, pid_t pid, int *ret_status);
+int shim_claim_process(Shim *shim, pid_t pid, int *ret_status);
 
 /* Serves the socket on standard input until the pod is torn down. 0 or -errno. */
 int shim_main(const ShimOptions *options);

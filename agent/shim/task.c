@@ -23,12 +23,12 @@ struct Task {
 };
 
 /* What a task that did not become another program writes into its pipe, at once: it fits. */
-typedef struct Report {
+typedef struct TaskReport {
         int code;
         char message[4092];
-} Report;
+} TaskReport;
 
-_Static_assert(sizeof(Report) <= PIPE_BUF, "a report is written without waiting");
+_Static_assert(sizeof(TaskReport) <= PIPE_BUF, "a report is written without waiting");
 
 bool task_succeeded(const TaskResult *result) {
         return WIFEXITED(result->status) && WEXITSTATUS(result->status) == 0 && result->code >= 0;
@@ -41,7 +41,7 @@ const char *task_explanation(const TaskResult *result) {
 }
 
 /* A child of ours starts as the shim itself would like to have been started. */
-static void reset_process(pid_t shim) {
+static void reset_task_process(pid_t shim) {
         sigset_t none;
 
         for (int i = 1; i < NSIG; i++)
@@ -57,19 +57,19 @@ static void reset_process(pid_t shim) {
         (void) write_value_at(AT_FDCWD, "/proc/self/oom_score_adj", "0");
 }
 
-static _Noreturn void run_child(const TaskSpec *spec, int report_fd, pid_t shim) {
+static _Noreturn void run_task_child(const TaskSpec *spec, int report_fd, pid_t shim) {
         Error error = ERROR_NULL;
-        Report report = { 0 };
+        TaskReport report = { 0 };
         int r;
 
-        reset_process(shim);
+        reset_task_process(shim);
         r = spec->main(spec->userdata, &error);
         report.code = r;
         if (r < 0 || error.message)
                 (void) snprintf(report.message, sizeof(report.message), "%s",
                                 error_message(&error, r));
         (void) write_all(report_fd, &report,
-                         offsetof(Report, message) + strlen(report.message) + 1);
+                         offsetof(TaskReport, message) + strlen(report.message) + 1);
         _exit(r < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
@@ -90,7 +90,7 @@ int task_start(TaskList *tasks, const TaskSpec *spec) {
                 return r;
         }
         if (task->pid == 0)
-                run_child(spec, pipes[1], shim);
+                run_task_child(spec, pipes[1], shim);
 
         (void) setpgid(task->pid, task->pid); /* on both sides: whoever comes first */
         close_fd(pipes[1]);
@@ -105,7 +105,7 @@ int task_start(TaskList *tasks, const TaskSpec *spec) {
 }
 
 bool task_reap(TaskList *tasks, pid_t pid, int status) {
-        Report report = { 0 };
+        TaskReport report = { 0 };
         TaskResult result = { .status = status, .message = report.message };
 
         for (Task **link = &tasks->first; *link; link = &(*link)->next) {
@@ -125,7 +125,7 @@ bool task_reap(TaskList *tasks, pid_t pid, int status) {
         return false;
 }
 
-void tasks_limit(TaskList *tasks, uint64_t deadline) {
+void tasks_limit_deadline(TaskList *tasks, uint64_t deadline) {
         for (Task *task = tasks->first; task; task = task->next)
                 task->deadline = MIN(task->deadline, deadline);
 }

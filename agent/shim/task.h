@@ -44,7 +44,7 @@ int task_start(TaskList *tasks, const TaskSpec *spec);
 bool task_reap(TaskList *tasks, pid_t pid, int status);
 
 /* No later deadline than this from now on. */
-void tasks_limit(TaskList *tasks, uint64_t deadline);
+void tasks_limit_deadline(TaskList *tasks, uint64_t deadline);
 
 uint64_t tasks_next_deadline(const TaskList *tasks);
 void tasks_expire(TaskList *tasks, uint64_t now_boottime);

@@ -13,12 +13,12 @@ struct Terminal {
         int epoll_fd;
         char *path;
         bool is_listening; /* else the runtime has connected and has yet to send */
-        Source source;
+        EpollSource source;
         terminal_master_t on_master;
         void *userdata;
 };
 
-static int listen_at(const char *path, Error *reterr) {
+static int listen_for_terminal(const char *path, Error *reterr) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         cleanup_close int fd = -EBADF;
 
@@ -66,8 +66,8 @@ static int receive_master(int peer_fd) {
         return fd;
 }
 
-static void stop_listening(Terminal *terminal) {
-        source_remove(terminal->epoll_fd, &terminal->source);
+static void close_terminal_listener(Terminal *terminal) {
+        epoll_source_remove(terminal->epoll_fd, &terminal->source);
         terminal->source.fd = close_fd(terminal->source.fd);
 }
 
@@ -76,13 +76,13 @@ static void accept_runtime(Terminal *terminal) {
 
         if (fd < 0)
                 return;
-        stop_listening(terminal);
+        close_terminal_listener(terminal);
         terminal->is_listening = false;
         terminal->source.fd = fd;
-        (void) source_add(terminal->epoll_fd, &terminal->source, EPOLLIN);
+        (void) epoll_source_add(terminal->epoll_fd, &terminal->source, EPOLLIN);
 }
 
-void terminal_look(Terminal *terminal) {
+void terminal_receive_master(Terminal *terminal) {
         int fd;
 
         if (terminal->is_listening)
@@ -92,15 +92,15 @@ void terminal_look(Terminal *terminal) {
         fd = receive_master(terminal->source.fd);
         if (fd == -EAGAIN)
                 return;
-        stop_listening(terminal);
+        close_terminal_listener(terminal);
         if (fd < 0)
                 (void) log_warning_errno(fd, "The runtime did not hand over a terminal");
         else
                 terminal->on_master(fd, terminal->userdata);
 }
 
-static void on_ready(Source *source, uint32_t events) {
-        terminal_look(container_of(source, Terminal, source));
+static void on_terminal_socket_ready(EpollSource *source, uint32_t events) {
+        terminal_receive_master(container_of(source, Terminal, source));
 }
 
 int terminal_new(int epoll_fd, const char *path, terminal_master_t on_master, void *userdata,
@@ -114,14 +114,14 @@ int terminal_new(int epoll_fd, const char *path, terminal_master_t on_master, vo
                 .epoll_fd = epoll_fd,
                 .path = strdup(path),
                 .is_listening = true,
-                .source = { .fd = -EBADF, .on_ready = on_ready },
+                .source = { .fd = -EBADF, .on_ready = on_terminal_socket_ready },
                 .on_master = on_master,
                 .userdata = userdata,
         };
-        r = terminal->path ? listen_at(path, reterr) : -ENOMEM;
+        r = terminal->path ? listen_for_terminal(path, reterr) : -ENOMEM;
         if (r >= 0) {
                 terminal->source.fd = r;
-                r = source_add(epoll_fd, &terminal->source, EPOLLIN);
+                r = epoll_source_add(epoll_fd, &terminal->source, EPOLLIN);
         }
         if (r < 0) {
                 terminal_free(terminal);
@@ -134,7 +134,7 @@ int terminal_new(int epoll_fd, const char *path, terminal_master_t on_master, vo
 Terminal *terminal_free(Terminal *terminal) {
         if (!terminal)
                 return NULL;
-        stop_listening(terminal);
+        close_terminal_listener(terminal);
         if (terminal->path)
                 (void) unlink(terminal->path);
         free(terminal->path);

@@ -4,7 +4,7 @@
 /* How a runtime hands over the terminal that it makes for a container: it connects to a socket that
  * it was told of (runc's --console-socket) and sends the descriptor of the master side. */
 
-#include "agent/shim/loop.h"
+#include "agent/shim/epoll-loop.h"
 #include "common/error.h"
 
 typedef struct Terminal Terminal;
@@ -18,7 +18,7 @@ int terminal_new(int epoll_fd, const char *path, terminal_master_t on_master, vo
 
 /* Takes the master side if it has been sent. The loop does so by itself; this is for one who knows
  * that it has been, and has not been round the loop since. Never waits. */
-void terminal_look(Terminal *terminal);
+void terminal_receive_master(Terminal *terminal);
 
 /* Removes the socket, too. NULL is fine. */
 Terminal *terminal_free(Terminal *terminal);

@@ -4,7 +4,7 @@
  * two hundred pods: the median of many times. What they ask for is what such sets ask for: labels,
  * affinity with several terms, tolerations, company. */
 
-#include "agent/daemonset/daemonset.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/match.h"
 #include "common/cleanup.h"
@@ -78,13 +78,13 @@ static ManifestObjects parse(void (*print)(FILE *, unsigned), unsigned i, unsign
         return objects;
 }
 
-static NodeFacts make_node(void) {
+static NodeLabelsTaints make_node(void) {
         static const char *const labels[][2] = {
                 { "disktype", "d0" }, { "cpus", "16" }, { "rack", "r1" }, { "zone", "w" }
         };
-        NodeFacts node = { .name = strdup("node1") };
+        NodeLabelsTaints node = { .name = strdup("node1") };
         Error error = ERROR_NULL;
-        int r = node_facts_add_known(&node, "node1", "amd64");
+        int r = node_labels_taints_add_well_known(&node, "node1", "amd64");
 
         for (size_t i = 0; i < N_ELEMENTS(labels) && r >= 0; i++)
                 r = string_map_set(&node.labels, labels[i][0], labels[i][1]);
@@ -104,8 +104,8 @@ static int compare(const void *a, const void *b) {
 
 int main(void) {
         ManifestObjects sets[N_SETS / N_A_FILE], pods = parse(print_pod, 0, N_PODS);
-        DaemonPeers peers = { (const Pod *const *) pods.pods.items, pods.pods.n };
-        cleanup_with(node_facts_done) NodeFacts node = make_node();
+        NodePods peers = { (const Pod *const *) pods.pods.items, pods.pods.n };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints node = make_node();
         uint64_t times[N_TIMES], median;
         unsigned n_run = 0;
 
@@ -115,12 +115,12 @@ int main(void) {
                 uint64_t begun = now_boottime_usec();
 
                 for (size_t i = 0; i < N_SETS; i++) {
-                        cleanup_with(daemon_decision_done) DaemonDecision decision = { 0 };
+                        cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
 
                         if (daemonset_evaluate(sets[i / N_A_FILE].daemonsets.items[i % N_A_FILE],
                                                &node, &peers, 0, &decision) < 0)
                                 abort();
-                        n_run += decision.verdict == DAEMON_RUN;
+                        n_run += decision.verdict == DAEMONSET_SHOULD_RUN;
                 }
                 times[time] = now_boottime_usec() - begun;
         }

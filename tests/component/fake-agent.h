@@ -7,7 +7,7 @@
 
 #include "tests/test.h"
 
-#include "agent/serve/serve.h"
+#include "agent/http/http-server.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -30,7 +30,7 @@ enum {
 
 /* The agent */
 
-typedef struct Agent {
+typedef struct FakeAgent {
         char *keys[PODS_MAX]; /* sorted */
         char *jsons[PODS_MAX];
         size_t n_pods;
@@ -42,36 +42,36 @@ typedef struct Agent {
         char ordered[64];
         bool is_ready;
         bool is_live; /* of the one log */
-} Agent;
+} FakeAgent;
 
-static Agent agent;
+static FakeAgent fake_agent;
 static uint64_t request_timeout_usec;
 static sd_event *event;
-static Serve *serve;
+static HttpServer *server;
 static char socket_path[100];
 static char log_directory[160];
 
 static void agent_add(const char *key, const char *json) {
-        REQUIRE(agent.n_pods < PODS_MAX);
-        agent.keys[agent.n_pods] = strdup(key);
-        agent.jsons[agent.n_pods++] = strdup(json);
+        REQUIRE(fake_agent.n_pods < PODS_MAX);
+        fake_agent.keys[fake_agent.n_pods] = strdup(key);
+        fake_agent.jsons[fake_agent.n_pods++] = strdup(json);
 }
 
 static void agent_clear(void) {
-        for (size_t i = 0; i < agent.n_pods; i++) {
-                free(agent.keys[i]);
-                free(agent.jsons[i]);
+        for (size_t i = 0; i < fake_agent.n_pods; i++) {
+                free(fake_agent.keys[i]);
+                free(fake_agent.jsons[i]);
         }
-        agent = (Agent){ 0 };
+        fake_agent = (FakeAgent){ 0 };
 }
 
 static int next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
-        EXPECT(userdata == &agent);
-        for (size_t i = 0; i < agent.n_pods; i++) {
-                if (after && strcmp(agent.keys[i], after) <= 0)
+        EXPECT(userdata == &fake_agent);
+        for (size_t i = 0; i < fake_agent.n_pods; i++) {
+                if (after && strcmp(fake_agent.keys[i], after) <= 0)
                         continue;
-                *ret_key = strdup(agent.keys[i]);
-                *ret_json = strdup(agent.jsons[i]);
+                *ret_key = strdup(fake_agent.keys[i]);
+                *ret_json = strdup(fake_agent.jsons[i]);
                 return 1;
         }
         return 0;
@@ -79,34 +79,36 @@ static int next_pod(void *userdata, const char *after, char **ret_key, char **re
 
 /* Number 3 says {"n":3}. */
 static int next_event(void *userdata, uint64_t after, uint64_t *ret_number, char **ret_json) {
-        if (after >= agent.n_events)
+        if (after >= fake_agent.n_events)
                 return 0;
         *ret_number = after + 1;
         return asprintf(ret_json, "{\"n\":%u}", (unsigned) after + 1) < 0 ? -ENOMEM : 1;
 }
 
-static void report(void *userdata, ServeReport *into) {
+static void report(void *userdata, HttpManifestReport *into) {
         char pod[] = "default/web-n1", warning[] = "web.yaml:9:5: spec.foo: unknown field";
         char *pods[] = { pod, NULL }, *warnings[] = { warning, NULL };
 
-        serve_report_directory(into, "/etc/kubernetes/manifests", NULL);
-        serve_report_manifest(
-                into, &(ServeManifest){ .file = "web.yaml", .pods = pods, .warnings = warnings });
-        serve_report_manifest(into, &(ServeManifest){ .file = "bad.yaml",
-                                                      .error = "bad.yaml:1:1: is \"no\" mapping",
-                                                      .error_since = 1767323045 * USEC_PER_SEC });
-        serve_report_archive(into, "x.tar", "is no archive");
+        http_report_manifest_directory(into, "/etc/kubernetes/manifests", NULL);
+        http_report_manifest(
+                into,
+                &(HttpManifestStatus){ .file = "web.yaml", .pods = pods, .warnings = warnings });
+        http_report_manifest(into,
+                             &(HttpManifestStatus){ .file = "bad.yaml",
+                                                    .error = "bad.yaml:1:1: is \"no\" mapping",
+                                                    .error_since = 1767323045 * USEC_PER_SEC });
+        http_report_archive_error(into, "x.tar", "is no archive");
 }
 
 static int find_log(void *userdata, const char *namespace, const char *pod, const char *container,
-                    bool previous, ServeLog *ret, Error *reterr) {
+                    bool previous, HttpContainerLog *ret, Error *reterr) {
         if (!streq(namespace, "default") || !streq(pod, "web-n1"))
                 return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
         if (streq(container, "late"))
                 return error_setf(reterr, EAGAIN, "container \"late\" is waiting to start");
         ret->directory = strdup(log_directory);
         ret->attempt = previous ? 0 : 1;
-        ret->is_live = agent.is_live && !previous;
+        ret->is_live = fake_agent.is_live && !previous;
         return 0;
 }
 
@@ -114,40 +116,40 @@ static int delete_pod(void *userdata, const char *namespace, const char *pod, in
                       Error *reterr) {
         if (streq(pod, "gone-n1"))
                 return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
-        (void) snprintf(agent.deleted, sizeof(agent.deleted), "%s/%s/%d", namespace, pod,
+        (void) snprintf(fake_agent.deleted, sizeof(fake_agent.deleted), "%s/%s/%d", namespace, pod,
                         (int) grace_seconds);
         return 0;
 }
 
 static int exec_in(void *userdata, const char *namespace, const char *pod, const char *container,
-                   const ServeExec *exec, int socket_fd, Error *reterr) {
+                   const HttpExecOptions *exec, int socket_fd, Error *reterr) {
         if (streq(pod, "gone-n1"))
                 return error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
-        (void) snprintf(agent.executed, sizeof(agent.executed), "%s/%s/%s %s %s %d%d%d%d",
+        (void) snprintf(fake_agent.executed, sizeof(fake_agent.executed), "%s/%s/%s %s %s %d%d%d%d",
                         namespace, pod, container, exec->argv[0], strna(exec->argv[1]),
                         exec->has_input, exec->has_output, exec->has_error, exec->has_terminal);
         if (socket_fd >= 0)
-                agent.executed_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, 3);
+                fake_agent.executed_fd = fcntl(socket_fd, F_DUPFD_CLOEXEC, 3);
         return 0;
 }
 
 static int is_ready(void *userdata, Error *reterr) {
-        return agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
+        return fake_agent.is_ready ? 0 : error_setf(reterr, EAGAIN, "the first scan is under way");
 }
 
 static char *metrics(void *userdata) {
         return strdup("kubelet_running_pods 3\n");
 }
 
-static int each_daemonset(void *userdata, serve_each_t each, void *context) {
+static int each_daemonset(void *userdata, http_each_object_t each, void *context) {
         int r = 0;
 
-        for (unsigned i = 0; i < agent.n_sets && r >= 0; i++) {
+        for (unsigned i = 0; i < fake_agent.n_sets && r >= 0; i++) {
                 char key[32], json[64];
 
                 (void) snprintf(key, sizeof(key), "default/set%u", i);
                 (void) snprintf(json, sizeof(json), "{\"set\":%u,\"state\":%u}", i,
-                                agent.state_of_sets);
+                                fake_agent.state_of_sets);
                 r = each(key, json, context);
         }
         return r;
@@ -165,43 +167,44 @@ static int order_daemonset(void *userdata, const char *namespace, const char *na
                            const char *verb, int64_t revision, Error *reterr) {
         if (streq(name, "gone"))
                 return error_setf(reterr, ENOENT, "daemonsets.apps \"%s\" not found", name);
-        (void) snprintf(agent.ordered, sizeof(agent.ordered), "%s %s/%s %d", verb, namespace, name,
-                        (int) revision);
+        (void) snprintf(fake_agent.ordered, sizeof(fake_agent.ordered), "%s %s/%s %d", verb,
+                        namespace, name, (int) revision);
         return revision == 9; /* it is so already */
 }
 
-static const ServeHandlers handlers = { .next_pod = next_pod,
-                                        .next_event = next_event,
-                                        .report = report,
-                                        .find_log = find_log,
-                                        .delete_pod = delete_pod,
-                                        .each_daemonset = each_daemonset,
-                                        .revisions = no_memory,
-                                        .node = node,
-                                        .order_daemonset = order_daemonset,
-                                        .exec = exec_in,
-                                        .is_ready = is_ready,
-                                        .metrics = metrics,
-                                        .resource_metrics = metrics };
+static const HttpServerHandlers handlers = { .next_pod = next_pod,
+                                             .next_event = next_event,
+                                             .report = report,
+                                             .find_log = find_log,
+                                             .delete_pod = delete_pod,
+                                             .foreach_daemonset = each_daemonset,
+                                             .revisions = no_memory,
+                                             .node = node,
+                                             .run_daemonset_action = order_daemonset,
+                                             .exec = exec_in,
+                                             .is_ready = is_ready,
+                                             .metrics = metrics,
+                                             .resource_metrics = metrics };
 
 static void start(void) {
         cleanup_error Error error = ERROR_NULL;
-        ServeConfig config;
+        HttpServerConfig config;
         int r;
 
         agent_clear();
         (void) snprintf(socket_path, sizeof(socket_path), "%s/mainstay.sock", test_directory());
         (void) snprintf(log_directory, sizeof(log_directory), "%s/pod/app", test_directory());
         REQUIRE(sd_event_new(&event) >= 0);
-        config = (ServeConfig){ event, socket_path, &handlers, &agent, request_timeout_usec };
-        r = serve_new(&config, &serve, &error);
+        config = (HttpServerConfig){ event, socket_path, &handlers, &fake_agent,
+                                     request_timeout_usec };
+        r = http_server_new(&config, &server, &error);
         if (r < 0)
                 printf("%s\n", error_message(&error, r));
         REQUIRE(r >= 0);
 }
 
 static void stop(void) {
-        serve = serve_free(serve);
+        server = http_server_free(server);
         event = sd_event_unref(event);
         agent_clear();
 }
@@ -219,16 +222,16 @@ static void append_log(const char *name, const char *text) {
 
 /* A client */
 
-typedef struct Client {
+typedef struct HttpTestClient {
         int fd;
         char *data;
         size_t length;
         bool is_closed;
-} Client;
+} HttpTestClient;
 
-static Client client_open(void) {
+static HttpTestClient client_open(void) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
-        Client client = { .data = strdup("") };
+        HttpTestClient client = { .data = strdup("") };
 
         (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
         client.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -237,17 +240,17 @@ static Client client_open(void) {
         return client;
 }
 
-static void client_close(Client *client) {
+static void client_close(HttpTestClient *client) {
         client->fd = close_fd(client->fd);
         free(client->data);
         client->data = NULL;
 }
 
-static void client_say(Client *client, const char *text) {
+static void client_say(HttpTestClient *client, const char *text) {
         REQUIRE(send(client->fd, text, strlen(text), MSG_NOSIGNAL) == (ssize_t) strlen(text));
 }
 
-static void client_ask(Client *client, const char *path) {
+static void client_ask(HttpTestClient *client, const char *path) {
         char request[512];
 
         (void) snprintf(request, sizeof(request),
@@ -255,7 +258,7 @@ static void client_ask(Client *client, const char *path) {
         client_say(client, request);
 }
 
-static void client_read(Client *client) {
+static void client_read(HttpTestClient *client) {
         for (;;) {
                 ssize_t n;
 
@@ -276,7 +279,7 @@ static void turn(void) {
 }
 
 /* Runs the loop and reads until the text is there (NULL: until the server has closed). */
-static bool client_wait(Client *client, const char *text) {
+static bool client_wait(HttpTestClient *client, const char *text) {
         uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
 
         while (now_boottime_usec() < end) {
@@ -291,7 +294,7 @@ static bool client_wait(Client *client, const char *text) {
 }
 
 /* The body of an answer with its chunks put together; 'client->data' is used up. */
-static const char *client_body(Client *client) {
+static const char *client_body(HttpTestClient *client) {
         char *body = strstr(client->data, "\r\n\r\n"), *to, *from;
 
         if (!body)
@@ -317,7 +320,7 @@ static const char *client_body(Client *client) {
 
 /* One question, one answer. */
 static void expect_answer(const char *path, const char *status, const char *body) {
-        Client client = client_open();
+        HttpTestClient client = client_open();
 
         client_ask(&client, path);
         EXPECT(client_wait(&client, NULL));

@@ -4,9 +4,9 @@
  * loop, for the tests in system/test_kube_node.py. Lines on standard input move it, what it hears
  * are lines on standard output. */
 
-#include "agent/kube/event-writer.h"
-#include "agent/kube/lease.h"
-#include "agent/kube/node-keeper.h"
+#include "agent/kubeclient/event-sink.h"
+#include "agent/kubeclient/lease-controller.h"
+#include "agent/kubeclient/node-status-updater.h"
 #include "agent/manifest/kubeconfig.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
@@ -16,10 +16,10 @@
 typedef struct World {
         sd_event *event;
         KubeClient *client;
-        NodeKeeper *keeper;
-        KubeLease *lease;
-        EventWriter *events;
-        NodeFacts facts;
+        NodeStatusUpdater *keeper;
+        KubeLeaseController *lease;
+        KubeEventSink *events;
+        NodeLabelsTaints facts;
         bool has_disk_pressure;
         int64_t memory;
 } World;
@@ -35,7 +35,7 @@ static void say(const char *format, ...) {
         (void) fflush(stdout);
 }
 
-static int describe(const NodeFacts **ret_facts, NodeStatus *ret, void *userdata) {
+static int describe(const NodeLabelsTaints **ret_facts, NodeStatus *ret, void *userdata) {
         World *world = userdata;
 
         *ret_facts = &world->facts;
@@ -47,36 +47,36 @@ static int describe(const NodeFacts **ret_facts, NodeStatus *ret, void *userdata
         return strv_append(&ret->addresses, "192.0.2.10");
 }
 
-static void on_node(const NodeFacts *facts, const char *uid, void *userdata) {
+static void on_node(const NodeLabelsTaints *facts, const char *uid, void *userdata) {
         World *world = userdata;
 
         say("node %s labels=%zu taints=%zu", uid ? uid : "gone", facts ? facts->labels.n : 0,
             facts ? facts->taints.n : 0);
-        (void) kube_lease_set_node(world->lease, uid);
+        (void) kube_lease_controller_set_node(world->lease, uid);
 }
 
-static void on_trouble(const char *error, unsigned status, void *userdata) {
+static void on_error(const char *error, unsigned status, void *userdata) {
         say("trouble %u %s", status, error ? error : "none");
 }
 
 static void on_history_lost(void *userdata) {
         say("history lost");
-        node_keeper_refresh(((World *) userdata)->keeper);
+        node_status_updater_resync(((World *) userdata)->keeper);
 }
 
 static void obey(World *world, char *line) {
         if (streq(line, "touch"))
-                node_keeper_touch(world->keeper);
+                node_status_updater_trigger(world->keeper);
         else if (streq(line, "pressure")) {
                 world->has_disk_pressure = !world->has_disk_pressure;
-                node_keeper_touch(world->keeper);
+                node_status_updater_trigger(world->keeper);
         } else if (streq(line, "memory")) {
                 world->memory *= 2;
-                node_keeper_touch(world->keeper);
+                node_status_updater_trigger(world->keeper);
         } else if (streq(line, "quit"))
                 (void) sd_event_exit(world->event, 0);
         else if (line[0] == '{')
-                say("event %d", event_writer_tell(world->events, line));
+                say("event %d", kube_event_sink_submit(world->events, line));
 }
 
 static int on_input(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -90,29 +90,29 @@ static int on_input(sd_event_source *source, int fd, uint32_t revents, void *use
 }
 
 static int begin(World *world) {
-        NodeKeeperSpec node = { world->client, world->facts.name, true, describe,
-                                on_node,       on_trouble,        world };
-        KubeLeaseSpec lease = { world->client, world->facts.name, on_trouble, on_history_lost,
-                                world };
-        EventWriterSpec events = { world->client, on_trouble, world };
-        int r = kube_lease_new(world->event, &lease, &world->lease);
+        NodeStatusUpdaterSpec node = { world->client, world->facts.name, true, describe,
+                                       on_node,       on_error,          world };
+        KubeLeaseControllerSpec lease = { world->client, world->facts.name, on_error,
+                                          on_history_lost, world };
+        KubeEventSinkSpec events = { world->client, on_error, world };
+        int r = kube_lease_controller_new(world->event, &lease, &world->lease);
 
         if (r >= 0)
-                r = event_writer_new(world->event, &events, &world->events);
+                r = kube_event_sink_new(world->event, &events, &world->events);
         if (r >= 0)
-                r = node_keeper_new(world->event, &node, &world->keeper);
+                r = node_status_updater_new(world->event, &node, &world->keeper);
         if (r >= 0)
                 r = sd_event_add_io(world->event, NULL, STDIN_FILENO, EPOLLIN, on_input, world);
         return r;
 }
 
 static void end(World *world) {
-        node_keeper_free(world->keeper);
-        kube_lease_free(world->lease);
-        event_writer_free(world->events);
+        node_status_updater_free(world->keeper);
+        kube_lease_controller_free(world->lease);
+        kube_event_sink_free(world->events);
         kube_client_free(world->client);
         sd_event_unref(world->event);
-        node_facts_done(&world->facts);
+        node_labels_taints_done(&world->facts);
 }
 
 static int run(const char *path, const char *name, Error *reterr) {
@@ -124,7 +124,8 @@ static int run(const char *path, const char *name, Error *reterr) {
         if (r < 0)
                 return r;
         world.facts.name = strdup(name);
-        r = world.facts.name ? node_facts_add_known(&world.facts, name, "amd64") : -ENOMEM;
+        r = world.facts.name ? node_labels_taints_add_well_known(&world.facts, name, "amd64")
+                             : -ENOMEM;
         if (r >= 0)
                 r = sd_event_new(&world.event);
         if (r >= 0)

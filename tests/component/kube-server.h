@@ -3,7 +3,7 @@
 
 /* The server of kube-server.py, and a loop to ask it from. */
 
-#include "agent/kube/client.h"
+#include "agent/kubeclient/client.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -115,7 +115,7 @@ typedef struct Answer {
         uint64_t retry_after_usec;
 } Answer;
 
-static inline void answer_keep(const KubeAnswer *answer, void *userdata) {
+static inline void answer_keep(const KubeResponse *answer, void *userdata) {
         Answer *kept = userdata;
 
         EXPECT(!kept->is_done);
@@ -135,14 +135,14 @@ static inline void answer_done(Answer *answer) {
 #define cleanup_answer cleanup_with(answer_done)
 
 /* Asks, and waits for what comes of it. */
-static inline void ask(World *world, const KubeCall *call, Answer *ret) {
-        KubeCall asked = *call;
+static inline void ask(World *world, const KubeRequestSpec *call, Answer *ret) {
+        KubeRequestSpec asked = *call;
         KubeRequest *request = NULL;
 
         answer_done(ret);
         asked.method = asked.method ? asked.method : "GET";
         asked.on_done = answer_keep;
         asked.userdata = ret;
-        REQUIRE(kube_client_call(world->client, &asked, &request, NULL) >= 0);
+        REQUIRE(kube_client_start_request(world->client, &asked, &request, NULL) >= 0);
         WAIT_UNTIL(world, ret->is_done);
 }

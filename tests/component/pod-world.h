@@ -30,12 +30,12 @@ enum {
 };
 
 /* One event, kept beyond its callback. */
-typedef struct Record {
+typedef struct SandboxEventRecord {
         SandboxEvent event;
         char id[130], name[64], note[1100], message[TEXT_MAX], output[TEXT_MAX], error[256];
-} Record;
+} SandboxEventRecord;
 
-typedef struct World {
+typedef struct PodWorld {
         sd_event *event;
         SandboxConfig config;
         char *directory; /* of the test */
@@ -43,19 +43,19 @@ typedef struct World {
         char *image;
         char *cgroup;
         char *mounts_before;
-} World;
+} PodWorld;
 
 typedef struct TestPod {
-        World *world;
+        PodWorld *world;
         Sandbox *sandbox;
         const char *uid;
         char *directory; /* <run-dir>/pods/<uid> */
-        Record *records;
+        SandboxEventRecord *records;
         size_t n_records;
         size_t cursor; /* of pod_expect() */
 } TestPod;
 
-typedef struct ContainerSpec {
+typedef struct TestContainer {
         const char *name;
         unsigned attempt;
         const char *script; /* for "sh -c"; or: */
@@ -64,7 +64,7 @@ typedef struct ContainerSpec {
         int64_t memory_bytes;
         const char *fstab; /* more lines */
         const char *note;
-} ContainerSpec;
+} TestContainer;
 
 static inline char *print_text(const char *format, ...) printf_like(1, 2);
 static inline char *print_text(const char *format, ...) {
@@ -115,7 +115,7 @@ static inline char *mounts_in(const char *directory) {
 
 /* --- the world ---------------------------------------------------------------------------- */
 
-static inline void make_image(World *world) {
+static inline void make_image(PodWorld *world) {
         static const char *const applets[] = { "sh",   "sleep", "cat", "echo", "kill", "true",
                                                "head", "yes",   "dd",  "ls",   "tr",   "seq" };
         cleanup_free char *bin = path_join(world->image, "bin");
@@ -153,7 +153,7 @@ static inline void become_host(void) {
         done = true;
 }
 
-static inline void world_init(World *world) {
+static inline void world_init(PodWorld *world) {
         cleanup_error Error error = ERROR_NULL;
         sigset_t mask;
 
@@ -161,7 +161,7 @@ static inline void world_init(World *world) {
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         REQUIRE(sigprocmask(SIG_BLOCK, &mask, NULL) >= 0);
-        *world = (World){ 0 };
+        *world = (PodWorld){ 0 };
         REQUIRE(sd_event_new(&world->event) >= 0);
         world->directory = strdup(test_directory());
         world->run_dir = path_join(world->directory, "run");
@@ -180,13 +180,13 @@ static inline void world_init(World *world) {
 }
 
 /* Nothing of a pod has ever been mounted here. */
-static inline void expect_no_mounts(const World *world) {
+static inline void expect_no_mounts(const PodWorld *world) {
         cleanup_free char *now = mounts_in(world->directory);
 
         EXPECT_STREQ(now, world->mounts_before);
 }
 
-static inline void world_done(World *world) {
+static inline void world_done(PodWorld *world) {
         expect_no_mounts(world);
         EXPECT_EQ(cgroup_kill(world->cgroup), 0);
         EXPECT_EQ(cgroup_remove(world->cgroup), 0);
@@ -204,7 +204,7 @@ static inline void world_done(World *world) {
 
 static inline void on_pod_event(Sandbox *sandbox, const SandboxEvent *event, void *userdata) {
         TestPod *pod = userdata;
-        Record *record;
+        SandboxEventRecord *record;
 
         REQUIRE(pod->n_records < RECORDS_MAX);
         record = &pod->records[pod->n_records++];
@@ -223,10 +223,10 @@ static inline void on_pod_event(Sandbox *sandbox, const SandboxEvent *event, voi
         record->event.message = record->message;
 }
 
-static inline void pod_init(TestPod *pod, World *world, const char *uid) {
+static inline void pod_init(TestPod *pod, PodWorld *world, const char *uid) {
         *pod = (TestPod){ .world = world, .uid = uid };
         pod->directory = print_text("%s/pods/%s", world->run_dir, uid);
-        pod->records = calloc(RECORDS_MAX, sizeof(Record));
+        pod->records = calloc(RECORDS_MAX, sizeof(SandboxEventRecord));
         REQUIRE(pod->records);
         REQUIRE(mkdir_parents_at(AT_FDCWD, pod->directory, 0700) >= 0);
         REQUIRE(sandbox_new(&world->config, uid, on_pod_event, pod, &pod->sandbox) >= 0);
@@ -267,7 +267,7 @@ static inline const SandboxEvent *pod_find(const TestPod *pod, SandboxEventType 
 
 static inline void pod_start(TestPod *pod) {
         cleanup_error Error error = ERROR_NULL;
-        int r = sandbox_start(pod->sandbox, &(SandboxStart){ .host_network = true }, &error);
+        int r = sandbox_start(pod->sandbox, &(SandboxStartOptions){ .host_network = true }, &error);
 
         EXPECT_STREQ(r < 0 ? error_message(&error, r) : NULL, NULL);
         EXPECT(!pod_expect(pod, SANDBOX_SYNCED, NULL)->ready);
@@ -275,14 +275,16 @@ static inline void pod_start(TestPod *pod) {
 
 static inline void pod_ask_setup(TestPod *pod, const char *fstab, uint64_t log_max_size) {
         cleanup_free char *path = path_join(pod->directory, "fstab");
-        SandboxSetup setup = { .fstab = path, .log_max_size = log_max_size, .log_max_files = 3 };
+        SandboxSetupOptions setup = { .fstab = path,
+                                      .log_max_size = log_max_size,
+                                      .log_max_files = 3 };
 
         write_text(path, fstab);
         EXPECT_EQ(sandbox_setup(pod->sandbox, &setup), 0);
 }
 
 /* A shim that is set up and runs nothing. */
-static inline void pod_up(TestPod *pod, World *world, const char *uid) {
+static inline void pod_up(TestPod *pod, PodWorld *world, const char *uid) {
         pod_init(pod, world, uid);
         pod_start(pod);
         pod_ask_setup(pod, "", 0);
@@ -355,26 +357,26 @@ static inline const char *pod_set_up(TestPod *pod, const char *fstab) {
 
 /* --- containers --------------------------------------------------------------------------- */
 
-static inline char *container_path(const TestPod *pod, const ContainerSpec *spec,
+static inline char *container_path(const TestPod *pod, const TestContainer *spec,
                                    const char *file) {
         return print_text("%s/containers/%s/%u%s%s", pod->directory, spec->name, spec->attempt,
                           file[0] ? "/" : "", file);
 }
 
-static inline char *container_id_of(const TestPod *pod, const ContainerSpec *spec) {
+static inline char *container_id_of(const TestPod *pod, const TestContainer *spec) {
         return print_text("%d-%s-%s-%u", getpid(), pod->uid, spec->name, spec->attempt);
 }
 
-static inline char *container_log(const TestPod *pod, const ContainerSpec *spec) {
+static inline char *container_log(const TestPod *pod, const TestContainer *spec) {
         return print_text("%s/logs/%s/%u.log", pod->directory, spec->name, spec->attempt);
 }
 
-static inline char *container_cgroup(const TestPod *pod, const ContainerSpec *spec) {
+static inline char *container_cgroup(const TestPod *pod, const TestContainer *spec) {
         return print_text("%s/pod%s/%s-%u", pod->world->cgroup, pod->uid, spec->name,
                           spec->attempt);
 }
 
-static inline json_t *container_config(const TestPod *pod, const ContainerSpec *spec) {
+static inline json_t *container_config(const TestPod *pod, const TestContainer *spec) {
         cleanup_free char *rootfs = container_path(pod, spec, "rootfs");
         cleanup_free char *cgroup = container_cgroup(pod, spec);
         cleanup_free char *ipc = print_text("/proc/%d/ns/ipc", sandbox_pid(pod->sandbox));
@@ -405,7 +407,7 @@ static inline json_t *container_config(const TestPod *pod, const ContainerSpec *
 }
 
 /* Writes the bundle and asks for the container. Gives its ID, which the caller frees. */
-static inline char *pod_run(TestPod *pod, const ContainerSpec *spec) {
+static inline char *pod_run(TestPod *pod, const TestContainer *spec) {
         cleanup_free char *bundle = container_path(pod, spec, "");
         cleanup_free char *config = container_path(pod, spec, "config.json");
         cleanup_free char *fstab = container_path(pod, spec, "fstab");
@@ -422,7 +424,7 @@ static inline char *pod_run(TestPod *pod, const ContainerSpec *spec) {
                 cgroup, "memory", cgroup_version() == 2 ? "memory.events" : "memory.oom_control");
         json_t *json = container_config(pod, spec);
         char *id = container_id_of(pod, spec);
-        SandboxRun run = {
+        SandboxContainerConfig run = {
                 .id = id,
                 .name = spec->name,
                 .attempt = spec->attempt,
@@ -439,19 +441,19 @@ static inline char *pod_run(TestPod *pod, const ContainerSpec *spec) {
         REQUIRE(json_dump_file(json, config, 0) >= 0);
         json_decref(json);
         write_text(fstab, mounts);
-        EXPECT_EQ(sandbox_run(pod->sandbox, &run), 0);
+        EXPECT_EQ(sandbox_run_container(pod->sandbox, &run), 0);
         return id;
 }
 
-static inline void pod_delete(TestPod *pod, const ContainerSpec *spec, const char *id) {
+static inline void pod_delete(TestPod *pod, const TestContainer *spec, const char *id) {
         cleanup_free char *bundle = container_path(pod, spec, "");
         const char *directories[] = { bundle };
 
-        EXPECT_EQ(sandbox_delete(pod->sandbox, id, directories, 1), 0);
+        EXPECT_EQ(sandbox_remove_container(pod->sandbox, id, directories, 1), 0);
 }
 
 /* What the container's log says, without times: "stdout F hello\n…". The caller frees it. */
-static inline char *pod_log(const TestPod *pod, const ContainerSpec *spec) {
+static inline char *pod_log(const TestPod *pod, const TestContainer *spec) {
         cleanup_free char *path = container_log(pod, spec);
         char *text = read_text(path), *out = text;
 
@@ -481,7 +483,7 @@ static inline void on_cleaned(const ChildResult *result, void *userdata) {
                 printf("%s\n", error.message);
 }
 
-static inline int clean_up(World *world, const char *cgroup, const char *const *directories,
+static inline int clean_up(PodWorld *world, const char *cgroup, const char *const *directories,
                            size_t n) {
         SandboxCleanup cleanup = { .cgroup = cgroup,
                                    .directories = directories,

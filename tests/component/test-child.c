@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 
 /* What the callback saw, kept beyond it. */
-typedef struct Seen {
+typedef struct ChildOutcome {
         sd_event *event;
         unsigned calls;
         int code, status;
@@ -24,11 +24,11 @@ typedef struct Seen {
         char output[4096];
         char error[4096];
         char explanation[4096];
-} Seen;
+} ChildOutcome;
 
-static void on_done(const ChildResult *result, void *userdata) {
+static void on_test_child_done(const ChildResult *result, void *userdata) {
         cleanup_error Error error = ERROR_NULL;
-        Seen *seen = userdata;
+        ChildOutcome *seen = userdata;
 
         seen->calls++;
         seen->code = result->code;
@@ -43,11 +43,11 @@ static void on_done(const ChildResult *result, void *userdata) {
         (void) sd_event_exit(seen->event, 0);
 }
 
-static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+static int on_child_test_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_exit(sd_event_source_get_event(source), -ETIME);
 }
 
-static sd_event *new_loop(void) {
+static sd_event *new_child_test_loop(void) {
         sd_event *event = NULL;
         sigset_t mask;
 
@@ -56,12 +56,13 @@ static sd_event *new_loop(void) {
         REQUIRE(sigprocmask(SIG_BLOCK, &mask, NULL) >= 0);
         REQUIRE(sd_event_new(&event) >= 0);
         REQUIRE(sd_event_add_time_relative(event, NULL, CLOCK_BOOTTIME, 30 * USEC_PER_SEC, 0,
-                                           on_deadline, NULL) >= 0);
+                                           on_child_test_deadline, NULL) >= 0);
         return event;
 }
 
 /* Runs a script of the shell's to its end in a loop. */
-static void run(const char *script, size_t output_max, uint64_t timeout_usec, Seen *seen) {
+static void run_test_script(const char *script, size_t output_max, uint64_t timeout_usec,
+                            ChildOutcome *seen) {
         const char *argv[] = { "sh", "-c", script, NULL };
         ChildSpec spec = {
                 .argv = (char *const *) (uintptr_t) argv,
@@ -69,8 +70,8 @@ static void run(const char *script, size_t output_max, uint64_t timeout_usec, Se
                 .timeout_usec = timeout_usec,
         };
 
-        *seen = (Seen){ .event = new_loop() };
-        EXPECT_EQ(child_spawn(seen->event, &spec, on_done, seen, NULL, NULL), 0);
+        *seen = (ChildOutcome){ .event = new_child_test_loop() };
+        EXPECT_EQ(child_spawn(seen->event, &spec, on_test_child_done, seen, NULL, NULL), 0);
         EXPECT_EQ(sd_event_loop(seen->event), 0);
         EXPECT_EQ(seen->calls, 1);
         seen->event = sd_event_unref(seen->event);
@@ -78,9 +79,9 @@ static void run(const char *script, size_t output_max, uint64_t timeout_usec, Se
 
 TEST(the_output_and_a_good_end_are_told_once)
 {
-        Seen seen;
+        ChildOutcome seen;
 
-        run("echo hello; echo aside >&2", 4096, 0, &seen);
+        run_test_script("echo hello; echo aside >&2", 4096, 0, &seen);
         EXPECT(seen.succeeded);
         EXPECT_STREQ(seen.output, "hello\n");
         EXPECT_EQ(seen.output_length, 6);
@@ -89,9 +90,9 @@ TEST(the_output_and_a_good_end_are_told_once)
 
 TEST(the_exit_status_is_exact)
 {
-        Seen seen;
+        ChildOutcome seen;
 
-        run("exit 42", 0, 0, &seen);
+        run_test_script("exit 42", 0, 0, &seen);
         EXPECT(!seen.succeeded);
         EXPECT_EQ(seen.code, CLD_EXITED);
         EXPECT_EQ(seen.status, 42);
@@ -100,9 +101,9 @@ TEST(the_exit_status_is_exact)
 
 TEST(the_signal_is_told)
 {
-        Seen seen;
+        ChildOutcome seen;
 
-        run("kill -USR1 $$", 0, 0, &seen);
+        run_test_script("kill -USR1 $$", 0, 0, &seen);
         EXPECT_EQ(seen.code, CLD_KILLED);
         EXPECT_EQ(seen.status, SIGUSR1);
         EXPECT_STREQ(seen.explanation, "The helper was ended by signal 10 (User defined signal 1)");
@@ -110,18 +111,18 @@ TEST(the_signal_is_told)
 
 TEST(the_last_line_of_its_errors_is_the_explanation)
 {
-        Seen seen;
+        ChildOutcome seen;
 
-        run("echo first >&2; echo 'cannot do it' >&2; echo >&2; exit 1", 0, 0, &seen);
+        run_test_script("echo first >&2; echo 'cannot do it' >&2; echo >&2; exit 1", 0, 0, &seen);
         EXPECT_STREQ(seen.error, "cannot do it");
         EXPECT_STREQ(seen.explanation, "cannot do it");
 }
 
 TEST(output_beyond_the_limit_is_thrown_away_and_does_not_block)
 {
-        Seen seen;
+        ChildOutcome seen;
 
-        run("head -c 1000000 /dev/zero | tr '\\0' x; echo end >&2", 10, 0, &seen);
+        run_test_script("head -c 1000000 /dev/zero | tr '\\0' x; echo end >&2", 10, 0, &seen);
         EXPECT(seen.succeeded);
         EXPECT_EQ(seen.output_length, 10);
         EXPECT_STREQ(seen.output, "xxxxxxxxxx");
@@ -130,18 +131,19 @@ TEST(output_beyond_the_limit_is_thrown_away_and_does_not_block)
 
 TEST(of_many_errors_the_end_is_kept)
 {
-        Seen seen;
+        ChildOutcome seen;
 
-        run("head -c 100000 /dev/zero | tr '\\0' '\\n' >&2; echo 'the last' >&2; exit 1", 0, 0,
-            &seen);
+        run_test_script(
+                "head -c 100000 /dev/zero | tr '\\0' '\\n' >&2; echo 'the last' >&2; exit 1", 0, 0,
+                &seen);
         EXPECT_STREQ(seen.error, "the last");
 }
 
 TEST(what_takes_too_long_is_ended_and_said_so)
 {
-        Seen seen;
+        ChildOutcome seen;
 
-        run("exec sleep 1000", 0, 10 * USEC_PER_MSEC, &seen);
+        run_test_script("exec sleep 1000", 0, 10 * USEC_PER_MSEC, &seen);
         EXPECT(seen.timed_out);
         EXPECT_EQ(seen.code, CLD_KILLED);
         EXPECT_STREQ(seen.explanation, "The helper took too long and was ended");
@@ -149,10 +151,10 @@ TEST(what_takes_too_long_is_ended_and_said_so)
 
 TEST(a_grandchild_that_holds_the_pipes_is_not_waited_for)
 {
-        Seen seen;
+        ChildOutcome seen;
         long pid;
 
-        run("sleep 1000 & echo $!", 4096, 0, &seen);
+        run_test_script("sleep 1000 & echo $!", 4096, 0, &seen);
         EXPECT(seen.succeeded);
         pid = strtol(seen.output, NULL, 10);
         REQUIRE(pid > 1);
@@ -162,21 +164,21 @@ TEST(a_grandchild_that_holds_the_pipes_is_not_waited_for)
 TEST(standard_input_is_empty_and_no_descriptor_leaks)
 {
         cleanup_close int leak = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        Seen seen;
+        ChildOutcome seen;
 
         /* What whoever runs the tests left open is not what we look for. */
         REQUIRE(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) >= 0);
-        run("cat; ls /proc/self/fd | tr '\\n' ' '", 4096, 0, &seen);
+        run_test_script("cat; ls /proc/self/fd | tr '\\n' ' '", 4096, 0, &seen);
         EXPECT(leak >= 0);
         EXPECT_STREQ(seen.output, "0 1 2 3 "); /* 3 is the directory that ls reads */
 }
 
 TEST(blocked_and_ignored_signals_are_not_inherited)
 {
-        Seen seen;
+        ChildOutcome seen;
 
         (void) signal(SIGTERM, SIG_IGN);
-        run("kill -TERM $$; sleep 1000", 0, 10 * USEC_PER_SEC, &seen);
+        run_test_script("kill -TERM $$; sleep 1000", 0, 10 * USEC_PER_SEC, &seen);
         (void) signal(SIGTERM, SIG_DFL);
         EXPECT_EQ(seen.status, SIGTERM);
         EXPECT(!seen.timed_out);
@@ -188,9 +190,10 @@ TEST(a_program_that_is_not_there_is_an_error_with_its_name)
         ChildSpec spec = { .argv = (char *const *) (uintptr_t) argv };
         cleanup_error Error error = ERROR_NULL;
         Child *child = NULL;
-        Seen seen = { .event = new_loop() };
+        ChildOutcome seen = { .event = new_child_test_loop() };
 
-        EXPECT_EQ(child_spawn(seen.event, &spec, on_done, &seen, &child, &error), -ENOENT);
+        EXPECT_EQ(child_spawn(seen.event, &spec, on_test_child_done, &seen, &child, &error),
+                  -ENOENT);
         EXPECT_STREQ(error.message,
                      "cannot start 'mainstay-no-such-program': No such file or directory");
         EXPECT(!child);
@@ -203,13 +206,13 @@ TEST(a_child_that_is_freed_is_killed_and_calls_nobody)
         cleanup_free char *path = path_join(test_directory(), "pid"), *script = NULL, *text = NULL;
         const char *argv[] = { "sh", "-c", NULL, NULL };
         ChildSpec spec = { .argv = (char *const *) (uintptr_t) argv };
-        Seen seen = { .event = new_loop() };
+        ChildOutcome seen = { .event = new_child_test_loop() };
         Child *child = NULL;
         long pid = 0;
 
         REQUIRE(path && asprintf(&script, "echo $$ > %s; exec sleep 1000", path) > 0);
         argv[2] = script;
-        EXPECT_EQ(child_spawn(seen.event, &spec, on_done, &seen, &child, NULL), 0);
+        EXPECT_EQ(child_spawn(seen.event, &spec, on_test_child_done, &seen, &child, NULL), 0);
         for (unsigned i = 0; i < 3000 && pid == 0; i++) {
                 if (read_file_at(AT_FDCWD, path, 64, &text, NULL) >= 0) {
                         pid = strtol(text, NULL, 10);
@@ -264,7 +267,7 @@ TEST(a_child_that_is_traced_when_it_ends_is_not_forgotten)
         cleanup_free char *path = path_join(test_directory(), "traced"), *script = NULL;
         const char *argv[] = { "sh", "-c", NULL, NULL };
         ChildSpec spec = { .argv = (char *const *) (uintptr_t) argv };
-        Seen seen = { .event = new_loop() };
+        ChildOutcome seen = { .event = new_child_test_loop() };
         Child *child = NULL;
         pid_t pid, tracer;
         int told[2];
@@ -273,7 +276,7 @@ TEST(a_child_that_is_traced_when_it_ends_is_not_forgotten)
         REQUIRE(path && asprintf(&script, "echo $$ > %s; exec sleep 1000", path) > 0);
         argv[2] = script;
         REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, told) >= 0);
-        REQUIRE(child_spawn(seen.event, &spec, on_done, &seen, &child, NULL) == 0);
+        REQUIRE(child_spawn(seen.event, &spec, on_test_child_done, &seen, &child, NULL) == 0);
         pid = read_pid(path);
         tracer = trace(pid, told[1]);
         REQUIRE(read(told[0], &byte, 1) == 1);

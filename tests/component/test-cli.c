@@ -229,15 +229,17 @@ TEST(a_watch_goes_on_with_what_changes)
         add_pods();
         running = spawn_cli("get pods -w --no-headers", NULL);
         EXPECT(wait_for_output(&running, "web-n1   1/1   Running   2 (4h5m ago)   3d\n"));
-        while (!serve_has_watchers(serve))
+        while (!http_server_has_pod_watchers(server))
                 run_turn(&running);
         for (unsigned i = 0; i < 20; i++)
                 run_turn(&running);
-        serve_pod_changed(serve, SERVE_MODIFIED, "zz/db-n1/u2",
-                          "{\"metadata\":{\"name\":\"db-n1\",\"namespace\":\"default\"},"
-                          "\"spec\":{\"containers\":[{},{}]},\"status\":{\"phase\":\"Failed\"}}");
-        serve_pod_changed(serve, SERVE_MODIFIED, "kube-system/dns-n1/u3",
-                          "{\"metadata\":{\"name\":\"dns-n1\",\"namespace\":\"kube-system\"}}");
+        http_server_notify_pod(
+                server, HTTP_WATCH_MODIFIED, "zz/db-n1/u2",
+                "{\"metadata\":{\"name\":\"db-n1\",\"namespace\":\"default\"},"
+                "\"spec\":{\"containers\":[{},{}]},\"status\":{\"phase\":\"Failed\"}}");
+        http_server_notify_pod(
+                server, HTTP_WATCH_MODIFIED, "kube-system/dns-n1/u3",
+                "{\"metadata\":{\"name\":\"dns-n1\",\"namespace\":\"kube-system\"}}");
         EXPECT(wait_for_output(&running, "Failed"));
         EXPECT_EQ(kill(running.pid, SIGINT), 0);
         result = finish(&running);

@@ -9,18 +9,18 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-typedef struct World {
+typedef struct FileWatchWorld {
         sd_event *event;
         FileWatch *watch;
         unsigned n_rings;
-} World;
+} FileWatchWorld;
 
-static void on_changed(void *userdata) {
-        ((World *) userdata)->n_rings++;
+static void on_watched_file_changed(void *userdata) {
+        ((FileWatchWorld *) userdata)->n_rings++;
 }
 
 /* How often it rings for what has happened up to now. */
-static unsigned rings(World *world) {
+static unsigned count_change_events(FileWatchWorld *world) {
         uint64_t until = now_boottime_usec() + 200 * USEC_PER_MSEC;
         unsigned n;
 
@@ -46,13 +46,13 @@ static void write_plainly(const char *path, const char *text) {
         REQUIRE(fd >= 0 && write_all(fd, text, strlen(text)) >= 0);
 }
 
-static void world_init(World *world) {
-        *world = (World){ 0 };
+static void file_watch_world_init(FileWatchWorld *world) {
+        *world = (FileWatchWorld){ 0 };
         REQUIRE(sd_event_new(&world->event) >= 0);
-        REQUIRE(file_watch_new(world->event, on_changed, world, &world->watch) >= 0);
+        REQUIRE(file_watch_new(world->event, on_watched_file_changed, world, &world->watch) >= 0);
 }
 
-static void world_done(World *world) {
+static void file_watch_world_done(FileWatchWorld *world) {
         file_watch_free(world->watch);
         sd_event_unref(world->event);
 }
@@ -60,48 +60,48 @@ static void world_done(World *world) {
 TEST(it_rings_once_for_whatever_happens_to_a_file_in_a_turn)
 {
         const char *const paths[] = { in("a"), NULL, in("b") };
-        World world;
+        FileWatchWorld world;
 
-        world_init(&world);
+        file_watch_world_init(&world);
         EXPECT_EQ(file_watch_set(world.watch, paths, N_ELEMENTS(paths)), 0);
-        EXPECT_EQ(rings(&world), 0);
+        EXPECT_EQ(count_change_events(&world), 0);
         write_plainly(in("a"), "1");
         write_plainly(in("a"), "2");
         REQUIRE(write_file_atomic_at(AT_FDCWD, in("b"), "1", 1, 0600) >= 0);
-        EXPECT_EQ(rings(&world), 1);
+        EXPECT_EQ(count_change_events(&world), 1);
         write_plainly(in("c"), "1");
-        EXPECT_EQ(rings(&world), 0);
+        EXPECT_EQ(count_change_events(&world), 0);
         REQUIRE(link(in("c"), in("d")) == 0 && rename(in("d"), in("b")) == 0);
-        EXPECT_EQ(rings(&world), 1);
+        EXPECT_EQ(count_change_events(&world), 1);
         EXPECT_EQ(file_watch_set(world.watch, paths, 1), 0);
         write_plainly(in("b"), "2");
-        EXPECT_EQ(rings(&world), 0);
-        world_done(&world);
+        EXPECT_EQ(count_change_events(&world), 0);
+        file_watch_world_done(&world);
 }
 
 TEST(a_link_is_watched_at_both_its_ends)
 {
         const char *const path = in("link");
-        World world;
+        FileWatchWorld world;
 
-        world_init(&world);
+        file_watch_world_init(&world);
         REQUIRE(mkdir(in("far"), 0700) == 0);
         write_plainly(in("far/file"), "1");
         REQUIRE(symlink("far/file", in("link")) == 0);
         EXPECT_EQ(file_watch_set(world.watch, &path, 1), 0);
         write_plainly(in("far/file"), "2");
-        EXPECT_EQ(rings(&world), 1);
+        EXPECT_EQ(count_change_events(&world), 1);
         REQUIRE(unlink(in("link")) == 0 && symlink("far/other", in("link")) == 0);
-        EXPECT_EQ(rings(&world), 1);
-        world_done(&world);
+        EXPECT_EQ(count_change_events(&world), 1);
+        file_watch_world_done(&world);
 }
 
 TEST(a_directory_that_is_mounted_exchanges_its_files_through_a_link)
 {
         const char *const path = in("token");
-        World world;
+        FileWatchWorld world;
 
-        world_init(&world);
+        file_watch_world_init(&world);
         REQUIRE(mkdir(in("one"), 0700) == 0 && symlink("one", in("..data")) == 0);
         write_plainly(in("one/token"), "1");
         REQUIRE(symlink("..data/token", in("token")) == 0);
@@ -109,18 +109,18 @@ TEST(a_directory_that_is_mounted_exchanges_its_files_through_a_link)
         REQUIRE(mkdir(in("two"), 0700) == 0 && symlink("two", in("..new")) == 0);
         write_plainly(in("two/token"), "2");
         REQUIRE(rename(in("..new"), in("..data")) == 0);
-        EXPECT(rings(&world) >= 1);
-        world_done(&world);
+        EXPECT(count_change_events(&world) >= 1);
+        file_watch_world_done(&world);
 }
 
 TEST(a_directory_that_is_not_there_is_no_failure)
 {
         const char *const paths[] = { "/nowhere/a", in("a") };
-        World world;
+        FileWatchWorld world;
 
-        world_init(&world);
+        file_watch_world_init(&world);
         EXPECT_EQ(file_watch_set(world.watch, paths, N_ELEMENTS(paths)), 0);
         write_plainly(in("a"), "1");
-        EXPECT_EQ(rings(&world), 1);
-        world_done(&world);
+        EXPECT_EQ(count_change_events(&world), 1);
+        file_watch_world_done(&world);
 }

@@ -2,7 +2,7 @@
 
 /* The store in a real loop, with the real mainstay-image and archives that come and go. */
 
-#include "agent/image/image.h"
+#include "agent/image/image-store.h"
 #include "common/clock.h"
 #include "tests/component/image-world.h"
 
@@ -14,31 +14,31 @@ enum {
         DEADLINE_SEC = 60
 };
 
-typedef struct World {
+typedef struct ImageStoreWorld {
         sd_event *event;
         ImageStore *store;
         char *state_dir;
         char *preload;
         unsigned n_changes;
-} World;
+} ImageStoreWorld;
 
 /* What became of one request. */
-typedef struct Answer {
+typedef struct ImageAnswer {
         unsigned n_calls;
         int r;
         Image *image;
         char message[512];
         ImageRequest *request;
-} Answer;
+} ImageAnswer;
 
 static void on_changed(void *userdata) {
-        World *world = userdata;
+        ImageStoreWorld *world = userdata;
 
         world->n_changes++;
 }
 
 static void on_ready(int r, Image *image, const Error *error, void *userdata) {
-        Answer *answer = userdata;
+        ImageAnswer *answer = userdata;
 
         answer->n_calls++;
         answer->r = r;
@@ -49,13 +49,13 @@ static void on_ready(int r, Image *image, const Error *error, void *userdata) {
                                 error_message(error, r));
 }
 
-static void answer_done(Answer *answer) {
+static void answer_done(ImageAnswer *answer) {
         image_request_cancel(answer->request);
         image_unref(answer->image);
-        *answer = (Answer){ 0 };
+        *answer = (ImageAnswer){ 0 };
 }
 
-static void open_store(World *world, const char *helper) {
+static void open_store(ImageStoreWorld *world, const char *helper) {
         cleanup_error Error error = ERROR_NULL;
         sigset_t mask;
 
@@ -73,12 +73,12 @@ static void open_store(World *world, const char *helper) {
                                 on_changed, world, &world->store, &error) >= 0);
 }
 
-static void close_store(World *world) {
+static void close_store(ImageStoreWorld *world) {
         world->store = image_store_free(world->store);
         world->event = sd_event_unref(world->event);
 }
 
-static void world_done(World *world) {
+static void world_done(ImageStoreWorld *world) {
         close_store(world);
         free(world->state_dir);
         free(world->preload);
@@ -96,10 +96,10 @@ static void world_done(World *world) {
                 REQUIRE(holds_);                                                           \
         } while (0)
 
-static int request(World *world, const char *reference, Answer *answer) {
+static int request(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
         cleanup_error Error error = ERROR_NULL;
         /* Archives are all that there is here. */
-        ImageWish wish = { .reference = reference, .policy = PULL_POLICY_NEVER };
+        ImageRequestOptions wish = { .reference = reference, .policy = PULL_POLICY_NEVER };
         int r = image_store_request(world->store, &wish, on_ready, answer, &answer->image,
                                     &answer->request, &error);
 
@@ -110,8 +110,8 @@ static int request(World *world, const char *reference, Answer *answer) {
 }
 
 /* Puts an archive of one image there, as a rename would. */
-static void drop_archive(World *world, const char *file, const char *name, const char *content,
-                         const char *process) {
+static void drop_archive(ImageStoreWorld *world, const char *file, const char *name,
+                         const char *content, const char *process) {
         cleanup_free char *temporary = in_test_directory("new.tar");
         cleanup_free char *path = path_join(world->preload, file);
         Tar layer = tar_of((TarEntry[]){ { .name = "content", .data = content }, { 0 } });
@@ -123,7 +123,7 @@ static void drop_archive(World *world, const char *file, const char *name, const
         tar_done(&layer);
 }
 
-static void remove_archive(World *world, const char *file) {
+static void remove_archive(ImageStoreWorld *world, const char *file) {
         cleanup_free char *path = path_join(world->preload, file);
 
         REQUIRE(unlink(path) >= 0);
@@ -144,7 +144,7 @@ static void expect_content(const Image *image, const char *expected) {
 }
 
 /* Asks and waits; the image must come. */
-static void fetch(World *world, const char *reference, Answer *answer) {
+static void fetch(ImageStoreWorld *world, const char *reference, ImageAnswer *answer) {
         int r = request(world, reference, answer);
 
         REQUIRE(r >= 0);
@@ -153,32 +153,32 @@ static void fetch(World *world, const char *reference, Answer *answer) {
         REQUIRE(answer->image);
 }
 
-typedef struct Trouble {
+typedef struct ArchiveErrors {
         unsigned n;
         char archive[64];
         char message[256];
-} Trouble;
+} ArchiveErrors;
 
-static void on_trouble(const char *archive, const char *message, void *userdata) {
-        Trouble *trouble = userdata;
+static void on_archive_error(const char *archive, const char *message, void *userdata) {
+        ArchiveErrors *trouble = userdata;
 
         trouble->n++;
         (void) snprintf(trouble->archive, sizeof(trouble->archive), "%s", archive);
         (void) snprintf(trouble->message, sizeof(trouble->message), "%s", message);
 }
 
-static Trouble troubles(World *world) {
-        Trouble trouble = { 0 };
+static ArchiveErrors archive_errors(ImageStoreWorld *world) {
+        ArchiveErrors trouble = { 0 };
 
-        image_store_foreach_trouble(world->store, on_trouble, &trouble);
+        image_store_foreach_archive_error(world->store, on_archive_error, &trouble);
         return trouble;
 }
 
 TEST(an_image_that_is_there_at_the_start_is_unpacked_and_then_at_hand)
 {
-        World world = { .state_dir = in_test_directory("state"),
-                        .preload = in_test_directory("state/preload") };
-        Answer first = { 0 }, second = { 0 };
+        ImageStoreWorld world = { .state_dir = in_test_directory("state"),
+                                  .preload = in_test_directory("state/preload") };
+        ImageAnswer first = { 0 }, second = { 0 };
 
         drop_archive(&world, "app.tar", "app:1", "one",
                      "{\"Cmd\":[\"run\"],\"User\":\"7:8\",\"Env\":[\"A=b\"]}");
@@ -204,8 +204,8 @@ TEST(an_image_that_is_there_at_the_start_is_unpacked_and_then_at_hand)
 
 TEST(an_image_comes_when_its_archive_comes)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
         char reference[200];
 
         open_store(&world, helper_path());
@@ -226,8 +226,8 @@ TEST(an_image_comes_when_its_archive_comes)
 
 TEST(requests_for_one_image_share_the_work_and_a_cancelled_one_hears_nothing)
 {
-        World world = { 0 };
-        Answer answers[5] = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answers[5] = { 0 };
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
@@ -247,9 +247,9 @@ TEST(requests_for_one_image_share_the_work_and_a_cancelled_one_hears_nothing)
 
 TEST(a_request_waits_for_archives_that_nobody_has_read_yet)
 {
-        World world = { .state_dir = in_test_directory("state"),
-                        .preload = in_test_directory("state/preload") };
-        Answer there = { 0 }, not_there = { 0 };
+        ImageStoreWorld world = { .state_dir = in_test_directory("state"),
+                                  .preload = in_test_directory("state/preload") };
+        ImageAnswer there = { 0 }, not_there = { 0 };
 
         for (unsigned i = 0; i < 6; i++) {
                 char file[32], name[32];
@@ -271,8 +271,8 @@ TEST(a_request_waits_for_archives_that_nobody_has_read_yet)
 
 TEST(what_was_indexed_before_is_known_at_once_the_next_time)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
@@ -290,8 +290,8 @@ TEST(what_was_indexed_before_is_known_at_once_the_next_time)
 
 TEST(an_image_outlives_its_archive)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
@@ -312,8 +312,8 @@ TEST(an_image_outlives_its_archive)
 
 TEST(an_archive_that_is_replaced_gives_the_new_image_and_who_has_the_old_keeps_it)
 {
-        World world = { 0 };
-        Answer old = { 0 }, new = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer old = { 0 }, new = { 0 };
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "old", NULL);
@@ -331,22 +331,22 @@ TEST(an_archive_that_is_replaced_gives_the_new_image_and_who_has_the_old_keeps_i
 
 TEST(a_broken_archive_is_trouble_until_it_is_whole)
 {
-        World world = { 0 };
+        ImageStoreWorld world = { 0 };
         cleanup_free char *path = NULL;
-        Answer answer = { 0 };
-        Trouble trouble;
+        ImageAnswer answer = { 0 };
+        ArchiveErrors trouble;
 
         open_store(&world, helper_path());
         path = path_join(world.preload, "app.tar");
         write_file(path, "half an archive", 15);
-        LOOP_UNTIL(&world, troubles(&world).n > 0);
-        trouble = troubles(&world);
+        LOOP_UNTIL(&world, archive_errors(&world).n > 0);
+        trouble = archive_errors(&world);
         EXPECT_EQ(trouble.n, 1);
         EXPECT_STREQ(trouble.archive, "app.tar");
         EXPECT(trouble.message[0]);
         EXPECT_EQ(request(&world, "app:1", &answer), -ENOENT);
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
-        LOOP_UNTIL(&world, troubles(&world).n == 0);
+        LOOP_UNTIL(&world, archive_errors(&world).n == 0);
         LOOP_UNTIL(&world, request(&world, "app:1", &answer) >= 0);
         LOOP_UNTIL(&world, answer.image);
         answer_done(&answer);
@@ -357,7 +357,7 @@ TEST(files_that_are_still_arriving_are_no_archives)
 {
         static const char *const files[] = { ".app.tar", "app.tar.tmp", "app.tar.part",
                                              "app.tar~" };
-        World world = { 0 };
+        ImageStoreWorld world = { 0 };
 
         open_store(&world, helper_path());
         for (size_t i = 0; i < N_ELEMENTS(files); i++) {
@@ -372,14 +372,14 @@ TEST(files_that_are_still_arriving_are_no_archives)
         }
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
         LOOP_UNTIL(&world, world.n_changes > 0);
-        EXPECT_EQ(troubles(&world).n, 0);
+        EXPECT_EQ(archive_errors(&world).n, 0);
         world_done(&world);
 }
 
 TEST(a_preload_directory_that_is_taken_away_comes_back)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
         REQUIRE(remove_tree_at(AT_FDCWD, world.preload) >= 0);
@@ -394,8 +394,8 @@ TEST(a_preload_directory_that_is_taken_away_comes_back)
 TEST(a_helper_that_dies_fails_the_request_and_the_next_one_is_tried_again)
 {
         cleanup_free char *script = in_test_directory("helper"), *text = NULL;
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         /* Indexes as it should; killed when it unpacks. */
         append_text(&text, "#!/bin/sh\n[ \"$1\" = unpack ] && kill -9 $$\nexec %s \"$@\"\n",
@@ -424,8 +424,8 @@ TEST(an_archive_that_the_machine_had_no_room_to_read_is_read_when_it_is_asked_fo
         for (size_t i = 0; i < N_ELEMENTS(ends); i++) {
                 cleanup_free char *script = in_test_directory("helper"), *text = NULL;
                 cleanup_free char *full = in_test_directory("full"), *name = NULL;
-                World world = { 0 };
-                Answer answer = { 0 };
+                ImageStoreWorld world = { 0 };
+                ImageAnswer answer = { 0 };
                 unsigned n_changes;
 
                 REQUIRE(asprintf(&name, "app%zu:1", i) > 0);
@@ -438,7 +438,7 @@ TEST(an_archive_that_the_machine_had_no_room_to_read_is_read_when_it_is_asked_fo
                 write_file(full, "", 0);
                 open_store(&world, script);
                 drop_archive(&world, "app.tar", name, "one", NULL);
-                LOOP_UNTIL(&world, troubles(&world).n > 0);
+                LOOP_UNTIL(&world, archive_errors(&world).n > 0);
                 n_changes = world.n_changes;
                 EXPECT_EQ(request(&world, name, &answer), 0);
                 LOOP_UNTIL(&world, answer.n_calls > 0);
@@ -460,8 +460,8 @@ TEST(what_a_killed_helper_leaves_is_swept_at_once)
 {
         cleanup_free char *script = in_test_directory("helper"), *text = NULL;
         cleanup_free char *left = in_test_directory("state/images/tmp/left");
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         append_text(&text,
                     "#!/bin/sh\n[ \"$1\" = unpack ] && mkdir -p '%s/0/etc' && kill -9 $$\n"
@@ -482,8 +482,8 @@ TEST(what_a_killed_helper_leaves_is_swept_at_once)
 
 TEST(a_helper_that_is_not_there_fails_requests_and_nothing_else)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", NULL);
@@ -501,14 +501,14 @@ TEST(a_helper_that_is_not_there_fails_requests_and_nothing_else)
 
 TEST(an_image_that_cannot_be_run_here_says_why)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
         drop_archive(&world, "app.tar", "app:1", "one", "{\"User\":\"nobody\"}");
         drop_archive(&world, "proc.tar", "proc:1", "one", "{\"WorkingDir\":\"/proc/1\"}");
         LOOP_UNTIL(&world, world.n_changes > 0);
-        LOOP_UNTIL(&world, troubles(&world).n == 1);
+        LOOP_UNTIL(&world, archive_errors(&world).n == 1);
         EXPECT_EQ(request(&world, "proc:1", &answer), -ENOEXEC);
         EXPECT(strstr(answer.message, "proc.tar: its configuration: its working directory"));
         LOOP_UNTIL(&world, request(&world, "app:1", &answer) == 0);
@@ -521,8 +521,8 @@ TEST(an_image_that_cannot_be_run_here_says_why)
 
 TEST(damaged_records_are_set_aside_and_made_anew)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
         cleanup_free char *record = NULL, *archives = NULL, *digest = NULL;
         cleanup_free char *aside = NULL;
 
@@ -548,8 +548,8 @@ TEST(damaged_records_are_set_aside_and_made_anew)
 
 TEST(a_layer_that_is_gone_is_unpacked_again)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
         cleanup_free char *layer = NULL;
 
         open_store(&world, helper_path());
@@ -569,8 +569,8 @@ TEST(a_layer_that_is_gone_is_unpacked_again)
 
 TEST(a_wrong_reference_is_refused_at_once)
 {
-        World world = { 0 };
-        Answer answer = { 0 };
+        ImageStoreWorld world = { 0 };
+        ImageAnswer answer = { 0 };
 
         open_store(&world, helper_path());
         EXPECT_EQ(request(&world, "Not A Reference", &answer), -EINVAL);

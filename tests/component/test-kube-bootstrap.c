@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A node gets a certificate of its own, and the next one. */
 
-#include "agent/kube/bootstrap.h"
-#include "agent/kube/renewer.h"
-#include "agent/kube/scan.h"
+#include "agent/kubeclient/bootstrap.h"
+#include "agent/kubeclient/certificate-manager.h"
+#include "agent/kubeclient/json-view.h"
 #include "agent/manifest/kubeconfig.h"
 #include "common/strv.h"
 #include "tests/component/kube-server.h"
@@ -13,19 +13,19 @@
 typedef struct Node {
         World world;
         KubeBootstrap *bootstrap;
-        KubeRenewer *renewer;
+        CertificateManager *renewer;
         char *directory, *kubeconfig;
-        char *trouble;
+        char *last_error;
         unsigned n_done;
 } Node;
 
-static void on_trouble(const char *trouble, void *userdata) {
+static void on_error(const char *trouble, void *userdata) {
         Node *node = userdata;
 
         printf("%s\n", trouble ? trouble : "no trouble");
         EXPECT(!trouble || !strstr(trouble, "boot.5tr4p"));
-        free(node->trouble);
-        node->trouble = trouble ? strdup(trouble) : NULL;
+        free(node->last_error);
+        node->last_error = trouble ? strdup(trouble) : NULL;
 }
 
 static void on_done(void *userdata) {
@@ -43,7 +43,7 @@ static void begin(Node *node, const char *name) {
                                                          .node_name = name,
                                                          .directory = node->directory,
                                                          .write_kubeconfig = node->kubeconfig,
-                                                         .on_trouble = on_trouble,
+                                                         .on_error = on_error,
                                                          .on_done = on_done,
                                                          .userdata = node },
                                    &node->bootstrap, &error) >= 0);
@@ -63,10 +63,10 @@ static void node_init(Node *node) {
 
 static void node_done(Node *node) {
         node->bootstrap = kube_bootstrap_free(node->bootstrap);
-        node->renewer = kube_renewer_free(node->renewer);
+        node->renewer = certificate_manager_free(node->renewer);
         free(node->directory);
         free(node->kubeconfig);
-        free(node->trouble);
+        free(node->last_error);
         world_done(&node->world);
 }
 
@@ -91,8 +91,8 @@ static void expect_peer(Node *node, const char *expected) {
         node->world.config = config;
         node->world.client = kube_client_free(node->world.client);
         world_connect(&node->world);
-        ask(&node->world, &(KubeCall){ .path = "/echo" }, &answer);
-        peer = json_text_dup(json_text_member((JsonText){ answer.body, answer.length }, "peer"));
+        ask(&node->world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        peer = json_view_dup(json_view_member((JsonView){ answer.body, answer.length }, "peer"));
         EXPECT_STREQ(peer, expected);
         EXPECT(!strstr(answer.body, "authorization"));
 }
@@ -107,7 +107,7 @@ TEST(a_token_becomes_a_certificate)
         EXPECT(has(&node, PAIR_FILE));
         EXPECT(!has(&node, "kubelet-client-next.pem"));
         EXPECT(!has(&node, "kubelet-client-pending.pem"));
-        EXPECT_STREQ(node.trouble, NULL);
+        EXPECT_STREQ(node.last_error, NULL);
         expect_peer(&node, "system:node:new");
         node_done(&node);
 }
@@ -120,15 +120,16 @@ TEST(an_agent_that_starts_anew_goes_on_with_the_same_request)
         node_init(&node);
         approved = world_path("approved");
         begin(&node, "patient");
-        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "waiting for the approval"));
-        said = strdup(node.trouble);
+        WAIT_UNTIL(&node.world,
+                   node.last_error && strstr(node.last_error, "waiting for the approval"));
+        said = strdup(node.last_error);
         EXPECT(has(&node, "kubelet-client-pending.pem"));
         node.bootstrap = kube_bootstrap_free(node.bootstrap);
-        free(node.trouble);
-        node.trouble = NULL;
+        free(node.last_error);
+        node.last_error = NULL;
         begin(&node, "patient");
-        WAIT_UNTIL(&node.world, node.trouble != NULL);
-        EXPECT_STREQ(node.trouble, said);
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT_STREQ(node.last_error, said);
         REQUIRE(write_file_atomic_at(AT_FDCWD, approved, "", 0, 0600) >= 0);
         WAIT_UNTIL(&node.world, node.n_done == 1);
         expect_peer(&node, "system:node:patient");
@@ -141,15 +142,15 @@ TEST(who_is_refused_is_told_why)
 
         node_init(&node);
         begin(&node, "denied");
-        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "denied"));
-        EXPECT_STREQ(node.trouble, "the certificate signing request was denied: No: not you");
+        WAIT_UNTIL(&node.world, node.last_error && strstr(node.last_error, "denied"));
+        EXPECT_STREQ(node.last_error, "the certificate signing request was denied: No: not you");
         EXPECT(!has(&node, "kubelet-client-pending.pem"));
         EXPECT(!has(&node, PAIR_FILE));
         node.bootstrap = kube_bootstrap_free(node.bootstrap);
         free(node.world.config.token);
         node.world.config.token = strdup("wrong");
         begin(&node, "new");
-        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "Unauthorized"));
+        WAIT_UNTIL(&node.world, node.last_error && strstr(node.last_error, "Unauthorized"));
         node_done(&node);
 }
 
@@ -164,7 +165,8 @@ TEST(a_certificate_for_another_key_never_takes_the_place_of_ours)
         current = path_join(node.directory, PAIR_FILE);
         REQUIRE(write_file_atomic_at(AT_FDCWD, current, "the old one", 11, 0600) >= 0);
         begin(&node, "stranger");
-        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "the key is not that of"));
+        WAIT_UNTIL(&node.world,
+                   node.last_error && strstr(node.last_error, "the key is not that of"));
         REQUIRE(read_file_at(AT_FDCWD, current, MIB, &text, &length) >= 0);
         EXPECT_STREQ(text, "the old one");
         node_done(&node);
@@ -181,29 +183,32 @@ TEST(a_certificate_that_runs_out_is_renewed_with_itself)
         WAIT_UNTIL(&node.world, node.n_done == 1);
         expect_peer(&node, "system:node:new");
         before = kube_client_state(node.world.client);
-        REQUIRE(kube_renewer_new(&(KubeRenewerSpec){ .event = node.world.event,
-                                                     .node_name = "new",
-                                                     .directory = node.directory,
-                                                     .on_trouble = on_trouble,
-                                                     .userdata = &node },
-                                 &node.renewer) >= 0);
-        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, before.begins, before.expires),
+        REQUIRE(certificate_manager_new(&(CertificateManagerSpec){ .event = node.world.event,
+                                                                   .node_name = "new",
+                                                                   .directory = node.directory,
+                                                                   .on_error = on_error,
+                                                                   .userdata = &node },
+                                        &node.renewer) >= 0);
+        EXPECT_EQ(certificate_manager_set_certificate(node.renewer, &node.world.config,
+                                                      before.begins, before.expires),
                   0);
-        EXPECT_STREQ(node.trouble, NULL);
+        EXPECT_STREQ(node.last_error, NULL);
         /* As if it had begun long ago. */
-        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, now - 97 * USEC_PER_SEC,
-                                   now + 3 * USEC_PER_SEC),
+        EXPECT_EQ(certificate_manager_set_certificate(node.renewer, &node.world.config,
+                                                      now - 97 * USEC_PER_SEC,
+                                                      now + 3 * USEC_PER_SEC),
                   0);
-        EXPECT(node.trouble && strstr(node.trouble, "is about to expire"));
+        EXPECT(node.last_error && strstr(node.last_error, "is about to expire"));
         do
                 REQUIRE(sd_event_run(node.world.event, USEC_PER_SEC) >= 0);
         while (kube_client_reload(node.world.client, &node.world.config, NULL) != 1 &&
                now_realtime_usec() < now + PATIENCE_SEC * USEC_PER_SEC);
         after = kube_client_state(node.world.client);
         EXPECT(after.expires > 0);
-        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, after.begins, after.expires),
+        EXPECT_EQ(certificate_manager_set_certificate(node.renewer, &node.world.config,
+                                                      after.begins, after.expires),
                   0);
-        WAIT_UNTIL(&node.world, node.trouble == NULL);
+        WAIT_UNTIL(&node.world, node.last_error == NULL);
         expect_peer(&node, "system:node:new");
         node_done(&node);
 }
@@ -214,18 +219,19 @@ TEST(a_certificate_that_is_not_ours_to_renew_is_only_spoken_of)
         Node node;
 
         node_init(&node);
-        REQUIRE(kube_renewer_new(&(KubeRenewerSpec){ .event = node.world.event,
-                                                     .node_name = "new",
-                                                     .on_trouble = on_trouble,
-                                                     .userdata = &node },
-                                 &node.renewer) >= 0);
-        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, now - 98 * USEC_PER_SEC,
-                                   now + 2 * USEC_PER_SEC),
+        REQUIRE(certificate_manager_new(&(CertificateManagerSpec){ .event = node.world.event,
+                                                                   .node_name = "new",
+                                                                   .on_error = on_error,
+                                                                   .userdata = &node },
+                                        &node.renewer) >= 0);
+        EXPECT_EQ(certificate_manager_set_certificate(node.renewer, &node.world.config,
+                                                      now - 98 * USEC_PER_SEC,
+                                                      now + 2 * USEC_PER_SEC),
                   0);
-        EXPECT(node.trouble && strstr(node.trouble, "is about to expire"));
-        WAIT_UNTIL(&node.world, node.trouble && strstr(node.trouble, "has expired"));
+        EXPECT(node.last_error && strstr(node.last_error, "is about to expire"));
+        WAIT_UNTIL(&node.world, node.last_error && strstr(node.last_error, "has expired"));
         EXPECT(!has(&node, "kubelet-client-pending.pem"));
-        EXPECT_EQ(kube_renewer_set(node.renewer, &node.world.config, 0, 0), 0);
-        EXPECT_STREQ(node.trouble, NULL);
+        EXPECT_EQ(certificate_manager_set_certificate(node.renewer, &node.world.config, 0, 0), 0);
+        EXPECT_STREQ(node.last_error, NULL);
         node_done(&node);
 }

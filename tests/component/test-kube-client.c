@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests to an API server that does not always behave. */
 
-#include "agent/kube/scan.h"
+#include "agent/kubeclient/json-view.h"
 #include "tests/component/kube-server.h"
 
 #include <dirent.h>
@@ -9,12 +9,11 @@
 #include <netinet/tcp.h>
 
 static char *word_of(const Answer *answer, const char *key) {
-        return json_text_sentence(
-                json_text_member((JsonText){ answer->body, answer->length }, key));
+        return json_view_message(json_view_member((JsonView){ answer->body, answer->length }, key));
 }
 
 static long number_of(const Answer *answer, const char *key) {
-        return json_text_number(json_text_member((JsonText){ answer->body, answer->length }, key));
+        return json_view_number(json_view_member((JsonView){ answer->body, answer->length }, key));
 }
 
 #define EXPECT_WORD(answer, key, expected)                       \
@@ -30,7 +29,7 @@ static void expect_protocol(const char *option, const char *protocol) {
         world_init(&world, option);
         world_connect(&world);
         EXPECT(!kube_client_state(world.client).is_reached);
-        ask(&world, &(KubeCall){ .path = "/echo?a=b%20c" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo?a=b%20c" }, &answer);
         EXPECT_STREQ(answer.error, NULL);
         EXPECT_EQ(answer.status, 200);
         EXPECT_WORD(&answer, "method", "GET");
@@ -68,11 +67,11 @@ TEST(bodies_are_sent_with_every_method)
         world_connect(&world);
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 ask(&world,
-                    &(KubeCall){ .method = cases[i].method,
-                                 .path = "/echo",
-                                 .content_type = cases[i].type,
-                                 .body = cases[i].body,
-                                 .body_length = strlen(strna(cases[i].body)) },
+                    &(KubeRequestSpec){ .method = cases[i].method,
+                                        .path = "/echo",
+                                        .content_type = cases[i].type,
+                                        .body = cases[i].body,
+                                        .body_length = strlen(strna(cases[i].body)) },
                     &answer);
                 EXPECT_EQ(answer.status, 200);
                 EXPECT_WORD(&answer, "method", cases[i].method);
@@ -114,17 +113,17 @@ TEST(a_hundred_watches_share_a_connection)
         world_connect(&world);
         memset(watches, 0, sizeof(watches));
         for (size_t i = 0; i < N; i++)
-                REQUIRE(kube_client_call(world.client,
-                                         &(KubeCall){ .method = "GET",
-                                                      .path = "/hold",
-                                                      .deadline_usec = UINT64_MAX,
-                                                      .on_data = count_data,
-                                                      .on_done = answer_keep,
-                                                      .userdata = &watches[i] },
-                                         &requests[i], NULL) >= 0);
+                REQUIRE(kube_client_start_request(world.client,
+                                                  &(KubeRequestSpec){ .method = "GET",
+                                                                      .path = "/hold",
+                                                                      .deadline_usec = UINT64_MAX,
+                                                                      .on_data = count_data,
+                                                                      .on_done = answer_keep,
+                                                                      .userdata = &watches[i] },
+                                                  &requests[i], NULL) >= 0);
         WAIT_UNTIL(&world, count_begun(watches, N) == N);
         EXPECT_EQ(count_begun(watches, N), N);
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(number_of(&answer, "connection"), 1);
         for (size_t i = 0; i < N; i++) {
                 EXPECT(!watches[i].is_done);
@@ -140,26 +139,26 @@ TEST(what_cannot_be_answered_is_told_in_a_sentence)
 
         world_init(&world, NULL);
         world_connect(&world);
-        ask(&world, &(KubeCall){ .path = "/big/65" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/big/65" }, &answer);
         EXPECT(answer.error && strstr(answer.error, "the answer is too long"));
-        ask(&world, &(KubeCall){ .path = "/big/64" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/big/64" }, &answer);
         EXPECT_STREQ(answer.error, NULL);
         EXPECT_EQ(answer.length, KUBE_RESPONSE_MAX);
-        ask(&world, &(KubeCall){ .path = "/cut" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/cut" }, &answer);
         EXPECT(answer.error && strstr(answer.error, world.url));
         EXPECT_EQ(answer.status, 0);
         EXPECT(kube_client_state(world.client).is_reached);
-        ask(&world, &(KubeCall){ .path = "/silent", .deadline_usec = 300 * USEC_PER_MSEC },
+        ask(&world, &(KubeRequestSpec){ .path = "/silent", .deadline_usec = 300 * USEC_PER_MSEC },
             &answer);
         EXPECT(answer.error != NULL);
         EXPECT(!kube_client_state(world.client).is_reached);
-        EXPECT_STREQ(kube_client_state(world.client).trouble, answer.error);
+        EXPECT_STREQ(kube_client_state(world.client).last_error, answer.error);
         /* nobody answers there: what follows has another connection */
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(number_of(&answer, "connection"), 2);
-        EXPECT_STREQ(kube_client_state(world.client).trouble, NULL);
+        EXPECT_STREQ(kube_client_state(world.client).last_error, NULL);
         world_kill(&world);
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT(answer.error && strncmp(answer.error, world.url, strlen(world.url)) == 0);
         EXPECT(!kube_client_state(world.client).is_reached);
         world_done(&world);
@@ -167,7 +166,7 @@ TEST(what_cannot_be_answered_is_told_in_a_sentence)
 
 TEST(what_is_no_request_is_refused_at_once)
 {
-        static const KubeCall calls[] = {
+        static const KubeRequestSpec calls[] = {
                 { .method = "BREW", .path = "/echo" },
                 { .method = "GET", .path = "echo" },
                 { .method = "GET", .path = "/a b" },
@@ -181,7 +180,8 @@ TEST(what_is_no_request_is_refused_at_once)
                 cleanup_error Error error = ERROR_NULL;
                 KubeRequest *request = NULL;
 
-                EXPECT_EQ(kube_client_call(world.client, &calls[i], &request, &error), -EINVAL);
+                EXPECT_EQ(kube_client_start_request(world.client, &calls[i], &request, &error),
+                          -EINVAL);
                 EXPECT(error.message != NULL);
         }
         EXPECT_EQ(kube_client_state(world.client).n_requests, 0);
@@ -196,16 +196,16 @@ TEST(refusals_come_with_their_body_and_when_to_come_back)
 
         world_init(&world, NULL);
         world_connect(&world);
-        ask(&world, &(KubeCall){ .path = "/status/429/7" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/status/429/7" }, &answer);
         EXPECT_EQ(answer.status, 429);
         EXPECT_EQ(answer.retry_after_usec, 7 * USEC_PER_SEC);
-        sentence = kube_answer_explain(
-                &(KubeAnswer){ .status = 429, .body = answer.body, .length = answer.length });
+        sentence = kube_response_describe_error(
+                &(KubeResponse){ .status = 429, .body = answer.body, .length = answer.length });
         EXPECT_STREQ(sentence, "the server said 429: it is \"so\"");
-        ask(&world, &(KubeCall){ .path = "/status/404", .on_data = count_data }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/status/404", .on_data = count_data }, &answer);
         EXPECT_EQ(answer.status, 404);
         EXPECT_EQ(number_of(&answer, "code"), 404);
-        ask(&world, &(KubeCall){ .path = "/moved" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/moved" }, &answer);
         EXPECT_EQ(answer.status, 302);
         world_done(&world);
 }
@@ -218,10 +218,10 @@ TEST(a_stream_that_says_nothing_may_be_ended_for_it)
         world_init(&world, NULL);
         world_connect(&world);
         ask(&world,
-            &(KubeCall){ .path = "/hold",
-                         .silence_usec = 300 * USEC_PER_MSEC,
-                         .deadline_usec = UINT64_MAX,
-                         .on_data = count_data },
+            &(KubeRequestSpec){ .path = "/hold",
+                                .idle_timeout_usec = 300 * USEC_PER_MSEC,
+                                .deadline_usec = UINT64_MAX,
+                                .on_data = count_data },
             &answer);
         EXPECT(answer.error && strstr(answer.error, "nothing came for too long"));
         EXPECT(kube_client_state(world.client).is_reached);
@@ -247,16 +247,16 @@ static int on_inner_data(const char *data, size_t length, void *userdata) {
         if (inner->frees_client)
                 inner->world->client = kube_client_free(inner->world->client);
         else
-                REQUIRE(kube_client_call(inner->world->client,
-                                         &(KubeCall){ .method = "GET",
-                                                      .path = "/echo",
-                                                      .on_done = answer_keep,
-                                                      .userdata = &inner->answer },
-                                         &inner->other, NULL) >= 0);
+                REQUIRE(kube_client_start_request(inner->world->client,
+                                                  &(KubeRequestSpec){ .method = "GET",
+                                                                      .path = "/echo",
+                                                                      .on_done = answer_keep,
+                                                                      .userdata = &inner->answer },
+                                                  &inner->other, NULL) >= 0);
         return 0;
 }
 
-static void on_inner_done(const KubeAnswer *answer, void *userdata) {
+static void on_inner_done(const KubeResponse *answer, void *userdata) {
         Inner *inner = userdata;
 
         inner->n_done++;
@@ -266,13 +266,13 @@ static void on_inner_done(const KubeAnswer *answer, void *userdata) {
 
 static void begin_inner(Inner *inner, const char *path,
                         int (*on_data)(const char *, size_t, void *), KubeRequest **ret) {
-        REQUIRE(kube_client_call(inner->world->client,
-                                 &(KubeCall){ .method = "GET",
-                                              .path = path,
-                                              .on_data = on_data,
-                                              .on_done = on_inner_done,
-                                              .userdata = inner },
-                                 ret, NULL) >= 0);
+        REQUIRE(kube_client_start_request(inner->world->client,
+                                          &(KubeRequestSpec){ .method = "GET",
+                                                              .path = path,
+                                                              .on_data = on_data,
+                                                              .on_done = on_inner_done,
+                                                              .userdata = inner },
+                                          ret, NULL) >= 0);
 }
 
 TEST(a_callback_may_begin_and_cancel_others)
@@ -337,15 +337,15 @@ TEST(another_certificate_is_used_from_the_next_request_on)
         use_certificate(&world, "one");
         world_connect(&world);
         EXPECT(kube_client_state(world.client).expires > now_realtime_usec());
-        REQUIRE(kube_client_call(world.client,
-                                 &(KubeCall){ .method = "GET",
-                                              .path = "/hold",
-                                              .on_data = count_data,
-                                              .on_done = answer_keep,
-                                              .userdata = &watch },
-                                 &request, NULL) >= 0);
+        REQUIRE(kube_client_start_request(world.client,
+                                          &(KubeRequestSpec){ .method = "GET",
+                                                              .path = "/hold",
+                                                              .on_data = count_data,
+                                                              .on_done = answer_keep,
+                                                              .userdata = &watch },
+                                          &request, NULL) >= 0);
         WAIT_UNTIL(&world, watch.length > 0);
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_WORD(&answer, "peer", "system:node:one");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), 0);
 
@@ -354,12 +354,12 @@ TEST(another_certificate_is_used_from_the_next_request_on)
         world.config.key_file = world_path("two.key");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, &error), -EINVAL);
         EXPECT(error.message && strstr(error.message, "the key is not that of the certificate"));
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_WORD(&answer, "peer", "system:node:one");
 
         use_certificate(&world, "two");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, NULL), 1);
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_WORD(&answer, "peer", "system:node:two");
         EXPECT(!watch.is_done);
         kube_request_cancel(request);
@@ -375,13 +375,13 @@ TEST(a_server_that_another_authority_vouches_for_is_not_believed)
         free(world.config.authority_file);
         world.config.authority_file = world_path("other-ca.crt");
         world_connect(&world);
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT(answer.error != NULL);
-        EXPECT_STREQ(kube_client_state(world.client).trouble, answer.error);
+        EXPECT_STREQ(kube_client_state(world.client).last_error, answer.error);
         free(world.config.authority_file);
         world.config.authority_file = world_path("ca.crt");
         EXPECT_EQ(kube_client_reload(world.client, &world.config, NULL), 1);
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(answer.status, 200);
         world_done(&world);
 }
@@ -404,7 +404,7 @@ TEST(the_name_on_the_certificate_is_what_it_is_asked_to_be)
                 world.config.tls_server_name = strdup(cases[i].name);
                 world.config.insecure = cases[i].is_insecure;
                 world_connect(&world);
-                ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+                ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
                 EXPECT_EQ(answer.status, cases[i].is_fine ? 200 : 0);
                 if (cases[i].is_fine)
                         EXPECT_WORD(&answer, ":authority", world.url + strlen("https://"));
@@ -424,7 +424,7 @@ static void write_token(const char *token) {
 static unsigned ask_with_token(World *world, const char *path) {
         cleanup_answer Answer answer = { 0 };
 
-        ask(world, &(KubeCall){ .path = path }, &answer);
+        ask(world, &(KubeRequestSpec){ .path = path }, &answer);
         return answer.status;
 }
 
@@ -438,26 +438,26 @@ TEST(a_token_is_read_again_when_its_file_is_another)
         world.config.token_file = path = world_path("token");
         path = NULL;
         world_connect(&world);
-        EXPECT(strstr(kube_client_state(world.client).identity_trouble, "No such file"));
+        EXPECT(strstr(kube_client_state(world.client).credentials_error, "No such file"));
         EXPECT_EQ(ask_with_token(&world, "/token/spare-7f3"), 200);
         write_token("first-9c1\n");
         EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
-        EXPECT_STREQ(kube_client_state(world.client).identity_trouble, NULL);
+        EXPECT_STREQ(kube_client_state(world.client).credentials_error, NULL);
         write_token("");
         EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
-        EXPECT(strstr(kube_client_state(world.client).identity_trouble, "holds no token"));
+        EXPECT(strstr(kube_client_state(world.client).credentials_error, "holds no token"));
         long_token = calloc(1, MIB + 1);
         REQUIRE(long_token);
         memset(long_token, 'x', MIB);
         write_token(long_token);
         EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
-        EXPECT(strstr(kube_client_state(world.client).identity_trouble, "too large"));
+        EXPECT(strstr(kube_client_state(world.client).credentials_error, "too large"));
         write_token("a\nb");
         EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 200);
         write_token("second-2d8");
         EXPECT_EQ(ask_with_token(&world, "/token/first-9c1"), 401);
         EXPECT_EQ(ask_with_token(&world, "/token/second-2d8"), 200);
-        EXPECT_STREQ(kube_client_state(world.client).identity_trouble, NULL);
+        EXPECT_STREQ(kube_client_state(world.client).credentials_error, NULL);
         world_done(&world);
 }
 
@@ -481,7 +481,7 @@ TEST(the_kernel_looks_after_every_connection)
 
         world_init(&world, NULL);
         world_connect(&world);
-        ask(&world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         dir = opendir("/proc/self/fd");
         REQUIRE(dir);
         for (struct dirent *entry; (entry = readdir(dir));)

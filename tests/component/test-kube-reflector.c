@@ -2,9 +2,9 @@
 /* Following collections of a server that does not always behave. What is heard is written down in
  * one line: "[" and "]" around a complete list, "!" where it broke off. */
 
-#include "agent/kube/reflector.h"
+#include "agent/kubeclient/reflector.h"
 
-#include "agent/kube/scan.h"
+#include "agent/kubeclient/json-view.h"
 #include "tests/component/kube-server.h"
 
 #include <netinet/in.h>
@@ -15,7 +15,7 @@ typedef struct Follower {
         char heard[8192];
         size_t n, n_objects;
         bool is_terse; /* objects are only counted */
-        char *trouble;
+        char *last_error;
         unsigned status, n_troubles;
         bool ends; /* with the first object */
 } Follower;
@@ -27,12 +27,12 @@ static void hear(Follower *f, const char *what) {
         REQUIRE(f->n < sizeof(f->heard));
 }
 
-static void on_object(KubeChange change, const char *json, size_t length, void *userdata) {
-        static const char *const signs[N_KUBE_CHANGES] = { "", "+", "~", "-" };
+static void on_object(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
+        static const char *const signs[N_KUBE_WATCH_EVENTS] = { "", "+", "~", "-" };
         Follower *f = userdata;
-        JsonText metadata = json_text_member((JsonText){ json, length }, "metadata");
-        cleanup_free char *name = json_text_dup(json_text_member(metadata, "name"));
-        cleanup_free char *version = json_text_dup(json_text_member(metadata, "resourceVersion"));
+        JsonView metadata = json_view_member((JsonView){ json, length }, "metadata");
+        cleanup_free char *name = json_view_dup(json_view_member(metadata, "name"));
+        cleanup_free char *version = json_view_dup(json_view_member(metadata, "resourceVersion"));
         char text[256];
 
         EXPECT_EQ(strlen(json), length);
@@ -53,11 +53,11 @@ static void on_list_end(bool is_complete, void *userdata) {
         hear(userdata, is_complete ? "]" : "!");
 }
 
-static void on_trouble(const char *error, unsigned status, void *userdata) {
+static void on_error(const char *error, unsigned status, void *userdata) {
         Follower *f = userdata;
 
-        free(f->trouble);
-        f->trouble = error ? strdup(error) : NULL;
+        free(f->last_error);
+        f->last_error = error ? strdup(error) : NULL;
         f->status = status;
         f->n_troubles += error != NULL;
 }
@@ -67,11 +67,11 @@ static void follow(Follower *f, const char *path) {
                                    &(KubeReflectorSpec){ .client = f->world.client,
                                                          .path = path,
                                                          .query = "fieldSelector=a%3Db",
-                                                         .chunk = 2,
+                                                         .page_size = 2,
                                                          .on_object = on_object,
                                                          .on_list_begin = on_list_begin,
                                                          .on_list_end = on_list_end,
-                                                         .on_trouble = on_trouble,
+                                                         .on_error = on_error,
                                                          .userdata = f },
                                    &f->reflector) >= 0);
 }
@@ -85,7 +85,7 @@ static void follower_init(Follower *f, const char *path) {
 
 static void follower_done(Follower *f) {
         f->reflector = kube_reflector_free(f->reflector);
-        free(f->trouble);
+        free(f->last_error);
         world_done(&f->world);
 }
 
@@ -94,7 +94,7 @@ static unsigned asked(Follower *f, const char *word, const char *other) {
         cleanup_answer Answer answer = { 0 };
         unsigned n = 0;
 
-        ask(&f->world, &(KubeCall){ .path = "/log" }, &answer);
+        ask(&f->world, &(KubeRequestSpec){ .path = "/log" }, &answer);
         for (char *line = answer.body, *end; line && *line; line = end ? end + 1 : NULL) {
                 end = strchr(line, '\n');
                 if (end)
@@ -146,7 +146,7 @@ TEST(collections_are_followed_whatever_happens_to_them)
                 EXPECT(!kube_reflector_is_synced(f.reflector));
                 expect_heard(&f, cases[i].heard);
                 EXPECT(kube_reflector_is_synced(f.reflector));
-                WAIT_UNTIL(&f.world, f.trouble == NULL);
+                WAIT_UNTIL(&f.world, f.last_error == NULL);
                 follower_done(&f);
         }
 }
@@ -233,8 +233,8 @@ TEST(what_is_refused_is_said_and_asked_for_seldom)
         Follower f;
 
         follower_init(&f, "/c/refused");
-        WAIT_UNTIL(&f.world, f.trouble != NULL);
-        EXPECT_STREQ(f.trouble, "the server said 403: it is Forbidden");
+        WAIT_UNTIL(&f.world, f.last_error != NULL);
+        EXPECT_STREQ(f.last_error, "the server said 403: it is Forbidden");
         EXPECT_EQ(f.status, 403);
         until = now_boottime_usec() + 3 * USEC_PER_SEC;
         while (now_boottime_usec() < until)
@@ -289,15 +289,15 @@ TEST(a_server_that_was_away_is_followed_as_soon_as_anybody_hears_of_it)
         follower_init(&f, "/c/plain");
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13");
         world_kill(&f.world);
-        WAIT_UNTIL(&f.world, f.trouble != NULL);
-        EXPECT(strstr(f.trouble, f.world.url));
+        WAIT_UNTIL(&f.world, f.last_error != NULL);
+        EXPECT(strstr(f.last_error, f.world.url));
         EXPECT_EQ(f.status, 0);
         /* Another one, elsewhere, with the same authority's name but not its key. */
         world_serve(&f.world, NULL);
         free(f.world.config.server);
         f.world.config.server = strdup(f.world.url);
         EXPECT_EQ(kube_client_reload(f.world.client, &f.world.config, NULL), 1);
-        ask(&f.world, &(KubeCall){ .path = "/echo" }, &answer);
+        ask(&f.world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
         EXPECT_EQ(answer.status, 200);
         /* It knows nothing of our version, so its history is another. */
         expect_heard(&f, "[ a:3 b:4 ] +c:11 ~a:12 -b:13 [ a:3 b:4 ] +c:11 ~a:12 -b:13");
@@ -354,7 +354,7 @@ TEST(of_many_that_miss_the_server_one_tries_it_again_at_a_time)
                 follow(&followers[i], "/c/plain");
         }
         for (size_t i = 0; i < MANY; i++)
-                WAIT_UNTIL(&c.world, followers[i].trouble || followers[0].trouble);
+                WAIT_UNTIL(&c.world, followers[i].last_error || followers[0].last_error);
         first = c.n_connections;
         end = now_boottime_usec() + SECONDS * USEC_PER_SEC;
         while (now_boottime_usec() < end)
@@ -364,7 +364,7 @@ TEST(of_many_that_miss_the_server_one_tries_it_again_at_a_time)
         EXPECT(c.n_connections <= MANY + TRIES_MAX);
         for (size_t i = 0; i < MANY; i++) {
                 kube_reflector_free(followers[i].reflector);
-                free(followers[i].trouble);
+                free(followers[i].last_error);
         }
         world_done(&c.world);
         close(c.fd);

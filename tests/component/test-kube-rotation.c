@@ -2,14 +2,14 @@
 /* The files of a kubeconfig are exchanged under a client that is at work; and nobody ever hears
  * what was in them. */
 
-#include "agent/kube/scan.h"
+#include "agent/kubeclient/json-view.h"
 #include "agent/manifest/kubeconfig-watch.h"
 #include "tests/component/kube-server.h"
 
 typedef struct Node {
         World world;
         KubeconfigWatch *files;
-        char *trouble;
+        char *last_error;
         unsigned n_troubles;
 } Node;
 
@@ -24,8 +24,8 @@ static int use(const Kubeconfig *kubeconfig, void *userdata, Error *reterr) {
 static void on_trouble(const char *trouble, char *const *warnings, void *userdata) {
         Node *node = userdata;
 
-        free(node->trouble);
-        node->trouble = trouble ? strdup(trouble) : NULL;
+        free(node->last_error);
+        node->last_error = trouble ? strdup(trouble) : NULL;
         node->n_troubles += trouble != NULL;
 }
 
@@ -60,7 +60,7 @@ static void node_begin(Node *node) {
         REQUIRE(kubeconfig_watch_new(&(KubeconfigWatchSpec){ .event = node->world.event,
                                                              .path = node->world.config.path,
                                                              .use = use,
-                                                             .on_trouble = on_trouble,
+                                                             .on_error = on_trouble,
                                                              .userdata = node },
                                      &node->files) >= 0);
 }
@@ -73,7 +73,7 @@ static void node_init(Node *node) {
 
 static void node_done(Node *node) {
         kubeconfig_watch_free(node->files);
-        free(node->trouble);
+        free(node->last_error);
         world_done(&node->world);
 }
 
@@ -83,9 +83,9 @@ static const char *peer(Node *node) {
         cleanup_answer Answer answer = { 0 };
         cleanup_free char *word = NULL;
 
-        ask(&node->world, &(KubeCall){ .path = "/echo" }, &answer);
-        word = answer.status == 200 ? json_text_dup(json_text_member(
-                                              (JsonText){ answer.body, answer.length }, "peer"))
+        ask(&node->world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        word = answer.status == 200 ? json_view_dup(json_view_member(
+                                              (JsonView){ answer.body, answer.length }, "peer"))
                                     : NULL;
         (void) snprintf(name, sizeof(name), "%s", strna(word));
         return name;
@@ -119,15 +119,15 @@ TEST(a_pair_that_stays_half_exchanged_is_said_and_the_old_one_used)
         copy("one.key", "node.key");
         node_begin(&node);
         copy("two.key", "node.key");
-        WAIT_UNTIL(&node.world, node.trouble != NULL);
-        EXPECT(strstr(node.trouble, "node.crt: the key is not that of the certificate"));
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT(strstr(node.last_error, "node.crt: the key is not that of the certificate"));
         EXPECT_STREQ(peer(&node), "system:node:one");
         put("node.crt", "-----BEGIN CERTIFICATE-----\n");
         WAIT_UNTIL(&node.world,
-                   node.trouble && strstr(node.trouble, "the certificate cannot be used"));
+                   node.last_error && strstr(node.last_error, "the certificate cannot be used"));
         EXPECT_STREQ(peer(&node), "system:node:one");
         copy("two.crt", "node.crt");
-        WAIT_UNTIL(&node.world, node.trouble == NULL);
+        WAIT_UNTIL(&node.world, node.last_error == NULL);
         EXPECT_STREQ(peer(&node), "system:node:two");
         node_done(&node);
 }
@@ -146,8 +146,8 @@ TEST(an_authority_that_is_exchanged_is_believed_from_then_on)
         WAIT_UNTIL(&node.world,
                    kube_client_state(node.world.client).is_reached || (peer(&node), false));
         put("trusted.crt", "nothing\n");
-        WAIT_UNTIL(&node.world, node.trouble != NULL);
-        EXPECT(strstr(node.trouble, "trusted.crt: the certificate authority is no certificate"));
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT(strstr(node.last_error, "trusted.crt: the certificate authority is no certificate"));
         (void) peer(&node);
         EXPECT(kube_client_state(node.world.client).is_reached);
         node_done(&node);
@@ -161,19 +161,19 @@ TEST(a_kubeconfig_that_breaks_leaves_the_last_one_in_use)
         put("kubeconfig", "users: [");
         node_begin(&node);
         EXPECT(node.world.client == NULL);
-        EXPECT(node.trouble && strstr(node.trouble, "kubeconfig:"));
+        EXPECT(node.last_error && strstr(node.last_error, "kubeconfig:"));
         copy("one.crt", "node.crt");
         copy("one.key", "node.key");
         put_kubeconfig(&node, "client-certificate: node.crt, client-key: node.key");
         WAIT_UNTIL(&node.world, node.world.client != NULL);
-        EXPECT_STREQ(node.trouble, NULL);
+        EXPECT_STREQ(node.last_error, NULL);
         EXPECT_STREQ(peer(&node), "system:node:one");
         put_kubeconfig(&node, "exec: {command: login}");
-        WAIT_UNTIL(&node.world, node.trouble != NULL);
-        EXPECT(strstr(node.trouble, "would run a program to log in"));
+        WAIT_UNTIL(&node.world, node.last_error != NULL);
+        EXPECT(strstr(node.last_error, "would run a program to log in"));
         EXPECT_STREQ(peer(&node), "system:node:one");
         put_kubeconfig(&node, "client-certificate: two.crt, client-key: two.key");
-        WAIT_UNTIL(&node.world, node.trouble == NULL);
+        WAIT_UNTIL(&node.world, node.last_error == NULL);
         EXPECT_STREQ(peer(&node), "system:node:two");
         node_done(&node);
 }
@@ -213,13 +213,13 @@ TEST(no_trouble_ever_tells_a_key_or_a_token)
         for (size_t i = 0; i < N_ELEMENTS(users); i++) {
                 put_kubeconfig(&node, users[i]);
                 node_begin(&node);
-                printf("%s\n", strna(node.trouble));
-                EXPECT(node.trouble != NULL);
-                EXPECT(!strstr(strna(node.trouble), "pas5w0rd-71"));
-                EXPECT(!strstr(strna(node.trouble), key));
+                printf("%s\n", strna(node.last_error));
+                EXPECT(node.last_error != NULL);
+                EXPECT(!strstr(strna(node.last_error), "pas5w0rd-71"));
+                EXPECT(!strstr(strna(node.last_error), key));
                 node.files = kubeconfig_watch_free(node.files);
-                free(node.trouble);
-                node.trouble = NULL;
+                free(node.last_error);
+                node.last_error = NULL;
                 node.world.client = kube_client_free(node.world.client);
         }
         node_done(&node);

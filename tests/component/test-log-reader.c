@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/test.h"
 
-#include "agent/serve/log-files.h"
-#include "agent/serve/log-reader.h"
+#include "agent/http/log-files.h"
+#include "agent/http/log-reader.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 #include "common/file.h"
@@ -261,7 +261,7 @@ TEST(following_goes_through_rotation)
         append("0.log", "2026-01-02T03:04:05Z stdout F half");
         EXPECT_STREQ(drain(reader, &end), "");
         append("0.log", " a line\n");
-        log_reader_end(reader);
+        log_reader_set_ended(reader);
         EXPECT_STREQ(drain(reader, &end), "half a line\n");
         EXPECT_EQ(end, -ENODATA);
 }
@@ -421,7 +421,7 @@ TEST(no_line_is_lost_or_doubled_while_a_writer_rotates)
                 if (n == -ENODATA)
                         break;
                 if (n == 0 && waitpid(pid, &status, WNOHANG) == pid)
-                        log_reader_end(reader);
+                        log_reader_set_ended(reader);
                 for (ssize_t i = 0; i < n; i++) {
                         line[length++] = buffer[i];
                         REQUIRE(length < sizeof(line));

@@ -4,10 +4,10 @@
 
 TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
 {
-        ContainerSpec spec = { .name = "c", .script = "sleep 3600 & sleep 3600" };
+        TestContainer spec = { .name = "c", .script = "sleep 3600 & sleep 3600" };
         cleanup_free char *id = NULL, *cgroup = NULL, *memory = NULL, *state = NULL, *again = NULL;
         int status = 0;
-        World world;
+        PodWorld world;
         TestPod pod;
         pid_t pid;
 
@@ -20,7 +20,8 @@ TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
         (void) pod_expect(&pod, SANDBOX_LOST, NULL);
         EXPECT(!sandbox_is_connected(pod.sandbox));
         EXPECT_EQ(sandbox_pid(pod.sandbox), 0);
-        EXPECT_EQ(sandbox_run(pod.sandbox, &(SandboxRun){ .id = id }), -ENOTCONN);
+        EXPECT_EQ(sandbox_run_container(pod.sandbox, &(SandboxContainerConfig){ .id = id }),
+                  -ENOTCONN);
         EXPECT_EQ(sandbox_connect(pod.sandbox, NULL), 0);
         EXPECT(kill(pid, 0) >= 0); /* that is what the cleanup is for */
 
@@ -57,7 +58,7 @@ TEST(a_shim_that_is_killed_is_lost_once_and_cleaned_up_after)
 
 TEST(a_socket_of_a_dead_shim_is_no_hindrance)
 {
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -72,21 +73,23 @@ TEST(a_socket_of_a_dead_shim_is_no_hindrance)
 TEST(a_shim_that_cannot_start_is_an_error_or_lost)
 {
         cleanup_error Error error = ERROR_NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         world.config.shim_path = "/no/such/shim";
         pod_init(&pod, &world, "none");
-        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStart){ .host_network = true }, &error),
-                  -ENOENT);
+        EXPECT_EQ(
+                sandbox_start(pod.sandbox, &(SandboxStartOptions){ .host_network = true }, &error),
+                -ENOENT);
         EXPECT_STREQ(error.message, "cannot start '/no/such/shim': No such file or directory");
         EXPECT_EQ(sandbox_connect(pod.sandbox, NULL), 0);
         pod_done(&pod);
 
         world.config.shim_path = "/bin/true";
         pod_init(&pod, &world, "true");
-        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStart){ .host_network = true }, NULL), 0);
+        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStartOptions){ .host_network = true }, NULL),
+                  0);
         (void) pod_expect(&pod, SANDBOX_LOST, NULL);
         EXPECT_EQ(pod.n_records, 1);
         pod_done(&pod);
@@ -95,14 +98,14 @@ TEST(a_shim_that_cannot_start_is_an_error_or_lost)
 
 TEST(the_end_of_a_pod_leaves_nothing)
 {
-        ContainerSpec runs = { .name = "runs", .script = "trap '' TERM; sleep 3600" };
-        ContainerSpec family = { .name = "family",
+        TestContainer runs = { .name = "runs", .script = "trap '' TERM; sleep 3600" };
+        TestContainer family = { .name = "family",
                                  .host_pids = true,
                                  .script = "sleep 3600 & sleep 3600" };
-        ContainerSpec ended = { .name = "ended", .script = "true" };
-        const ContainerSpec *specs[] = { &runs, &family, &ended };
+        TestContainer ended = { .name = "ended", .script = "true" };
+        const TestContainer *specs[] = { &runs, &family, &ended };
         cleanup_free char *fstab = NULL, *socket = NULL, *runtime = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
         pid_t shim, pid;
 
@@ -145,9 +148,9 @@ TEST(the_end_of_a_pod_leaves_nothing)
 
 TEST(a_deleted_container_leaves_its_log)
 {
-        ContainerSpec spec = { .name = "c", .script = "echo kept" };
+        TestContainer spec = { .name = "c", .script = "echo kept" };
         cleanup_free char *id = NULL, *bundle = NULL, *log = NULL, *runtime = NULL, *mounts = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -171,9 +174,9 @@ TEST(a_deleted_container_leaves_its_log)
 
 TEST(a_shim_that_is_asked_to_terminate_tears_its_pod_down)
 {
-        ContainerSpec spec = { .name = "c", .script = "trap '' TERM; sleep 3600" };
+        TestContainer spec = { .name = "c", .script = "trap '' TERM; sleep 3600" };
         cleanup_free char *id = NULL, *cgroup = NULL, *procs = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -192,10 +195,10 @@ TEST(a_shim_that_is_asked_to_terminate_tears_its_pod_down)
 
 TEST(a_log_is_rotated_while_its_container_writes)
 {
-        ContainerSpec spec = { .name = "c", .script = "seq 1 20000" };
+        TestContainer spec = { .name = "c", .script = "seq 1 20000" };
         cleanup_free char *id = NULL, *log = NULL, *text = NULL;
         struct stat st;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);

@@ -7,10 +7,11 @@ static void ask_in(TestPod *pod, const char *container, const char *id, const ch
                    uint64_t timeout_usec) {
         char *argv[] = { (char[]){ "sh" }, (char[]){ "-c" }, (char *) (uintptr_t) script, NULL };
 
-        EXPECT_EQ(sandbox_exec_in(pod->sandbox, &(SandboxExecIn){ .id = id,
-                                                                  .container = container,
-                                                                  .argv = argv,
-                                                                  .timeout_usec = timeout_usec }),
+        EXPECT_EQ(sandbox_exec_in_container(
+                          pod->sandbox, &(SandboxContainerExec){ .id = id,
+                                                                 .container = container,
+                                                                 .argv = argv,
+                                                                 .timeout_usec = timeout_usec }),
                   0);
 }
 
@@ -21,11 +22,11 @@ static const SandboxEvent *run_in(TestPod *pod, const char *container, const cha
 }
 
 /* A container that runs, by its ID, which the caller frees. */
-static char *start(TestPod *pod, World *world, const char *uid, const char *script) {
+static char *start(TestPod *pod, PodWorld *world, const char *uid, const char *script) {
         char *id;
 
         pod_up(pod, world, uid);
-        id = pod_run(pod, &(ContainerSpec){ .name = "c", .script = script, .note = "first" });
+        id = pod_run(pod, &(TestContainer){ .name = "c", .script = script, .note = "first" });
         (void) pod_expect(pod, SANDBOX_STARTED, id);
         return id;
 }
@@ -34,7 +35,7 @@ TEST(a_program_runs_in_its_container_and_both_streams_and_its_status_come_back)
 {
         cleanup_free char *id = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -56,7 +57,7 @@ TEST(a_program_that_takes_too_long_is_ended_and_its_container_is_not)
 {
         cleanup_free char *id = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -79,13 +80,14 @@ TEST(what_cannot_be_run_in_a_container_is_told)
         char *argv[] = { (char[]){ "/no/such/program" }, NULL };
         cleanup_free char *id = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         id = start(&pod, &world, "cannot", "sleep 3600");
-        EXPECT_EQ(sandbox_exec_in(pod.sandbox,
-                                  &(SandboxExecIn){ .id = "a", .container = id, .argv = argv }),
+        EXPECT_EQ(sandbox_exec_in_container(
+                          pod.sandbox,
+                          &(SandboxContainerExec){ .id = "a", .container = id, .argv = argv }),
                   0);
         event = pod_expect(&pod, SANDBOX_EXEC_DONE, "a");
         EXPECT(strstr(event->message, "/no/such/program"));
@@ -101,7 +103,7 @@ TEST(many_programs_at_once_are_told_apart)
                 MANY = 12,
         };
         cleanup_free char *id = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -129,14 +131,14 @@ TEST(an_announced_stop_comes_when_the_agent_is_gone)
 {
         cleanup_free char *id = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         id = start(&pod, &world, "announced",
                    "trap 'exit 7' TERM; while true; do sleep 0.01; done");
-        EXPECT_EQ(sandbox_stop_later(pod.sandbox, id, SIGTERM, 300 * USEC_PER_MSEC,
-                                     60 * USEC_PER_SEC),
+        EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 300 * USEC_PER_MSEC,
+                                                 60 * USEC_PER_SEC),
                   0);
         (void) run_in(&pod, id, "true", 0); /* it is heard before we go */
         pod_disconnect(&pod);
@@ -152,17 +154,17 @@ TEST(an_announced_stop_comes_when_the_agent_is_gone)
 TEST(an_announced_stop_comes_at_once_when_it_is_asked_for)
 {
         cleanup_free char *id = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         id = start(&pod, &world, "hurry", "trap 'exit 7' TERM; while true; do sleep 0.01; done");
-        EXPECT_EQ(sandbox_stop_later(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC,
-                                     3600 * USEC_PER_SEC),
+        EXPECT_EQ(sandbox_stop_container_delayed(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC,
+                                                 3600 * USEC_PER_SEC),
                   0);
         (void) run_in(&pod, id, "true", 0);
         EXPECT(!pod_find(&pod, SANDBOX_EXITED, id));
-        EXPECT_EQ(sandbox_stop(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGTERM, 3600 * USEC_PER_SEC), 0);
         EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->exit_code, 7);
         pod_down(&pod);
         world_done(&world);
@@ -171,13 +173,13 @@ TEST(an_announced_stop_comes_at_once_when_it_is_asked_for)
 TEST(a_note_that_was_changed_is_what_the_next_agent_reads)
 {
         cleanup_free char *id = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         id = start(&pod, &world, "note", "sleep 3600");
-        EXPECT_EQ(sandbox_set_note(pod.sandbox, id, "second"), 0);
-        EXPECT_EQ(sandbox_set_note(pod.sandbox, "nobody", "third"), 0);
+        EXPECT_EQ(sandbox_set_container_note(pod.sandbox, id, "second"), 0);
+        EXPECT_EQ(sandbox_set_container_note(pod.sandbox, "nobody", "third"), 0);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
         EXPECT_STREQ(pod_expect(&pod, SANDBOX_STARTED, id)->note, "second");

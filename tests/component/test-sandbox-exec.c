@@ -11,12 +11,13 @@ static void ask(TestPod *pod, const char *id, const char *script, const char *in
         char *argv[] = { (char[]){ "/bin/busybox" }, (char[]){ "sh" }, (char[]){ "-c" },
                          (char *) (uintptr_t) script, NULL };
 
-        EXPECT_EQ(sandbox_exec(pod->sandbox, &(SandboxExec){ .id = id,
-                                                             .argv = argv,
-                                                             .environment = environment,
-                                                             .input = input,
-                                                             .in_host = in_host,
-                                                             .timeout_usec = timeout_usec }),
+        EXPECT_EQ(sandbox_run_program(pod->sandbox,
+                                      &(SandboxProgram){ .id = id,
+                                                         .argv = argv,
+                                                         .environment = environment,
+                                                         .input = input,
+                                                         .in_host = in_host,
+                                                         .timeout_usec = timeout_usec }),
                   0);
 }
 
@@ -25,23 +26,23 @@ static const SandboxEvent *run(TestPod *pod, const char *script, const char *inp
         return pod_expect(pod, SANDBOX_EXEC_DONE, "t");
 }
 
-static void isolated_up(TestPod *pod, World *world, const char *uid) {
+static void isolated_up(TestPod *pod, PodWorld *world, const char *uid) {
         cleanup_free char *fstab = NULL;
 
         pod_init(pod, world, uid);
-        REQUIRE(sandbox_start(pod->sandbox, &(SandboxStart){ 0 }, NULL) == 0);
+        REQUIRE(sandbox_start(pod->sandbox, &(SandboxStartOptions){ 0 }, NULL) == 0);
         (void) pod_expect(pod, SANDBOX_SYNCED, NULL);
         fstab = path_join(pod->directory, "fstab");
         write_text(fstab, "");
         EXPECT_EQ(sandbox_setup(pod->sandbox,
-                                &(SandboxSetup){ .fstab = fstab, .hostname = "inside" }),
+                                &(SandboxSetupOptions){ .fstab = fstab, .hostname = "inside" }),
                   0);
         (void) pod_expect(pod, SANDBOX_READY, NULL);
 }
 
 TEST(a_program_gets_its_input_and_environment_and_its_output_and_status_come_back)
 {
-        World world;
+        PodWorld world;
         TestPod pod;
         const SandboxEvent *event;
 
@@ -69,7 +70,7 @@ TEST(a_program_is_in_the_namespaces_that_were_asked_for)
 {
         char here[64] = "", host[65] = "";
         cleanup_free char *here_line = NULL, *host_line = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
         const SandboxEvent *event;
 
@@ -104,14 +105,15 @@ static char *look_at(TestPod *pod, const char *netns, const char *interface, con
                          NULL };
         const SandboxEvent *event;
 
-        EXPECT_EQ(sandbox_exec(pod->sandbox,
-                               &(SandboxExec){ .id = "look",
-                                               .argv = argv,
-                                               .environment = (char *[]){ variable, NULL },
-                                               .in_host = true,
-                                               .interface = interface,
-                                               .address = address }),
-                  0);
+        EXPECT_EQ(
+                sandbox_run_program(pod->sandbox,
+                                    &(SandboxProgram){ .id = "look",
+                                                       .argv = argv,
+                                                       .environment = (char *[]){ variable, NULL },
+                                                       .in_host = true,
+                                                       .interface = interface,
+                                                       .address = address }),
+                0);
         event = pod_expect(pod, SANDBOX_EXEC_DONE, "look");
         EXPECT_STREQ(event->message, "");
         EXPECT_EQ(event->exit_code, 0);
@@ -122,7 +124,7 @@ TEST(a_plugin_that_is_for_a_stand_in_is_run_with_one_where_the_interface_is_gone
 {
         cleanup_free char *netns = NULL, *lost = NULL, *cut = NULL, *whole = NULL;
         char here[64] = "";
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -143,7 +145,7 @@ TEST(a_plugin_that_is_for_a_stand_in_is_run_with_one_where_the_interface_is_gone
 
 TEST(a_program_that_hangs_is_ended_with_its_children)
 {
-        World world;
+        PodWorld world;
         TestPod pod;
         const SandboxEvent *event;
 
@@ -161,16 +163,18 @@ TEST(a_program_that_hangs_is_ended_with_its_children)
 TEST(what_cannot_be_run_is_told)
 {
         char *argv[] = { (char[]){ "/no/such/program" }, NULL }, *nothing[] = { NULL };
-        World world;
+        PodWorld world;
         TestPod pod;
         const SandboxEvent *event;
 
         world_init(&world);
         isolated_up(&pod, &world, "none");
-        EXPECT_EQ(sandbox_exec(pod.sandbox, &(SandboxExec){ .id = "a", .argv = argv }), 0);
+        EXPECT_EQ(sandbox_run_program(pod.sandbox, &(SandboxProgram){ .id = "a", .argv = argv }),
+                  0);
         event = pod_expect(&pod, SANDBOX_EXEC_DONE, "a");
         EXPECT_STREQ(event->message, "cannot run '/no/such/program': No such file or directory");
-        EXPECT_EQ(sandbox_exec(pod.sandbox, &(SandboxExec){ .id = "b", .argv = nothing }), 0);
+        EXPECT_EQ(sandbox_run_program(pod.sandbox, &(SandboxProgram){ .id = "b", .argv = nothing }),
+                  0);
         event = pod_expect(&pod, SANDBOX_EXEC_DONE, "b");
         EXPECT_STREQ(event->message, "Invalid argument");
         pod_down(&pod);
@@ -179,7 +183,7 @@ TEST(what_cannot_be_run_is_told)
 
 TEST(output_beyond_the_limit_is_thrown_away_and_the_program_does_not_notice)
 {
-        World world;
+        PodWorld world;
         TestPod pod;
         const SandboxEvent *event;
 
@@ -197,7 +201,7 @@ TEST(output_beyond_the_limit_is_thrown_away_and_the_program_does_not_notice)
 TEST(those_in_the_node_s_namespaces_take_turns_and_others_do_not_wait)
 {
         cleanup_free char *first = NULL, *second = NULL, *file = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -222,7 +226,7 @@ TEST(those_in_the_node_s_namespaces_take_turns_and_others_do_not_wait)
 TEST(a_teardown_does_not_wait_for_ever_for_a_program_nor_begins_another)
 {
         cleanup_free char *file = NULL, *script = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);

@@ -33,7 +33,7 @@ TEST(a_host_path_of_the_wrong_type_is_refused_in_the_kubelets_words)
                 { "file", "BlockDevice", "is not a block device" },
         };
         cleanup_free char *invalid = NULL, *orphan = NULL, *good = NULL, *expected = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -83,7 +83,7 @@ TEST(host_paths_are_made_and_bound)
                 { "BlockDevice", S_IFBLK | 0600 },
                 { "Socket", S_IFSOCK | 0600 },
         };
-        World world;
+        PodWorld world;
 
         world_init(&world);
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -119,7 +119,7 @@ TEST(a_line_of_a_label_labels_what_is_there_and_mounts_nothing)
         static const char label[] = "a_u:a_r:a_t:s0:c1,c2";
         cleanup_free char *fstab = NULL, *path = NULL, *wrong = NULL, *before = NULL, *after = NULL;
         char found[sizeof(label)] = "";
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -147,7 +147,7 @@ TEST(a_line_of_a_label_labels_what_is_there_and_mounts_nothing)
 TEST(a_setup_that_fails_leaves_no_mounts)
 {
         cleanup_free char *fstab = NULL, *before = NULL, *after = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -171,7 +171,7 @@ TEST(a_setup_that_fails_leaves_no_mounts)
 TEST(mount_points_lie_below_the_pods_directory)
 {
         cleanup_free char *outside = NULL, *dots = NULL, *itself = NULL, *link = NULL, *path = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -200,7 +200,7 @@ TEST(a_source_stays_beneath_its_root)
                           *made = NULL;
         cleanup_free char *seen = NULL, *target = NULL;
         struct stat st;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -235,7 +235,7 @@ TEST(what_is_missing_is_made_where_links_within_a_volume_lead)
 {
         cleanup_free char *volume = NULL, *versions = NULL, *link = NULL, *out = NULL;
         cleanup_free char *fstab = NULL, *made = NULL, *escape = NULL, *escaped = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -265,7 +265,7 @@ TEST(what_the_host_shares_stays_on_the_host)
 {
         cleanup_free char *host = NULL, *sub = NULL, *file = NULL, *later = NULL, *fstab = NULL;
         cleanup_free char *volume = NULL, *seen = NULL, *bad = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -315,7 +315,7 @@ TEST(what_the_host_shares_stays_on_the_host)
 }
 
 /* Layers with names as long as digests, more than a page of options has room for. */
-static char *many_layers(const World *world, unsigned n) {
+static char *many_layers(const PodWorld *world, unsigned n) {
         char *list = strdup("");
 
         for (unsigned i = 0; i < n; i++) {
@@ -335,7 +335,7 @@ TEST(an_image_may_have_more_layers_than_a_page_can_name)
 {
         cleanup_free char *many = NULL, *too_many = NULL, *fstab = NULL, *bad = NULL,
                           *target = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -395,7 +395,7 @@ TEST(prepare_makes_one_private_mount)
 TEST(a_pod_is_not_mounted_where_the_host_would_see_it)
 {
         cleanup_free char *path = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -413,7 +413,7 @@ TEST(a_pod_is_not_mounted_where_the_host_would_see_it)
 TEST(cleanup_never_removes_through_a_mount)
 {
         cleanup_free char *gone = NULL, *inside = NULL, *elsewhere = NULL, *canary = NULL;
-        World world;
+        PodWorld world;
 
         world_init(&world);
         gone = path_join(world.directory, "gone");

@@ -3,7 +3,7 @@
 #include "tests/component/pod-world.h"
 
 /* A runtime that is a script; "$id" and "$bundle" are set. The caller frees the path. */
-static char *fake_runtime(World *world, const char *script) {
+static char *fake_runtime(PodWorld *world, const char *script) {
         char *path = path_join(world->directory, "fake-runtime");
         cleanup_free char *text = print_text("#!/bin/sh\n"
                                              "for word in \"$@\"; do\n"
@@ -24,10 +24,10 @@ static char *fake_runtime(World *world, const char *script) {
 
 TEST(a_runtime_that_is_not_there_is_named)
 {
-        ContainerSpec spec = { .name = "c", .script = "true" };
+        TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *id = NULL, *again = NULL, *path = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -79,10 +79,10 @@ TEST(a_runtime_that_fails_says_why_and_not_into_the_log)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ContainerSpec spec = { .name = "c", .script = "true" };
+                TestContainer spec = { .name = "c", .script = "true" };
                 cleanup_free char *path = NULL, *id = NULL, *log = NULL;
                 const SandboxEvent *event;
-                World world;
+                PodWorld world;
                 TestPod pod;
 
                 world_init(&world);
@@ -109,10 +109,10 @@ TEST(a_runtime_that_fails_says_why_and_not_into_the_log)
 
 TEST(a_runtime_that_hangs_is_ended)
 {
-        ContainerSpec spec = { .name = "c", .script = "true" };
+        TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *path = NULL, *id = NULL, *text = NULL, *child = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -135,10 +135,10 @@ TEST(a_runtime_that_hangs_is_ended)
 
 TEST(a_runtime_that_talks_much_loses_nothing)
 {
-        ContainerSpec spec = { .name = "c", .script = "echo hello" };
+        TestContainer spec = { .name = "c", .script = "echo hello" };
         cleanup_free char *path = NULL, *id = NULL, *log = NULL;
         size_t lines = 0;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -157,12 +157,12 @@ TEST(a_runtime_that_talks_much_loses_nothing)
 
 TEST(what_fails_before_the_runtime_is_told_apart)
 {
-        ContainerSpec mount_fails = { .name = "mount", .script = "true" };
-        ContainerSpec no_log = { .name = "log", .script = "true" };
+        TestContainer mount_fails = { .name = "mount", .script = "true" };
+        TestContainer no_log = { .name = "log", .script = "true" };
         cleanup_free char *fstab = NULL, *id = NULL, *log_id = NULL, *log = NULL;
         cleanup_free char *bundle = NULL, *early = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -187,9 +187,10 @@ TEST(what_fails_before_the_runtime_is_told_apart)
         }
         log_id = container_id_of(&pod, &no_log);
         log = container_log(&pod, &no_log);
-        EXPECT_EQ(sandbox_run(pod.sandbox,
-                              &(SandboxRun){
-                                      .id = log_id, .name = "log", .bundle = bundle, .log = log }),
+        EXPECT_EQ(sandbox_run_container(pod.sandbox, &(SandboxContainerConfig){ .id = log_id,
+                                                                                .name = "log",
+                                                                                .bundle = bundle,
+                                                                                .log = log }),
                   0);
         event = pod_expect(&pod, SANDBOX_START_FAILED, log_id);
         EXPECT(!event->runtime_failed);
@@ -200,10 +201,10 @@ TEST(what_fails_before_the_runtime_is_told_apart)
 
 TEST(a_stop_during_the_start_is_not_forgotten)
 {
-        ContainerSpec spec = { .name = "c", .script = "trap 'exit 8' TERM; sleep 3600 & wait" };
+        TestContainer spec = { .name = "c", .script = "trap 'exit 8' TERM; sleep 3600 & wait" };
         cleanup_free char *path = NULL, *id = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -211,7 +212,7 @@ TEST(a_stop_during_the_start_is_not_forgotten)
                                     "exec runc \"$@\"");
         pod_up(&pod, &world, "early");
         id = pod_run(&pod, &spec);
-        EXPECT_EQ(sandbox_stop(pod.sandbox, id, SIGTERM, 500 * USEC_PER_MSEC), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGTERM, 500 * USEC_PER_MSEC), 0);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
         EXPECT(pod_expect(&pod, SANDBOX_STARTING, id)->replayed);
@@ -227,9 +228,9 @@ TEST(a_stop_during_the_start_is_not_forgotten)
 
 TEST(the_end_of_a_pod_does_not_wait_for_a_runtime_that_hangs)
 {
-        ContainerSpec spec = { .name = "c", .script = "true" };
+        TestContainer spec = { .name = "c", .script = "true" };
         cleanup_free char *path = NULL, *id = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -243,9 +244,9 @@ TEST(the_end_of_a_pod_does_not_wait_for_a_runtime_that_hangs)
 
 TEST(a_start_that_failed_can_be_deleted)
 {
-        ContainerSpec spec = { .name = "c", .program = "/no/such/program" };
+        TestContainer spec = { .name = "c", .program = "/no/such/program" };
         cleanup_free char *id = NULL, *bundle = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);

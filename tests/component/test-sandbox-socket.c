@@ -17,9 +17,9 @@ static int connect_raw(const TestPod *pod) {
 
 TEST(a_connection_that_ends_is_made_again_while_the_shim_lives)
 {
-        ContainerSpec spec = { .name = "c", .script = "sleep 3600" };
+        TestContainer spec = { .name = "c", .script = "sleep 3600" };
         cleanup_free char *id = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -64,7 +64,7 @@ TEST(nonsense_on_the_socket_is_dropped)
                 "{\"type\":\"delete\",\"id\":\"x\",\"directories\":[1]}",
         };
         cleanup_free char *large = malloc(200000);
-        World world;
+        PodWorld world;
         TestPod pod;
         int fd;
 
@@ -92,10 +92,10 @@ TEST(nonsense_on_the_socket_is_dropped)
 
 TEST(an_agent_that_does_not_read_is_let_go)
 {
-        ContainerSpec spec = { .name = "c", .script = "echo alive" };
+        TestContainer spec = { .name = "c", .script = "echo alive" };
         cleanup_free char *id = NULL;
         bool hung_up = false;
-        World world;
+        PodWorld world;
         TestPod pod;
         int fd;
 
@@ -119,7 +119,7 @@ TEST(only_root_may_connect)
 {
         cleanup_free char *socket_path = NULL, *pods = NULL;
         struct stat st;
-        World world;
+        PodWorld world;
         TestPod pod;
         int status;
         pid_t child;
@@ -154,7 +154,7 @@ TEST(only_root_may_connect)
 TEST(a_run_directory_may_have_a_long_name)
 {
         cleanup_free char *deep = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);

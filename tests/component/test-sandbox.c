@@ -13,13 +13,13 @@ TEST(a_container_runs_and_its_exit_is_told)
                 { "killed", "exit 137", 137 },
                 { "all", "exit 255", 255 },
         };
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_up(&pod, &world, "exits");
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                ContainerSpec spec = { .name = cases[i].name, .script = cases[i].script };
+                TestContainer spec = { .name = cases[i].name, .script = cases[i].script };
                 cleanup_free char *id = pod_run(&pod, &spec);
                 const SandboxEvent *event = pod_expect(&pod, SANDBOX_STARTED, id);
                 uint64_t started_at = event->started_at;
@@ -44,13 +44,13 @@ TEST(a_life_of_a_millisecond_is_not_missed)
                 AT_ONCE = 5
         };
         char *ids[LIVES];
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_up(&pod, &world, "short");
         for (unsigned i = 0; i < LIVES; i++) {
-                ContainerSpec spec = { .name = "true", .attempt = i, .program = "/bin/true" };
+                TestContainer spec = { .name = "true", .attempt = i, .program = "/bin/true" };
 
                 ids[i] = pod_run(&pod, &spec);
                 if (i % AT_ONCE == AT_ONCE - 1)
@@ -68,10 +68,10 @@ TEST(a_life_of_a_millisecond_is_not_missed)
 
 TEST(output_is_in_the_log_before_the_exit_is_told)
 {
-        ContainerSpec spec = { .name = "talker",
+        TestContainer spec = { .name = "talker",
                                .script = "echo out; echo err >&2; seq 1 5000; printf end" };
         cleanup_free char *id = NULL, *log = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -89,13 +89,13 @@ TEST(output_is_in_the_log_before_the_exit_is_told)
 
 TEST(a_stop_is_a_signal_and_then_the_end)
 {
-        ContainerSpec polite = { .name = "polite",
+        TestContainer polite = { .name = "polite",
                                  .script = "trap 'exit 7' TERM; while true; do sleep 0.01; done" };
-        ContainerSpec deaf = { .name = "deaf",
+        TestContainer deaf = { .name = "deaf",
                                .script = "trap '' TERM; while true; do sleep 0.01; done" };
         cleanup_free char *polite_id = NULL, *deaf_id = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -106,35 +106,35 @@ TEST(a_stop_is_a_signal_and_then_the_end)
         pod.cursor = 0;
         (void) pod_expect(&pod, SANDBOX_STARTED, deaf_id);
         /* The first would wait for an hour; the second call can only shorten that. */
-        EXPECT_EQ(sandbox_stop(pod.sandbox, polite_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, polite_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
         event = pod_expect(&pod, SANDBOX_EXITED, polite_id);
         EXPECT_EQ(event->exit_code, 7);
         EXPECT_EQ(event->signal, 0);
-        EXPECT_EQ(sandbox_stop(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
-        EXPECT_EQ(sandbox_stop(pod.sandbox, deaf_id, SIGTERM, 100 * USEC_PER_MSEC), 0);
-        EXPECT_EQ(sandbox_stop(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, deaf_id, SIGTERM, 100 * USEC_PER_MSEC), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, deaf_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
         event = pod_expect(&pod, SANDBOX_EXITED, deaf_id);
         EXPECT_EQ(event->exit_code, 137);
         EXPECT_EQ(event->signal, SIGKILL);
         EXPECT(!event->oom_killed);
-        EXPECT_EQ(sandbox_stop(pod.sandbox, "unknown", SIGTERM, 0), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, "unknown", SIGTERM, 0), 0);
         pod_down(&pod);
         world_done(&world);
 }
 
 TEST(an_agent_that_comes_back_is_told_everything)
 {
-        ContainerSpec runs = { .name = "runs", .script = "sleep 3600", .note = "a note" };
-        ContainerSpec failed = { .name = "failed", .program = "/no/such/program" };
-        ContainerSpec ended = { .name = "ended", .script = "exit 3" };
-        ContainerSpec ends = { .name = "ends",
+        TestContainer runs = { .name = "runs", .script = "sleep 3600", .note = "a note" };
+        TestContainer failed = { .name = "failed", .program = "/no/such/program" };
+        TestContainer ended = { .name = "ended", .script = "exit 3" };
+        TestContainer ends = { .name = "ends",
                                .script = "while [ ! -e /data/go ]; do sleep 0.01; done; exit 42" };
         cleanup_free char *go = NULL;
         char *ids[4] = { NULL };
         const SandboxEvent *event;
         uint64_t before;
         pid_t shim, pid;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -198,17 +198,17 @@ TEST(an_agent_that_comes_back_is_told_everything)
 
 TEST(a_stop_goes_on_when_the_agent_is_gone)
 {
-        ContainerSpec spec = { .name = "deaf",
+        TestContainer spec = { .name = "deaf",
                                .script = "trap '' TERM; while true; do sleep 0.01; done" };
         cleanup_free char *id = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_up(&pod, &world, "orphan");
         id = pod_run(&pod, &spec);
         (void) pod_expect(&pod, SANDBOX_STARTED, id);
-        EXPECT_EQ(sandbox_stop(pod.sandbox, id, SIGTERM, 200 * USEC_PER_MSEC), 0);
+        EXPECT_EQ(sandbox_stop_container(pod.sandbox, id, SIGTERM, 200 * USEC_PER_MSEC), 0);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
         EXPECT_EQ(pod_expect(&pod, SANDBOX_EXITED, id)->signal, SIGKILL);
@@ -218,9 +218,9 @@ TEST(a_stop_goes_on_when_the_agent_is_gone)
 
 TEST(what_an_agent_asked_for_before_it_died_is_done)
 {
-        ContainerSpec spec = { .name = "late", .script = "exit 9" };
+        TestContainer spec = { .name = "late", .script = "exit 9" };
         cleanup_free char *id = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -237,9 +237,9 @@ TEST(what_an_agent_asked_for_before_it_died_is_done)
 
 TEST(an_id_runs_only_once)
 {
-        ContainerSpec spec = { .name = "once", .script = "echo ran >>/data/ran" };
+        TestContainer spec = { .name = "once", .script = "echo ran >>/data/ran" };
         cleanup_free char *first = NULL, *second = NULL, *third = NULL, *path = NULL, *text = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -261,13 +261,13 @@ TEST(an_id_runs_only_once)
 
 TEST(only_the_last_attempts_are_remembered)
 {
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_up(&pod, &world, "memory");
         for (unsigned i = 0; i < 6; i++) {
-                ContainerSpec spec = { .name = "c", .attempt = i, .script = "exit 5" };
+                TestContainer spec = { .name = "c", .attempt = i, .script = "exit 5" };
                 cleanup_free char *id = pod_run(&pod, &spec);
 
                 (void) pod_expect(&pod, SANDBOX_EXITED, id);
@@ -286,10 +286,10 @@ TEST(only_the_last_attempts_are_remembered)
 
 TEST(two_pods_do_not_know_of_each_other)
 {
-        ContainerSpec spec = { .name = "same", .script = "echo >/data/mine; exit 4" };
+        TestContainer spec = { .name = "same", .script = "echo >/data/mine; exit 4" };
         char *ids[2] = { NULL }, *files[2] = { NULL };
         TestPod pods[2];
-        World world;
+        PodWorld world;
 
         world_init(&world);
         pod_up(&pods[0], &world, "first");
@@ -315,15 +315,16 @@ TEST(two_pods_do_not_know_of_each_other)
 TEST(a_pod_has_one_shim)
 {
         cleanup_with(sandbox_freep) Sandbox *other = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
         pod_up(&pod, &world, "single");
-        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStart){ .host_network = true }, NULL),
+        EXPECT_EQ(sandbox_start(pod.sandbox, &(SandboxStartOptions){ .host_network = true }, NULL),
                   -EEXIST);
         REQUIRE(sandbox_new(&world.config, "single", on_pod_event, &pod, &other) >= 0);
-        EXPECT_EQ(sandbox_start(other, &(SandboxStart){ .host_network = true }, NULL), -EEXIST);
+        EXPECT_EQ(sandbox_start(other, &(SandboxStartOptions){ .host_network = true }, NULL),
+                  -EEXIST);
         pod_disconnect(&pod);
         pod_reconnect(&pod);
         EXPECT(pod_expect(&pod, SANDBOX_SYNCED, NULL)->ready);
@@ -334,11 +335,11 @@ TEST(a_pod_has_one_shim)
 
 TEST(a_container_in_the_hosts_pid_namespace_ends_as_a_whole)
 {
-        ContainerSpec spec = { .name = "family",
+        TestContainer spec = { .name = "family",
                                .host_pids = true,
                                .script = "sleep 3600 & sleep 3600 & echo $! >/data/child; exit 6" };
         cleanup_free char *id = NULL, *path = NULL, *text = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
         pid_t child;
 
@@ -359,15 +360,15 @@ TEST(a_container_in_the_hosts_pid_namespace_ends_as_a_whole)
 
 TEST(what_the_kernel_killed_for_memory_is_told_so)
 {
-        ContainerSpec spec = { .name = "hungry",
+        TestContainer spec = { .name = "hungry",
                                .memory_bytes = 16L * 1024 * 1024,
                                .script = "x=$(yes | head -c 60000000); exit 1" };
-        ContainerSpec modest = { .name = "modest",
+        TestContainer modest = { .name = "modest",
                                  .memory_bytes = 64L * 1024 * 1024,
                                  .script = "kill -9 $$; exit 1" };
         cleanup_free char *id = NULL, *modest_id = NULL;
         const SandboxEvent *event;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         world_init(&world);
@@ -385,12 +386,12 @@ TEST(what_the_kernel_killed_for_memory_is_told_so)
 
 TEST(orphans_of_a_container_are_reaped)
 {
-        ContainerSpec spec = { .name = "parents",
+        TestContainer spec = { .name = "parents",
                                .host_pids = true,
                                .script = "for i in $(seq 1 300); do (sleep 0.01 &); done; "
                                          "sleep 3600" };
         cleanup_free char *id = NULL, *path = NULL;
-        World world;
+        PodWorld world;
         TestPod pod;
         pid_t pid;
         bool alone = false;

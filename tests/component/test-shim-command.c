@@ -3,7 +3,7 @@
 #include "tests/component/pod-world.h"
 
 /* Runs it to its end; gives its exit status, and what it printed where it is asked for. */
-static int run(const char *const *arguments, char **ret_output) {
+static int run_shim_command(const char *const *arguments, char **ret_output) {
         char *argv[8] = { (char[]){ BUILD_DIR "/agent/mainstay-shim" } };
         int pipes[2], status = 0;
         pid_t pid;
@@ -56,7 +56,7 @@ TEST(words_that_it_does_not_know_are_status_two)
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 cleanup_free char *output = NULL;
 
-                EXPECT_EQ(run(cases[i].arguments, &output), cases[i].status);
+                EXPECT_EQ(run_shim_command(cases[i].arguments, &output), cases[i].status);
                 if (!strstr(output, cases[i].says))
                         EXPECT_STREQ(output, cases[i].says);
         }
@@ -73,7 +73,7 @@ static bool same_namespace(pid_t pid, const char *name) {
 
 TEST(a_sandbox_is_in_the_namespaces_that_were_asked_for)
 {
-        World world;
+        PodWorld world;
 
         world_init(&world);
         for (unsigned i = 0; i < 4; i++) {
@@ -84,8 +84,8 @@ TEST(a_sandbox_is_in_the_namespaces_that_were_asked_for)
 
                 pod_init(&pod, &world, uid);
                 EXPECT_EQ(sandbox_start(pod.sandbox,
-                                        &(SandboxStart){ .host_network = host_network,
-                                                         .host_ipc = host_ipc },
+                                        &(SandboxStartOptions){ .host_network = host_network,
+                                                                .host_ipc = host_ipc },
                                         NULL),
                           0);
                 (void) pod_expect(&pod, SANDBOX_SYNCED, NULL);
@@ -106,7 +106,7 @@ TEST(a_sandbox_inherits_nothing_but_its_socket)
         cleanup_closedir DIR *dir = NULL;
         cleanup_close int leak = open("/dev/null", O_RDONLY | O_CLOEXEC);
         int highest = 0;
-        World world;
+        PodWorld world;
         TestPod pod;
 
         REQUIRE(leak >= 0 && dup2(leak, 50) == 50); /* which survives execve() */

@@ -4,8 +4,8 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/fetch/challenge.h"
-#include "agent/fetch/http.h"
+#include "agent/image-helper/challenge.h"
+#include "agent/image-helper/http-transport.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ enum {
         VALUE_LENGTH_MAX = 2048 /* of what a challenge says */
 };
 
-static void check_challenge(const Challenge *challenge) {
+static void check_parsed_challenge(const Challenge *challenge) {
         const char *const values[] = { challenge->realm, challenge->service, challenge->scope,
                                        challenge->error };
         bool has_any = false;
@@ -27,20 +27,20 @@ static void check_challenge(const Challenge *challenge) {
         assert(challenge->scheme != CHALLENGE_NONE || !has_any);
 }
 
-static void check_location(const char *line) {
+static void check_resolved_location(const char *line) {
         static const char base[] = "https://registry.example.com:5000/v2/a/blobs/x";
-        cleanup_free char *url = NULL, *again = NULL, *host = http_host(line);
+        cleanup_free char *url = NULL, *again = NULL, *host = url_get_host(line);
         cleanup_error Error error = ERROR_NULL;
 
-        if (http_resolve(base, line, false, &url, &error) < 0) {
+        if (url_resolve_location(base, line, false, &url, &error) < 0) {
                 assert(error.message);
                 return;
         }
         assert(strncmp(url, "https://", strlen("https://")) == 0);
         assert(!strchr(url, '#'));
-        assert(http_same_origin(url, url));
+        assert(url_same_origin(url, url));
         assert(!host || host[0]);
-        assert(http_resolve(base, url, false, &again, NULL) >= 0);
+        assert(url_resolve_location(base, url, false, &again, NULL) >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -51,8 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         assert(text);
         for (char *line; (line = strsep(&rest, "\n"));) {
                 assert(challenge_read(&challenge, line) == 0);
-                check_challenge(&challenge);
-                check_location(line);
+                check_parsed_challenge(&challenge);
+                check_resolved_location(line);
         }
         challenge_done(&challenge);
         return 0;

@@ -5,19 +5,19 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/fetch/manifest.h"
+#include "agent/image-helper/image-manifest.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
 
-typedef struct Documents {
+typedef struct DocumentInput {
         const char *at, *end;
-} Documents;
+} DocumentInput;
 
 /* The next one, made as long as it is said to be. */
-static int read_next(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
-                     size_t *ret_length, Error *reterr) {
-        Documents *documents = userdata;
+static int read_next_document(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
+                              size_t *ret_length, Error *reterr) {
+        DocumentInput *documents = userdata;
         size_t length = strnlen(documents->at, (size_t) (documents->end - documents->at));
 
         assert(digest_is_valid(blob->digest));
@@ -33,7 +33,7 @@ static int read_next(void *userdata, const CatalogBlob *blob, size_t max_bytes, 
         return 0;
 }
 
-static void check_image(const CatalogImage *image) {
+static void check_parsed_image(const CatalogImage *image) {
         const ImageConfig *settings = image->settings;
 
         assert(settings && settings->n_diff_ids <= LAYERS_MAX);
@@ -47,29 +47,30 @@ static void check_image(const CatalogImage *image) {
         }
 }
 
-static void read_as(const uint8_t *data, size_t size, bool is_index) {
-        Documents documents = { (const char *) data, (const char *) data + size };
-        ImageSource source = { .read = read_next, .userdata = &documents };
+static void read_image_as(const uint8_t *data, size_t size, bool is_index) {
+        DocumentInput documents = { (const char *) data, (const char *) data + size };
+        ImageProvider source = { .read = read_next_document, .userdata = &documents };
         size_t length = strnlen(documents.at, size);
-        Descriptor descriptor = { .media_type =
-                                          is_index ? "application/vnd.oci.image.index.v1+json"
-                                                   : "application/vnd.oci.image.manifest.v1+json",
-                                  .size = length };
+        OciDescriptor descriptor = { .media_type =
+                                             is_index
+                                                     ? "application/vnd.oci.image.index.v1+json"
+                                                     : "application/vnd.oci.image.manifest.v1+json",
+                                     .size = length };
         cleanup_with(catalog_image_done) CatalogImage image = { 0 };
         cleanup_error Error error = ERROR_NULL;
         int r;
 
         digest_of(data, length, descriptor.digest);
-        r = is_index ? manifest_read_index(&source, &descriptor, &image, &error)
-                     : manifest_read(&source, &descriptor, &image, &error);
+        r = is_index ? image_manifest_read_index(&source, &descriptor, &image, &error)
+                     : image_manifest_read(&source, &descriptor, &image, &error);
         if (r == 0)
-                check_image(&image);
+                check_parsed_image(&image);
         else
                 assert(r > 0 || error.message);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        read_as(data, size, false);
-        read_as(data, size, true);
+        read_image_as(data, size, false);
+        read_image_as(data, size, true);
         return 0;
 }

@@ -3,12 +3,12 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/daemonset/daemonset.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 
-static void check_pod(const Pod *pod) {
+static void check_parsed_pod(const Pod *pod) {
         cleanup_with(pod_freep) Pod *again = NULL;
         cleanup_free char *first = pod_to_json(pod, NULL), *second = NULL;
         cleanup_error Error error = ERROR_NULL;
@@ -25,20 +25,20 @@ static void check_pod(const Pod *pod) {
 }
 
 /* Whatever a set asks for can be decided, and its pod can be made and recorded. */
-static void check_daemonset(const DaemonSet *set) {
+static void check_parsed_daemonset(const DaemonSet *set) {
         static char name[] = "node1";
-        const NodeFacts node = { .name = name };
-        cleanup_with(daemon_decision_done) DaemonDecision decision = { 0 };
+        const NodeLabelsTaints node = { .name = name };
+        cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
         cleanup_with(pod_freep) Pod *pod = NULL;
         char hash[REVISION_HASH_SIZE];
-        int r = daemonset_evaluate(set, &node, &(DaemonPeers){ 0 }, 0, &decision);
+        int r = daemonset_evaluate(set, &node, &(NodePods){ 0 }, 0, &decision);
 
         assert(r >= 0 && decision.why);
         r = daemonset_revision_hash(&set->spec.template, hash);
         if (r >= 0)
                 r = daemonset_make_pod(set, &set->spec.template, hash, 1, name, &pod);
         assert(r >= 0);
-        check_pod(pod);
+        check_parsed_pod(pod);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -52,8 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         }
         for (size_t i = 0; i < objects.pods.n; i++)
-                check_pod(objects.pods.items[i]);
+                check_parsed_pod(objects.pods.items[i]);
         for (size_t i = 0; i < objects.daemonsets.n; i++)
-                check_daemonset(objects.daemonsets.items[i]);
+                check_parsed_daemonset(objects.daemonsets.items[i]);
         return 0;
 }

@@ -8,48 +8,48 @@
 
 #include <errno.h>
 
-static void check_request(const Request *request) {
-        cleanup_request Request again = { 0 };
+static void check_decoded_request(const ShimRequest *request) {
+        cleanup_shim_request ShimRequest again = { 0 };
         cleanup_free char *packet = NULL;
         size_t length = 0;
-        int r = request_encode(request, &packet, &length);
+        int r = shim_request_encode(request, &packet, &length);
 
         assert(r >= 0 || r == -EMSGSIZE); /* what was escaped less than we do it may not fit */
         if (r < 0)
                 return;
-        r = request_decode(packet, length, &again, NULL);
+        r = shim_request_decode(packet, length, &again, NULL);
         assert(r >= 0);
         assert(again.type == request->type && streq_ptr(again.id, request->id));
         assert(again.directories.n == request->directories.n);
         assert(again.grace_usec == request->grace_usec && again.signal == request->signal);
 }
 
-static void check_event(const Event *event) {
-        cleanup_event Event again = { 0 };
+static void check_decoded_event(const ShimEvent *event) {
+        cleanup_shim_event ShimEvent again = { 0 };
         cleanup_free char *packet = NULL;
         size_t length = 0;
-        int r = event_encode(event, &packet, &length);
+        int r = shim_event_encode(event, &packet, &length);
 
         assert(r >= 0 || r == -EMSGSIZE);
         if (r < 0)
                 return;
-        r = event_decode(packet, length, &again, NULL);
+        r = shim_event_decode(packet, length, &again, NULL);
         assert(r >= 0);
         assert(again.type == event->type && streq_ptr(again.message, event->message));
         assert(again.exit_code == event->exit_code && again.finished_at == event->finished_at);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        cleanup_request Request request = { 0 };
-        cleanup_event Event event = { 0 };
+        cleanup_shim_request ShimRequest request = { 0 };
+        cleanup_shim_event ShimEvent event = { 0 };
         cleanup_error Error first = ERROR_NULL, second = ERROR_NULL;
 
-        if (request_decode((const char *) data, size, &request, &first) >= 0)
-                check_request(&request);
+        if (shim_request_decode((const char *) data, size, &request, &first) >= 0)
+                check_decoded_request(&request);
         else
                 assert(first.message);
-        if (event_decode((const char *) data, size, &event, &second) >= 0)
-                check_event(&event);
+        if (shim_event_decode((const char *) data, size, &event, &second) >= 0)
+                check_decoded_event(&event);
         else
                 assert(second.message);
         return 0;

@@ -5,24 +5,24 @@
 
 #include "tests/fuzz/fuzz.h"
 
-#include "agent/kube/scan.h"
-#include "agent/kube/splitter.h"
+#include "agent/kubeclient/json-framer.h"
+#include "agent/kubeclient/json-view.h"
 #include "common/cleanup.h"
 
-typedef struct Taken {
+typedef struct SplitItems {
         size_t n, bytes;
         uint64_t sum;
-} Taken;
+} SplitItems;
 
-static int on_item(const char *data, size_t length, void *userdata) {
-        Taken *taken = userdata;
-        JsonText item = { data, length };
+static int on_split_item(const char *data, size_t length, void *userdata) {
+        SplitItems *taken = userdata;
+        JsonView item = { data, length };
         cleanup_free char *sentence = NULL;
 
-        assert(length > 0 && length <= SPLITTER_ITEM_MAX && data[length] == '\0');
-        item = json_text_member(json_text_member(item, "object"), "metadata");
+        assert(length > 0 && length <= JSON_FRAMER_ITEM_MAX && data[length] == '\0');
+        item = json_view_member(json_view_member(item, "object"), "metadata");
         assert(!item.text || (item.text > data && item.text + item.length <= data + length));
-        sentence = json_text_sentence(json_text_member(item, "message"));
+        sentence = json_view_message(json_view_member(item, "message"));
         taken->n++;
         taken->bytes += length;
         for (size_t i = 0; i < length; i++)
@@ -30,28 +30,28 @@ static int on_item(const char *data, size_t length, void *userdata) {
         return 0;
 }
 
-static int take(bool is_list, const char *data, size_t size, size_t at, Taken *ret) {
-        Splitter *splitter = splitter_new(is_list, on_item, ret);
+static int split_input(bool is_list, const char *data, size_t size, size_t at, SplitItems *ret) {
+        JsonFramer *splitter = json_framer_new(is_list, on_split_item, ret);
         const char *rest = NULL;
         int r;
 
         assert(splitter);
-        r = splitter_push(splitter, data, at);
+        r = json_framer_push(splitter, data, at);
         if (r >= 0)
-                r = splitter_push(splitter, data + at, size - at);
+                r = json_framer_push(splitter, data + at, size - at);
         if (r >= 0)
-                r = splitter_finish(splitter, &rest);
+                r = json_framer_finish(splitter, &rest);
         if (r >= 0 && is_list) {
-                assert(rest && strlen(rest) <= SPLITTER_REST_MAX);
-                (void) json_text_member((JsonText){ rest, strlen(rest) }, "metadata");
+                assert(rest && strlen(rest) <= JSON_FRAMER_REST_MAX);
+                (void) json_view_member((JsonView){ rest, strlen(rest) }, "metadata");
         }
-        splitter_free(splitter);
+        json_framer_free(splitter);
         return r;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         const char *body = (const char *) data + 2;
-        Taken whole = { 0 }, split = { 0 };
+        SplitItems whole = { 0 }, split = { 0 };
         bool is_list;
         int r;
 
@@ -59,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         is_list = data[0] == 'L';
         size -= 2;
-        r = take(is_list, body, size, 0, &whole);
-        assert(take(is_list, body, size, MIN(data[1], size), &split) == r);
+        r = split_input(is_list, body, size, 0, &whole);
+        assert(split_input(is_list, body, size, MIN(data[1], size), &split) == r);
         assert(whole.n == split.n && whole.bytes == split.bytes && whole.sum == split.sum);
         assert(whole.bytes <= size);
         return 0;

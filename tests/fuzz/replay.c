@@ -19,7 +19,7 @@ enum {
 static uint64_t random_state;
 
 /* xorshift64 */
-static uint64_t random_below(uint64_t limit) {
+static uint64_t random_number_below(uint64_t limit) {
         random_state ^= random_state << 13;
         random_state ^= random_state >> 7;
         random_state ^= random_state << 17;
@@ -27,7 +27,7 @@ static uint64_t random_below(uint64_t limit) {
 }
 
 /* In memory of exactly its size, so that AddressSanitizer sees the first byte too many. */
-static void try_one(const char *data, size_t size) {
+static void run_fuzz_input(const char *data, size_t size) {
         uint8_t *copy = malloc(size > 0 ? size : 1);
 
         assert(copy);
@@ -36,27 +36,27 @@ static void try_one(const char *data, size_t size) {
         free(copy);
 }
 
-static size_t damage(char *data, size_t size) {
+static size_t damage_input(char *data, size_t size) {
         static const char interesting[] = "\0\t\n\"'#&*,-:>?@[]`{|}%!\x7f\x80\xc3\xff~0";
-        size_t at = random_below(size), length;
+        size_t at = random_number_below(size), length;
 
-        switch (random_below(4)) {
+        switch (random_number_below(4)) {
         case 0:
                 return at;
         case 1:
-                data[at] = (char) (data[at] ^ (1 << random_below(8)));
+                data[at] = (char) (data[at] ^ (1 << random_number_below(8)));
                 return size;
         case 2:
-                data[at] = interesting[random_below(sizeof(interesting) - 1)];
+                data[at] = interesting[random_number_below(sizeof(interesting) - 1)];
                 return size;
         default:
-                length = random_below(MIN(size - at, (size_t) 64));
-                memmove(data + random_below(size - length), data + at, length);
+                length = random_number_below(MIN(size - at, (size_t) 64));
+                memmove(data + random_number_below(size - length), data + at, length);
                 return size;
         }
 }
 
-static void replay(int dir_fd, const char *name) {
+static void replay_path(int dir_fd, const char *name) {
         cleanup_free char *data = NULL, *copy = NULL;
         size_t size;
         int r = read_file_at(dir_fd, name, FILE_SIZE_MAX, &data, &size);
@@ -64,15 +64,15 @@ static void replay(int dir_fd, const char *name) {
         assert(r >= 0);
         copy = malloc(size + 1);
         assert(copy);
-        try_one(data, size);
+        run_fuzz_input(data, size);
         random_state = UINT64_C(0x9e3779b97f4a7c15);
         for (unsigned i = 0; size > 0 && i < DAMAGED_COPIES; i++) {
                 size_t damaged = size;
 
                 memcpy(copy, data, size);
-                for (uint64_t n = 1 + random_below(4); n > 0 && damaged > 0; n--)
-                        damaged = damage(copy, damaged);
-                try_one(copy, damaged);
+                for (uint64_t n = 1 + random_number_below(4); n > 0 && damaged > 0; n--)
+                        damaged = damage_input(copy, damaged);
+                run_fuzz_input(copy, damaged);
         }
         printf("ok %s\n", name);
 }
@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
                 while ((entry = readdir(dir))) {
                         if (entry->d_type != DT_REG)
                                 continue;
-                        replay(dirfd(dir), entry->d_name);
+                        replay_path(dirfd(dir), entry->d_name);
                         count++;
                 }
         }

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The ranks of the rooms, kept: a file includes its own room and rooms of lower rank, equals never see each
-other, and a library's headers are seen in the files that are named for it."""
+"""The layers of the modules. A file includes its own module, its module's submodules and modules of lower layers;
+modules of one layer never include each other. The files of a module do not include each other in a circle. A
+library's headers are included only by the files that are named for it."""
 
 import fnmatch
 import os
@@ -10,74 +11,106 @@ import sys
 
 import tree
 
-RANKS = {
+# A module is a directory below agent/; "agent" itself is the wiring.
+LAYERS = {
     "common": 0,
     "model": 1,
-    "manifest": 2, "daemonset": 2, "image": 2, "bundle": 2, "network": 2, "sandbox": 2, "kube": 2,
-    "pressure": 2,
-    "publish": 2, "serve": 2,
-    "supervise": 3,
-    "agent": 4,
+    "manifest": 2, "daemonset/rules": 2, "image": 2, "bundle": 2, "cni": 2, "sandbox": 2, "kubeclient": 2,
+    "http": 2, "metrics": 2,
+    "node": 3, "pods": 3, "pods/container": 3, "pods/probe": 3, "eviction": 3,
+    "desired": 4, "daemonset": 4, "apiserver": 4,
+    "agent": 5,
 }
 
-# Programs of their own: besides their room and common/, they may see these.
+# Programs of their own: besides their module and common/, they may include these.
 PROGRAMS = {
     "shim": ["agent/sandbox/protocol.h"],
-    "fetch": [],
-    "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/daemonset.h"],
+    "image-helper": [],
+    "cli": ["agent/model/*.h", "agent/manifest/manifest.h", "agent/daemonset/rules/rules.h"],
 }
 
 # The event loop is seen through the headers of the rooms that live in it.
 LIBRARIES = {
-    "systemd/": ["agent/config-watch.h", "agent/image/image.h", "agent/kube/*.h",
-                 "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/pressure/doorbell.h",
-                 "agent/pressure/pressure.h", "agent/publish/journal.c", "agent/publish/publish.c",
-                 "agent/sandbox/inhibitor.[ch]", "agent/sandbox/sandbox.h",
-                 "agent/sandbox/units.[ch]", "agent/serve/serve.h", "common/child.h",
-                 "common/curl-loop.h", "common/dir-sync.h", "common/file-watch.h", "common/forked.h", "common/http.h", "common/relay.h"],
-    "yaml.h": ["agent/cli/yaml.c", "agent/manifest/tree.c"],
-    "jansson.h": ["agent/bundle/enacted.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
-                  "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/users.h", "agent/cli/*.h",
-                  "agent/cluster-daemonsets.c", "agent/cluster-services.c",
-                  "agent/cluster-tokens.c", "agent/fetch/credentials.h", "agent/fetch/document.h", "agent/fetch/pull-settings.h",
-                  "agent/fetch/store.h", "agent/image/archive.c", "agent/image/kept.c",
-                  "agent/image/pull-settings.c", "agent/image/record.c", "agent/images.c",
-                  "agent/kube/bootstrap-kubeconfig.c", "agent/kube/event-object.c", "agent/kube/lease-object.c",
-                  "agent/kube/json-text.h", "agent/kube/mirror.c", "agent/kube/node-json.h",
-                  "agent/kube/node-owned.h", "agent/kube/pod-write.c", "agent/kube/status-patch.c",
+    "systemd/": ["agent/node/config-watch.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
+                 "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/eviction/memory-pressure-watch.h",
+                 "agent/eviction/eviction-manager.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
+                 "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
+                 "agent/sandbox/systemd-client.[ch]", "agent/http/http-server.h", "common/child.h",
+                 "common/curl-loop.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/socket-proxy.h"],
+    "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
+    "jansson.h": ["agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
+                  "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/user-namespace.h", "agent/cli/*.h",
+                  "agent/apiserver/daemonsets.c", "agent/apiserver/services.c",
+                  "agent/apiserver/service-account-tokens.c", "agent/image-helper/credentials.h", "agent/image-helper/document.h", "agent/image-helper/pull-settings.h",
+                  "agent/image-helper/store.h", "agent/image/image-archive.c", "agent/image/image-names.c",
+                  "agent/image/pull-settings.c", "agent/image/image-record.c", "agent/image-handlers.c",
+                  "agent/kubeclient/bootstrap-kubeconfig.c", "agent/kubeclient/event-object.c", "agent/kubeclient/lease-object.c",
+                  "agent/kubeclient/json-string.h", "agent/kubeclient/mirror-pod.c", "agent/kubeclient/node-status-json.h",
+                  "agent/kubeclient/node-local-labels.h", "agent/kubeclient/pod-action.c", "agent/kubeclient/pod-status-patch.c",
                   "agent/model/json-daemonset.c", "agent/model/json.c", "agent/model/object-json.c",
-                  "agent/network/config.h", "agent/network/request.h", "agent/network/result.h",
-                  "agent/publish/events.c", "agent/sandbox/protocol.c", "agent/serve/report.c",
+                  "agent/cni/config.h", "agent/cni/capability-args.h", "agent/cni/result.h",
+                  "agent/metrics/event-store.c", "agent/sandbox/protocol.c", "agent/http/manifests.c",
                   "agent/shim/runtime.c", "agent/shim/session-status.c"],
-    "curl/": ["agent/cli/client.c", "agent/fetch/fetcher.c", "agent/fetch/http.c", "agent/fetch/token.c",
-              "agent/fetch/url.c", "common/curl-library.h"],
-    "archive.h": ["agent/cli/tar.c", "agent/fetch/layer.c", "agent/fetch/source.c", "agent/fetch/stream.c",
-                  "agent/fetch/stream.h"],
-    "archive_entry.h": ["agent/cli/tar.c", "agent/fetch/layer.c", "agent/fetch/source.c", "agent/fetch/stream.c",
-                        "agent/fetch/stream.h"],
-    "gnutls/": ["agent/kube/csr.c", "agent/kube/identity.c", "common/hash.c"],
+    "curl/": ["agent/cli/client.c", "agent/image-helper/fetcher-pool.c", "agent/image-helper/http-transport.c", "agent/image-helper/registry-token.c",
+              "agent/image-helper/url.c", "common/curl-library.h"],
+    "archive.h": ["agent/cli/tar.c", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
+                  "agent/image-helper/byte-stream.h"],
+    "archive_entry.h": ["agent/cli/tar.c", "agent/image-helper/layer-unpack.c", "agent/image-helper/image-archive.c", "agent/image-helper/byte-stream.c",
+                        "agent/image-helper/byte-stream.h"],
+    "gnutls/": ["agent/kubeclient/csr.c", "agent/kubeclient/tls-config.c", "common/hash.c"],
     "wslay/": ["common/channels.c"],
-    "microhttpd.h": ["agent/serve/serve-private.h"],
+    "microhttpd.h": ["agent/http/http-server-private.h"],
 }
 
 
-def room_of(path):
+# What is still to be mended; nothing may be added here.
+KNOWN_INCLUDES = {
+    ("agent/apiserver/apiserver.h", "agent/daemonset/controller.h"),
+    ("agent/daemonset/requests.c", "agent/desired/pod-source.h"),
+    ("agent/desired/desired-pods.c", "agent/agent-private.h"),
+    ("agent/desired/desired-pods.c", "agent/manifest-status.h"),
+    ("agent/desired/pod-source.c", "agent/apiserver/apiserver.h"),
+    ("agent/desired/pod-source.c", "agent/daemonset/controller.h"),
+    ("agent/desired/resolvers.c", "agent/agent-private.h"),
+    ("agent/pods/eviction-candidates.c", "agent/eviction/pod-ranking.h"),
+    ("agent/pods/eviction-candidates.h", "agent/eviction/eviction-message.h"),
+    ("agent/pods/pod-admission.c", "agent/eviction/eviction-message.h"),
+    ("agent/pods/pod-manager.h", "agent/eviction/eviction-message.h"),
+}
+KNOWN_CIRCLES = {
+    "agent/agent",
+    "agent/bundle/bundle",
+    "agent/cni/cni",
+    "agent/image-helper/byte-stream",
+    "agent/image/image-archive",
+    "agent/manifest/scalar",
+    "agent/model/class",
+    "agent/model/containers",
+    "agent/pods/container-probes",
+    "agent/pods/eviction-candidates",
+    "agent/sandbox/sandbox",
+    "agent/shim/container",
+    "agent/shim/session-run",
+}
+
+
+def module_of(path):
     parts = path.split("/")
     if parts[0] == "common":
         return "common"
     if parts[0] == "agent":
-        return parts[1] if len(parts) > 2 else "agent"
+        return "/".join(parts[1:-1]) or "agent"
     return None
 
 
-def may_include(room, header):
-    """Whether a file of the room may include the header."""
-    other = room_of(header)
-    if other == room or other == "common":
+def may_include(module, header):
+    """Whether a file of the module may include the header."""
+    other = module_of(header)
+    if other == "common" or other == module or (other or "").startswith(module + "/"):
         return True
-    if room in PROGRAMS:
-        return any(fnmatch.fnmatch(header, pattern) for pattern in PROGRAMS[room])
-    return room in RANKS and other in RANKS and RANKS[other] < RANKS[room]
+    if module in PROGRAMS:
+        return any(fnmatch.fnmatch(header, pattern) for pattern in PROGRAMS[module])
+    return module in LAYERS and other in LAYERS and LAYERS[other] < LAYERS[module]
 
 
 def _matches(path, patterns):
@@ -86,35 +119,82 @@ def _matches(path, patterns):
 
 def check_include(root, path, bracket, header):
     """The sentence that says what is wrong with one include, or None."""
-    room = room_of(path)
+    module = module_of(path)
     if bracket == "<":
         for prefix, allowed in LIBRARIES.items():
             if header.startswith(prefix) and not _matches(path, allowed):
                 return f"<{header}> is not for this file"
         return None
     if not os.path.exists(os.path.join(root, header)):
-        return f'"{header}" is not there; includes start at the top of the tree'
-    if room not in RANKS and room not in PROGRAMS:
-        return f"'{room}' is no room that has a rank"
-    if not may_include(room, header):
-        return f'{room} may not include "{header}"'
+        return f'"{header}" does not exist; includes start at the top of the tree'
+    if module not in LAYERS and module not in PROGRAMS:
+        return f"'{module}' is not a module that has a layer"
+    if not may_include(module, header):
+        return f'{module} may not include "{header}"'
     return None
+
+
+def includes(root):
+    """Each include of the tree: file, offset, text, bracket, header."""
+    for path in tree.files(root, ".c", ".h"):
+        if module_of(path) is None:
+            continue
+        text = tree.without_comments(tree.read(root, path))
+        for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', text, re.M):
+            yield path, tree.line_of(text, match.start()), match.group(1), match.group(2)
 
 
 def check(root):
     problems = []
-    for path in tree.files(root, ".c", ".h"):
-        if room_of(path) is None:
-            continue
-        text = tree.without_comments(tree.read(root, path))
-        for match in re.finditer(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', text, re.M):
-            problem = check_include(root, path, *match.groups())
-            if problem:
-                problems.append(f"{path}:{tree.line_of(text, match.start())}: {problem}")
+    for path, line, bracket, header in includes(root):
+        problem = check_include(root, path, bracket, header)
+        if problem and (path, header) not in KNOWN_INCLUDES:
+            problems.append(f"{path}:{line}: {problem}")
     return problems
 
 
+def unit_of(path):
+    """A source, its header and its private header are one unit: what they include, it includes."""
+    return re.sub(r"(-private)?\.[ch]$", "", path)
+
+
+def circles(edges):
+    """The strongly connected sets of more than one node, each sorted."""
+    index, low, stack, found = {}, {}, [], []
+
+    def visit(node):
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(edges.get(node, ())):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[node] = min(low[node], low[other])
+        if low[node] == index[node]:
+            members = stack[stack.index(node):]
+            del stack[stack.index(node):]
+            if len(members) > 1:
+                found.append(sorted(members))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return sorted(found)
+
+
+def check_circles(root):
+    """Files of one module that include each other in a circle."""
+    edges = {}
+    for path, _, bracket, header in includes(root):
+        unit, other = unit_of(path), unit_of(header)
+        if bracket == '"' and os.path.dirname(path) == os.path.dirname(header) and unit != other:
+            edges.setdefault(unit, set()).add(other)
+    return [f"{members[0]}: include each other in a circle: {', '.join(members)}" for members in circles(edges)
+            if members[0] not in KNOWN_CIRCLES]
+
+
 if __name__ == "__main__":
-    found = check(sys.argv[1] if len(sys.argv) > 1 else ".")
-    print("\n".join(found))
-    sys.exit(bool(found))
+    top = sys.argv[1] if len(sys.argv) > 1 else "."
+    all_problems = check(top) + check_circles(top)
+    print("\n".join(all_problems))
+    sys.exit(bool(all_problems))

@@ -17,7 +17,8 @@ TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))
 
 def checks(build):
     return [
-        ("rooms include only rooms of lower rank", lambda: layers.check(TOP)),
+        ("modules include only modules of lower layers", lambda: layers.check(TOP)),
+        ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
         ("no forbidden word is in the tree", lambda: words.check(TOP)),
         ("all code names its licence", lambda: shape.check_licences(TOP)),
         ("headers are guarded", lambda: shape.check_guards(TOP)),

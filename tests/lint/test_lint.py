@@ -41,33 +41,51 @@ class Layers(Lint):
         self.put(path, f'\n#include "{header}"\n')
         return layers.check(self.root)
 
-    def test_a_lower_room_may_not_see_a_higher_one(self):
+    def test_a_lower_layer_does_not_include_a_higher_one(self):
         self.expect(self.include("agent/model/a.c", "agent/manifest/b.h"), "agent/model/a.c:2:", "may not")
 
-    def test_equals_never_see_each_other(self):
+    def test_modules_of_one_layer_do_not_include_each_other(self):
         self.expect(self.include("agent/image/a.c", "agent/manifest/b.h"), "image may not include")
 
-    def test_the_shim_sees_the_protocol_and_no_more(self):
+    def test_a_module_includes_its_submodules_but_not_the_reverse(self):
+        self.assertEqual(self.include("agent/pods/a.c", "agent/pods/probe/b.h"), [])
+        self.expect(self.include("agent/pods/probe/a.c", "agent/pods/b.h"), "pods/probe may not include")
+
+    def test_the_shim_includes_the_protocol_only(self):
         self.assertEqual(self.include("agent/shim/a.c", "agent/sandbox/protocol.h"), [])
         self.expect(self.include("agent/shim/a.c", "agent/sandbox/sandbox.h"), "shim may not include")
 
-    def test_fetch_sees_common_only(self):
-        self.assertEqual(self.include("agent/fetch/a.c", "common/file.h"), [])
-        self.expect(self.include("agent/fetch/a.c", "agent/model/pod.h"), "fetch may not include")
+    def test_the_image_helper_includes_common_only(self):
+        self.assertEqual(self.include("agent/image-helper/a.c", "common/file.h"), [])
+        self.expect(self.include("agent/image-helper/a.c", "agent/model/pod.h"), "image-helper may not include")
 
-    def test_the_agent_sees_all_rooms_but_no_program(self):
-        self.assertEqual(self.include("agent/agent.c", "agent/supervise/supervise.h"), [])
+    def test_the_wiring_includes_all_modules_but_no_program(self):
+        self.assertEqual(self.include("agent/agent.c", "agent/pods/pod-manager.h"), [])
         self.expect(self.include("agent/agent.c", "agent/cli/cli.h"), "agent may not include")
 
-    def test_a_room_without_a_rank_is_noticed(self):
-        self.expect(self.include("agent/attic/a.c", "common/file.h"), "no room that has a rank")
+    def test_a_module_without_a_layer_is_an_error(self):
+        self.expect(self.include("agent/attic/a.c", "common/file.h"), "not a module that has a layer")
 
-    def test_a_header_that_is_not_there_is_noticed(self):
+    def test_a_missing_header_is_an_error(self):
         self.put("common/a.c", '#include "file.h"\n')
-        self.expect(layers.check(self.root), "is not there")
+        self.expect(layers.check(self.root), "does not exist")
 
-    def test_a_library_is_seen_where_it_is_named_only(self):
-        self.put("agent/fetch/layer.c", "#include <archive.h>\n")
+    def test_files_of_a_module_do_not_include_each_other_in_a_circle(self):
+        self.put("common/a.h", '#pragma once\n#include "common/b.h"\n')
+        self.put("common/b.h", "#pragma once\n")
+        self.put("common/b.c", '#include "common/b.h"\n')
+        self.assertEqual(layers.check_circles(self.root), [])
+        self.put("common/b.c", '#include "common/a.h"\n')
+        self.expect(layers.check_circles(self.root), "common/a, common/b")
+
+    def test_a_private_header_belongs_to_its_source(self):
+        self.put("common/a.c", '#include "common/a-private.h"\n')
+        self.put("common/a-private.h", '#include "common/a.h"\n')
+        self.put("common/a.h", "#pragma once\n")
+        self.assertEqual(layers.check_circles(self.root), [])
+
+    def test_a_library_is_included_where_it_is_named_only(self):
+        self.put("agent/image-helper/layer-unpack.c", "#include <archive.h>\n")
         self.assertEqual(layers.check(self.root), [])
         self.put("agent/model/a.c", "#include <archive.h>\n")
         self.expect(layers.check(self.root), "<archive.h> is not for this file")

@@ -22,7 +22,7 @@ static char *small_disk(const char *options) {
         return path;
 }
 
-static char *contents(const char *path) {
+static char *read_log_on_full_disk(const char *path) {
         char *text = NULL;
 
         if (read_file_at(AT_FDCWD, path, MIB, &text, NULL) < 0)
@@ -47,7 +47,7 @@ TEST(a_full_disk_costs_lines_and_says_how_many)
         };
         cleanup_free char *disk = small_disk("size=64k"), *path = path_join(disk, "0.log");
         cleanup_free char *ballast = path_join(disk, "ballast"), *text = NULL, *again = NULL;
-        LogStream stream = { .name = "stdout" };
+        LogStreamBuffer stream = { .name = "stdout" };
         ContainerLog *log = NULL;
         char line[LINE + 1], confession[128];
         size_t lines = 0, sent = 500;
@@ -62,7 +62,7 @@ TEST(a_full_disk_costs_lines_and_says_how_many)
         REQUIRE(container_log_open(path, (LogLimits){ 0 }, &log, NULL) == 0);
         for (size_t i = 0; i < sent; i++)
                 container_log_write(log, &stream, line, LINE, now);
-        text = contents(path);
+        text = read_log_on_full_disk(path);
         expect_whole_lines(text);
         for (const char *p = text; (p = strchr(p, '\n')); p++)
                 lines++;
@@ -70,7 +70,7 @@ TEST(a_full_disk_costs_lines_and_says_how_many)
 
         REQUIRE(unlink(ballast) >= 0);
         container_log_write(log, &stream, "after\n", 6, now);
-        again = contents(path);
+        again = read_log_on_full_disk(path);
         expect_whole_lines(again);
         (void) snprintf(confession, sizeof(confession),
                         " stdout F [mainstay: %zu bytes of this log were lost: No space left on "
@@ -80,10 +80,10 @@ TEST(a_full_disk_costs_lines_and_says_how_many)
         EXPECT(strstr(again, " stdout F after\n"));
         container_log_write(log, &stream, "more\n", 5, now);
         free(TAKE_PTR(again));
-        again = contents(path);
+        again = read_log_on_full_disk(path);
         EXPECT(strstr(strstr(again, confession) + 1, confession) == NULL);
         container_log_free(log);
-        log_stream_done(&stream);
+        log_stream_buffer_done(&stream);
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
 
@@ -92,7 +92,7 @@ TEST(a_file_that_cannot_be_made_is_made_later)
         cleanup_free char *disk = small_disk("nr_inodes=3"), *path = path_join(disk, "0.log");
         cleanup_free char *first = path_join(disk, "1"), *second = path_join(disk, "2");
         cleanup_free char *text = NULL;
-        LogStream stream = { .name = "stderr" };
+        LogStreamBuffer stream = { .name = "stderr" };
         ContainerLog *log = NULL;
 
         REQUIRE(close(open(first, O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) >= 0);
@@ -102,12 +102,12 @@ TEST(a_file_that_cannot_be_made_is_made_later)
         EXPECT(access(path, F_OK) < 0);
         REQUIRE(unlink(first) >= 0);
         container_log_write(log, &stream, "found\n", 6, now);
-        text = contents(path);
+        text = read_log_on_full_disk(path);
         EXPECT_STREQ(text, "2023-11-14T22:13:20.000001000Z stderr F [mainstay: 4 bytes of this log "
                            "were lost: No space left on device]\n"
                            "2023-11-14T22:13:20.000001000Z stderr F found\n");
         container_log_free(log);
-        log_stream_done(&stream);
+        log_stream_buffer_done(&stream);
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }
 
@@ -115,7 +115,7 @@ TEST(rotation_on_a_full_disk_frees_the_oldest)
 {
         cleanup_free char *disk = small_disk("size=64k"), *path = path_join(disk, "0.log");
         cleanup_free char *text = NULL;
-        LogStream stream = { .name = "stdout" };
+        LogStreamBuffer stream = { .name = "stdout" };
         ContainerLog *log = NULL;
         struct stat st;
         char line[1000];
@@ -126,12 +126,12 @@ TEST(rotation_on_a_full_disk_frees_the_oldest)
         for (unsigned i = 0; i < 1000; i++)
                 container_log_write(log, &stream, line, sizeof(line), now);
         container_log_write(log, &stream, "last\n", 5, now);
-        text = contents(path);
+        text = read_log_on_full_disk(path);
         expect_whole_lines(text);
         EXPECT(strstr(text, " stdout F last\n"));
         EXPECT(!strstr(text, "lost"));
         EXPECT(stat(path, &st) >= 0 && st.st_size <= 16384);
         container_log_free(log);
-        log_stream_done(&stream);
+        log_stream_buffer_done(&stream);
         REQUIRE(umount2(disk, MNT_DETACH) >= 0);
 }

@@ -16,7 +16,7 @@ static void write_sysctls(const char *text) {
         REQUIRE(write_file_atomic_at(AT_FDCWD, path, text, strlen(text), 0600) == 0);
 }
 
-static void expect_value(const char *path, const char *expected) {
+static void expect_sysctl_value(const char *path, const char *expected) {
         cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
         cleanup_free char *text = NULL;
 
@@ -31,9 +31,9 @@ TEST(parameters_of_both_namespaces_are_set_however_they_are_written)
                       "net.ipv4.ip_local_port_range = 20000 30000\n"
                       "net/ipv4/conf/lo/forwarding = 1\n");
         EXPECT_EQ(sysctls_apply(test_directory(), NULL), 0);
-        expect_value("/proc/sys/kernel/msgmax", "12345\n");
-        expect_value("/proc/sys/net/ipv4/ip_local_port_range", "20000\t30000\n");
-        expect_value("/proc/sys/net/ipv4/conf/lo/forwarding", "1\n");
+        expect_sysctl_value("/proc/sys/kernel/msgmax", "12345\n");
+        expect_sysctl_value("/proc/sys/net/ipv4/ip_local_port_range", "20000\t30000\n");
+        expect_sysctl_value("/proc/sys/net/ipv4/conf/lo/forwarding", "1\n");
 }
 
 TEST(no_file_sets_nothing)

@@ -5,7 +5,7 @@
 
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/runtime-spec.h"
-#include "agent/daemonset/daemonset.h"
+#include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
@@ -71,15 +71,15 @@ static void put_container(FILE *out, const Pod *pod, const Container *container,
         cleanup_free char *text = NULL, *pretty = NULL;
         cleanup_error Error error = ERROR_NULL;
         json_t *document;
-        int r = runtime_spec(&(RuntimeSpecInput){ .config = &config,
-                                                  .pod = pod,
-                                                  .container = container,
-                                                  .image = &image,
-                                                  .id = "0123",
-                                                  .attempt = 2,
-                                                  .sandbox_pid = 42,
-                                                  .cgroup_version = cgroup_version },
-                             &text, &error);
+        int r = make_runtime_spec(&(RuntimeSpecInput){ .config = &config,
+                                                       .pod = pod,
+                                                       .container = container,
+                                                       .image = &image,
+                                                       .id = "0123",
+                                                       .attempt = 2,
+                                                       .sandbox_pid = 42,
+                                                       .cgroup_version = cgroup_version },
+                                  &text, &error);
 
         if (r < 0) {
                 test_fail(__FILE__, __LINE__, container->name, "%s", error_message(&error, r));

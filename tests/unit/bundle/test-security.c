@@ -34,10 +34,10 @@ static RuntimeSpecInput input(void) {
 }
 
 /* Of what was asked for, or the sentence why not. */
-static Security resolve(const RuntimeSpecInput *of) {
+static ContainerSecurity resolve(const RuntimeSpecInput *of) {
         cleanup_error Error error = ERROR_NULL;
-        Security security = { 0 };
-        int r = container_security(of, &security, &error);
+        ContainerSecurity security = { 0 };
+        int r = resolve_container_security(of, &security, &error);
 
         if (r < 0)
                 test_fail(__FILE__, __LINE__, "container_security()", "%s",
@@ -45,7 +45,7 @@ static Security resolve(const RuntimeSpecInput *of) {
         return security;
 }
 
-static char *groups(const Security *security) {
+static char *groups(const ContainerSecurity *security) {
         return json_dumps(security->groups, JSON_COMPACT);
 }
 
@@ -53,7 +53,7 @@ TEST(the_images_user_is_taken_with_its_groups_where_nothing_is_said)
 {
         gid_t of_image[] = { 29, 6 };
         RuntimeSpecInput in = input();
-        cleanup_with(security_done) Security security = { 0 };
+        cleanup_with(container_security_done) ContainerSecurity security = { 0 };
         cleanup_free char *text = NULL;
 
         image.groups = of_image;
@@ -99,7 +99,7 @@ TEST(the_topmost_passwd_says_which_groups_a_user_is_in)
         write_layer("base", "group", "audio:x:29:x,app,y\napple:x:30:apple\n\n:::\nbad:x:z:app\n");
         image.layers = layers;
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                cleanup_with(security_done) Security security = { 0 };
+                cleanup_with(container_security_done) ContainerSecurity security = { 0 };
                 cleanup_free char *text = NULL;
 
                 pod.spec.security_context.run_as_user = number(cases[i].uid);
@@ -115,7 +115,7 @@ TEST(what_hides_passwd_hides_it)
         cleanup_free char *top = path_join(test_directory(), "top"),
                           *base = path_join(test_directory(), "base"), *etc = path_join(top, "etc");
         char *layers[] = { top, base, NULL };
-        cleanup_with(security_done) Security security = { 0 };
+        cleanup_with(container_security_done) ContainerSecurity security = { 0 };
 
         write_layer("base", "passwd", "app:x:1000:100::\n");
         REQUIRE(mkdir(top, 0755) == 0);
@@ -130,7 +130,7 @@ TEST(what_hides_passwd_hides_it)
 TEST(the_container_goes_before_the_pod)
 {
         RuntimeSpecInput in = input();
-        cleanup_with(security_done) Security security = { 0 };
+        cleanup_with(container_security_done) ContainerSecurity security = { 0 };
         cleanup_free char *text = NULL;
         int64_t supplemental[] = { 70, 22 };
 
@@ -173,7 +173,7 @@ TEST(root_is_refused_where_it_must_not_be)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 RuntimeSpecInput in = input();
-                cleanup_with(security_done) Security security = { 0 };
+                cleanup_with(container_security_done) ContainerSecurity security = { 0 };
                 cleanup_error Error error = ERROR_NULL;
                 cleanup_free char *user = cases[i].user ? strdup(cases[i].user) : NULL;
                 cleanup_free char *expected = NULL;
@@ -183,7 +183,7 @@ TEST(root_is_refused_where_it_must_not_be)
                 pod.spec.security_context.run_as_non_root = (OptionalBool){ true, true };
                 if (cases[i].run_as_user >= 0)
                         container.security_context.run_as_user = number(cases[i].run_as_user);
-                EXPECT_EQ(container_security(&in, &security, &error),
+                EXPECT_EQ(resolve_container_security(&in, &security, &error),
                           cases[i].sentence ? -BUNDLE_CONFIG_ERROR : 0);
                 if (cases[i].sentence)
                         REQUIRE(asprintf(&expected, "%s (pod: \"p_ns(1)\", container: c)",
@@ -218,7 +218,7 @@ TEST(capabilities_are_composed_as_container_engines_do)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 RuntimeSpecInput in = input();
-                cleanup_with(security_done) Security security = { 0 };
+                cleanup_with(container_security_done) ContainerSecurity security = { 0 };
 
                 config.missing_capabilities = missing;
                 container.security_context.capabilities =
@@ -235,21 +235,21 @@ TEST(app_armor_is_refused_where_the_kernel_does_not_enforce_it)
         SecurityProfile profile = { .type = PROFILE_LOCALHOST,
                                     .localhost_profile = (char[]){ "mine" } };
         RuntimeSpecInput in = input();
-        Security security = { 0 };
+        ContainerSecurity security = { 0 };
         cleanup_error Error error = ERROR_NULL;
 
         container.security_context.app_armor_profile = &profile;
-        EXPECT(container_security(&in, &security, &error) < 0);
+        EXPECT(resolve_container_security(&in, &security, &error) < 0);
         EXPECT_STREQ(error.message, "Cannot enforce AppArmor: AppArmor is not enabled on the host");
         config.has_app_armor = true;
         security = resolve(&in);
         EXPECT_STREQ(security.app_armor_profile, "mine");
-        security_done(&security);
+        container_security_done(&security);
         profile.type = PROFILE_RUNTIME_DEFAULT;
         config.has_app_armor = false;
         security = resolve(&in);
         EXPECT(!security.app_armor_profile);
-        security_done(&security);
+        container_security_done(&security);
         memset(&container.security_context, 0, sizeof(container.security_context));
 }
 
@@ -270,7 +270,7 @@ TEST(who_names_no_profile_of_app_armor_has_ours_where_it_is_loaded)
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 RuntimeSpecInput in = input();
-                Security security;
+                ContainerSecurity security;
 
                 config.has_app_armor = true;
                 config.app_armor_default = "ours";
@@ -280,7 +280,7 @@ TEST(who_names_no_profile_of_app_armor_has_ours_where_it_is_loaded)
                 container.security_context.privileged = cases[i].is_privileged;
                 security = resolve(&in);
                 EXPECT_STREQ(strna(security.app_armor_profile), cases[i].expected);
-                security_done(&security);
+                container_security_done(&security);
         }
         memset(&container.security_context, 0, sizeof(container.security_context));
         memset(&pod.spec, 0, sizeof(pod.spec));
@@ -293,13 +293,13 @@ TEST(a_local_filter_cannot_be_outside_its_directory)
         cleanup_free char *directory = path_join(test_directory(), "seccomp"),
                           *link = path_join(directory, "link");
         RuntimeSpecInput in = input();
-        Security security = { 0 };
+        ContainerSecurity security = { 0 };
         cleanup_error Error error = ERROR_NULL;
 
         REQUIRE(mkdir(directory, 0755) == 0);
         REQUIRE(symlink("/usr/share/containers/seccomp.json", link) == 0);
         pod.spec.security_context.seccomp_profile = &profile;
-        EXPECT_EQ(container_security(&in, &security, &error), -EXDEV);
+        EXPECT_EQ(resolve_container_security(&in, &security, &error), -EXDEV);
         pod.spec.security_context.seccomp_profile = NULL;
 }
 

@@ -107,7 +107,8 @@ TEST(a_word_nearly_right_gets_a_hint)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++)
-                EXPECT_STREQ(find_hint(cases[i].word, words, N_ELEMENTS(words)), cases[i].hint);
+                EXPECT_STREQ(find_suggestion(cases[i].word, words, N_ELEMENTS(words)),
+                             cases[i].hint);
 }
 
 static char *in_columns(Columns columns, const char *text) {

@@ -6,21 +6,22 @@
 
 #include <sys/socket.h>
 
-typedef struct Heard {
+typedef struct ReceivedMessage {
         unsigned n;
         unsigned char channel;
         size_t length;
         char data[64];
-} Heard;
+} ReceivedMessage;
 
-typedef struct Ends {
+typedef struct ChannelPair {
         int fds[2];
         Channels *client, *server;
-        Heard by_client, by_server;
-} Ends;
+        ReceivedMessage by_client, by_server;
+} ChannelPair;
 
-static void on_message(unsigned char channel, const char *data, size_t length, void *userdata) {
-        Heard *heard = userdata;
+static void on_channel_message(unsigned char channel, const char *data, size_t length,
+                               void *userdata) {
+        ReceivedMessage *heard = userdata;
 
         heard->n++;
         heard->channel = channel;
@@ -28,15 +29,16 @@ static void on_message(unsigned char channel, const char *data, size_t length, v
         memcpy(heard->data, data, MIN(length, sizeof(heard->data)));
 }
 
-static void open_ends(Ends *ends) {
-        *ends = (Ends){ 0 };
+static void open_channel_pair(ChannelPair *ends) {
+        *ends = (ChannelPair){ 0 };
         REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends->fds) == 0);
-        REQUIRE(channels_new(ends->fds[0], true, on_message, &ends->by_client, &ends->client) >= 0);
-        REQUIRE(channels_new(ends->fds[1], false, on_message, &ends->by_server, &ends->server) >=
-                0);
+        REQUIRE(channels_new(ends->fds[0], true, on_channel_message, &ends->by_client,
+                             &ends->client) >= 0);
+        REQUIRE(channels_new(ends->fds[1], false, on_channel_message, &ends->by_server,
+                             &ends->server) >= 0);
 }
 
-static void close_ends(Ends *ends) {
+static void close_channel_pair(ChannelPair *ends) {
         channels_free(ends->client);
         channels_free(ends->server);
         close_fd(ends->fds[0]);
@@ -45,9 +47,9 @@ static void close_ends(Ends *ends) {
 
 TEST(a_message_arrives_on_its_channel)
 {
-        Ends ends;
+        ChannelPair ends;
 
-        open_ends(&ends);
+        open_channel_pair(&ends);
         EXPECT_EQ(channels_send(ends.client, CHANNEL_INPUT, "hello", 5), 0);
         EXPECT(channels_wants_write(ends.client));
         EXPECT_EQ(channels_write(ends.client), 0);
@@ -60,14 +62,14 @@ TEST(a_message_arrives_on_its_channel)
         EXPECT_EQ(channels_read(ends.client), 0);
         EXPECT_EQ(ends.by_client.channel, CHANNEL_CLOSE);
         EXPECT_EQ(ends.by_client.length, 0);
-        close_ends(&ends);
+        close_channel_pair(&ends);
 }
 
 TEST(who_is_held_hears_nothing_until_he_is_not)
 {
-        Ends ends;
+        ChannelPair ends;
 
-        open_ends(&ends);
+        open_channel_pair(&ends);
         channels_hold(ends.server, true);
         EXPECT_EQ(channels_send(ends.client, CHANNEL_INPUT, "x", 1), 0);
         EXPECT_EQ(channels_write(ends.client), 0);
@@ -76,16 +78,16 @@ TEST(who_is_held_hears_nothing_until_he_is_not)
         channels_hold(ends.server, false);
         EXPECT_EQ(channels_read(ends.server), 0);
         EXPECT_EQ(ends.by_server.n, 1);
-        close_ends(&ends);
+        close_channel_pair(&ends);
 }
 
 TEST(what_the_socket_does_not_take_is_queued_and_counted)
 {
         cleanup_free char *data = calloc(1, 32 * KIB);
-        Ends ends;
+        ChannelPair ends;
 
         REQUIRE(data);
-        open_ends(&ends);
+        open_channel_pair(&ends);
         for (unsigned i = 0; i < 64; i++) {
                 EXPECT_EQ(channels_send(ends.server, CHANNEL_OUTPUT, data, 32 * KIB), 0);
                 EXPECT_EQ(channels_write(ends.server), 0);
@@ -98,14 +100,14 @@ TEST(what_the_socket_does_not_take_is_queued_and_counted)
         EXPECT_EQ(channels_read(ends.client), 0);
         EXPECT_EQ(ends.by_client.n, 64);
         EXPECT_EQ(ends.by_client.length, 32 * KIB);
-        close_ends(&ends);
+        close_channel_pair(&ends);
 }
 
 TEST(both_say_goodbye)
 {
-        Ends ends;
+        ChannelPair ends;
 
-        open_ends(&ends);
+        open_channel_pair(&ends);
         EXPECT_EQ(channels_send(ends.server, CHANNEL_STATUS, "{}", 2), 0);
         channels_close(ends.server);
         EXPECT_EQ(channels_write(ends.server), 0);
@@ -116,30 +118,30 @@ TEST(both_say_goodbye)
         EXPECT_EQ(channels_read(ends.server), 0);
         EXPECT(channels_is_over(ends.server));
         EXPECT(channels_is_over(ends.client));
-        close_ends(&ends);
+        close_channel_pair(&ends);
 }
 
 TEST(a_peer_that_is_gone_and_one_that_talks_nonsense_are_told_apart)
 {
         static const char nonsense[] = "GET / HTTP/1.1\r\nHost: x\r\n\r\n";
-        Ends ends;
+        ChannelPair ends;
 
-        open_ends(&ends);
+        open_channel_pair(&ends);
         REQUIRE(send(ends.fds[0], nonsense, sizeof(nonsense), 0) > 0);
         EXPECT_EQ(channels_read(ends.server), -EPROTO);
         ends.fds[1] = close_fd(ends.fds[1]);
         EXPECT_EQ(channels_read(ends.client), -ECONNRESET);
-        close_ends(&ends);
+        close_channel_pair(&ends);
 }
 
 TEST(a_message_that_is_too_long_ends_the_connection)
 {
         cleanup_free char *data = calloc(1, CHANNELS_MESSAGE_MAX + 1);
-        Ends ends;
+        ChannelPair ends;
         int r = 0;
 
         REQUIRE(data);
-        open_ends(&ends);
+        open_channel_pair(&ends);
         EXPECT_EQ(channels_send(ends.client, CHANNEL_INPUT, data, CHANNELS_MESSAGE_MAX), 0);
         for (unsigned i = 0; i < 1000 && r == 0; i++) {
                 EXPECT_EQ(channels_write(ends.client), 0);
@@ -147,16 +149,16 @@ TEST(a_message_that_is_too_long_ends_the_connection)
         }
         EXPECT_EQ(r, -EPROTO);
         EXPECT_EQ(ends.by_server.n, 0);
-        close_ends(&ends);
+        close_channel_pair(&ends);
 }
 
 TEST(who_asks_without_end_and_hears_no_answer_is_not_heard_any_more)
 {
         static const unsigned char ping[] = { 0x89, 0x80, 1, 2, 3, 4 };
         unsigned n_sent = 0;
-        Ends ends;
+        ChannelPair ends;
 
-        open_ends(&ends);
+        open_channel_pair(&ends);
         for (unsigned i = 0; i < 100000; i++) {
                 if (send(ends.fds[0], ping, sizeof(ping), MSG_DONTWAIT) == sizeof(ping))
                         n_sent++;
@@ -165,5 +167,5 @@ TEST(who_asks_without_end_and_hears_no_answer_is_not_heard_any_more)
         }
         EXPECT(!channels_wants_read(ends.server));
         EXPECT(n_sent < 50000);
-        close_ends(&ends);
+        close_channel_pair(&ends);
 }

@@ -95,11 +95,11 @@ TEST(a_steady_clock_does_not_move_with_the_one_that_people_set)
         now = steady_now_usec(&clock);
         EXPECT(now + hour + second > now_realtime_usec() &&
                now + hour < now_realtime_usec() + second);
-        stamp = steady_of_realtime_usec(&clock, now_realtime_usec() - 10 * second);
+        stamp = steady_from_realtime_usec(&clock, now_realtime_usec() - 10 * second);
         EXPECT(stamp + 10 * second <= steady_now_usec(&clock));
         EXPECT(stamp + 11 * second > steady_now_usec(&clock));
         /* What is to come is now. */
-        stamp = steady_of_realtime_usec(&clock, now_realtime_usec() + hour);
+        stamp = steady_from_realtime_usec(&clock, now_realtime_usec() + hour);
         EXPECT(stamp <= steady_now_usec(&clock) && stamp + second > steady_now_usec(&clock));
-        EXPECT_EQ(steady_of_realtime_usec(&(SteadyClock){ 0 }, 0), 0);
+        EXPECT_EQ(steady_from_realtime_usec(&(SteadyClock){ 0 }, 0), 0);
 }

@@ -14,25 +14,25 @@ static int test_directory_fd(void) {
         return fd;
 }
 
-static void put(int dir_fd, const char *name, const char *text) {
+static void put_test_file(int dir_fd, const char *name, const char *text) {
         cleanup_close int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
         REQUIRE(fd >= 0);
         REQUIRE(write_all(fd, text, strlen(text)) == 0);
 }
 
-static mode_t mode_of(int dir_fd, const char *name) {
+static mode_t mode_of_test_file(int dir_fd, const char *name) {
         struct stat st;
 
         REQUIRE(fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) >= 0);
         return st.st_mode & 07777;
 }
 
-static bool is_there(int dir_fd, const char *name) {
+static bool test_file_exists(int dir_fd, const char *name) {
         return faccessat(dir_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0;
 }
 
-static void expect_content(int dir_fd, const char *name, const char *expected) {
+static void expect_test_file_content(int dir_fd, const char *name, const char *expected) {
         cleanup_free char *data = NULL;
 
         EXPECT_EQ(read_file_at(dir_fd, name, 4096, &data, NULL), 0);
@@ -45,7 +45,7 @@ TEST(a_file_is_read_whole_with_a_nul_behind_it)
         cleanup_free char *data = NULL;
         size_t length = 0;
 
-        put(dir, "f", "hello");
+        put_test_file(dir, "f", "hello");
         EXPECT_EQ(read_file_at(dir, "f", 5, &data, &length), 0);
         EXPECT_EQ(length, 5);
         EXPECT_STREQ(data, "hello");
@@ -55,8 +55,8 @@ TEST(an_empty_file_is_an_empty_string)
 {
         cleanup_close int dir = test_directory_fd();
 
-        put(dir, "f", "");
-        expect_content(dir, "f", "");
+        put_test_file(dir, "f", "");
+        expect_test_file_content(dir, "f", "");
 }
 
 TEST(a_file_that_is_longer_than_the_limit_is_refused_and_nothing_is_given)
@@ -64,7 +64,7 @@ TEST(a_file_that_is_longer_than_the_limit_is_refused_and_nothing_is_given)
         cleanup_close int dir = test_directory_fd();
         char *data = NULL;
 
-        put(dir, "f", "hello");
+        put_test_file(dir, "f", "hello");
         EXPECT_EQ(read_file_at(dir, "f", 4, &data, NULL), -EFBIG);
         EXPECT(!data);
 }
@@ -110,11 +110,11 @@ TEST(writing_atomically_replaces_the_file_and_leaves_nothing_beside_it)
 {
         cleanup_close int dir = test_directory_fd();
 
-        put(dir, "f", "old and longer");
+        put_test_file(dir, "f", "old and longer");
         EXPECT_EQ(write_file_atomic_at(dir, "f", "new", 3, 0640), 0);
-        expect_content(dir, "f", "new");
-        EXPECT_EQ(mode_of(dir, "f"), 0640);
-        EXPECT(!is_there(dir, "f.tmp"));
+        expect_test_file_content(dir, "f", "new");
+        EXPECT_EQ(mode_of_test_file(dir, "f"), 0640);
+        EXPECT(!test_file_exists(dir, "f.tmp"));
 }
 
 TEST(the_mode_of_a_written_file_does_not_depend_on_the_umask)
@@ -124,17 +124,17 @@ TEST(the_mode_of_a_written_file_does_not_depend_on_the_umask)
 
         EXPECT_EQ(write_file_atomic_at(dir, "f", "x", 1, 0644), 0);
         umask(saved);
-        EXPECT_EQ(mode_of(dir, "f"), 0644);
+        EXPECT_EQ(mode_of_test_file(dir, "f"), 0644);
 }
 
 TEST(writing_over_what_a_dead_writer_left_does_not_follow_a_link)
 {
         cleanup_close int dir = test_directory_fd();
 
-        put(dir, "victim", "untouched");
+        put_test_file(dir, "victim", "untouched");
         REQUIRE(symlinkat("victim", dir, "f.tmp") >= 0);
         EXPECT_EQ(write_file_atomic_at(dir, "f", "new", 3, 0600), -ELOOP);
-        expect_content(dir, "victim", "untouched");
+        expect_test_file_content(dir, "victim", "untouched");
 }
 
 TEST(a_write_that_cannot_be_renamed_leaves_nothing)
@@ -143,18 +143,18 @@ TEST(a_write_that_cannot_be_renamed_leaves_nothing)
 
         REQUIRE(mkdirat(dir, "f", 0700) >= 0);
         EXPECT_EQ(write_file_atomic_at(dir, "f", "new", 3, 0600), -EISDIR);
-        EXPECT(!is_there(dir, "f.tmp"));
+        EXPECT(!test_file_exists(dir, "f.tmp"));
 }
 
 TEST(a_value_is_written_into_a_file_that_is_there_and_makes_none)
 {
         cleanup_close int dir = test_directory_fd();
 
-        put(dir, "value", "");
+        put_test_file(dir, "value", "");
         EXPECT_EQ(write_value_at(dir, "value", "42"), 0);
-        expect_content(dir, "value", "42");
+        expect_test_file_content(dir, "value", "42");
         EXPECT_EQ(write_value_at(dir, "missing", "42"), -ENOENT);
-        EXPECT(!is_there(dir, "missing"));
+        EXPECT(!test_file_exists(dir, "missing"));
 }
 
 TEST(parents_are_made_with_exactly_the_mode)
@@ -164,8 +164,8 @@ TEST(parents_are_made_with_exactly_the_mode)
 
         EXPECT_EQ(mkdir_parents_at(dir, "a/b/c", 0755), 0);
         umask(saved);
-        EXPECT_EQ(mode_of(dir, "a"), 0755);
-        EXPECT_EQ(mode_of(dir, "a/b/c"), 0755);
+        EXPECT_EQ(mode_of_test_file(dir, "a"), 0755);
+        EXPECT_EQ(mode_of_test_file(dir, "a/b/c"), 0755);
 }
 
 TEST(directories_that_are_there_stay_as_they_are)
@@ -175,15 +175,15 @@ TEST(directories_that_are_there_stay_as_they_are)
         REQUIRE(mkdirat(dir, "a", 0700) >= 0);
         EXPECT_EQ(mkdir_parents_at(dir, "a/b", 0755), 0);
         EXPECT_EQ(mkdir_parents_at(dir, "a/b", 0711), 0);
-        EXPECT_EQ(mode_of(dir, "a"), 0700);
-        EXPECT_EQ(mode_of(dir, "a/b"), 0755);
+        EXPECT_EQ(mode_of_test_file(dir, "a"), 0700);
+        EXPECT_EQ(mode_of_test_file(dir, "a/b"), 0755);
 }
 
 TEST(a_file_in_the_way_of_a_directory_is_an_error)
 {
         cleanup_close int dir = test_directory_fd();
 
-        put(dir, "a", "");
+        put_test_file(dir, "a", "");
         EXPECT_EQ(mkdir_parents_at(dir, "a/b", 0755), -ENOTDIR);
         EXPECT_EQ(open_directory_at(dir, "a", 0755), -ENOTDIR);
 }
@@ -194,8 +194,8 @@ TEST(the_opened_directory_can_be_read)
         cleanup_close int fd = open_directory_at(dir, "a/b", 0755);
 
         EXPECT(fd >= 0);
-        put(fd, "f", "x");
-        expect_content(dir, "a/b/f", "x");
+        put_test_file(fd, "f", "x");
+        expect_test_file_content(dir, "a/b/f", "x");
         EXPECT(fcntl(fd, F_GETFD) & FD_CLOEXEC);
 }
 
@@ -213,7 +213,7 @@ TEST(nothing_leads_out_of_a_confined_open)
         };
 
         REQUIRE(root >= 0);
-        put(dir, "secret", "secret");
+        put_test_file(dir, "secret", "secret");
         REQUIRE(mkdirat(root, "sub", 0755) >= 0);
         REQUIRE(symlinkat("/etc/passwd", root, "absolute") >= 0);
         REQUIRE(symlinkat("../secret", root, "up") >= 0);
@@ -241,7 +241,7 @@ TEST(a_confined_open_follows_what_stays_inside)
         cleanup_close int fd = -EBADF;
 
         REQUIRE(mkdir_parents_at(dir, "a/b", 0755) == 0);
-        put(dir, "a/f", "inside");
+        put_test_file(dir, "a/f", "inside");
         REQUIRE(symlinkat("../f", dir, "a/b/link") >= 0);
         fd = open_beneath(dir, "a/b/link", O_RDONLY, 0);
         EXPECT(fd >= 0);
@@ -254,7 +254,7 @@ TEST(a_confined_open_creates_with_the_mode)
         cleanup_close int fd = open_beneath(dir, "new", O_WRONLY | O_CREAT | O_EXCL, 0600);
 
         EXPECT(fd >= 0);
-        EXPECT_EQ(mode_of(dir, "new"), 0600);
+        EXPECT_EQ(mode_of_test_file(dir, "new"), 0600);
 }
 
 TEST(a_tree_is_removed_with_all_kinds_of_entries)
@@ -262,11 +262,11 @@ TEST(a_tree_is_removed_with_all_kinds_of_entries)
         cleanup_close int dir = test_directory_fd();
 
         REQUIRE(mkdir_parents_at(dir, "tree/a/b/c", 0755) == 0);
-        put(dir, "tree/a/file", "x");
+        put_test_file(dir, "tree/a/file", "x");
         REQUIRE(mkfifoat(dir, "tree/a/b/fifo", 0600) >= 0);
         REQUIRE(fchmodat(dir, "tree/a/b", 0000, 0) >= 0);
         EXPECT_EQ(remove_tree_at(dir, "tree"), 0);
-        EXPECT(!is_there(dir, "tree"));
+        EXPECT(!test_file_exists(dir, "tree"));
 }
 
 TEST(what_links_point_to_is_not_removed)
@@ -275,13 +275,13 @@ TEST(what_links_point_to_is_not_removed)
 
         REQUIRE(mkdir_parents_at(dir, "tree", 0755) == 0);
         REQUIRE(mkdir_parents_at(dir, "other", 0755) == 0);
-        put(dir, "other/file", "kept");
+        put_test_file(dir, "other/file", "kept");
         REQUIRE(symlinkat("../other", dir, "tree/link") >= 0);
         REQUIRE(symlinkat("other", dir, "top") >= 0);
         EXPECT_EQ(remove_tree_at(dir, "tree"), 0);
         EXPECT_EQ(remove_tree_at(dir, "top"), 0);
-        EXPECT(!is_there(dir, "top"));
-        expect_content(dir, "other/file", "kept");
+        EXPECT(!test_file_exists(dir, "top"));
+        expect_test_file_content(dir, "other/file", "kept");
 }
 
 TEST(what_is_not_there_is_removed)
@@ -289,9 +289,9 @@ TEST(what_is_not_there_is_removed)
         cleanup_close int dir = test_directory_fd();
 
         EXPECT_EQ(remove_tree_at(dir, "missing"), 0);
-        put(dir, "file", "");
+        put_test_file(dir, "file", "");
         EXPECT_EQ(remove_tree_at(dir, "file"), 0);
-        EXPECT(!is_there(dir, "file"));
+        EXPECT(!test_file_exists(dir, "file"));
 }
 
 TEST(a_tree_may_be_named_by_its_whole_path)
@@ -302,12 +302,12 @@ TEST(a_tree_may_be_named_by_its_whole_path)
 
         REQUIRE(mkdir_parents_at(dir, "a/tree/b", 0755) == 0);
         REQUIRE(symlinkat("tree", dir, "a/link") >= 0);
-        put(dir, "a/tree/b/file", "x");
+        put_test_file(dir, "a/tree/b/file", "x");
         EXPECT_EQ(remove_tree_at(AT_FDCWD, link), 0);
-        EXPECT(is_there(dir, "a/tree/b/file"));
+        EXPECT(test_file_exists(dir, "a/tree/b/file"));
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
-        EXPECT(!is_there(dir, "a/tree"));
-        EXPECT(is_there(dir, "a"));
+        EXPECT(!test_file_exists(dir, "a/tree"));
+        EXPECT(test_file_exists(dir, "a"));
         EXPECT_EQ(remove_tree_at(AT_FDCWD, "/no/such/tree"), 0);
         EXPECT_EQ(remove_tree_at(AT_FDCWD, "/"), -EINVAL);
 }
@@ -334,7 +334,7 @@ TEST(a_tree_deeper_than_anybody_has_descriptors_for_is_removed)
         few = (struct rlimit){ .rlim_cur = MIN(limit.rlim_cur, 512), .rlim_max = limit.rlim_max };
         REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
         EXPECT_EQ(remove_tree_at(dir, "deep"), 0);
-        EXPECT(!is_there(dir, "deep"));
+        EXPECT(!test_file_exists(dir, "deep"));
         REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
 }
 

@@ -6,13 +6,13 @@
 
 #include <fcntl.h>
 
-typedef struct Capture {
+typedef struct StderrCapture {
         int saved_fd;
         int read_fd;
-} Capture;
+} StderrCapture;
 
-static Capture capture_begin(void) {
-        Capture capture = { .saved_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) };
+static StderrCapture stderr_capture_start(void) {
+        StderrCapture capture = { .saved_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3) };
         int pipes[2];
 
         REQUIRE(capture.saved_fd >= 0);
@@ -23,7 +23,7 @@ static Capture capture_begin(void) {
         return capture;
 }
 
-static char *capture_end(Capture *capture) {
+static char *stderr_capture_end(StderrCapture *capture) {
         char *text = NULL;
 
         REQUIRE(dup2(capture->saved_fd, STDERR_FILENO) >= 0);
@@ -33,7 +33,7 @@ static char *capture_end(Capture *capture) {
         return text;
 }
 
-static void say_with_name(const char *sentence, char *ret, size_t size) {
+static void format_expected_log_line(const char *sentence, char *ret, size_t size) {
         (void) snprintf(ret, size, "%s: %s\n", program_invocation_short_name, sentence);
 }
 
@@ -41,27 +41,27 @@ TEST(a_line_begins_with_the_name_of_the_program)
 {
         cleanup_free char *text = NULL;
         char expected[256];
-        Capture capture;
+        StderrCapture capture;
 
         unsetenv("JOURNAL_STREAM");
-        capture = capture_begin();
+        capture = stderr_capture_start();
         log_info("Pod '%s' is running", "web");
-        text = capture_end(&capture);
-        say_with_name("Pod 'web' is running", expected, sizeof(expected));
+        text = stderr_capture_end(&capture);
+        format_expected_log_line("Pod 'web' is running", expected, sizeof(expected));
         EXPECT_STREQ(text, expected);
 }
 
 TEST(the_journal_gets_the_priority_in_front)
 {
         cleanup_free char *text = NULL;
-        Capture capture;
+        StderrCapture capture;
 
         setenv("JOURNAL_STREAM", "8:1", 1);
-        capture = capture_begin();
+        capture = stderr_capture_start();
         log_error("a");
         log_warning("b");
         log_info("c");
-        text = capture_end(&capture);
+        text = stderr_capture_end(&capture);
         unsetenv("JOURNAL_STREAM");
         EXPECT_STREQ(text, "<3>a\n<4>b\n<6>c\n");
 }
@@ -70,11 +70,12 @@ TEST(a_failure_is_logged_and_returned_in_one_line)
 {
         cleanup_free char *text = NULL;
         char expected[256];
-        Capture capture = capture_begin();
+        StderrCapture capture = stderr_capture_start();
 
         EXPECT_EQ(log_error_errno(-ENOENT, "Cannot read '%s'", "x"), -ENOENT);
-        text = capture_end(&capture);
-        say_with_name("Cannot read 'x': No such file or directory", expected, sizeof(expected));
+        text = stderr_capture_end(&capture);
+        format_expected_log_line("Cannot read 'x': No such file or directory", expected,
+                                 sizeof(expected));
         EXPECT_STREQ(text, expected);
 }
 
@@ -82,31 +83,31 @@ TEST(debug_lines_are_for_those_who_ask)
 {
         cleanup_free char *text = NULL;
         char expected[256];
-        Capture capture = capture_begin();
+        StderrCapture capture = stderr_capture_start();
 
         unsetenv("MAINSTAY_DEBUG");
         log_debug("unheard");
         setenv("MAINSTAY_DEBUG", "1", 1);
         log_debug("heard");
         unsetenv("MAINSTAY_DEBUG");
-        text = capture_end(&capture);
-        say_with_name("heard", expected, sizeof(expected));
+        text = stderr_capture_end(&capture);
+        format_expected_log_line("heard", expected, sizeof(expected));
         EXPECT_STREQ(text, expected);
 }
 
 TEST(a_line_that_is_too_long_is_cut_and_still_one_line)
 {
         cleanup_free char *text = NULL, *sentence = malloc(10000);
-        Capture capture;
+        StderrCapture capture;
         size_t n;
 
         REQUIRE(sentence);
         memset(sentence, 'x', 9999);
         sentence[9999] = '\0';
-        capture = capture_begin();
+        capture = stderr_capture_start();
         log_info("%s", sentence);
         EXPECT_EQ(log_error_errno(-EIO, "%s", sentence), -EIO);
-        text = capture_end(&capture);
+        text = stderr_capture_end(&capture);
         n = strlen(text);
         EXPECT(n > 4096 && n <= 8192);
         EXPECT_EQ(text[n - 1], '\n');
@@ -117,10 +118,11 @@ TEST(what_is_quoted_makes_no_lines_of_its_own)
 {
         cleanup_free char *text = NULL;
         char expected[256];
-        Capture capture = capture_begin();
+        StderrCapture capture = stderr_capture_start();
 
         log_warning("Probe failed: %s", "no\n<3>All pods are gone\033[2J");
-        text = capture_end(&capture);
-        say_with_name("Probe failed: no <3>All pods are gone?[2J", expected, sizeof(expected));
+        text = stderr_capture_end(&capture);
+        format_expected_log_line("Probe failed: no <3>All pods are gone?[2J", expected,
+                                 sizeof(expected));
         EXPECT_STREQ(text, expected);
 }

@@ -21,7 +21,7 @@ static long resident_of_files(void) {
 static unsigned sum;
 
 /* Whatever is mapped of libraries, but cannot be written. */
-static int read_all(struct dl_phdr_info *object, size_t size, void *userdata) {
+static int read_segment_pages(struct dl_phdr_info *object, size_t size, void *userdata) {
         for (size_t i = 0; object->dlpi_name[0] && i < object->dlpi_phnum; i++) {
                 const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
                 const volatile char *bytes = (const char *) object->dlpi_addr + segment->p_vaddr;
@@ -41,15 +41,15 @@ TEST(pages_that_nobody_uses_go_and_come_back_as_they_were)
         long all, left;
 
         EXPECT(gnutls_check_version(NULL) != NULL); /* a library of some size */
-        (void) dl_iterate_phdr(read_all, NULL);
+        (void) dl_iterate_phdr(read_segment_pages, NULL);
         before = sum;
         all = resident_of_files();
-        memory_give_back();
+        memory_trim();
         left = resident_of_files();
         EXPECT(all > 0 && left > 0);
         EXPECT(left < all / 2);
         sum = 0;
-        (void) dl_iterate_phdr(read_all, NULL);
+        (void) dl_iterate_phdr(read_segment_pages, NULL);
         after = sum;
         EXPECT_EQ(after, before);
 }
@@ -65,7 +65,7 @@ TEST(what_was_allocated_stays)
         }
         for (size_t i = 0; i < N_ELEMENTS(filling); i++)
                 free(filling[i]);
-        memory_give_back();
+        memory_trim();
         for (size_t i = 0; i < N_ELEMENTS(kept); i++) {
                 EXPECT_STREQ(kept[i], "kept");
                 free(kept[i]);

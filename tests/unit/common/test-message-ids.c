@@ -9,7 +9,7 @@ enum {
         ID_LENGTH = 32
 };
 
-static size_t count(const char *text, const char *what) {
+static size_t count_occurrences(const char *text, const char *what) {
         size_t n = 0;
 
         while ((text = strstr(text, what))) {
@@ -28,14 +28,15 @@ TEST(every_number_of_a_message_has_an_entry_in_the_catalog)
                 0);
         REQUIRE(read_file_at(AT_FDCWD, SOURCE_DIR "/systemd/mainstay.catalog", MIB, &catalog,
                              NULL) >= 0);
-        EXPECT(count(header, "#define MESSAGE_") > 10);
-        EXPECT_EQ(count(header, "#define MESSAGE_"), count(catalog, "\n-- "));
+        EXPECT(count_occurrences(header, "#define MESSAGE_") > 10);
+        EXPECT_EQ(count_occurrences(header, "#define MESSAGE_"),
+                  count_occurrences(catalog, "\n-- "));
         for (define = header; (define = strstr(define, "#define MESSAGE_")); define++) {
                 char entry[ID_LENGTH + sizeof("-- \n")];
                 const char *quote = strchr(define, '"');
 
                 REQUIRE(quote && strlen(quote) > ID_LENGTH + 1);
                 (void) snprintf(entry, sizeof(entry), "-- %.*s\n", ID_LENGTH, quote + 1);
-                EXPECT_EQ(count(catalog, entry), 1);
+                EXPECT_EQ(count_occurrences(catalog, entry), 1);
         }
 }

@@ -91,7 +91,7 @@ static void note_row(const Schema *schema, const Field *field, const void *objec
 }
 
 static bool is_honoured(const Field *field) {
-        return field->type != FIELD_REFUSED && field->type != FIELD_IGNORED && !field->is_ours;
+        return field->type != FIELD_REFUSED && field->type != FIELD_IGNORED && !field->is_api_only;
 }
 
 static void note_rows(const Schema *schema, const void *object, char ***notes) {

@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/manifest/tree.h"
+#include "agent/manifest/yaml-tree.h"
 #include "tests/test.h"
 
 /* What "v: <text>" is, as the JSON that Kubernetes would make of it: strings in quotes. */
 static const char *json_of(const char *text, char buffer[256]) {
-        Tree tree = { 0 };
+        YamlTree tree = { 0 };
         Error error = ERROR_NULL;
         char yaml[256], number[NUMBER_SIZE];
-        const Node *node;
+        const YamlNode *node;
 
         (void) snprintf(yaml, sizeof(yaml), "v: %s\n", text);
-        if (tree_parse("f", yaml, strlen(yaml), &tree, &error) < 0) {
+        if (yaml_tree_parse("f", yaml, strlen(yaml), &tree, &error) < 0) {
                 (void) snprintf(buffer, 256, "%s", error.message);
                 error_done(&error);
                 return buffer;
         }
-        node = node_get(tree.documents[0], "v");
-        if (node->kind == NODE_NULL)
+        node = yaml_node_get(tree.documents[0], "v");
+        if (node->kind == YAML_NODE_NULL)
                 (void) snprintf(buffer, 256, "null");
-        else if (node->kind == NODE_BOOL)
-                (void) snprintf(buffer, 256, "%s", node_bool(node) ? "true" : "false");
-        else if (node->kind == NODE_STRING)
+        else if (node->kind == YAML_NODE_BOOL)
+                (void) snprintf(buffer, 256, "%s", yaml_node_bool(node) ? "true" : "false");
+        else if (node->kind == YAML_NODE_STRING)
                 (void) snprintf(buffer, 256, "\"%s\"", node->text);
-        else if (node_number(node, number))
+        else if (yaml_node_number(node, number))
                 (void) snprintf(buffer, 256, "%s", number);
         else
                 (void) snprintf(buffer, 256, "%s",
-                                node_is_scalar(node) ? "no JSON" : "a collection");
-        tree_done(&tree);
+                                yaml_node_is_scalar(node) ? "no JSON" : "a collection");
+        yaml_tree_done(&tree);
         return buffer;
 }
 
@@ -192,13 +192,14 @@ TEST(whole_numbers_are_found_in_any_spelling)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                Tree tree = { 0 };
+                YamlTree tree = { 0 };
                 int64_t value = 0;
 
-                REQUIRE(tree_parse("f", cases[i].yaml, strlen(cases[i].yaml), &tree, NULL) == 0);
-                EXPECT_EQ(node_int(tree.documents[0], &value), cases[i].is_int);
+                REQUIRE(yaml_tree_parse("f", cases[i].yaml, strlen(cases[i].yaml), &tree, NULL) ==
+                        0);
+                EXPECT_EQ(yaml_node_int(tree.documents[0], &value), cases[i].is_int);
                 EXPECT_EQ(value, cases[i].value);
-                tree_done(&tree);
+                yaml_tree_done(&tree);
         }
 }
 
@@ -231,16 +232,16 @@ static const struct {
 TEST(a_key_that_is_a_number_is_the_string_that_kubernetes_makes_of_it)
 {
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
-                Tree tree = { 0 };
+                YamlTree tree = { 0 };
                 Error error = ERROR_NULL;
                 char yaml[256];
 
                 (void) snprintf(yaml, sizeof(yaml), "? %s\n: v\n", keys[i].text);
-                if (tree_parse("f", yaml, strlen(yaml), &tree, &error) < 0)
+                if (yaml_tree_parse("f", yaml, strlen(yaml), &tree, &error) < 0)
                         EXPECT(!keys[i].key);
                 else
-                        EXPECT_STREQ(node_key(tree.documents[0], 0)->text, keys[i].key);
+                        EXPECT_STREQ(yaml_node_key(tree.documents[0], 0)->text, keys[i].key);
                 error_done(&error);
-                tree_done(&tree);
+                yaml_tree_done(&tree);
         }
 }

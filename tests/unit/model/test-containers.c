@@ -47,7 +47,7 @@ TEST(what_a_pod_needs_is_the_more_of_what_runs_on_and_of_one_of_init_beside_its_
                                 containers[c].resources.requests.memory =
                                         (Quantity){ text, cases[i].amounts[c], 0 };
                 }
-                EXPECT_EQ(pod_aggregate(&spec, memory), cases[i].expected);
+                EXPECT_EQ(pod_aggregate_amount(&spec, memory), cases[i].expected);
         }
 }
 

@@ -73,7 +73,7 @@ static void print_refusal(FILE *out, const Field *field) {
                 fputs("not supported", out);
         if (field->reason)
                 fprintf(out, ": %s", field->reason);
-        if (field->is_others)
+        if (field->is_not_for_node)
                 fputs("; from an API server: ignored", out);
 }
 
@@ -111,7 +111,7 @@ static char *describe_field(const Field *field) {
 
         REQUIRE(out);
         print_type(out, field);
-        if (field->is_ours)
+        if (field->is_api_only)
                 fputs("; in a file: not supported", out);
         else if (field->is_required)
                 fputs(", required", out);

@@ -94,10 +94,10 @@ TEST(a_taint_is_read_as_kubectl_writes_it)
 
 TEST(the_known_labels_do_not_override_those_that_are_there)
 {
-        cleanup_with(node_facts_done) NodeFacts facts = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
 
         REQUIRE(string_map_set(&facts.labels, "kubernetes.io/hostname", "other") == 0);
-        REQUIRE(node_facts_add_known(&facts, "host", "arm64") == 0);
+        REQUIRE(node_labels_taints_add_well_known(&facts, "host", "arm64") == 0);
         EXPECT_STREQ(string_map_get(&facts.labels, "kubernetes.io/hostname"), "other");
         EXPECT_STREQ(string_map_get(&facts.labels, "kubernetes.io/os"), "linux");
         EXPECT_STREQ(string_map_get(&facts.labels, "kubernetes.io/arch"), "arm64");

@@ -5,20 +5,20 @@
 
 #include <limits.h>
 
-static int decode_request(const char *text, Request *ret, Error *reterr) {
-        return request_decode(text, strlen(text), ret, reterr);
+static int decode_request(const char *text, ShimRequest *ret, Error *reterr) {
+        return shim_request_decode(text, strlen(text), ret, reterr);
 }
 
 TEST(a_request_survives_the_way_there)
 {
         static const char *const directories[] = { "/a", "/b c", "/ü" };
-        const Request requests[] = {
-                { .type = REQUEST_HELLO, .version = 1 },
-                { .type = REQUEST_SETUP,
+        const ShimRequest requests[] = {
+                { .type = SHIM_REQUEST_HELLO, .version = 1 },
+                { .type = SHIM_REQUEST_SETUP,
                   .fstab = "/run/fstab",
                   .log_max_size = 10485760,
                   .log_max_files = 5 },
-                { .type = REQUEST_RUN,
+                { .type = SHIM_REQUEST_RUN,
                   .id = "0123",
                   .name = "web",
                   .attempt = 7,
@@ -29,10 +29,10 @@ TEST(a_request_survives_the_way_there)
                   .note = "\"quoted\"\n",
                   .has_input = true,
                   .has_terminal = true },
-                { .type = REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000 },
-                { .type = REQUEST_DELETE, .id = "x", .directories = { directories, 3 } },
-                { .type = REQUEST_TEARDOWN },
-                { .type = REQUEST_EXEC,
+                { .type = SHIM_REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000 },
+                { .type = SHIM_REQUEST_DELETE, .id = "x", .directories = { directories, 3 } },
+                { .type = SHIM_REQUEST_TEARDOWN },
+                { .type = SHIM_REQUEST_EXEC,
                   .id = "token",
                   .arguments = { directories, 2 },
                   .environment = { directories, 3 },
@@ -44,13 +44,13 @@ TEST(a_request_survives_the_way_there)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(requests); i++) {
-                const Request *sent = &requests[i];
-                cleanup_request Request got = { 0 };
+                const ShimRequest *sent = &requests[i];
+                cleanup_shim_request ShimRequest got = { 0 };
                 cleanup_free char *packet = NULL;
                 size_t length = 0;
 
-                REQUIRE(request_encode(sent, &packet, &length) == 0 && packet);
-                EXPECT_EQ(request_decode(packet, length, &got, NULL), 0);
+                REQUIRE(shim_request_encode(sent, &packet, &length) == 0 && packet);
+                EXPECT_EQ(shim_request_decode(packet, length, &got, NULL), 0);
                 EXPECT_EQ(got.type, sent->type);
                 EXPECT_EQ(got.version, sent->version);
                 EXPECT_STREQ(got.fstab, sent->fstab);
@@ -89,8 +89,8 @@ TEST(a_request_survives_the_way_there)
 
 TEST(an_event_survives_the_way_back)
 {
-        const Event sent = {
-                .type = EVENT_EXITED,
+        const ShimEvent sent = {
+                .type = SHIM_EVENT_EXITED,
                 .id = "0123",
                 .name = "web",
                 .note = "n",
@@ -104,12 +104,12 @@ TEST(an_event_survives_the_way_back)
                 .started_at = 1700000000000001,
                 .finished_at = 1700000000000002,
         };
-        cleanup_event Event got = { 0 };
+        cleanup_shim_event ShimEvent got = { 0 };
         cleanup_free char *packet = NULL;
         size_t length = 0;
 
-        REQUIRE(event_encode(&sent, &packet, &length) == 0);
-        EXPECT_EQ(event_decode(packet, length, &got, NULL), 0);
+        REQUIRE(shim_event_encode(&sent, &packet, &length) == 0);
+        EXPECT_EQ(shim_event_decode(packet, length, &got, NULL), 0);
         EXPECT_EQ(got.type, sent.type);
         EXPECT_STREQ(got.id, sent.id);
         EXPECT_STREQ(got.name, sent.name);
@@ -127,21 +127,21 @@ TEST(an_event_survives_the_way_back)
 TEST(what_a_program_wrote_comes_back_whole_or_with_its_bytes_replaced)
 {
         char large[6000];
-        Event sent = { .type = EVENT_EXEC_DONE,
-                       .id = "t",
-                       .exit_code = 3,
-                       .output = large,
-                       .error = "e",
-                       .timed_out = true };
-        cleanup_event Event got = { 0 };
+        ShimEvent sent = { .type = SHIM_EVENT_EXEC_DONE,
+                           .id = "t",
+                           .exit_code = 3,
+                           .output = large,
+                           .error = "e",
+                           .timed_out = true };
+        cleanup_shim_event ShimEvent got = { 0 };
         cleanup_free char *packet = NULL;
         size_t length = 0;
 
         memset(large, 'x', sizeof(large) - 1);
         large[sizeof(large) - 1] = '\0';
         large[0] = (char) 0xff;
-        REQUIRE(event_encode(&sent, &packet, &length) == 0);
-        REQUIRE(event_decode(packet, length, &got, NULL) == 0);
+        REQUIRE(shim_event_encode(&sent, &packet, &length) == 0);
+        REQUIRE(shim_event_decode(packet, length, &got, NULL) == 0);
         large[0] = '?';
         EXPECT_STREQ(got.output, large);
         EXPECT_STREQ(got.error, "e");
@@ -159,23 +159,23 @@ TEST(the_words_are_these)
                 "{\"type\":\"synced\",\"ready\":true}",
                 "{\"type\":\"ready\"}",
         };
-        const Event sent[] = {
-                { .type = EVENT_HELLO, .version = 1, .pid = 7 },
-                { .type = EVENT_SYNCED, .ready = true },
-                { .type = EVENT_READY },
+        const ShimEvent sent[] = {
+                { .type = SHIM_EVENT_HELLO, .version = 1, .pid = 7 },
+                { .type = SHIM_EVENT_SYNCED, .ready = true },
+                { .type = SHIM_EVENT_READY },
         };
-        const Request stop = {
-                .type = REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000
+        const ShimRequest stop = {
+                .type = SHIM_REQUEST_STOP, .id = "x", .signal = 15, .grace_usec = 30000000
         };
         cleanup_free char *packet = NULL;
         size_t length = 0;
 
-        REQUIRE(request_encode(&stop, &packet, &length) == 0);
+        REQUIRE(shim_request_encode(&stop, &packet, &length) == 0);
         EXPECT_STREQ(packet, golden);
         for (size_t i = 0; i < N_ELEMENTS(events); i++) {
                 cleanup_free char *text = NULL;
 
-                REQUIRE(event_encode(&sent[i], &text, &length) == 0);
+                REQUIRE(shim_event_encode(&sent[i], &text, &length) == 0);
                 EXPECT_STREQ(text, events[i]);
         }
 }
@@ -216,7 +216,7 @@ TEST(what_is_no_message_is_refused_with_a_reason)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                cleanup_request Request request = { 0 };
+                cleanup_shim_request ShimRequest request = { 0 };
                 cleanup_error Error error = ERROR_NULL;
 
                 EXPECT_EQ(decode_request(cases[i].text, &request, &error), cases[i].r);
@@ -232,26 +232,26 @@ TEST(every_cut_and_every_flipped_bit_is_survived)
 
         for (size_t n = 0; n < sizeof(text) - 1; n++) {
                 cleanup_free char *copy = malloc(n + 1); /* exactly: a sanitizer sees one beyond */
-                cleanup_request Request request = { 0 };
+                cleanup_shim_request ShimRequest request = { 0 };
 
                 REQUIRE(copy);
                 memcpy(copy, text, n);
-                EXPECT_EQ(request_decode(copy, n, &request, NULL), -EBADMSG);
+                EXPECT_EQ(shim_request_decode(copy, n, &request, NULL), -EBADMSG);
         }
         for (size_t bit = 0; bit < (sizeof(text) - 1) * 8; bit++) {
                 char copy[sizeof(text)];
-                cleanup_request Request request = { 0 };
+                cleanup_shim_request ShimRequest request = { 0 };
 
                 memcpy(copy, text, sizeof(text));
                 copy[bit / 8] = (char) (copy[bit / 8] ^ (1 << bit % 8));
-                (void) request_decode(copy, sizeof(text) - 1, &request, NULL);
+                (void) shim_request_decode(copy, sizeof(text) - 1, &request, NULL);
         }
 }
 
 TEST(members_may_be_unknown_or_missing)
 {
-        cleanup_request Request request = { 0 };
-        cleanup_event Event event = { 0 };
+        cleanup_shim_request ShimRequest request = { 0 };
+        cleanup_shim_event ShimEvent event = { 0 };
         static const char started[] = "{\"type\":\"started\"}";
 
         EXPECT_EQ(decode_request("{\"type\":\"stop\",\"id\":\"x\",\"new\":[{}],\"signal\":9}",
@@ -259,30 +259,30 @@ TEST(members_may_be_unknown_or_missing)
                   0);
         EXPECT_EQ(request.signal, 9);
         EXPECT_EQ(request.grace_usec, 0);
-        EXPECT_EQ(event_decode(started, strlen(started), &event, NULL), 0);
+        EXPECT_EQ(shim_event_decode(started, strlen(started), &event, NULL), 0);
         EXPECT(!event.id);
         EXPECT_EQ(event.started_at, 0);
 }
 
 TEST(what_is_too_long_or_not_utf8_is_not_sent)
 {
-        cleanup_free char *large = malloc(PROTOCOL_PACKET_MAX + 1), *packet = NULL;
-        Request request = { .type = REQUEST_SETUP };
-        Event event = { .type = EVENT_SETUP_FAILED, .message = "caf\xe9 \xc3\xbc" };
-        cleanup_event Event got = { 0 };
+        cleanup_free char *large = malloc(SHIM_PROTOCOL_PACKET_MAX + 1), *packet = NULL;
+        ShimRequest request = { .type = SHIM_REQUEST_SETUP };
+        ShimEvent event = { .type = SHIM_EVENT_SETUP_FAILED, .message = "caf\xe9 \xc3\xbc" };
+        cleanup_shim_event ShimEvent got = { 0 };
         size_t length = 0;
 
         REQUIRE(large);
-        memset(large, 'x', PROTOCOL_PACKET_MAX);
-        large[PROTOCOL_PACKET_MAX] = '\0';
+        memset(large, 'x', SHIM_PROTOCOL_PACKET_MAX);
+        large[SHIM_PROTOCOL_PACKET_MAX] = '\0';
         request.fstab = large;
-        EXPECT_EQ(request_encode(&request, &packet, &length), -EMSGSIZE);
+        EXPECT_EQ(shim_request_encode(&request, &packet, &length), -EMSGSIZE);
         request.fstab = "/bad\xff";
-        EXPECT_EQ(request_encode(&request, &packet, &length), -EILSEQ);
+        EXPECT_EQ(shim_request_encode(&request, &packet, &length), -EILSEQ);
         EXPECT(!packet);
         /* But what a program says on its way out is always worth telling. */
-        REQUIRE(event_encode(&event, &packet, &length) == 0);
-        EXPECT_EQ(event_decode(packet, length, &got, NULL), 0);
+        REQUIRE(shim_event_encode(&event, &packet, &length) == 0);
+        EXPECT_EQ(shim_event_decode(packet, length, &got, NULL), 0);
         EXPECT_STREQ(got.message, "caf? ??");
 }
 

@@ -4,16 +4,16 @@
 
 #include <errno.h>
 
-static int begin(AttemptList *list, const char *id, const char *name, unsigned number,
-                 Attempt **ret) {
-        Request request = {
-                .type = REQUEST_RUN, .id = id, .name = name, .attempt = number, .bundle = "/b"
+static int start_test_attempt(AttemptList *list, const char *id, const char *name, unsigned number,
+                              Attempt **ret) {
+        ShimRequest request = {
+                .type = SHIM_REQUEST_RUN, .id = id, .name = name, .attempt = number, .bundle = "/b"
         };
 
         return attempt_new(list, &request, ret);
 }
 
-static size_t count(const AttemptList *list) {
+static size_t count_attempts(const AttemptList *list) {
         size_t n = 0;
 
         for (const Attempt *attempt = list->first; attempt; attempt = attempt->next)
@@ -26,18 +26,18 @@ TEST(an_id_is_known_as_long_as_it_may_have_run)
         AttemptList list = { 0 };
         Attempt *attempt = NULL;
 
-        EXPECT_EQ(begin(&list, "a", "c", 0, &attempt), 0);
-        EXPECT_EQ(begin(&list, "a", "c", 0, &attempt), -EEXIST);
+        EXPECT_EQ(start_test_attempt(&list, "a", "c", 0, &attempt), 0);
+        EXPECT_EQ(start_test_attempt(&list, "a", "c", 0, &attempt), -EEXIST);
         attempt->state = ATTEMPT_RUNNING;
-        EXPECT_EQ(begin(&list, "a", "c", 0, &attempt), -EEXIST);
+        EXPECT_EQ(start_test_attempt(&list, "a", "c", 0, &attempt), -EEXIST);
         attempt->state = ATTEMPT_EXITED;
-        EXPECT_EQ(begin(&list, "a", "c", 0, &attempt), -EEXIST);
+        EXPECT_EQ(start_test_attempt(&list, "a", "c", 0, &attempt), -EEXIST);
         attempt_set_deleted(attempt);
-        EXPECT_EQ(begin(&list, "a", "c", 0, &attempt), -EEXIST);
+        EXPECT_EQ(start_test_attempt(&list, "a", "c", 0, &attempt), -EEXIST);
         attempt->state = ATTEMPT_FAILED;
-        EXPECT_EQ(begin(&list, "a", "c", 0, &attempt), 0);
+        EXPECT_EQ(start_test_attempt(&list, "a", "c", 0, &attempt), 0);
         EXPECT_EQ(attempt->state, ATTEMPT_STARTING);
-        EXPECT_EQ(count(&list), 1);
+        EXPECT_EQ(count_attempts(&list), 1);
         attempts_free(&list);
 }
 
@@ -50,12 +50,12 @@ TEST(an_id_is_a_file_name_and_no_option)
         Attempt *attempt = NULL;
 
         for (size_t i = 0; i < N_ELEMENTS(bad); i++)
-                EXPECT_EQ(begin(&list, bad[i], "c", 0, &attempt), -EINVAL);
+                EXPECT_EQ(start_test_attempt(&list, bad[i], "c", 0, &attempt), -EINVAL);
         memset(longest, 'f', sizeof(longest));
         longest[129] = '\0';
-        EXPECT_EQ(begin(&list, longest, "c", 0, &attempt), -EINVAL);
+        EXPECT_EQ(start_test_attempt(&list, longest, "c", 0, &attempt), -EINVAL);
         longest[128] = '\0';
-        EXPECT_EQ(begin(&list, longest, "c", 0, &attempt), 0);
+        EXPECT_EQ(start_test_attempt(&list, longest, "c", 0, &attempt), 0);
         attempts_free(&list);
 }
 
@@ -64,18 +64,18 @@ TEST(what_is_past_is_forgotten_but_for_two_of_a_name)
         AttemptList list = { 0 };
         Attempt *attempt = NULL, *other = NULL;
 
-        REQUIRE(begin(&list, "other", "other", 0, &other) == 0);
+        REQUIRE(start_test_attempt(&list, "other", "other", 0, &other) == 0);
         other->state = ATTEMPT_EXITED;
         attempt_set_deleted(other);
         for (unsigned i = 0; i < 1000; i++) {
                 char id[16];
 
                 (void) snprintf(id, sizeof(id), "c%u", i);
-                EXPECT_EQ(begin(&list, id, "c", i, &attempt), 0);
+                EXPECT_EQ(start_test_attempt(&list, id, "c", i, &attempt), 0);
                 attempt->state = i % 2 ? ATTEMPT_EXITED : ATTEMPT_FAILED;
                 if (i % 2)
                         attempt_set_deleted(attempt);
-                EXPECT(count(&list) <= 4);
+                EXPECT(count_attempts(&list) <= 4);
         }
         EXPECT(attempt_find(&list, "other"));
         EXPECT(attempt_find(&list, "c997") && attempt_find(&list, "c999"));
@@ -91,13 +91,13 @@ TEST(those_that_have_left_something_are_never_forgotten_but_limited)
 
         for (unsigned i = 0; i < ATTEMPTS_MAX; i++) {
                 (void) snprintf(id, sizeof(id), "c%u", i);
-                EXPECT_EQ(begin(&list, id, "c", i, &attempt), 0);
+                EXPECT_EQ(start_test_attempt(&list, id, "c", i, &attempt), 0);
                 attempt->state = ATTEMPT_EXITED;
         }
-        EXPECT_EQ(begin(&list, "more", "c", 0, &attempt), -ENOBUFS);
+        EXPECT_EQ(start_test_attempt(&list, "more", "c", 0, &attempt), -ENOBUFS);
         attempt_set_deleted(attempt_find(&list, "c7"));
-        EXPECT_EQ(begin(&list, "more", "c", 0, &attempt), 0);
-        EXPECT_EQ(count(&list), ATTEMPTS_MAX + 1);
+        EXPECT_EQ(start_test_attempt(&list, "more", "c", 0, &attempt), 0);
+        EXPECT_EQ(count_attempts(&list), ATTEMPTS_MAX + 1);
         attempts_free(&list);
 }
 
@@ -106,7 +106,7 @@ TEST(a_process_is_a_container_only_while_it_runs)
         AttemptList list = { 0 };
         Attempt *attempt = NULL;
 
-        REQUIRE(begin(&list, "a", "c", 0, &attempt) == 0);
+        REQUIRE(start_test_attempt(&list, "a", "c", 0, &attempt) == 0);
         attempt->pid = 42;
         EXPECT(!attempt_find_pid(&list, 42));
         attempt->state = ATTEMPT_RUNNING;

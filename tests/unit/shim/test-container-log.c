@@ -14,30 +14,30 @@ enum {
 };
 static const uint64_t now = UINT64_C(1700000000000001);
 
-typedef struct Fixture {
+typedef struct LogFixture {
         char *path;
         ContainerLog *log;
-        LogStream out, err;
-} Fixture;
+        LogStreamBuffer out, err;
+} LogFixture;
 
-static void fixture_init(Fixture *f, LogLimits limits) {
-        *f = (Fixture){ .out.name = "stdout", .err.name = "stderr" };
+static void log_fixture_init(LogFixture *f, LogLimits limits) {
+        *f = (LogFixture){ .out.name = "stdout", .err.name = "stderr" };
         f->path = path_join(test_directory(), "0.log");
         REQUIRE(container_log_open(f->path, limits, &f->log, NULL) == 0);
 }
 
-static void fixture_done(Fixture *f) {
+static void log_fixture_done(LogFixture *f) {
         container_log_free(f->log);
-        log_stream_done(&f->out);
-        log_stream_done(&f->err);
+        log_stream_buffer_done(&f->out);
+        log_stream_buffer_done(&f->err);
         free(f->path);
 }
 
-static void say(Fixture *f, const char *text) {
+static void write_test_output(LogFixture *f, const char *text) {
         container_log_write(f->log, &f->out, text, strlen(text), now);
 }
 
-static char *contents(const char *path) {
+static char *read_test_log(const char *path) {
         char *text = NULL;
 
         if (read_file_at(AT_FDCWD, path, 64 * MIB, &text, NULL) < 0)
@@ -45,13 +45,13 @@ static char *contents(const char *path) {
         return text;
 }
 
-static void expect_contents(const Fixture *f, const char *expected) {
-        cleanup_free char *text = contents(f->path);
+static void expect_contents(const LogFixture *f, const char *expected) {
+        cleanup_free char *text = read_test_log(f->path);
 
         EXPECT_STREQ(text, expected);
 }
 
-static size_t count_files(void) {
+static size_t count_test_log_files(void) {
         cleanup_closedir DIR *dir = opendir(test_directory());
         size_t n = 0;
 
@@ -64,10 +64,10 @@ static size_t count_files(void) {
 TEST(lines_are_in_the_cri_format)
 {
         struct stat st;
-        Fixture f;
+        LogFixture f;
 
-        fixture_init(&f, (LogLimits){ 0 });
-        say(&f, "one\ntwo\n\n");
+        log_fixture_init(&f, (LogLimits){ 0 });
+        write_test_output(&f, "one\ntwo\n\n");
         container_log_write(f.log, &f.err, "bad\xff\0byte\r\n", 11, now + 1);
         REQUIRE(stat(f.path, &st) >= 0);
         EXPECT_EQ(st.st_mode & 07777, 0640);
@@ -82,38 +82,38 @@ TEST(lines_are_in_the_cri_format)
                 EXPECT_EQ(length, sizeof(expected) - 1);
                 EXPECT(memcmp(text, expected, length) == 0);
         }
-        fixture_done(&f);
+        log_fixture_done(&f);
 }
 
 TEST(a_line_may_come_in_pieces)
 {
-        Fixture f;
+        LogFixture f;
 
-        fixture_init(&f, (LogLimits){ 0 });
-        say(&f, "good");
+        log_fixture_init(&f, (LogLimits){ 0 });
+        write_test_output(&f, "good");
         container_log_write(f.log, &f.err, "other\n", 6, now);
         expect_contents(&f, STAMP " stderr F other\n");
-        say(&f, " bye\nwor");
-        say(&f, "l");
-        say(&f, "d\n");
+        write_test_output(&f, " bye\nwor");
+        write_test_output(&f, "l");
+        write_test_output(&f, "d\n");
         expect_contents(&f, STAMP " stderr F other\n" STAMP " stdout F good bye\n" STAMP
                                   " stdout F world\n");
         EXPECT(!f.out.carry);
-        fixture_done(&f);
+        log_fixture_done(&f);
 }
 
 TEST(an_end_without_a_newline_is_a_part)
 {
-        Fixture f;
+        LogFixture f;
 
-        fixture_init(&f, (LogLimits){ 0 });
+        log_fixture_init(&f, (LogLimits){ 0 });
         container_log_end_line(f.log, &f.out, now);
         expect_contents(&f, "");
-        say(&f, "prompt> ");
+        write_test_output(&f, "prompt> ");
         container_log_end_line(f.log, &f.out, now);
         container_log_end_line(f.log, &f.out, now);
         expect_contents(&f, STAMP " stdout P prompt> \n");
-        fixture_done(&f);
+        log_fixture_done(&f);
 }
 
 /* Sizes around the limit, whole and byte by byte: the same lines come of it. */
@@ -130,18 +130,18 @@ TEST(a_long_line_is_cut_at_16_kib)
                 size_t size = sizes[i % N_ELEMENTS(sizes)], step = steps[i / N_ELEMENTS(sizes)];
                 cleanup_free char *line = malloc(size + 2), *text = NULL, *joined = NULL;
                 size_t parts = 0, n = 0;
-                Fixture f;
+                LogFixture f;
 
                 REQUIRE(line);
                 for (size_t j = 0; j < size; j++)
                         line[j] = (char) ('a' + j % 26);
                 line[size] = '\n';
                 line[size + 1] = '\0';
-                fixture_init(&f, (LogLimits){ 0 });
+                log_fixture_init(&f, (LogLimits){ 0 });
                 for (size_t at = 0; at < size + 1; at += step)
                         container_log_write(f.log, &f.out, line + at, MIN(step, size + 1 - at),
                                             now);
-                text = contents(f.path);
+                text = read_test_log(f.path);
                 joined = calloc(1, size + 2);
                 REQUIRE(joined);
                 for (char *p = text; *p;) {
@@ -158,7 +158,7 @@ TEST(a_long_line_is_cut_at_16_kib)
                 EXPECT_EQ(parts, (size - 1) / LOG_LINE_MAX);
                 EXPECT_STREQ(joined, line);
                 REQUIRE(unlink(f.path) >= 0);
-                fixture_done(&f);
+                log_fixture_done(&f);
         }
 }
 
@@ -166,44 +166,44 @@ TEST(a_file_is_rotated_before_the_byte_that_is_too_much)
 {
         cleanup_free char *rotated = NULL, *text = NULL;
         struct stat st;
-        Fixture f;
+        LogFixture f;
 
         /* Room for three lines of ten bytes, exactly. */
-        fixture_init(&f, (LogLimits){ 3UL * (HEAD + 11), 3 });
-        say(&f, "0123456789\n0123456789\n0123456789\n");
-        EXPECT_EQ(count_files(), 1);
-        say(&f, "x\n");
-        EXPECT_EQ(count_files(), 2);
+        log_fixture_init(&f, (LogLimits){ 3UL * (HEAD + 11), 3 });
+        write_test_output(&f, "0123456789\n0123456789\n0123456789\n");
+        EXPECT_EQ(count_test_log_files(), 1);
+        write_test_output(&f, "x\n");
+        EXPECT_EQ(count_test_log_files(), 2);
         expect_contents(&f, STAMP " stdout F x\n");
         rotated = path_join(test_directory(), "0.log.20231114-221320");
-        text = contents(rotated);
+        text = read_test_log(rotated);
         EXPECT_EQ(strlen(text), 3UL * (HEAD + 11));
         EXPECT(stat(f.path, &st) >= 0);
         EXPECT_EQ(st.st_mode & 07777, 0640);
-        fixture_done(&f);
+        log_fixture_done(&f);
 }
 
 TEST(rotated_files_have_names_of_their_own_and_the_oldest_go)
 {
-        Fixture f;
+        LogFixture f;
 
-        fixture_init(&f, (LogLimits){ HEAD + 11, 3 });
+        log_fixture_init(&f, (LogLimits){ HEAD + 11, 3 });
         for (unsigned i = 0; i < 20; i++) {
                 char line[16];
 
                 (void) snprintf(line, sizeof(line), "%010u\n", i);
-                say(&f, line);
-                EXPECT(count_files() <= 3);
+                write_test_output(&f, line);
+                EXPECT(count_test_log_files() <= 3);
         }
         expect_contents(&f, STAMP " stdout F 0000000019\n");
         {
                 cleanup_free char *a = path_join(test_directory(), "0.log.20231114-221320.000018");
-                cleanup_free char *text = contents(a);
+                cleanup_free char *text = read_test_log(a);
 
                 EXPECT_STREQ(text, STAMP " stdout F 0000000018\n");
         }
-        EXPECT_EQ(count_files(), 3);
-        fixture_done(&f);
+        EXPECT_EQ(count_test_log_files(), 3);
+        log_fixture_done(&f);
 }
 
 TEST(many_lines_at_once_never_exceed_the_limit)
@@ -214,7 +214,7 @@ TEST(many_lines_at_once_never_exceed_the_limit)
         };
         cleanup_free char *text = NULL;
         size_t length = 0;
-        Fixture f;
+        LogFixture f;
         FILE *out = open_memstream(&text, &length);
 
         REQUIRE(out);
@@ -224,7 +224,7 @@ TEST(many_lines_at_once_never_exceed_the_limit)
                         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
                         "aaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
         REQUIRE(fclose(out) == 0);
-        fixture_init(&f, (LogLimits){ LIMIT, LINES });
+        log_fixture_init(&f, (LogLimits){ LIMIT, LINES });
         container_log_write(f.log, &f.out, text, length, now);
         {
                 cleanup_closedir DIR *dir = opendir(test_directory());
@@ -241,33 +241,33 @@ TEST(many_lines_at_once_never_exceed_the_limit)
                 }
                 EXPECT_EQ(total, length + (size_t) LINES * HEAD);
         }
-        fixture_done(&f);
+        log_fixture_done(&f);
 }
 
 TEST(a_line_larger_than_the_limit_gets_a_file_of_its_own)
 {
-        Fixture f;
+        LogFixture f;
 
-        fixture_init(&f, (LogLimits){ 50, 4 });
-        say(&f, "a line that is larger than the limit of fifty bytes\nb\n");
+        log_fixture_init(&f, (LogLimits){ 50, 4 });
+        write_test_output(&f, "a line that is larger than the limit of fifty bytes\nb\n");
         expect_contents(&f, STAMP " stdout F b\n");
-        EXPECT_EQ(count_files(), 2);
-        fixture_done(&f);
+        EXPECT_EQ(count_test_log_files(), 2);
+        log_fixture_done(&f);
 }
 
 TEST(a_log_goes_on_where_it_was)
 {
-        Fixture f;
+        LogFixture f;
 
-        fixture_init(&f, (LogLimits){ 2UL * (HEAD + 4), 3 });
-        say(&f, "one\n");
-        fixture_done(&f);
-        fixture_init(&f, (LogLimits){ 2UL * (HEAD + 4), 3 });
-        say(&f, "two\n");
+        log_fixture_init(&f, (LogLimits){ 2UL * (HEAD + 4), 3 });
+        write_test_output(&f, "one\n");
+        log_fixture_done(&f);
+        log_fixture_init(&f, (LogLimits){ 2UL * (HEAD + 4), 3 });
+        write_test_output(&f, "two\n");
         expect_contents(&f, STAMP " stdout F one\n" STAMP " stdout F two\n");
-        say(&f, "3\n");
+        write_test_output(&f, "3\n");
         expect_contents(&f, STAMP " stdout F 3\n");
-        fixture_done(&f);
+        log_fixture_done(&f);
 }
 
 TEST(a_log_is_a_file_and_nothing_that_leads_elsewhere)

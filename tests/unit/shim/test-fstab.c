@@ -5,7 +5,7 @@
 
 #include <sys/mount.h>
 
-static int parse(const char *text, Fstab *ret, Error *reterr) {
+static int parse_test_fstab(const char *text, Fstab *ret, Error *reterr) {
         cleanup_free char *copy = strdup(text);
 
         REQUIRE(copy);
@@ -17,13 +17,14 @@ TEST(a_line_becomes_a_mount)
         cleanup_fstab Fstab fstab = { 0 };
         const MountSpec *spec;
 
-        EXPECT_EQ(parse("# a comment\n"
-                        "\n"
-                        "   \t\n"
-                        "tmpfs /run/x tmpfs size=64k,mode=1777,nosuid,nodev,noexec,ro,rw 0 0\n"
-                        "/with\\040blank /run/y none rbind,ro,rslave 0 0\n"
-                        "/z /run/z none bind,shared",
-                        &fstab, NULL),
+        EXPECT_EQ(parse_test_fstab(
+                          "# a comment\n"
+                          "\n"
+                          "   \t\n"
+                          "tmpfs /run/x tmpfs size=64k,mode=1777,nosuid,nodev,noexec,ro,rw 0 0\n"
+                          "/with\\040blank /run/y none rbind,ro,rslave 0 0\n"
+                          "/z /run/z none bind,shared",
+                          &fstab, NULL),
                   0);
         EXPECT_EQ(fstab.n, 3);
         spec = &fstab.mounts[0];
@@ -49,11 +50,13 @@ TEST(commas_between_quotes_are_part_of_a_value)
 {
         cleanup_fstab Fstab fstab = { 0 };
 
-        EXPECT_EQ(parse("overlay /x overlay lowerdir=/a,context=\"u:r:t:s0:c1,c2\",ro 0 0\n"
+        EXPECT_EQ(
+                parse_test_fstab(
+                        "overlay /x overlay lowerdir=/a,context=\"u:r:t:s0:c1,c2\",ro 0 0\n"
                         "/v none none x-mainstay.label=\"u:r:t:s0:c1,c2\",x-mainstay.volume=v 0 0\n"
                         "/w none none x-mainstay.label=u:r:t 0 0\n",
                         &fstab, NULL),
-                  0);
+                0);
         EXPECT_EQ(fstab.n, 3);
         EXPECT_STREQ(fstab.mounts[0].data, "lowerdir=/a,context=\"u:r:t:s0:c1,c2\"");
         EXPECT_EQ(fstab.mounts[0].flags, MS_RDONLY);
@@ -67,10 +70,11 @@ TEST(our_own_options_are_taken_out)
 {
         cleanup_fstab Fstab fstab = { 0 };
 
-        EXPECT_EQ(parse("/x /y none rbind,x-mainstay.volume=data,x-mainstay.hostpath= 0 0\n"
-                        "/x /y none bind,x-mainstay.hostpath=DirectoryOrCreate 0 0\n"
-                        "/x /y none bind,x-mainstay.beneath=/x 0 0\n",
-                        &fstab, NULL),
+        EXPECT_EQ(parse_test_fstab(
+                          "/x /y none rbind,x-mainstay.volume=data,x-mainstay.hostpath= 0 0\n"
+                          "/x /y none bind,x-mainstay.hostpath=DirectoryOrCreate 0 0\n"
+                          "/x /y none bind,x-mainstay.beneath=/x 0 0\n",
+                          &fstab, NULL),
                   0);
         EXPECT_EQ(fstab.n, 3);
         EXPECT_STREQ(fstab.mounts[0].volume, "data");
@@ -105,7 +109,7 @@ TEST(a_wrong_line_is_named)
                 cleanup_fstab Fstab fstab = { 0 };
                 cleanup_error Error error = ERROR_NULL;
 
-                EXPECT_EQ(parse(cases[i].text, &fstab, &error), -EINVAL);
+                EXPECT_EQ(parse_test_fstab(cases[i].text, &fstab, &error), -EINVAL);
                 EXPECT_STREQ(error.message, cases[i].says);
                 EXPECT_EQ(fstab.n, 0);
         }

@@ -14,7 +14,7 @@ static const char *const items[] = { "CONTAINER_NAME=web", "POD_NAME=shop", "no 
 static const StringList fields = { items, N_ELEMENTS(items) };
 
 /* A journal that reads when it is told to. */
-static int listen_at(char path[108]) {
+static int listen_for_journal_log(char path[108]) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -26,7 +26,7 @@ static int listen_at(char path[108]) {
         return fd;
 }
 
-static void say(JournalLog *journal, const char *text, bool is_error, bool is_part) {
+static void send_test_line(JournalLog *journal, const char *text, bool is_error, bool is_part) {
         journal_log_line(journal, &(JournalLine){ .is_error = is_error,
                                                   .is_part = is_part,
                                                   .text = { { (void *) (uintptr_t) text, 1 },
@@ -35,7 +35,7 @@ static void say(JournalLog *journal, const char *text, bool is_error, bool is_pa
 }
 
 /* The next entry, or "". */
-static const char *heard(int fd) {
+static const char *receive_test_entry(int fd) {
         static char text[32 * 1024];
         ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
 
@@ -47,60 +47,64 @@ TEST(a_line_is_an_entry_with_the_fields_of_its_container)
 {
         cleanup_with(journal_log_freep) JournalLog *journal = NULL;
         char path[108];
-        cleanup_close int fd = listen_at(path);
+        cleanup_close int fd = listen_for_journal_log(path);
 
         EXPECT_EQ(journal_log_new(path, &fields, &journal), 0);
-        say(journal, "hello", false, false);
-        EXPECT_STREQ(heard(fd), "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=hello\n");
-        say(journal, "oh", true, true);
-        EXPECT_STREQ(heard(fd), "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=3\nMESSAGE=oh\n"
-                                "CONTAINER_PARTIAL_MESSAGE=true\n");
+        send_test_line(journal, "hello", false, false);
+        EXPECT_STREQ(receive_test_entry(fd),
+                     "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=hello\n");
+        send_test_line(journal, "oh", true, true);
+        EXPECT_STREQ(receive_test_entry(fd),
+                     "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=3\nMESSAGE=oh\n"
+                     "CONTAINER_PARTIAL_MESSAGE=true\n");
 }
 
 TEST(a_journal_that_does_not_read_costs_a_tenth_of_the_time_and_is_told_what_it_lacks)
 {
         cleanup_with(journal_log_freep) JournalLog *journal = NULL;
         char path[108], expected[128];
-        cleanup_close int fd = listen_at(path);
+        cleanup_close int fd = listen_for_journal_log(path);
         uint64_t begin = now_boottime_usec(), took;
         unsigned n_sent = 5000, n_heard = 0;
 
         EXPECT_EQ(journal_log_new(path, &fields, &journal), 0);
         for (unsigned i = 0; i < n_sent; i++)
-                say(journal, "line", false, false);
+                send_test_line(journal, "line", false, false);
         took = now_boottime_usec() - begin;
         EXPECT(took < 5 * USEC_PER_SEC);
-        while (heard(fd)[0])
+        while (receive_test_entry(fd)[0])
                 n_heard++;
         EXPECT(n_heard > 0 && n_heard < n_sent);
-        say(journal, "again", false, false);
+        send_test_line(journal, "again", false, false);
         (void) snprintf(expected, sizeof(expected),
                         "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=4\n"
                         "MESSAGE=[mainstay: %u lines did not reach the journal]\n",
                         n_sent - n_heard);
-        EXPECT_STREQ(heard(fd), expected);
-        EXPECT_STREQ(heard(fd), "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=again\n");
+        EXPECT_STREQ(receive_test_entry(fd), expected);
+        EXPECT_STREQ(receive_test_entry(fd),
+                     "CONTAINER_NAME=web\nPOD_NAME=shop\nPRIORITY=6\nMESSAGE=again\n");
 }
 
 TEST(a_journal_that_comes_later_and_one_that_is_another_are_found)
 {
         cleanup_with(journal_log_freep) JournalLog *journal = NULL;
         char path[108];
-        int fd = listen_at(path);
+        int fd = listen_for_journal_log(path);
         uint64_t end = now_boottime_usec() + 30 * USEC_PER_SEC;
         bool found = false;
 
         EXPECT_EQ(journal_log_new(path, &fields, &journal), 0);
-        say(journal, "first", false, false);
-        EXPECT(strstr(heard(fd), "MESSAGE=first\n"));
+        send_test_line(journal, "first", false, false);
+        EXPECT(strstr(receive_test_entry(fd), "MESSAGE=first\n"));
         close_fd(fd);
         (void) unlink(path);
-        say(journal, "lost", false, false);
-        fd = listen_at(path);
+        send_test_line(journal, "lost", false, false);
+        fd = listen_for_journal_log(path);
         while (!found && now_boottime_usec() < end) {
                 (void) usleep(50000);
-                say(journal, "found", false, false);
-                found = strstr(heard(fd), "did not reach") && strstr(heard(fd), "MESSAGE=found\n");
+                send_test_line(journal, "found", false, false);
+                found = strstr(receive_test_entry(fd), "did not reach") &&
+                        strstr(receive_test_entry(fd), "MESSAGE=found\n");
         }
         EXPECT(found);
         close_fd(fd);
@@ -109,10 +113,10 @@ TEST(a_journal_that_comes_later_and_one_that_is_another_are_found)
 TEST(the_lines_of_a_log_go_to_the_journal_as_well_whole_and_cut)
 {
         cleanup_with(container_log_freep) ContainerLog *log = NULL;
-        LogStream out = { .name = "stdout" }, error = { .name = "stderr" };
+        LogStreamBuffer out = { .name = "stdout" }, error = { .name = "stderr" };
         static char long_line[LOG_LINE_MAX + 4];
         char path[108], file[160];
-        cleanup_close int fd = listen_at(path);
+        cleanup_close int fd = listen_for_journal_log(path);
         JournalLog *journal = NULL;
 
         (void) snprintf(file, sizeof(file), "%s/0.log", test_directory());
@@ -122,15 +126,15 @@ TEST(the_lines_of_a_log_go_to_the_journal_as_well_whole_and_cut)
         container_log_write(log, &out, "one\ntw", 6, 1);
         container_log_write(log, &out, "o\n", 2, 1);
         container_log_write(log, &error, "bad\n", 4, 1);
-        EXPECT(strstr(heard(fd), "PRIORITY=6\nMESSAGE=one\n"));
-        EXPECT(strstr(heard(fd), "PRIORITY=6\nMESSAGE=two\n"));
-        EXPECT(strstr(heard(fd), "PRIORITY=3\nMESSAGE=bad\n"));
+        EXPECT(strstr(receive_test_entry(fd), "PRIORITY=6\nMESSAGE=one\n"));
+        EXPECT(strstr(receive_test_entry(fd), "PRIORITY=6\nMESSAGE=two\n"));
+        EXPECT(strstr(receive_test_entry(fd), "PRIORITY=3\nMESSAGE=bad\n"));
         memset(long_line, 'x', LOG_LINE_MAX + 2);
         long_line[LOG_LINE_MAX + 2] = '\n';
         container_log_write(log, &out, long_line, LOG_LINE_MAX + 3, 1);
-        EXPECT(strstr(heard(fd), "x\nCONTAINER_PARTIAL_MESSAGE=true\n"));
-        EXPECT(strstr(heard(fd), "MESSAGE=xx\n"));
-        EXPECT_STREQ(heard(fd), "");
-        log_stream_done(&out);
-        log_stream_done(&error);
+        EXPECT(strstr(receive_test_entry(fd), "x\nCONTAINER_PARTIAL_MESSAGE=true\n"));
+        EXPECT(strstr(receive_test_entry(fd), "MESSAGE=xx\n"));
+        EXPECT_STREQ(receive_test_entry(fd), "");
+        log_stream_buffer_done(&out);
+        log_stream_buffer_done(&error);
 }

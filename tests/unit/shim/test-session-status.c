@@ -6,8 +6,8 @@
 
 #include <sys/wait.h>
 
-static void expect_status(int status, const char *trouble, const char *expected) {
-        cleanup_free char *text = session_status(status, trouble);
+static void expect_status(int status, const char *start_error, const char *expected) {
+        cleanup_free char *text = format_session_status(status, start_error);
 
         EXPECT_STREQ(text, expected);
 }
@@ -27,7 +27,7 @@ TEST(an_end_is_told_in_the_kubelets_words)
 
 TEST(a_command_that_was_killed_has_the_code_that_a_shell_would_give)
 {
-        cleanup_free char *text = session_status(W_EXITCODE(0, 9), NULL);
+        cleanup_free char *text = format_session_status(W_EXITCODE(0, 9), NULL);
 
         REQUIRE(text);
         EXPECT(strstr(text, "\"message\":\"137\""));
@@ -46,9 +46,9 @@ TEST(a_window_is_read_if_it_can_be_one)
         static const char right[] = "{\"Width\":80,\"Height\":24}";
         struct winsize size;
 
-        EXPECT(session_parse_size(right, strlen(right), &size));
+        EXPECT(parse_terminal_size(right, strlen(right), &size));
         EXPECT_EQ(size.ws_col, 80);
         EXPECT_EQ(size.ws_row, 24);
         for (size_t i = 0; i < N_ELEMENTS(wrong); i++)
-                EXPECT(!session_parse_size(wrong[i], strlen(wrong[i]), &size));
+                EXPECT(!parse_terminal_size(wrong[i], strlen(wrong[i]), &size));
 }

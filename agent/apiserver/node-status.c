@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the API server is told of this machine: gathered whenever it is asked for, from the kernel
+ * and from what the agent knows. What the machine does not tell is empty. */
+
+#include "agent/apiserver/apiserver-private.h"
+
+#include "agent/bundle/huge-pages.h"
+#include "common/architecture.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <sys/utsname.h>
+
+enum {
+        NODE_PODS_MAX = 110, /* as any kubelet says that is not told otherwise */
+};
+
+/* ---- who the machine is ---- */
+
+static char *read_first_line(const char *path) {
+        cleanup_free char *text = NULL;
+
+        if (read_file_at(AT_FDCWD, path, 4096, &text, NULL) < 0)
+                return NULL;
+        return strndup(text, strcspn(text, "\n"));
+}
+
+static char *read_first_available(const char *const *paths, size_t n) {
+        for (size_t i = 0; i < n; i++) {
+                char *line = read_first_line(paths[i]);
+
+                if (line && line[0])
+                        return line;
+                free(line);
+        }
+        return NULL;
+}
+
+/* The value of a line of os-release, which is a shell's assignment. */
+static char *read_os_pretty_name(void) {
+        static const char *const paths[] = { "/etc/os-release", "/usr/lib/os-release" };
+        static const char key[] = "PRETTY_NAME=";
+        cleanup_free char *text = NULL;
+        const char *value;
+
+        for (size_t i = 0; i < N_ELEMENTS(paths) && !text; i++)
+                (void) read_file_at(AT_FDCWD, paths[i], 64 * KIB, &text, NULL);
+        value = text ? strstr(text, key) : NULL;
+        if (!value || (value != text && value[-1] != '\n'))
+                return NULL;
+        value += strlen(key);
+        value += *value == '"' || *value == '\'';
+        return strndup(value, strcspn(value, "\"'\n"));
+}
+
+static void read_node_info(NodeInfo *info) {
+        static const char *const machine_ids[] = { "/etc/machine-id", "/var/lib/dbus/machine-id" };
+        static const char *const uuids[] = { "/sys/class/dmi/id/product_uuid",
+                                             "/proc/device-tree/vm,uuid", "/etc/machine-id" };
+        struct utsname uts;
+
+        info->machine_id = read_first_available(machine_ids, N_ELEMENTS(machine_ids));
+        info->system_uuid = read_first_available(uuids, N_ELEMENTS(uuids));
+        for (char *c = info->system_uuid; c && *c; c++)
+                *c = (char) tolower((unsigned char) *c);
+        info->boot_id = read_first_line("/proc/sys/kernel/random/boot_id");
+        info->kernel_version = uname(&uts) == 0 ? strdup(uts.release) : NULL;
+        info->os_image = read_os_pretty_name();
+        info->architecture = strdup(machine_architecture());
+}
+
+/* ---- what it has ---- */
+
+static int64_t read_huge_pages_bytes(const char *size, int64_t bytes) {
+        cleanup_free char *path = NULL, *line = NULL;
+
+        if (asprintf(&path, HUGE_PAGES_DIRECTORY "/hugepages-%s/nr_hugepages", size) < 0) {
+                path = NULL;
+                return NODE_RESOURCE_NONE;
+        }
+        line = read_first_line(path);
+        return line ? (int64_t) strtoll(line, NULL, 10) * bytes : NODE_RESOURCE_NONE;
+}
+
+/* With less than this available pods are evicted at once, so it is for none. */
+static int64_t eviction_reserved_bytes(const EvictionPolicy *policy, EvictionSignal signal,
+                                       int64_t capacity) {
+        for (size_t i = 0; i < policy->n_thresholds; i++)
+                if (policy->thresholds[i].signal == signal && policy->thresholds[i].grace_usec == 0)
+                        return eviction_amount_of(&policy->thresholds[i].value, capacity);
+        return 0;
+}
+
+static void read_node_resources(const NodeStatusInputs *inputs, NodeStatus *status) {
+        NodeResources *capacity = &status->capacity, *allocatable = &status->allocatable;
+
+        *capacity = (NodeResources){
+                .cpu_milli = (int64_t) inputs->n_cpus * 1000,
+                .memory = inputs->memory,
+                .ephemeral_storage = inputs->storage,
+                .huge_pages_1gi = read_huge_pages_bytes("1048576kB", (int64_t) 1024 * 1024 * 1024),
+                .huge_pages_2mi = read_huge_pages_bytes("2048kB", (int64_t) 2 * 1024 * 1024),
+                .pods = NODE_PODS_MAX,
+        };
+        *allocatable = *capacity;
+        /* Huge pages are taken out of the memory that everybody shares. */
+        allocatable->memory -= MAX(capacity->huge_pages_1gi, 0) + MAX(capacity->huge_pages_2mi, 0);
+        allocatable->memory -=
+                eviction_reserved_bytes(inputs->eviction, EVICTION_MEMORY, capacity->memory);
+        allocatable->memory = MAX(allocatable->memory, 0);
+        allocatable->ephemeral_storage -= eviction_reserved_bytes(
+                inputs->eviction, EVICTION_NODE_FS, capacity->ephemeral_storage);
+}
+
+/* ---- what it holds ---- */
+
+typedef struct NodeImageList {
+        NodeStatus *status;
+        int r;
+} NodeImageList;
+
+static void add_node_image(const ImageInfo *info, void *userdata) {
+        NodeImageList *images = userdata;
+        NodeStatus *status = images->status;
+        NodeImage *larger;
+
+        if (images->r < 0 || strv_length(info->names) == 0)
+                return;
+        larger = reallocarray(status->images.items, status->images.n + 1, sizeof(NodeImage));
+        if (!larger) {
+                images->r = -ENOMEM;
+                return;
+        }
+        status->images.items = larger;
+        larger += status->images.n++;
+        *larger = (NodeImage){ .size_bytes = (int64_t) info->size_bytes };
+        images->r = strv_extend(&larger->names, info->names);
+}
+
+static int compare_image_sizes(const void *a, const void *b) {
+        const NodeImage *x = a, *y = b;
+
+        if (x->size_bytes != y->size_bytes)
+                return x->size_bytes < y->size_bytes ? 1 : -1;
+        return strcmp(x->names[0], y->names[0]);
+}
+
+static int read_node_images(ImageStore *store, NodeStatus *status) {
+        NodeImageList images = { .status = status };
+        int r = image_store_foreach(store, add_node_image, &images);
+
+        if (status->images.n > 0)
+                qsort(status->images.items, status->images.n, sizeof(NodeImage),
+                      compare_image_sizes);
+        return r == -ENOMEM ? r : images.r;
+}
+
+static int read_runtime_handlers(const StringMap *runtimes, NodeStatus *status) {
+        int r = strv_append(&status->runtime_handlers, "");
+
+        for (size_t i = 0; i < runtimes->n && r >= 0; i++)
+                r = strv_append(&status->runtime_handlers, runtimes->items[i].key);
+        return r;
+}
+
+/* The kubelet's words where it has some: a scheduler gives nothing to who is not ready. */
+static const char *node_not_ready_reason(const ApiServerSync *api) {
+        if (api->is_shutting_down)
+                return "node is shutting down";
+        return api->is_synced ? NULL : "pods of an earlier agent are still being taken up";
+}
+
+static int fill_node_status(const ApiServerSync *api, NodeStatus *status) {
+        const NodeStatusInputs *inputs = &api->config.node_inputs;
+        const char *not_ready_reason = node_not_ready_reason(api);
+        int r;
+
+        read_node_info(&status->info);
+        read_node_resources(inputs, status);
+        status->has_user_namespaces = access("/proc/self/ns/user", F_OK) == 0;
+        status->pressure = *inputs->conditions;
+        status->last_error = not_ready_reason ? strdup(not_ready_reason) : NULL;
+        status->refused = apiserver_print_permission_errors(api, /* with_pods= */ false);
+        status->hostname = strdup(inputs->hostname);
+        if (!status->hostname || (not_ready_reason && !status->last_error))
+                return -ENOMEM;
+        r = inputs->address ? strv_append(&status->addresses, inputs->address) : 0;
+        if (r >= 0)
+                r = read_runtime_handlers(inputs->runtimes, status);
+        return r < 0 ? r : read_node_images(inputs->images, status);
+}
+
+int apiserver_collect_node_status(const ApiServerSync *api, NodeStatus *ret) {
+        NodeStatus status = { 0 };
+        int r = fill_node_status(api, &status);
+
+        if (r < 0)
+                node_status_done(&status);
+        else
+                *ret = status;
+        return r;
+}

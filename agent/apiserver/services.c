@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The services that containers hear of: name, address and ports of each, kept together in one file,
+ * so that a pod begins without the server as it did with it. */
+
+#include "agent/apiserver/apiserver-private.h"
+
+#include "agent/model/names.h"
+#include "agent/model/service.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <jansson.h>
+
+enum {
+        SERVICES_MAX = 20000,
+        SERVICE_PORTS_MAX = 100,
+        SERVICES_FILE_MAX = 16 * 1024 * 1024,
+};
+
+#define SERVICES_STORE_DELAY_USEC USEC_PER_SEC
+
+static const char services_file_name[] = "services";
+
+typedef struct ApiServerServiceEntry {
+        Service service;
+        unsigned generation;
+} ApiServerServiceEntry;
+
+struct ApiServerServices {
+        ApiServerSync *api;
+        KubeReflector *reflector;
+        sd_event_source *store_timer;
+        LIST_OF(ApiServerServiceEntry) entries; /* sorted by namespace, then by name */
+        unsigned generation;
+        bool is_known;
+        bool is_full; /* said once */
+};
+
+/* ---- one service ---- */
+
+static int copy_json_text(const json_t *object, const char *key, char **ret) {
+        const char *text = json_string_value(json_object_get(object, key));
+
+        *ret = text && text[0] ? strdup(text) : NULL;
+        return text && text[0] && !*ret ? -ENOMEM : 0;
+}
+
+static int read_service_ports(const json_t *ports, Service *service) {
+        size_t n = MIN(json_array_size(ports), (size_t) SERVICE_PORTS_MAX);
+
+        service->ports.items = calloc(n + 1, sizeof(*service->ports.items));
+        if (!service->ports.items)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                const json_t *port = json_array_get(ports, i);
+                ServicePort *item = &service->ports.items[service->ports.n++];
+
+                item->port = json_integer_value(json_object_get(port, "port"));
+                if (copy_json_text(port, "name", &item->name) < 0 ||
+                    copy_json_text(port, "protocol", &item->protocol) < 0)
+                        return -ENOMEM;
+                if (!item->protocol && !(item->protocol = strdup("TCP")))
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+/* Both of the server's form and of ours, which is a part of it. 1; 0 for one that containers do not
+ * hear of. */
+static int read_service(const json_t *object, Service *ret) {
+        const json_t *metadata = json_object_get(object, "metadata");
+        const json_t *spec = json_object_get(object, "spec");
+        cleanup_with(service_done) Service service = { 0 };
+        int r = copy_json_text(metadata, "name", &service.name);
+
+        if (r >= 0)
+                r = copy_json_text(metadata, "namespace", &service.namespace);
+        if (r >= 0)
+                r = copy_json_text(spec, "clusterIP", &service.cluster_ip);
+        if (r < 0)
+                return r;
+        if (!service.name || !service.namespace || check_dns_label(service.name, NULL) < 0 ||
+            check_dns_label(service.namespace, NULL) < 0)
+                return -EBADMSG;
+        r = read_service_ports(json_object_get(spec, "ports"), &service);
+        if (r < 0)
+                return r;
+        r = service.cluster_ip && !streq(service.cluster_ip, "None");
+        *ret = service;
+        service = (Service){ 0 };
+        return r;
+}
+
+/* ---- all of them ---- */
+
+static int compare_service_name(const Service *a, const char *namespace, const char *name) {
+        int r = strcmp(a->namespace, namespace);
+
+        return r != 0 ? r : strcmp(a->name, name);
+}
+
+/* Where it is, or belongs. */
+static size_t find_service_index(const ApiServerServices *services, const char *namespace,
+                                 const char *name) {
+        size_t low = 0, high = services->entries.n;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+
+                if (compare_service_name(&services->entries.items[middle].service, namespace,
+                                         name) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+static void remove_service_at(ApiServerServices *services, size_t i) {
+        ApiServerServiceEntry *items = services->entries.items;
+
+        service_done(&items[i].service);
+        memmove(&items[i], &items[i + 1], (services->entries.n - i - 1) * sizeof(*items));
+        services->entries.n--;
+}
+
+static int insert_service_at(ApiServerServices *services, size_t i) {
+        size_t n = services->entries.n;
+        ApiServerServiceEntry *items = services->entries.items;
+
+        if (n >= SERVICES_MAX) {
+                if (!services->is_full)
+                        log_warning("There are more than %d services; containers do not hear of "
+                                    "the others",
+                                    SERVICES_MAX);
+                services->is_full = true;
+                return -E2BIG;
+        }
+        if ((n & (n - 1)) == 0) { /* twice as much each time that there is no room */
+                items = reallocarray(items, n > 0 ? 2 * n : 1, sizeof(*items));
+                if (!items)
+                        return -ENOMEM;
+                services->entries.items = items;
+        }
+        memmove(&items[i + 1], &items[i], (n - i) * sizeof(*items));
+        items[i] = (ApiServerServiceEntry){ 0 };
+        services->entries.n++;
+        return 0;
+}
+
+/* 'is_there' is false for one that is deleted. */
+static int update_service(ApiServerServices *services, const json_t *object, bool is_there) {
+        cleanup_with(service_done) Service service = { 0 };
+        size_t i;
+        int r = read_service(object, &service);
+        bool is_visible = r > 0 && is_there, is_same;
+
+        if (r < 0)
+                return r;
+        i = find_service_index(services, service.namespace, service.name);
+        is_same = i < services->entries.n &&
+                  compare_service_name(&services->entries.items[i].service, service.namespace,
+                                       service.name) == 0;
+        if (!is_visible) {
+                if (is_same)
+                        remove_service_at(services, i);
+                return 0;
+        }
+        r = is_same ? 0 : insert_service_at(services, i);
+        if (r < 0)
+                return r;
+        service_done(&services->entries.items[i].service);
+        services->entries.items[i] = (ApiServerServiceEntry){ service, services->generation };
+        service = (Service){ 0 };
+        return 0;
+}
+
+/* ---- on the disk ---- */
+
+static json_t *service_to_json(const Service *service) {
+        json_t *ports = json_array();
+
+        for (size_t i = 0; i < service->ports.n; i++) {
+                const ServicePort *port = &service->ports.items[i];
+
+                (void) json_array_append_new(
+                        ports, json_pack("{s:s*, s:s, s:I}", "name", port->name, "protocol",
+                                         port->protocol, "port", (json_int_t) port->port));
+        }
+        return json_pack("{s:{s:s, s:s}, s:{s:s, s:o}}", "metadata", "name", service->name,
+                         "namespace", service->namespace, "spec", "clusterIP", service->cluster_ip,
+                         "ports", ports);
+}
+
+static int on_service_store_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        ApiServerServices *services = userdata;
+        cleanup_with(json_decrefp) json_t *list = json_array();
+        cleanup_free char *text = NULL;
+
+        for (size_t i = 0; i < services->entries.n; i++)
+                (void) json_array_append_new(list,
+                                             service_to_json(&services->entries.items[i].service));
+        text = json_dumps(list, JSON_COMPACT);
+        if (text)
+                apiserver_cache_write(services->api, ".", services_file_name, text);
+        else
+                log_error("Out of memory, the services are not kept for when the API server is "
+                          "away");
+        return 0;
+}
+
+/* Once for many that change together. */
+static void schedule_service_store(ApiServerServices *services) {
+        sd_event *event = services->api->config.event;
+        int r;
+
+        if (!services->store_timer)
+                r = sd_event_add_time_relative(event, &services->store_timer, CLOCK_BOOTTIME,
+                                               SERVICES_STORE_DELAY_USEC, 0, on_service_store_timer,
+                                               services);
+        else
+                r = sd_event_source_set_time_relative(services->store_timer,
+                                                      SERVICES_STORE_DELAY_USEC);
+        if (r >= 0)
+                (void) sd_event_source_set_enabled(services->store_timer, SD_EVENT_ONESHOT);
+}
+
+static void load_cached_services(ApiServerServices *services) {
+        cleanup_with(json_decrefp) json_t *list = NULL;
+        cleanup_free char *text = NULL;
+        size_t i;
+        json_t *object;
+        int r = apiserver_cache_read(services->api, ".", services_file_name, SERVICES_FILE_MAX,
+                                     &text);
+
+        if (r == -EBADMSG)
+                log_error("What was kept of the services is damaged; pods wait until the API "
+                          "server tells them");
+        if (r < 0)
+                return;
+        list = json_loads(text, 0, NULL);
+        json_array_foreach(list, i, object)
+                (void) update_service(services, object, /* is_there= */ true);
+        services->is_known = true;
+}
+
+/* ---- what the server says ---- */
+
+static void on_services_changed(ApiServerServices *services) {
+        schedule_service_store(services);
+        if (!services->is_known)
+                apiserver_schedule_object_update(services->api, NULL);
+        services->is_known = true;
+}
+
+static void on_service_object(KubeWatchEvent change, const char *json, size_t length,
+                              void *userdata) {
+        ApiServerServices *services = userdata;
+        cleanup_with(json_decrefp) json_t *object = json_loadb(json, length, 0, NULL);
+        int r = object ? update_service(services, object, change != KUBE_DELETED) : -EBADMSG;
+
+        if (r == -EBADMSG)
+                log_warning("An object among the API server's services is ignored: it is no "
+                            "service");
+        if (change != KUBE_LISTED)
+                on_services_changed(services);
+}
+
+static void on_service_list_begin(void *userdata) {
+        ((ApiServerServices *) userdata)->generation++;
+}
+
+static void on_service_list_end(bool is_complete, void *userdata) {
+        ApiServerServices *services = userdata;
+
+        if (!is_complete)
+                return;
+        for (size_t i = services->entries.n; i-- > 0;)
+                if (services->entries.items[i].generation != services->generation)
+                        remove_service_at(services, i);
+        on_services_changed(services);
+}
+
+static void on_service_watch_error(const char *error, unsigned status, void *userdata) {
+        const ApiServerServices *services = userdata;
+
+        apiserver_set_permission_error(services->api, PERMISSION_SERVICES, error, status);
+        if (!apiserver_is_unreachable(services->api, error, status) && error)
+                log_warning("Cannot follow the services of the API server: %s", error);
+}
+
+int apiserver_services_new(ApiServerSync *api) {
+        ApiServerServices *services = calloc(1, sizeof(*services));
+
+        if (!services)
+                return -ENOMEM;
+        services->api = api;
+        api->services = services;
+        load_cached_services(services);
+        return 0;
+}
+
+int apiserver_watch_services(ApiServerSync *api) {
+        return kube_reflector_new(api->config.event,
+                                  &(KubeReflectorSpec){ .client = api->client,
+                                                        .path = "/api/v1/services",
+                                                        .query = "fieldSelector=spec.clusterIP"
+                                                                 "%21%3DNone",
+                                                        .on_object = on_service_object,
+                                                        .on_list_begin = on_service_list_begin,
+                                                        .on_list_end = on_service_list_end,
+                                                        .on_error = on_service_watch_error,
+                                                        .userdata = api->services },
+                                  &api->services->reflector);
+}
+
+void apiserver_free_services(ApiServerSync *api) {
+        ApiServerServices *services = api->services;
+
+        if (!services)
+                return;
+        kube_reflector_free(services->reflector);
+        sd_event_source_disable_unref(services->store_timer);
+        while (services->entries.n > 0)
+                remove_service_at(services, services->entries.n - 1);
+        free(services->entries.items);
+        free(services);
+        api->services = NULL;
+}
+
+/* ---- for containers ---- */
+
+/* Those of the pod's namespace, unless it wants none, and the server's own. */
+static bool is_service_visible(const Service *service, const Pod *pod) {
+        bool wants_links =
+                !pod->spec.enable_service_links.is_set || pod->spec.enable_service_links.value;
+
+        if (streq(service->namespace, pod->metadata.namespace) && wants_links)
+                return true;
+        return streq(service->namespace, "default") && streq(service->name, "kubernetes");
+}
+
+int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata) {
+        ApiServerSync *api = userdata;
+        const ApiServerServices *services = api->services;
+        int r = 0;
+
+        if (!pod_is_of_api(pod))
+                return 0;
+        if (!services->is_known)
+                return error_setf(reterr, EAGAIN,
+                                  "services have not yet been read at least once, cannot construct "
+                                  "envvars");
+        for (size_t i = 0; r >= 0 && i < services->entries.n; i++)
+                if (is_service_visible(&services->entries.items[i].service, pod))
+                        r = service_add_variables(&services->entries.items[i].service, env);
+        return r;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/cgroups.h"
+
+#include "agent/bundle/huge-pages.h"
+#include "agent/bundle/paths.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+
+#define SLICE ".slice"
+
+enum {
+        PERIODS_PER_SEC = 10, /* of CPU_PERIOD_USEC */
+        QUOTA_STEP_USEC = CPU_PERIOD_USEC / 100,
+};
+
+static bool has_suffix(const char *text, const char *end) {
+        size_t length = strlen(text);
+
+        return length > strlen(end) && streq(text + length - strlen(end), end);
+}
+
+bool cgroup_is_slice(const char *group) {
+        return has_suffix(group, SLICE);
+}
+
+bool cgroup_is_unit(const char *group) {
+        return has_suffix(group, SLICE) || has_suffix(group, ".scope");
+}
+
+const char *cgroup_unit_name(const char *group) {
+        const char *slash = strrchr(group, '/');
+
+        return slash ? slash + 1 : group;
+}
+
+/* "/a/b-c" below which kubepods lies is "a-b_c-" before its name, as the kubelet has it. */
+static char *slice_prefix(const char *root) {
+        char *prefix = strdup(root[0] == '/' ? root + 1 : root), *with_dash;
+
+        for (char *c = prefix; c && *c; c++)
+                if (*c == '-')
+                        *c = '_';
+                else if (*c == '/')
+                        *c = '-';
+        if (!prefix || !prefix[0])
+                return prefix;
+        if (asprintf(&with_dash, "%s-", prefix) < 0)
+                with_dash = NULL;
+        free(prefix);
+        return with_dash;
+}
+
+/* "a-b.slice" lies in "a.slice". */
+static char *slice_path(const char *name) {
+        cleanup_free char *text = NULL;
+        size_t size;
+        FILE *out = open_memstream(&text, &size);
+        const char *end = name + strlen(name) - strlen(SLICE);
+
+        if (!out)
+                return NULL;
+        for (const char *c = name; c < end; c++)
+                if (*c == '-')
+                        (void) fprintf(out, "/%.*s" SLICE, (int) (c - name), name);
+        (void) fprintf(out, "/%s", name);
+        return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+static char *slice_below(const char *root, const char *name) {
+        cleanup_free char *prefix = slice_prefix(root), *full = NULL;
+
+        if (!prefix || asprintf(&full, "%s%s", prefix, name) < 0) {
+                full = NULL;
+                return NULL;
+        }
+        return slice_path(full);
+}
+
+char *cgroup_of_new_pod(const BundleConfig *config, QosClass qos, const char *uid) {
+        cleanup_free char *name = NULL;
+
+        if (!config->has_slices)
+                return pod_cgroup_path(config->cgroup_root, qos, uid);
+        name = pod_slice_name(qos, uid);
+        return name ? slice_below(config->cgroup_root, name) : NULL;
+}
+
+char *cgroup_of_qos_class(const BundleConfig *config, QosClass qos) {
+        static const char *const names[N_QOS_CLASSES] = {
+                [QOS_GUARANTEED] = "kubepods" SLICE,
+                [QOS_BURSTABLE] = "kubepods-burstable" SLICE,
+                [QOS_BEST_EFFORT] = "kubepods-besteffort" SLICE,
+        };
+
+        return config->has_slices ? slice_below(config->cgroup_root, names[qos])
+                                  : qos_cgroup_path(config->cgroup_root, qos);
+}
+
+char *cgroup_of_pod(const BundleConfig *config, QosClass qos, const char *uid) {
+        cleanup_free char *run_dir = pod_run_dir(config, uid);
+        cleanup_free char *file = run_dir ? path_join(run_dir, "cgroup") : NULL;
+        cleanup_free char *text = NULL;
+
+        if (!file)
+                return NULL;
+        if (read_file_at(AT_FDCWD, file, 4 * KIB, &text, NULL) >= 0 && text[0] == '/' && text[1])
+                return TAKE_PTR(text);
+        return cgroup_of_new_pod(config, qos, uid);
+}
+
+char *cgroup_of_container(const char *pod_group, const char *id) {
+        char *group;
+
+        if (!cgroup_is_slice(pod_group))
+                return path_join(pod_group, id);
+        return asprintf(&group, "%s/mainstay-%s.scope", pod_group, id) < 0 ? NULL : group;
+}
+
+char *cgroups_path_for_runtime(const char *pod_group, const char *id) {
+        char *words;
+
+        if (!cgroup_is_slice(pod_group))
+                return path_join(pod_group, id);
+        return asprintf(&words, "%s:mainstay:%s", cgroup_unit_name(pod_group), id) < 0 ? NULL
+                                                                                       : words;
+}
+
+int64_t cgroup_round_quota(int64_t quota_usec) {
+        return (quota_usec + QUOTA_STEP_USEC - 1) / QUOTA_STEP_USEC * QUOTA_STEP_USEC;
+}
+
+void cgroup_round_values(CgroupValue *values, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(values[i].file, "cpu.max") && values[i].value[0] != 'm') /* "max" */
+                        (void) snprintf(values[i].value, sizeof(values[i].value), "%" PRId64 " %d",
+                                        cgroup_round_quota(strtoll(values[i].value, NULL, 10)),
+                                        CPU_PERIOD_USEC);
+}
+
+static uint64_t parse_property_value(const char *text) {
+        return strncmp(text, "max", 3) == 0 ? UINT64_MAX : strtoull(text, NULL, 10);
+}
+
+/* What the kubelet's driver sets. All else, such as huge pages, systemd does not know, so it leaves
+ * alone what is in the files. */
+size_t cgroup_slice_properties(const CgroupValue *values, size_t n,
+                               SliceProperty ret[SLICE_PROPERTIES_MAX]) {
+        static const struct {
+                const char *file;
+                const char *property;
+                unsigned factor;
+        } known[] = {
+                { "cpu.weight", "CPUWeight", 1 },
+                { "cpu.max", "CPUQuotaPerSecUSec", PERIODS_PER_SEC },
+                { "memory.max", "MemoryMax", 1 },
+                { "memory.swap.max", "MemorySwapMax", 1 },
+                { "pids.max", "TasksMax", 1 },
+        };
+        size_t n_properties = 0;
+
+        for (size_t i = 0; i < n; i++)
+                for (size_t j = 0; j < N_ELEMENTS(known); j++) {
+                        uint64_t value;
+
+                        if (!streq(values[i].file, known[j].file) ||
+                            n_properties == SLICE_PROPERTIES_MAX)
+                                continue;
+                        value = parse_property_value(values[i].value);
+                        if (value != UINT64_MAX)
+                                value *= known[j].factor;
+                        ret[n_properties++] = (SliceProperty){ known[j].property, value };
+                }
+        return n_properties;
+}
+
+size_t pod_cgroup_all_values(const BundleConfig *config, const Pod *pod, const char *group,
+                             CgroupValue ret[POD_CGROUP_VALUES_MAX]) {
+        int version = cgroup_version();
+        size_t n = pod_cgroup_values(&pod->spec, version, config->pids_limit, ret);
+
+        n += huge_pages_cgroup_values(&pod->spec, version, config->huge_pages, &ret[n]);
+        if (cgroup_is_slice(group))
+                cgroup_round_values(ret, n);
+        return n;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/bundle/downward-api.h"
+
+#include "agent/model/resource.h"
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+
+/* As Go's %q, for what manifests hold: quotes, backslashes and control characters are escaped. */
+static void write_quoted_value(FILE *out, const char *text) {
+        static const char escaped[] = "\a\b\f\n\r\t\v\\\"", names[] = "abfnrtv\\\"";
+
+        (void) fputc('"', out);
+        for (; *text; text++) {
+                const char *found = strchr(escaped, *text);
+
+                if (found)
+                        (void) fprintf(out, "\\%c", names[found - escaped]);
+                else if ((unsigned char) *text < ' ' || *text == 0x7f)
+                        (void) fprintf(out, "\\x%02x", (unsigned) (unsigned char) *text);
+                else
+                        (void) fputc(*text, out);
+        }
+        (void) fputc('"', out);
+}
+
+/* key="value", a line each, without an end of line at the end. */
+static char *format_string_map(const StringMap *map) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (size_t i = 0; i < map->n; i++) {
+                (void) fprintf(out, "%s%s=", i > 0 ? "\n" : "", map->items[i].key);
+                write_quoted_value(out, strna(map->items[i].value));
+        }
+        if (fclose(out) != 0) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+/* All of a map, or "['key']" of it. */
+static char *map_subscript_value(const StringMap *map, const char *subscript) {
+        cleanup_free char *key = NULL;
+
+        if (!*subscript)
+                return format_string_map(map);
+        key = strndup(subscript + 2, strlen(subscript) - 4);
+        return key ? strdup(strna(string_map_get(map, key))) : NULL;
+}
+
+/* In the host's network a pod has the node's address. */
+static const char *first_pod_ip(const BundleConfig *config, const Pod *pod) {
+        return strna(pod->spec.host_network ? config->host_ip : config->pod_ips[0]);
+}
+
+static char *join_pod_ips(const BundleConfig *config, const Pod *pod) {
+        const char *other = pod->spec.host_network ? NULL : config->pod_ips[1];
+        char *text;
+
+        if (asprintf(&text, "%s%s%s", first_pod_ip(config, pod), other ? "," : "", strna(other)) <
+            0)
+                return NULL;
+        return text;
+}
+
+char *downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path) {
+        static const char labels[] = "metadata.labels", annotations[] = "metadata.annotations";
+        const ObjectMeta *metadata = &pod->metadata;
+        const struct {
+                const char *path;
+                const char *value;
+        } fields[] = {
+                { "metadata.name", metadata->name },
+                { "metadata.namespace", metadata->namespace },
+                { "metadata.uid", metadata->uid },
+                { "spec.nodeName", pod->spec.node_name },
+                { "spec.serviceAccountName", pod->spec.service_account_name },
+                { "status.hostIP", config->host_ip },
+                { "status.hostIPs", config->host_ip },
+                { "status.podIP", first_pod_ip(config, pod) },
+        };
+
+        if (streq(path, "status.podIPs"))
+                return join_pod_ips(config, pod);
+        for (size_t i = 0; i < N_ELEMENTS(fields); i++)
+                if (streq(path, fields[i].path))
+                        return strdup(strna(fields[i].value));
+        if (strncmp(path, labels, strlen(labels)) == 0)
+                return map_subscript_value(&metadata->labels, path + strlen(labels));
+        return map_subscript_value(&metadata->annotations, path + strlen(annotations));
+}
+
+static int64_t divide_up(int64_t value, int64_t divisor) {
+        return value / divisor + (value % divisor > 0);
+}
+
+/* Who has no limit may use what the node has. */
+static int64_t node_capacity_of(const BundleConfig *config, ResourceType type) {
+        switch (type) {
+        case RESOURCE_CPU:
+                return config->cpu_capacity_milli;
+        case RESOURCE_MEMORY:
+                return config->memory_capacity;
+        case RESOURCE_EPHEMERAL_STORAGE:
+                return config->storage_capacity;
+        case RESOURCE_HUGE_PAGES_1GI:
+        case RESOURCE_HUGE_PAGES_2MI:
+        case N_RESOURCE_TYPES:
+                break;
+        }
+        return 0;
+}
+
+char *downward_api_resource_value(const BundleConfig *config, const Pod *pod,
+                                  const Container *asking, const ResourceFieldSelector *selector) {
+        bool is_limit = strncmp(selector->resource, "limits.", strlen("limits.")) == 0;
+        const Container *container = selector->container_name
+                                             ? pod_find_container(pod, selector->container_name)
+                                             : asking;
+        ResourceType type = RESOURCE_CPU;
+        const Quantity *quantity = resource_find(&container->resources, selector->resource, &type);
+        int64_t value, divisor;
+        char *text;
+
+        if (!quantity)
+                return NULL; /* validated by manifest/ */
+        value = type == RESOURCE_CPU ? quantity->milli : quantity->value;
+        divisor = type == RESOURCE_CPU ? selector->divisor.milli : selector->divisor.value;
+        if (is_limit && value == 0)
+                value = node_capacity_of(config, type);
+        if (divisor == 0)
+                divisor = type == RESOURCE_CPU ? 1000 : 1;
+        return asprintf(&text, "%" PRId64, divide_up(value, divisor)) < 0 ? NULL : text;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* It is asked for with each attempt: nothing is done for what has its label, and what has another
+ * one, as after an edit, or after the whole disk was labelled anew by its paths, gets its own. */
+
+#include "agent/bundle/selinux-relabel.h"
+
+#include "agent/bundle/fstab.h"
+#include "agent/bundle/mounts.h"
+#include "agent/bundle/paths.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+/* Takes the path. */
+static int put_relabel_line(FILE *out, char *path_to_take, const char *volume, const char *label) {
+        cleanup_free char *path = path_to_take;
+
+        if (!path)
+                return -ENOMEM;
+        if (label)
+                fstab_put_label(out, path, volume, label);
+        return 0;
+}
+
+/* What the pod's files are made by may be missing, as in the node's network. */
+static int put_relabel_pod_files(FILE *out, const RuntimeSpecInput *input) {
+        static const char *const files[] = { "/hosts", "/hostname", "/resolv.conf" };
+        const char *uid = input->pod->metadata.uid;
+        cleanup_free char *label = NULL;
+        int r = selinux_shared_label(input->config, input->pod, NULL, &label);
+
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(files); i++) {
+                cleanup_free char *path = pod_file_path(input->config, uid, files[i]);
+
+                if (!path)
+                        return -ENOMEM;
+                if (access(path, F_OK) >= 0)
+                        r = put_relabel_line(out, TAKE_PTR(path), NULL, label);
+        }
+        if (r >= 0 && !input->pod->spec.host_ipc)
+                r = put_relabel_line(out, pod_shm_dir(input->config, uid), NULL, label);
+        return r;
+}
+
+static int put_relabel_volumes(FILE *out, const RuntimeSpecInput *input) {
+        const Container *container = input->container;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++) {
+                const Volume *volume =
+                        pod_find_volume(&input->pod->spec, container->volume_mounts.items[i].name);
+                cleanup_free char *label = NULL;
+
+                if (!volume || volume->host_path || volume->image)
+                        continue;
+                r = selinux_shared_label(input->config, input->pod, volume, &label);
+                if (r >= 0)
+                        r = put_relabel_line(
+                                out, volume_path(input->config, input->pod->metadata.uid, volume),
+                                volume->name, label);
+        }
+        return r;
+}
+
+static int put_relabel_lines(FILE *out, const RuntimeSpecInput *input) {
+        int r = put_relabel_pod_files(out, input);
+
+        if (r >= 0)
+                r = put_relabel_volumes(out, input);
+        if (r >= 0)
+                r = put_relabel_line(out,
+                                     termination_log_path(input->config, input->pod->metadata.uid,
+                                                          input->container->name, input->attempt),
+                                     NULL, input->labels.file);
+        return r;
+}
+
+int selinux_relabel_fstab(const RuntimeSpecInput *input, char **ret) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        int r;
+
+        if (!out)
+                return -ENOMEM;
+        r = input->labels.file ? put_relabel_lines(out, input) : 0;
+        text = memstream_finish(out, &text);
+        if (text && r >= 0) {
+                *ret = text;
+                return 0;
+        }
+        free(text);
+        return r < 0 ? r : -ENOMEM;
+}

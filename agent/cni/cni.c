@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attachment of one pod, and the words in which its plugins are spoken to. It is kept as the
+ * JSON that it is written down as: what was read is used as it is. */
+
+#include "agent/cni/cni.h"
+
+#include "agent/cni/capability-args.h"
+#include "agent/cni/config.h"
+#include "agent/cni/ipam-host-local.h"
+#include "agent/cni/result.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/hash.h"
+#include "common/strv.h"
+
+enum {
+        DEPTH_MAX = 64,
+};
+
+static const char interface_name[] = "eth0";
+
+/* "form" 1:
+ *   number, containerId: of the sandbox
+ *   pod: {name, namespace, uid}
+ *   path: where plugins are looked for
+ *   list: the configuration
+ *   request: the capabilities' arguments
+ *   result: of the last plugin that added something, absent before
+ *   begun: how many plugins ADD has begun with
+ *   attached: ADD is done
+ *   addresses: that the pod had, once DEL has begun */
+struct CniNetwork {
+        json_t *root;
+        CniAddresses addresses;
+};
+
+/* clang-format off */
+static const char *const command_names[N_CNI_COMMANDS] = {
+        [CNI_ADD]   = "ADD",
+        [CNI_DEL]   = "DEL",
+        [CNI_CHECK] = "CHECK",
+};
+
+static const char *const command_words[N_CNI_COMMANDS] = {
+        [CNI_ADD]   = "add",
+        [CNI_DEL]   = "delete",
+        [CNI_CHECK] = "check",
+};
+/* clang-format on */
+
+static const char *get_json_text(const json_t *object, const char *key) {
+        return strna(json_string_value(json_object_get(object, key)));
+}
+
+static const json_t *get_plugins(const CniNetwork *network) {
+        return json_object_get(json_object_get(network->root, "list"), "plugins");
+}
+
+CniNetwork *cni_network_free(CniNetwork *network) {
+        if (!network)
+                return NULL;
+        json_decref(network->root);
+        free(network);
+        return NULL;
+}
+
+static int new_network_from_root(json_t *root, CniNetwork **ret) {
+        CniNetwork *network = root ? calloc(1, sizeof(*network)) : NULL;
+
+        if (!network) {
+                json_decref(root);
+                return -ENOMEM;
+        }
+        network->root = root;
+        *ret = network;
+        return 0;
+}
+
+/* What plugins know the sandbox by: never the same for two sandboxes of a pod, so that what a lost
+ * one may have left is not taken for the next one's. */
+static void make_cni_container_id(const char *uid, unsigned number, char ret[SHA256_HEX_SIZE]) {
+        char text[128];
+        int n = snprintf(text, sizeof(text), "%s/sandbox/%u", uid, number);
+
+        sha256_hex(text, MIN((size_t) n, sizeof(text) - 1), ret);
+}
+
+int cni_network_new(const char *config, const char *plugin_path, const Pod *pod, unsigned number,
+                    CniNetwork **ret, Error *reterr) {
+        const ObjectMeta *metadata = &pod->metadata;
+        json_t *list = NULL, *request = NULL;
+        char id[SHA256_HEX_SIZE];
+        int r = cni_config_list_parse(config, &list, reterr);
+
+        if (r < 0)
+                return r;
+        r = cni_capability_args_build(pod, &request, reterr);
+        if (r < 0) {
+                json_decref(list);
+                return r;
+        }
+        make_cni_container_id(metadata->uid, number, id);
+        return new_network_from_root(
+                json_pack("{s:i, s:I, s:s, s:{s:s, s:s, s:s}, s:s, s:o, s:o, s:b}", "form", 1,
+                          "number", (json_int_t) number, "containerId", id, "pod", "name",
+                          metadata->name, "namespace", metadata->namespace, "uid", metadata->uid,
+                          "path", plugin_path, "list", list, "request", request, "attached", 0),
+                ret);
+}
+
+char *cni_network_to_text(const CniNetwork *network) {
+        return json_dumps(network->root, JSON_COMPACT);
+}
+
+/* Sealed texts are our own; so this is about a version that is not ours. */
+static int check_network_record(const json_t *root, Error *reterr) {
+        cleanup_free char *text = json_dumps(json_object_get(root, "list"), 0);
+        json_t *list = NULL;
+        int r;
+
+        if (json_integer_value(json_object_get(root, "form")) != 1)
+                return error_setf(reterr, EBADMSG, "was written by a newer version");
+        if (cni_check_json_depth(root, DEPTH_MAX) < 0 || !get_json_text(root, "containerId")[0] ||
+            !json_is_object(json_object_get(root, "pod")) || !text)
+                return error_setf(reterr, EBADMSG, "is no record of a network");
+        r = cni_config_list_parse(text, &list, reterr);
+        json_decref(list);
+        return r == -EINVAL ? -EBADMSG : r;
+}
+
+int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr) {
+        cleanup_with(cni_network_freep) CniNetwork *network = NULL;
+        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        int r = root ? check_network_record(root, reterr)
+                     : error_setf(reterr, EBADMSG, "is no record of a network");
+
+        if (r < 0) {
+                json_decref(root);
+                return r;
+        }
+        r = new_network_from_root(root, &network);
+        if (r >= 0 && cni_network_is_attached(network))
+                r = cni_result_pod_addresses(json_object_get(root, "result"), interface_name,
+                                             &network->addresses, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(network);
+        return 0;
+}
+
+unsigned cni_network_sandbox_number(const CniNetwork *network) {
+        return (unsigned) json_integer_value(json_object_get(network->root, "number"));
+}
+
+static size_t count_added_plugins(const CniNetwork *network) {
+        json_int_t n = json_integer_value(json_object_get(network->root, "begun"));
+        size_t max = json_array_size(get_plugins(network));
+
+        return n < 0 ? 0 : MIN((size_t) n, max);
+}
+
+static const json_t *get_recorded_addresses(const CniNetwork *network) {
+        return json_object_get(network->root, "addresses");
+}
+
+/* bridge and ptp take the addresses that they have masqueraded from the interface. */
+static size_t count_dummy_interface_steps(const CniNetwork *network, const json_t *plugin) {
+        return json_is_true(json_object_get(plugin, "ipMasq"))
+                       ? json_array_size(get_recorded_addresses(network))
+                       : 0;
+}
+
+typedef struct CniStep {
+        const json_t *plugin;
+        const char *address; /* of a stand-in; NULL: it is none for a stand-in */
+} CniStep;
+
+/* One that is not there has no plugin. */
+static CniStep get_delete_step(const CniNetwork *network, size_t step) {
+        for (size_t i = count_added_plugins(network); i > 0; i--) {
+                const json_t *plugin = json_array_get(get_plugins(network), i - 1);
+                size_t n = count_dummy_interface_steps(network, plugin);
+
+                if (step < n)
+                        return (CniStep){ plugin,
+                                          strna(json_string_value(json_array_get(
+                                                  get_recorded_addresses(network), step))) };
+                if (step == n)
+                        return (CniStep){ plugin, NULL };
+                step -= n + 1;
+        }
+        return (CniStep){ NULL, NULL };
+}
+
+static CniStep get_command_step(const CniNetwork *network, CniCommand command, size_t step) {
+        if (command == CNI_DEL)
+                return get_delete_step(network, step);
+        return (CniStep){ json_array_get(get_plugins(network), step), NULL };
+}
+
+/* CHECK came with version 0.4.0. */
+size_t cni_network_n_steps(const CniNetwork *network, CniCommand command) {
+        const json_t *list = json_object_get(network->root, "list");
+        size_t n = 0;
+
+        if (command == CNI_CHECK &&
+            (json_is_true(json_object_get(list, "disableCheck")) ||
+             cni_version_compare(get_json_text(list, "cniVersion"), "0.4.0") < 0))
+                return 0;
+        while (get_command_step(network, command, n).plugin)
+                n++;
+        return n;
+}
+
+void cni_network_note_add_step(CniNetwork *network, size_t n) {
+        (void) json_object_set_new(network->root, "begun", json_integer((json_int_t) n));
+}
+
+/* ---- what a plugin is given ---- */
+
+/* Of what the pod asks for, what the plugin says that it can. */
+static json_t *build_runtime_config(const CniNetwork *network, const json_t *plugin) {
+        json_t *request = json_object_get(network->root, "request"), *argument;
+        json_t *config = json_object();
+        const char *key;
+
+        json_object_foreach(request, key, argument)
+                if (json_is_true(json_object_get(json_object_get(plugin, "capabilities"), key)))
+                        (void) json_object_set(config, key, argument);
+        return config;
+}
+
+/* DEL and CHECK know the result from version 0.4.0 on. */
+static bool takes_prev_result(const CniNetwork *network, CniCommand command) {
+        const json_t *list = json_object_get(network->root, "list");
+
+        return command == CNI_ADD ||
+               cni_version_compare(get_json_text(list, "cniVersion"), "0.4.0") >= 0;
+}
+
+static char *build_plugin_stdin(const CniNetwork *network, CniCommand command,
+                                const json_t *plugin) {
+        json_t *list = json_object_get(network->root, "list");
+        json_t *result = json_object_get(network->root, "result");
+        json_t *config = json_deep_copy(plugin), *arguments = build_runtime_config(network, plugin);
+        char *text = NULL;
+        int r;
+
+        r = json_object_set(config, "name", json_object_get(list, "name"));
+        r |= json_object_set(config, "cniVersion", json_object_get(list, "cniVersion"));
+        (void) json_object_del(config, "capabilities");
+        if (json_object_size(arguments) > 0)
+                r |= json_object_set(config, "runtimeConfig", arguments);
+        if (result && takes_prev_result(network, command))
+                r |= json_object_set(config, "prevResult", result);
+        if (r == 0)
+                text = json_dumps(config, JSON_COMPACT);
+        json_decref(arguments);
+        json_decref(config);
+        return text;
+}
+
+static int build_plugin_environment(const CniNetwork *network, CniCommand command,
+                                    const char *netns, char ***ret) {
+        const json_t *pod = json_object_get(network->root, "pod");
+        const char *id = get_json_text(network->root, "containerId");
+        int r = strv_appendf(ret, "CNI_COMMAND=%s", command_names[command]);
+
+        if (r >= 0)
+                r = strv_appendf(ret, "CNI_CONTAINERID=%s", id);
+        if (r >= 0)
+                r = strv_appendf(ret, "CNI_NETNS=%s", netns);
+        if (r >= 0)
+                r = strv_appendf(ret, "CNI_IFNAME=%s", interface_name);
+        if (r >= 0)
+                r = strv_appendf(ret,
+                                 "CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=%s;K8S_POD_NAME=%s;"
+                                 "K8S_POD_INFRA_CONTAINER_ID=%s;K8S_POD_UID=%s",
+                                 get_json_text(pod, "namespace"), get_json_text(pod, "name"), id,
+                                 get_json_text(pod, "uid"));
+        if (r >= 0)
+                r = strv_appendf(ret, "CNI_PATH=%s", get_json_text(network->root, "path"));
+        if (r >= 0) /* for what plugins call themselves, such as iptables */
+                r = strv_append(
+                        ret, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+        return r;
+}
+
+/* The first directory of the path that has the program. */
+static int find_plugin_program(const CniNetwork *network, const char *type, char **ret,
+                               Error *reterr) {
+        const char *path = get_json_text(network->root, "path");
+        cleanup_free char *copy = strdup(path);
+        char *rest = copy, *directory;
+
+        if (!copy)
+                return -ENOMEM;
+        while ((directory = strsep(&rest, ":"))) {
+                cleanup_free char *program =
+                        directory[0] == '/' ? path_join(directory, type) : NULL;
+
+                if (program && access(program, X_OK) >= 0) {
+                        *ret = TAKE_PTR(program);
+                        return 0;
+                }
+        }
+        return error_setf(reterr, ENOENT, "failed to find plugin \"%s\" in path [%s]", type, path);
+}
+
+int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t step,
+                         const char *netns, CniInvocation *ret, Error *reterr) {
+        cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
+        const CniStep what = get_command_step(network, command, step);
+        const char *type = get_json_text(what.plugin, "type");
+        cleanup_free char *program = NULL;
+        int r = find_plugin_program(network, type, &program, reterr);
+
+        if (r < 0)
+                return r;
+        invocation.plugin = strdup(type);
+        invocation.input = build_plugin_stdin(network, command, what.plugin);
+        invocation.interface = what.address ? interface_name : NULL;
+        invocation.address = what.address;
+        if (!invocation.plugin || !invocation.input)
+                return -ENOMEM;
+        r = strv_append(&invocation.argv, program);
+        if (r >= 0)
+                r = build_plugin_environment(network, command, netns, &invocation.environment);
+        if (r < 0)
+                return r;
+        *ret = invocation;
+        invocation = (CniInvocation){ 0 };
+        return 0;
+}
+
+void cni_invocation_done(CniInvocation *invocation) {
+        free(invocation->plugin);
+        free(invocation->input);
+        strv_free(invocation->argv);
+        strv_free(invocation->environment);
+        *invocation = (CniInvocation){ 0 };
+}
+
+/* ---- what it answers ---- */
+
+static int set_plugin_error(const CniPluginExit *answer, Error *reterr) {
+        cleanup_free char *sentence = NULL;
+
+        if (answer->timed_out)
+                return error_setf(reterr, ETIMEDOUT, "it took too long and was ended");
+        if (answer->has_run)
+                sentence = cni_error_message(strna(answer->output));
+        if (sentence)
+                return error_setf(reterr, EIO, "%s", sentence);
+        if (strna(answer->error)[0])
+                return error_setf(reterr, EIO, "%s", answer->error);
+        return error_setf(reterr, EIO, "it ended with status %d", answer->exit_code);
+}
+
+static int store_add_result(CniNetwork *network, size_t step, const char *output, Error *reterr) {
+        json_t *result = NULL;
+        int r = cni_result_parse(output, &result, reterr);
+
+        if (r < 0)
+                return r;
+        if (step + 1 == cni_network_n_steps(network, CNI_ADD))
+                r = cni_result_pod_addresses(result, interface_name, &network->addresses, reterr);
+        if (r < 0) {
+                json_decref(result);
+                return r;
+        }
+        if (json_object_set_new(network->root, "result", result) < 0)
+                return -ENOMEM;
+        if (network->addresses.n > 0 &&
+            json_object_set_new(network->root, "attached", json_true()) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+/* What a plugin has undone already it may not find, and call that a failure. */
+static bool is_masquerade_removed(const CniStep *step, const CniPluginExit *answer) {
+        cleanup_free char *sentence = cni_error_message(strna(answer->output));
+
+        return step->address && answer->has_run && !answer->timed_out && sentence;
+}
+
+int cni_network_process_exit(CniNetwork *network, CniCommand command, size_t step,
+                             const CniPluginExit *answer, Error *reterr) {
+        const CniStep what = get_command_step(network, command, step);
+        int r = 0;
+
+        if (is_masquerade_removed(&what, answer))
+                return 0;
+        if (!answer->has_run || answer->exit_code != 0 || answer->timed_out)
+                r = set_plugin_error(answer, reterr);
+        else if (command == CNI_ADD)
+                r = store_add_result(network, step, strna(answer->output), reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "plugin type=\"%s\" failed (%s)",
+                                     get_json_text(what.plugin, "type"), command_words[command]);
+        return 0;
+}
+
+bool cni_network_is_attached(const CniNetwork *network) {
+        return json_is_true(json_object_get(network->root, "attached"));
+}
+
+/* Those that the plugin's allocator has given away, where we know its ways. */
+static void append_allocated_addresses(const CniNetwork *network, const json_t *plugin,
+                                       json_t *list) {
+        const json_t *ipam = json_object_get(plugin, "ipam");
+        cleanup_strv char **addresses = NULL;
+
+        if (!streq(get_json_text(ipam, "type"), "host-local"))
+                return;
+        (void) host_local_list_addresses(
+                get_json_text(ipam, "dataDir"),
+                get_json_text(json_object_get(network->root, "list"), "name"),
+                get_json_text(network->root, "containerId"), &addresses);
+        strv_foreach(address, addresses)
+                (void) json_array_append_new(list, json_string(*address));
+}
+
+static json_t *find_pod_addresses(const CniNetwork *network) {
+        const json_t *result = json_object_get(network->root, "result"), *plugin;
+        json_t *list = cni_result_list_addresses(result, interface_name);
+        size_t i;
+
+        json_array_foreach(get_plugins(network), i, plugin)
+                if (!result)
+                        append_allocated_addresses(network, plugin, list);
+        return list;
+}
+
+void cni_network_begin_delete(CniNetwork *network) {
+        if (json_array_size(get_recorded_addresses(network)) == 0)
+                (void) json_object_set_new(network->root, "addresses", find_pod_addresses(network));
+        (void) json_object_set_new(network->root, "attached", json_false());
+        network->addresses = (CniAddresses){ 0 };
+}
+
+const char *cni_network_address(const CniNetwork *network, size_t i) {
+        return i < network->addresses.n ? network->addresses.texts[i] : NULL;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* There is one pod of a set on a node, but for an update with maxSurge, during which there are two.
+ * Nothing here is remembered: after a restart of the agent the same pods give the same plan. */
+
+#include "agent/daemonset/rules/plan.h"
+
+#include "common/clock.h"
+
+#include <string.h>
+
+static bool is_pod_leaving(const DaemonSetPodState *pod) {
+        return pod->is_terminating || pod->is_terminal;
+}
+
+/* The oldest that goes on, of one kind; or n. */
+static size_t find_oldest_pod(const DaemonSetPodStates *pods, bool is_current) {
+        size_t best = pods->n;
+
+        for (size_t i = 0; i < pods->n; i++) {
+                const DaemonSetPodState *pod = &pods->items[i];
+
+                if (pod->is_current == is_current && !is_pod_leaving(pod) &&
+                    (best == pods->n || pod->start_time < pods->items[best].start_time))
+                        best = i;
+        }
+        return best;
+}
+
+static bool has_old_revision_pod(const DaemonSetPodStates *pods) {
+        for (size_t i = 0; i < pods->n; i++)
+                if (!pods->items[i].is_current)
+                        return true;
+        return false;
+}
+
+/* The next one has its name, so it has to be gone before. */
+static bool has_terminal_current_pod(const DaemonSetPodStates *pods) {
+        for (size_t i = 0; i < pods->n; i++)
+                if (pods->items[i].is_current && pods->items[i].is_terminal &&
+                    !pods->items[i].is_terminating)
+                        return true;
+        return false;
+}
+
+static bool has_on_delete_strategy(const DaemonSet *set) {
+        return set->spec.update_strategy.type == DAEMONSET_ON_DELETE;
+}
+
+/* An old one that has ended is in the way of an update; it is not made anew, it just goes. */
+static bool is_replaced_in_place(const DaemonSet *set, const DaemonSetPodState *pod) {
+        return pod->is_terminal && !pod->is_terminating &&
+               (pod->is_current || has_on_delete_strategy(set));
+}
+
+bool daemonset_has_terminal_pod(const DaemonSet *set, const DaemonSetPodStates *pods) {
+        for (size_t i = 0; i < pods->n; i++)
+                if (is_replaced_in_place(set, &pods->items[i]))
+                        return true;
+        return false;
+}
+
+static bool is_revision_available(const DaemonSet *set, const DaemonSetPodState *pod, uint64_t now,
+                                  DaemonSetPlan *plan) {
+        uint64_t until =
+                pod->ready_since + (uint64_t) set->spec.min_ready_seconds.value * USEC_PER_SEC;
+
+        if (!pod->is_ready)
+                return false;
+        plan->ready_since = pod->ready_since;
+        if (now >= until)
+                return true;
+        plan->again_at = until;
+        return false;
+}
+
+static bool has_max_surge(const DaemonSet *set) {
+        const DaemonSetUpdateStrategy *strategy = &set->spec.update_strategy;
+
+        return strategy->type == DAEMONSET_ROLLING_UPDATE &&
+               int_or_percent_of_one(&strategy->rolling_update->max_surge, true) > 0;
+}
+
+/* The new one first. An old one that serves nobody need not be waited for. */
+static void plan_surge_update(const DaemonSetPodStates *pods, size_t current, size_t old,
+                              bool keep[], DaemonSetPlan *plan) {
+        plan->creates_pod = current == pods->n && !has_terminal_current_pod(pods);
+        if (current < pods->n)
+                keep[current] = true;
+        if (old < pods->n && !plan->is_available &&
+            (current == pods->n || pods->items[old].is_ready))
+                keep[old] = true;
+}
+
+/* The old one ends first, but not before the new one could begin; and only then it begins: both may
+ * want the same port. */
+static void plan_in_place_update(const DaemonSetPodStates *pods, size_t current, size_t old,
+                                 bool is_staged, bool keep[], DaemonSetPlan *plan) {
+        plan->creates_pod = current == pods->n && !has_old_revision_pod(pods) &&
+                            !has_terminal_current_pod(pods);
+        if (current < pods->n)
+                keep[current] = true;
+        else if (old < pods->n && !is_staged)
+                keep[old] = plan->awaits_preflight = true;
+}
+
+/* The old one stays until somebody ends it. */
+static void plan_on_delete_update(const DaemonSetPodStates *pods, size_t current, size_t old,
+                                  bool keep[], DaemonSetPlan *plan) {
+        if (current < pods->n)
+                keep[current] = true;
+        else if (old < pods->n)
+                keep[old] = true;
+        else
+                plan->creates_pod = !has_old_revision_pod(pods) && !has_terminal_current_pod(pods);
+}
+
+/* None begins, but what is under way goes on to its end. */
+static void plan_continued_pods(const DaemonSet *set, const DaemonSetPodStates *pods,
+                                size_t current, size_t old, bool keep[], DaemonSetPlan *plan) {
+        if (has_max_surge(set))
+                plan_surge_update(pods, current, old, keep, plan);
+        else if (current < pods->n || old < pods->n)
+                keep[current < pods->n ? current : old] = true;
+        plan->creates_pod = false;
+}
+
+/* True where something is not known of one that could go on: then all do. An old one that seems
+ * not to be ready would end, and with it the only one that serves. */
+static bool keep_unsynced_pods(const DaemonSetPodStates *pods, bool keep[], DaemonSetPlan *plan) {
+        for (size_t i = 0; i < pods->n; i++) {
+                keep[i] = !pods->items[i].is_terminating;
+                plan->is_syncing = plan->is_syncing ||
+                                   (pods->items[i].is_syncing && !is_pod_leaving(&pods->items[i]));
+        }
+        return plan->is_syncing;
+}
+
+static void plan_by_update_strategy(const DaemonSet *set, const DaemonSetPodStates *pods,
+                                    const DaemonSetPlanInput *input, bool keep[],
+                                    DaemonSetPlan *plan) {
+        size_t current = find_oldest_pod(pods, /* is_current= */ true);
+        size_t old = find_oldest_pod(pods, /* is_current= */ false);
+
+        for (size_t i = 0; i < pods->n; i++)
+                keep[i] = input->is_backing_off && is_replaced_in_place(set, &pods->items[i]);
+        if (current < pods->n)
+                plan->is_available =
+                        is_revision_available(set, &pods->items[current], input->now, plan);
+        if (input->verdict == DAEMONSET_SHOULD_CONTINUE)
+                plan_continued_pods(set, pods, current, old, keep, plan);
+        else if (has_on_delete_strategy(set))
+                plan_on_delete_update(pods, current, old, keep, plan);
+        else if (has_max_surge(set))
+                plan_surge_update(pods, current, old, keep, plan);
+        else
+                plan_in_place_update(pods, current, old, input->is_preflighted, keep, plan);
+}
+
+static bool is_plan_settled(const DaemonSet *set, const DaemonSetPodStates *pods,
+                            const DaemonSetPlanInput *input, const bool keep[],
+                            const DaemonSetPlan *plan) {
+        bool has_current = find_oldest_pod(pods, true) < pods->n;
+        size_t n_kept = 0;
+
+        for (size_t i = 0; i < pods->n; i++)
+                n_kept += keep[i];
+        if (plan->creates_pod || plan->awaits_preflight || plan->is_syncing || n_kept < pods->n)
+                return false;
+        return input->verdict != DAEMONSET_SHOULD_RUN || plan->is_available ||
+               (has_on_delete_strategy(set) && !has_current);
+}
+
+void daemonset_plan(const DaemonSet *set, const DaemonSetPodStates *pods,
+                    const DaemonSetPlanInput *input, bool ret_keep[], DaemonSetPlan *ret) {
+        DaemonSetPlan plan = { 0 };
+
+        if (input->verdict == DAEMONSET_SHOULD_STOP)
+                memset(ret_keep, 0, pods->n * sizeof(*ret_keep));
+        else if (!keep_unsynced_pods(pods, ret_keep, &plan))
+                plan_by_update_strategy(set, pods, input, ret_keep, &plan);
+        plan.is_settled = is_plan_settled(set, pods, input, ret_keep, &plan);
+        *ret = plan;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The doors between pressure/, which watches the node, and the rooms that make it room: image/ and
+ * supervise/. The node's conditions become taints of it; whoever was kept out for them is asked
+ * again. */
+
+#include "agent/agent-private.h"
+#include "agent/bundle/cgroups.h"
+#include "agent/desired/desired-pods.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/message-ids.h"
+
+static bool is_pod_manager_active(void *userdata) {
+        const Agent *agent = userdata;
+
+        return pod_manager_has_active_pods(agent->pod_manager);
+}
+
+static bool is_reclaim_in_progress(void *userdata) {
+        const Agent *agent = userdata;
+
+        return pod_manager_is_evicting(agent->pod_manager) ||
+               image_store_is_removing(agent->images);
+}
+
+static bool reclaim_image_space(void *userdata) {
+        const Agent *agent = userdata;
+
+        return image_store_prune(agent->images) > 0;
+}
+
+static bool evict_next_pod(const ResourceShortage *shortage, void *userdata) {
+        const Agent *agent = userdata;
+
+        return pod_manager_evict_pod(agent->pod_manager, shortage);
+}
+
+static int on_eviction_recompute_due(sd_event_source *source, void *userdata) {
+        Agent *agent = userdata;
+
+        if (agent->has_scanned && !agent->is_terminating)
+                recompute_desired_pods(agent);
+        return 0;
+}
+
+static void on_node_conditions_changed(void *userdata) {
+        Agent *agent = userdata;
+        const NodeConditions *conditions = eviction_manager_conditions(agent->eviction_manager);
+        int r = node_labels_set_conditions(&agent->node_labels, conditions->set);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot say what the node is short of by its taints");
+        pod_manager_on_node_changed(agent->pod_manager);
+        if (agent->apiserver)
+                apiserver_node_changed(agent->apiserver);
+        (void) sd_event_source_set_enabled(agent->recompute_source, SD_EVENT_ONESHOT);
+}
+
+static void on_resource_shortage(const ResourceShortage *shortage, void *userdata) {
+        const EvictionSignalInfo *info = &eviction_signals[shortage->signal];
+        cleanup_free char *message = NULL;
+
+        log_set_message_id(MESSAGE_NODE_PRESSURE);
+        log_warning("The node is short of %s, reclaiming %s", info->name, info->resource);
+        if (asprintf(&message, "Attempting to reclaim %s", info->resource) < 0) {
+                message = NULL;
+                return;
+        }
+        agent_on_event(&(PodEvent){ .kind = POD_EVENT_WARNING,
+                                    .reason = "EvictionThresholdMet",
+                                    .message = message },
+                       userdata);
+}
+
+int build_eviction_manager(Agent *agent) {
+        static const EvictionManagerCallbacks callbacks = {
+                .has_active_pods = is_pod_manager_active,
+                .is_reclaiming = is_reclaim_in_progress,
+                .remove_images = reclaim_image_space,
+                .evict = evict_next_pod,
+                .on_conditions = on_node_conditions_changed,
+                .on_shortage = on_resource_shortage,
+        };
+        int r = sd_event_add_defer(agent->event, &agent->recompute_source,
+                                   on_eviction_recompute_due, agent);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(agent->recompute_source, SD_EVENT_OFF);
+        /* That of all pods is that of those which are guaranteed what they ask for. */
+        agent->pods_group = cgroup_of_qos_class(&agent->bundle_config, QOS_GUARANTEED);
+        if (r >= 0 && !agent->pods_group)
+                r = -ENOMEM;
+        if (r < 0)
+                return r;
+        return eviction_manager_new(
+                &(EvictionManagerConfig){
+                        .event = agent->event,
+                        .policy = &agent->config.eviction,
+                        .paths = { .pods_group = agent->pods_group,
+                                   .state_dir = agent->state_dir,
+                                   .images_dir = image_store_path(agent->images) },
+                        .callbacks = &callbacks,
+                        .userdata = agent },
+                &agent->eviction_manager);
+}
+
+void restore_eviction_conditions(Agent *agent) {
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
+                uint64_t evicted_at = pod_manager_last_evicted_at(agent->pod_manager, c);
+
+                if (evicted_at > 0)
+                        eviction_manager_restore_condition(agent->eviction_manager, c, evicted_at);
+        }
+}

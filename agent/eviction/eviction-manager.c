@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One look: ask the kernel, see which thresholds are crossed, do one thing about it, and say when
+ * to look next. That is in a second while something is short; else as far away as nothing can
+ * become short meanwhile, or never, where nothing runs and no condition has to end. */
+
+#include "agent/eviction/eviction-manager.h"
+
+#include "agent/eviction/memory-pressure-watch.h"
+#include "agent/eviction/monitoring-interval.h"
+#include "common/clock.h"
+#include "common/log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define RECLAIM_INTERVAL_USEC (1 * USEC_PER_SEC) /* between two looks while something is short … \
+                                                  */
+#define RECLAIM_RETRY_MIN_USEC \
+        (10 * USEC_PER_SEC) /* … or nothing can be done about it, and then … */
+#define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC) /* … twice as long each time, up to this */
+#define OBSERVATION_VALID_USEC (USEC_PER_SEC / 2)  /* so long a look is good enough to decide by */
+
+enum {
+        HARD_GRACE_SECONDS = 1, /* as with the kubelet */
+};
+
+struct EvictionManager {
+        EvictionManagerConfig config;
+        MemoryPressureWatch *memory_watch;
+        sd_event_source *timer;      /* the next look, which is at: */
+        uint64_t next_at;            /* boot time; UINT64_MAX: there is none */
+        SignalObservations observed; /* by the last one, which was at: */
+        uint64_t observed_at;        /* boot time; 0: never */
+        uint64_t interval;           /* that next_monitoring_interval() gave; 0: none */
+        ThresholdState state;
+        NodeConditions conditions;
+        EvictionSignal
+                reclaimed_signal; /* what is short now and was told of; N_EVICTION_SIGNALS: none */
+        uint64_t retry_usec;      /* since nobody could be evicted; 0: somebody could */
+};
+
+static void synchronize_now(EvictionManager *p);
+
+static int on_eviction_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        EvictionManager *p = userdata;
+
+        p->next_at = UINT64_MAX;
+        synchronize_now(p);
+        return 0;
+}
+
+static void arm_eviction_timer(EvictionManager *p, uint64_t delay_usec) {
+        int r = 0;
+
+        p->next_at = delay_usec;
+        if (delay_usec == UINT64_MAX) {
+                p->timer = sd_event_source_disable_unref(p->timer);
+                return;
+        }
+        p->next_at += now_boottime_usec();
+        if (!p->timer)
+                r = sd_event_add_time_relative(p->config.event, &p->timer, CLOCK_BOOTTIME,
+                                               delay_usec, delay_usec / 10, on_eviction_timer, p);
+        else
+                r = sd_event_source_set_time_relative(p->timer, delay_usec);
+        if (r >= 0) /* that of the first would count for all that follow */
+                r = sd_event_source_set_time_accuracy(p->timer, delay_usec / 10);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot arm the next look at what the node has left");
+}
+
+static void synchronize_within(EvictionManager *p, uint64_t delay_usec) {
+        if (p->next_at > now_boottime_usec() + delay_usec)
+                arm_eviction_timer(p, delay_usec);
+}
+
+static void on_memory_pressure(void *userdata) {
+        EvictionManager *p = userdata;
+
+        if (!p->config.callbacks->has_active_pods(p->config.userdata))
+                return; /* nobody of ours can be the cause of it */
+        if (now_boottime_usec() - p->observed_at >= OBSERVATION_VALID_USEC)
+                synchronize_now(p);
+        else
+                synchronize_within(p, RECLAIM_INTERVAL_USEC);
+}
+
+int eviction_manager_new(const EvictionManagerConfig *config, EvictionManager **ret) {
+        EvictionManager *p = calloc(1, sizeof(*p));
+        uint64_t now = now_realtime_usec();
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->config = *config;
+        p->next_at = UINT64_MAX;
+        p->reclaimed_signal = N_EVICTION_SIGNALS;
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
+                p->conditions.since[c] = now;
+        r = memory_pressure_watch_new(config->event, config->policy->has_memcg_notification,
+                                      on_memory_pressure, p, &p->memory_watch);
+        if (r < 0) {
+                free(p);
+                return r;
+        }
+        *ret = p;
+        return 0;
+}
+
+EvictionManager *eviction_manager_free(EvictionManager *p) {
+        if (!p)
+                return NULL;
+        sd_event_source_disable_unref(p->timer);
+        memory_pressure_watch_free(p->memory_watch);
+        free(p);
+        return NULL;
+}
+
+void eviction_manager_restore_condition(EvictionManager *p, NodeCondition condition,
+                                        uint64_t seen_at) {
+        uint64_t realtime = now_realtime_usec(), boottime = now_boottime_usec();
+        uint64_t ago = realtime - MIN(seen_at, realtime);
+
+        if (ago < boottime)
+                p->state.condition_seen_at[condition] =
+                        MAX(p->state.condition_seen_at[condition], boottime - ago);
+}
+
+static void set_eviction_conditions(EvictionManager *p, unsigned set) {
+        unsigned changed = p->conditions.set ^ set;
+
+        if (changed == 0)
+                return;
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
+                if (!(changed & NODE_CONDITION_BIT(c)))
+                        continue;
+                p->conditions.since[c] = now_realtime_usec();
+                if (set & NODE_CONDITION_BIT(c))
+                        log_warning("The node has %s", node_conditions[c].name);
+                else
+                        log_info("The node has no %s any more", node_conditions[c].name);
+        }
+        p->conditions.set = set;
+        p->config.callbacks->on_conditions(p->config.userdata);
+}
+
+static ResourceShortage shortage_of_threshold(const EvictionManager *p,
+                                              const EvictionThreshold *threshold) {
+        const SignalObservation *observed = &p->observed.of[threshold->signal];
+        int64_t quantity = eviction_amount_of(&threshold->value, observed->capacity);
+
+        return (ResourceShortage){
+                .signal = threshold->signal,
+                .grace_seconds = threshold->grace_usec == 0
+                                         ? HARD_GRACE_SECONDS
+                                         : p->config.policy->max_pod_grace_seconds,
+                .quantity = quantity,
+                .available = observed->available,
+        };
+}
+
+static bool frees_by_image_gc(const EvictionManager *p, EvictionSignal signal) {
+        return signal == EVICTION_IMAGE_FS || signal == EVICTION_IMAGE_FS_INODES ||
+               (eviction_signals[signal].condition == NODE_DISK_PRESSURE &&
+                !has_dedicated_image_fs(&p->config.paths));
+}
+
+/* Does one thing about it; gives when to look what has come of it. */
+static uint64_t reclaim_resource(EvictionManager *p, const ResourceShortage *shortage) {
+        const EvictionManagerCallbacks *callbacks = p->config.callbacks;
+        void *userdata = p->config.userdata;
+
+        if (p->reclaimed_signal != shortage->signal) {
+                p->reclaimed_signal = shortage->signal;
+                p->retry_usec = 0;
+                callbacks->on_shortage(shortage, userdata);
+        }
+        if (frees_by_image_gc(p, shortage->signal) && callbacks->remove_images(userdata))
+                return RECLAIM_INTERVAL_USEC;
+        if (callbacks->evict(shortage, userdata))
+                return RECLAIM_INTERVAL_USEC;
+        if (p->retry_usec == 0)
+                log_warning("The node is short of %s, and no pod can be evicted that would help",
+                            eviction_signals[shortage->signal].name);
+        p->retry_usec = MIN(MAX(2 * p->retry_usec, RECLAIM_RETRY_MIN_USEC), RECLAIM_RETRY_MAX_USEC);
+        return p->retry_usec;
+}
+
+static int64_t memory_above_threshold(const EvictionManager *p) {
+        const EvictionPolicy *policy = p->config.policy;
+        const SignalObservation *memory = &p->observed.of[EVICTION_MEMORY];
+        int64_t least = 0;
+
+        for (size_t i = 0; i < policy->n_thresholds; i++) {
+                const EvictionThreshold *threshold = &policy->thresholds[i];
+                int64_t distance =
+                        memory->available - eviction_amount_of(&threshold->value, memory->capacity);
+
+                if (threshold->signal == EVICTION_MEMORY && distance > 0 &&
+                    (least == 0 || distance < least))
+                        least = distance;
+        }
+        return least;
+}
+
+/* When to look again, where nothing is short. */
+static uint64_t next_idle_interval(EvictionManager *p, const SignalObservations *before) {
+        if (!p->config.callbacks->has_active_pods(p->config.userdata)) {
+                p->interval = 0;
+                return UINT64_MAX;
+        }
+        memory_pressure_watch_set_growth(p->memory_watch, memory_above_threshold(p));
+        p->interval = next_monitoring_interval(p->config.policy, before, &p->observed,
+                                               memory_pressure_watch_is_active(p->memory_watch),
+                                               p->interval);
+        return p->interval;
+}
+
+/* Does what is due; gives when to look again. */
+static uint64_t reclaim_due_threshold(EvictionManager *p, const SignalObservations *before,
+                                      uint64_t now) {
+        const EvictionManagerCallbacks *callbacks = p->config.callbacks;
+        const EvictionThreshold *due = threshold_state_due(&p->state, p->config.policy);
+        uint64_t next = threshold_state_next_change(&p->state, p->config.policy);
+        bool is_short = threshold_state_is_short(&p->state, p->config.policy);
+        uint64_t later;
+        ResourceShortage shortage;
+
+        next = next == UINT64_MAX ? next : next - MIN(next, now) + 1;
+        if (!is_short) {
+                p->reclaimed_signal = N_EVICTION_SIGNALS;
+                later = next_idle_interval(p, before);
+                return MIN(next, later);
+        }
+        p->interval = 0;
+        if (callbacks->is_reclaiming(p->config.userdata))
+                return MIN(next, RECLAIM_INTERVAL_USEC);
+        if (!callbacks->has_active_pods(p->config.userdata))
+                return next;
+        if (!due)
+                return MIN(next, RECLAIM_INTERVAL_USEC);
+        shortage = shortage_of_threshold(p, due);
+        later = reclaim_resource(p, &shortage);
+        return MIN(next, later);
+}
+
+static void synchronize_now(EvictionManager *p) {
+        SignalObservations before = p->observed;
+        uint64_t now = now_boottime_usec();
+
+        p->observed_at = now;
+        if (p->config.policy->n_thresholds == 0)
+                return;
+        observe_eviction_signals(&p->config.paths, &p->observed);
+        threshold_state_update(&p->state, p->config.policy, &p->observed, now);
+        set_eviction_conditions(p, p->state.conditions);
+        arm_eviction_timer(p, reclaim_due_threshold(p, &before, now));
+}
+
+void eviction_manager_synchronize(EvictionManager *p) {
+        if (p->observed_at == 0 || now_boottime_usec() - p->observed_at >= OBSERVATION_VALID_USEC)
+                synchronize_now(p);
+}
+
+void eviction_manager_wake(EvictionManager *p) {
+        if (p->interval == 0 && p->config.policy->n_thresholds > 0)
+                synchronize_within(p, RECLAIM_INTERVAL_USEC);
+}
+
+const NodeConditions *eviction_manager_conditions(const EvictionManager *p) {
+        return &p->conditions;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/eviction/signal-observations.h"
+
+#include "common/cgroup-usage.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+enum {
+        FILE_MAX = 64 * 1024
+};
+
+/* The number behind a key at the beginning of a line; -1. */
+static int64_t find_meminfo_number(const char *text, const char *key) {
+        size_t length = strlen(key);
+
+        for (const char *line = text; line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                if (strncmp(line, key, length) == 0)
+                        return strtoll(line + length, NULL, 10);
+        }
+        return -1;
+}
+
+/* As the kubelet counts: what nobody uses, and files that nobody has looked at lately. */
+static void observe_memory(const char *pods_group, SignalObservations *observations) {
+        cleanup_free char *text = NULL;
+        int64_t total, free_kib, inactive;
+        CgroupUsage used;
+
+        if (read_file_at(AT_FDCWD, "/proc/meminfo", FILE_MAX, &text, NULL) < 0)
+                return;
+        total = find_meminfo_number(text, "MemTotal:");
+        free_kib = find_meminfo_number(text, "MemFree:");
+        inactive = find_meminfo_number(text, "Inactive(file):");
+        if (total <= 0 || free_kib < 0 || inactive < 0)
+                return;
+        observations->of[EVICTION_MEMORY] =
+                (SignalObservation){ true, (free_kib + inactive) * (int64_t) KIB,
+                                     total * (int64_t) KIB };
+        /* All pods together may have all there is. */
+        if (pods_group && cgroup_usage(pods_group, &used) >= 0)
+                observations->of[EVICTION_ALLOCATABLE_MEMORY] = (SignalObservation){
+                        true, total * (int64_t) KIB - (int64_t) used.working_set_bytes,
+                        total * (int64_t) KIB
+                };
+}
+
+static void observe_fs(const char *directory, SignalObservation *ret_bytes,
+                       SignalObservation *ret_inodes) {
+        struct statvfs st;
+
+        if (statvfs(directory, &st) < 0)
+                return;
+        if (st.f_blocks > 0)
+                *ret_bytes = (SignalObservation){ true, (int64_t) (st.f_bavail * st.f_frsize),
+                                                  (int64_t) (st.f_blocks * st.f_frsize) };
+        if (st.f_files > 0) /* some file systems do not count them */
+                *ret_inodes =
+                        (SignalObservation){ true, (int64_t) st.f_favail, (int64_t) st.f_files };
+}
+
+/* Threads are what the kernel counts: the fourth field of loadavg, behind the slash. */
+static void observe_pids(SignalObservation *ret) {
+        cleanup_free char *max = NULL, *threads_max = NULL, *load = NULL;
+        const char *slash;
+        int64_t capacity;
+
+        if (read_file_at(AT_FDCWD, "/proc/sys/kernel/pid_max", FILE_MAX, &max, NULL) < 0 ||
+            read_file_at(AT_FDCWD, "/proc/sys/kernel/threads-max", FILE_MAX, &threads_max, NULL) <
+                    0 ||
+            read_file_at(AT_FDCWD, "/proc/loadavg", FILE_MAX, &load, NULL) < 0)
+                return;
+        slash = strchr(load, '/');
+        capacity = MIN(strtoll(max, NULL, 10), strtoll(threads_max, NULL, 10));
+        if (slash && capacity > 0)
+                *ret = (SignalObservation){ true, capacity - strtoll(slash + 1, NULL, 10),
+                                            capacity };
+}
+
+void observe_eviction_signals(const ObservedPaths *paths, SignalObservations *ret) {
+        SignalObservations now = { 0 };
+
+        observe_memory(paths->pods_group, &now);
+        observe_fs(paths->state_dir, &now.of[EVICTION_NODE_FS], &now.of[EVICTION_NODE_FS_INODES]);
+        observe_fs(paths->images_dir, &now.of[EVICTION_IMAGE_FS],
+                   &now.of[EVICTION_IMAGE_FS_INODES]);
+        now.of[EVICTION_CONTAINER_FS] = now.of[EVICTION_NODE_FS];
+        now.of[EVICTION_CONTAINER_FS_INODES] = now.of[EVICTION_NODE_FS_INODES];
+        observe_pids(&now.of[EVICTION_PIDS]);
+        *ret = now;
+}
+
+bool has_dedicated_image_fs(const ObservedPaths *paths) {
+        struct stat state, images;
+
+        return stat(paths->state_dir, &state) >= 0 && stat(paths->images_dir, &images) >= 0 &&
+               state.st_dev != images.st_dev;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is asked on the socket, and whom of the rooms it is asked of. */
+
+#include "agent/agent-private.h"
+#include "agent/desired/desired-pods.h"
+#include "agent/desired/pod-source.h"
+#include "agent/image-handlers.h"
+#include "agent/manifest-status.h"
+#include "agent/metrics-collect.h"
+#include "agent/model/json.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static int agent_get_next_pod(void *userdata, const char *after, char **ret_key, char **ret_json) {
+        Agent *agent = userdata;
+        cleanup_with(pod_status_done) PodStatus status = { 0 };
+        cleanup_free char *key = NULL, *json = NULL;
+        const Pod *pod;
+        int r = pod_manager_next_pod(agent->pod_manager, after, &pod, &status);
+
+        if (r <= 0)
+                return r;
+        key = format_pod_key(pod);
+        json = print_pod_with_source(agent->pod_manager, pod, &status);
+        if (!key || !json)
+                return -ENOMEM;
+        *ret_key = TAKE_PTR(key);
+        *ret_json = TAKE_PTR(json);
+        return 1;
+}
+
+static int agent_get_next_event(void *userdata, uint64_t after, uint64_t *ret_number,
+                                char **ret_json) {
+        Agent *agent = userdata;
+
+        return event_store_next(agent->events, after, ret_number, ret_json);
+}
+
+static int agent_get_next_object(void *userdata, ObjectKind kind, const char *after, char **ret_key,
+                                 char **ret_json) {
+        Agent *agent = userdata;
+
+        return find_next_manifest_object(agent->manifests, agent->manifest_dir, kind, after,
+                                         ret_key, ret_json);
+}
+
+static void agent_report_manifests(void *userdata, HttpManifestReport *report) {
+        Agent *agent = userdata;
+
+        report_manifest_status(agent->manifests, agent->manifest_dir, agent->pod_manager,
+                               agent->images, report);
+}
+
+static int agent_find_log(void *userdata, const char *namespace, const char *pod,
+                          const char *container, bool previous, HttpContainerLog *ret,
+                          Error *reterr) {
+        Agent *agent = userdata;
+
+        return pod_manager_find_log(agent->pod_manager, namespace, pod, container, previous,
+                                    &ret->directory, &ret->attempt, &ret->is_live, reterr);
+}
+
+/* What is left of it is wanted again by its manifest. */
+static int agent_delete_pod(void *userdata, const char *namespace, const char *pod,
+                            int64_t grace_seconds, Error *reterr) {
+        Agent *agent = userdata;
+        int r;
+
+        if (!agent->has_scanned)
+                return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
+        r = pod_manager_delete_pod(agent->pod_manager, namespace, pod, grace_seconds, reterr);
+        if (r < 0)
+                return r;
+        daemonset_controller_orphan_deleted(agent->daemonset_controller, namespace, pod);
+        recompute_desired_pods(agent);
+        return 0;
+}
+
+/* What tells one set on. */
+typedef struct DaemonSetVisit {
+        http_each_object_t each;
+        void *context;
+} DaemonSetVisit;
+
+static int visit_daemonset(const DaemonSet *set, const char *json, void *context) {
+        const DaemonSetVisit *visit = context;
+        cleanup_free char *key = path_join(set->metadata.namespace, set->metadata.name);
+
+        return key ? visit->each(key, json, visit->context) : -ENOMEM;
+}
+
+static int agent_each_daemonset(void *userdata, http_each_object_t each, void *context) {
+        return daemonset_controller_each(((Agent *) userdata)->daemonset_controller,
+                                         visit_daemonset, &(DaemonSetVisit){ each, context });
+}
+
+static char *agent_get_revisions(void *userdata) {
+        return daemonset_controller_list_revisions(((Agent *) userdata)->daemonset_controller);
+}
+
+static char *agent_get_node(void *userdata) {
+        const Agent *agent = userdata;
+        cleanup_free char *refused = NULL;
+        NodeApiServerConnection connection = { 0 };
+
+        if (agent->apiserver)
+                apiserver_connection_status(agent->apiserver, &connection, &refused);
+        return node_to_json(&agent->node_labels.effective,
+                            eviction_manager_conditions(agent->eviction_manager), &connection);
+}
+
+static const Manifest *find_manifest_of_file(const Agent *agent, const char *file) {
+        const Manifest *const *manifests;
+        size_t n = manifest_directory_list(agent->manifests, &manifests);
+
+        for (size_t i = 0; i < n; i++)
+                if (streq(manifests[i]->file, file))
+                        return manifests[i];
+        return NULL;
+}
+
+/* A set is its file; so that is what goes, unless there is more in it than the set. */
+static int delete_daemonset_manifest(Agent *agent, const char *namespace, const char *name,
+                                     bool orphan, Error *reterr) {
+        const char *file = daemonset_controller_find_source(agent->daemonset_controller, namespace,
+                                                            name, reterr);
+        const Manifest *manifest = file ? find_manifest_of_file(agent, file) : NULL;
+        cleanup_free char *path = NULL;
+        int r = file ? 0 : -ENOENT;
+
+        if (r < 0)
+                return r;
+        if (!manifest || manifest->error ||
+            manifest->pods.n + manifest->data.n + manifest->daemonsets.n != 1)
+                return error_setf(reterr, EINVAL,
+                                  "%s does not hold this set alone; remove it from there by hand",
+                                  file);
+        path = path_join(agent->manifest_dir, file);
+        if (!path)
+                return -ENOMEM;
+        if (orphan) {
+                r = daemonset_controller_orphan_pods(agent->daemonset_controller, namespace, name,
+                                                     reterr);
+                if (r < 0)
+                        return r;
+                recompute_desired_pods(agent);
+        }
+        if (unlink(path) >= 0)
+                return 0;
+        r = error_setf(reterr, errno, "cannot remove %s: %s", path, strerror(errno));
+        if (orphan)
+                daemonset_controller_readopt_pods(agent->daemonset_controller, namespace, name);
+        return r;
+}
+
+static int agent_act_on_daemonset(void *userdata, const char *namespace, const char *name,
+                                  const char *verb, int64_t revision, Error *reterr) {
+        Agent *agent = userdata;
+
+        if (!agent->has_scanned)
+                return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
+        if (streq(verb, "undo"))
+                return daemonset_controller_undo_rollout(agent->daemonset_controller, namespace,
+                                                         name, revision, reterr);
+        if (streq(verb, "restart"))
+                return daemonset_controller_restart_rollout(agent->daemonset_controller, namespace,
+                                                            name, reterr);
+        return delete_daemonset_manifest(agent, namespace, name, streq(verb, "orphan"), reterr);
+}
+
+static int agent_exec(void *userdata, const char *namespace, const char *pod, const char *container,
+                      const HttpExecOptions *exec, int socket_fd, Error *reterr) {
+        Agent *agent = userdata;
+
+        return pod_manager_open_session(agent->pod_manager, namespace, pod, container,
+                                        &(SandboxSession){ .argv = exec->argv,
+                                                           .has_input = exec->has_input,
+                                                           .has_output = exec->has_output,
+                                                           .has_error = exec->has_error,
+                                                           .has_terminal = exec->has_terminal },
+                                        socket_fd, reterr);
+}
+
+static int agent_is_ready(void *userdata, Error *reterr) {
+        Agent *agent = userdata;
+
+        if (agent->is_ready)
+                return 0;
+        return error_setf(reterr, EAGAIN, "the first scan of %s has not been acted on yet",
+                          agent->manifest_dir);
+}
+
+typedef LIST_OF(ProbeSample) ProbeSampleList;
+
+static void collect_probe_sample(const ProbeSample *sample, void *userdata) {
+        ProbeSampleList *list = userdata;
+        ProbeSample *more = reallocarray(list->items, list->n + 1, sizeof(*more));
+
+        if (!more)
+                return;
+        list->items = more;
+        list->items[list->n++] = *sample;
+}
+
+static char *agent_get_metrics(void *userdata) {
+        Agent *agent = userdata;
+        AgentMetrics counts = agent_collect_counts(agent);
+        ProbeSampleList samples = { 0 };
+        char *text;
+
+        pod_manager_for_each_probe(agent->pod_manager, collect_probe_sample, &samples);
+        counts.probes = samples.items;
+        counts.n_probes = samples.n;
+        text = agent_metrics_format(&counts);
+        free(samples.items);
+        return text;
+}
+
+static char *agent_get_resource_metrics(void *userdata) {
+        Agent *agent = userdata;
+
+        return collect_resource_usage(agent->pod_manager, &agent->bundle_config);
+}
+
+const HttpServerHandlers agent_http_handlers = {
+        .next_pod = agent_get_next_pod,
+        .next_event = agent_get_next_event,
+        .next_object = agent_get_next_object,
+        .report = agent_report_manifests,
+        .find_log = agent_find_log,
+        .delete_pod = agent_delete_pod,
+        .foreach_daemonset = agent_each_daemonset,
+        .revisions = agent_get_revisions,
+        .node = agent_get_node,
+        .run_daemonset_action = agent_act_on_daemonset,
+        .exec = agent_exec,
+        .images = agent_list_images,
+        .pull_image = agent_pull_image,
+        .remove_image = agent_remove_image,
+        .prune_images = agent_prune_images,
+        .is_ready = agent_is_ready,
+        .metrics = agent_get_metrics,
+        .resource_metrics = agent_get_resource_metrics,
+};

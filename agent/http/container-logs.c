@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/http/http-server-private.h"
+
+#include "agent/http/log-reader.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <sys/inotify.h>
+
+/* /containerLogs/<namespace>/<pod>/<container>, with the kubelet's parameters. Who follows sleeps
+ * until inotify says that something was written or renamed in the container's directory. */
+
+typedef struct HttpLogStream {
+        LogReader *reader;
+        char *directory;
+        unsigned attempt;
+        ResponseStream *stream;
+        sd_event_source *log_watch;
+} HttpLogStream;
+
+static ssize_t read_log_stream(void *source, char *buffer, size_t size) {
+        HttpLogStream *log = source;
+
+        return log_reader_read(log->reader, buffer, size);
+}
+
+static void log_stream_free(void *source) {
+        HttpLogStream *log = source;
+
+        sd_event_source_disable_unref(log->log_watch);
+        log_reader_free(log->reader);
+        free(log->directory);
+        free(log);
+}
+
+static const ResponseStreamKind log_stream_kind = { "text/plain", true, read_log_stream,
+                                                    log_stream_free };
+
+static int on_log_written(sd_event_source *source, const struct inotify_event *event,
+                          void *userdata) {
+        HttpLogStream *log = userdata;
+
+        response_stream_wake(log->stream);
+        return 0;
+}
+
+/* Before the first byte is read, so that nothing is written unnoticed. */
+static int watch_log_directory(HttpServer *server, HttpLogStream *log, Error *reterr) {
+        int r = sd_event_add_inotify_fd(
+                server->event, &log->log_watch, log_reader_dir_fd(log->reader),
+                IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR,
+                on_log_written, log);
+
+        return r < 0 ? error_prefixf(reterr, r, "cannot follow %s", log->directory) : 0;
+}
+
+static int parse_log_since(struct MHD_Connection *http, LogOptions *options, Error *reterr) {
+        const char *since_time = http_query_parameter(http, "sinceTime");
+        int64_t seconds = 0;
+        uint64_t now = now_realtime_usec();
+        int r;
+
+        r = http_query_number(http, "sinceSeconds", 1, &seconds, reterr);
+        if (r < 0)
+                return r;
+        if (seconds > 0 && since_time)
+                return error_setf(reterr, EINVAL,
+                                  "at most one of sinceTime and sinceSeconds may be given");
+        if (since_time && parse_rfc3339(since_time, &options->since_usec) < 0)
+                return error_setf(reterr, EINVAL,
+                                  "sinceTime must be a time like 2026-01-02T03:04:05Z");
+        if (seconds > 0 && (uint64_t) seconds < now / USEC_PER_SEC)
+                options->since_usec = now - (uint64_t) seconds * USEC_PER_SEC;
+        return 0;
+}
+
+static int parse_log_options(struct MHD_Connection *http, LogOptions *ret, Error *reterr) {
+        LogOptions options = LOG_OPTIONS_ALL;
+        int r;
+
+        r = http_query_number(http, "tailLines", 0, &options.tail_lines, reterr);
+        if (r >= 0)
+                r = http_query_number(http, "limitBytes", 1, &options.limit_bytes, reterr);
+        if (r >= 0)
+                r = parse_log_since(http, &options, reterr);
+        if (r < 0)
+                return r;
+        options.follow = http_query_flag(http, "follow");
+        options.timestamps = http_query_flag(http, "timestamps");
+        *ret = options;
+        return 0;
+}
+
+static int open_container_log(HttpServer *server, struct MHD_Connection *http,
+                              const char *const names[3], HttpLogStream *log, Error *reterr) {
+        HttpContainerLog found = { 0 };
+        LogOptions options;
+        int r;
+
+        r = parse_log_options(http, &options, reterr);
+        if (r < 0)
+                return r;
+        r = server->handlers->find_log(server->userdata, names[0], names[1], names[2],
+                                       http_query_flag(http, "previous"), &found, reterr);
+        if (r < 0)
+                return r;
+        log->directory = found.directory;
+        log->attempt = found.attempt;
+        r = log_reader_new(found.directory, found.attempt, found.is_live, &options, &log->reader,
+                           reterr);
+        if (r < 0)
+                return r;
+        return options.follow && found.is_live ? watch_log_directory(server, log, reterr) : 0;
+}
+
+static unsigned http_status_of_log_error(int r) {
+        switch (r) {
+        case -ENOENT:
+                return MHD_HTTP_NOT_FOUND;
+        case -EINVAL:
+        case -EAGAIN:
+                return MHD_HTTP_BAD_REQUEST;
+        default:
+                return MHD_HTTP_INTERNAL_SERVER_ERROR;
+        }
+}
+
+enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connection *http,
+                                           const char *rest) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *path = strdup(rest);
+        const char *names[3];
+        HttpLogStream *log;
+        int r;
+
+        if (!path)
+                return MHD_NO;
+        if (http_split_container_path(path, names) < 0)
+                return http_reply_error(http, MHD_HTTP_NOT_FOUND,
+                                        "ask for /containerLogs/<namespace>/<pod>/<container>");
+        log = calloc(1, sizeof(*log));
+        if (!log)
+                return MHD_NO;
+        r = open_container_log(server, http, names, log, &error);
+        if (r < 0) {
+                log_stream_free(log);
+                return http_reply_error(http, http_status_of_log_error(r), "%s",
+                                        error_message(&error, r));
+        }
+        return response_stream_start(server, http, &log_stream_kind, log, &log->stream);
+}
+
+void http_server_notify_log_end(HttpServer *server, const char *directory, unsigned attempt) {
+        for (ResponseStream *stream = server->streams; stream; stream = stream->next) {
+                HttpLogStream *log = stream->source;
+
+                if (stream->kind != &log_stream_kind || log->attempt != attempt ||
+                    !streq(log->directory, directory))
+                        continue;
+                log_reader_set_ended(log->reader);
+                response_stream_wake(stream);
+        }
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/http/http-server-private.h"
+
+#include "common/cleanup.h"
+
+/* DELETE /api/v1/namespaces/<namespace>/pods/<pod>?gracePeriodSeconds=<n>, as the API server has
+ * it: a pod of the manifest directory ends, and begins anew. */
+
+static const char status_success[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                                     "\"status\":\"Success\"}\n";
+
+/* Cuts "<namespace>/pods/<pod>" apart in place. */
+static int split_pod_path(char *path, const char **ret_namespace, const char **ret_pod) {
+        char *rest = path;
+        const char *namespace = strsep(&rest, "/"), *pods = strsep(&rest, "/");
+        const char *pod = strsep(&rest, "/");
+
+        if (!pod || !*pod || !*namespace || !streq(pods, "pods") || rest)
+                return -EINVAL;
+        *ret_namespace = namespace;
+        *ret_pod = pod;
+        return 0;
+}
+
+enum MHD_Result http_handle_delete_pod(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *path = strdup(rest);
+        const char *namespace, *pod;
+        int64_t grace_seconds = -1;
+        enum MHD_Result result;
+        int r;
+
+        if (!http_require_root(http, &result))
+                return result;
+        if (!path)
+                return MHD_NO;
+        if (split_pod_path(path, &namespace, &pod) < 0)
+                return http_reply_error(http, MHD_HTTP_NOT_FOUND, "there is nothing here");
+        r = http_query_number(http, "gracePeriodSeconds", 0, &grace_seconds, &error);
+        if (r >= 0)
+                r = server->handlers->delete_pod(server->userdata, namespace, pod, grace_seconds,
+                                                 &error);
+        if (r < 0)
+                return http_reply_error(http, http_status_from_errno(r), "%s",
+                                        error_message(&error, r));
+        return http_reply_text(http, MHD_HTTP_OK, "application/json", status_success);
+}

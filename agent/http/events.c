@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/http/http-server-private.h"
+
+#include "common/cleanup.h"
+
+/* /events, once or as a watch. Both go by the events' numbers, one event at a time and as fast as
+ * the client reads; a watch sleeps when it has seen all. It has no queue: a client that is slow
+ * sees the latest count of an event instead of each. */
+
+typedef struct EventCursor {
+        HttpServer *server;
+        uint64_t number; /* of the last event that was told */
+        bool is_begun;
+        bool is_ended;
+        size_t n; /* that were told */
+        StreamText text;
+} EventCursor;
+
+/* 1 with the next event, 0 when there is none, -errno. */
+static int next_event_json(EventCursor *cursor, char **ret_json) {
+        int r = cursor->server->handlers->next_event(cursor->server->userdata, cursor->number,
+                                                     &cursor->number, ret_json);
+
+        cursor->n += r > 0;
+        return r;
+}
+
+static int next_event_list_text(void *userdata) {
+        EventCursor *cursor = userdata;
+        cleanup_free char *json = NULL;
+        int r;
+
+        if (cursor->is_ended)
+                return -ENODATA;
+        if (!cursor->is_begun) {
+                cursor->is_begun = true;
+                return stream_text_format(&cursor->text,
+                                          "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",", "",
+                                          "\"metadata\":{},\"items\":[");
+        }
+        r = next_event_json(cursor, &json);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                return stream_text_format(&cursor->text, cursor->n > 1 ? "," : "", json, "");
+        cursor->is_ended = true;
+        return stream_text_format(&cursor->text, "", "]}", "\n");
+}
+
+static int next_event_watch_text(void *userdata) {
+        EventCursor *cursor = userdata;
+        cleanup_free char *json = NULL;
+        int r = next_event_json(cursor, &json);
+
+        return r <= 0 ? r
+                      : stream_text_format(&cursor->text, "{\"type\":\"ADDED\",\"object\":", json,
+                                           "}\n");
+}
+
+static ssize_t read_event_list(void *source, char *buffer, size_t size) {
+        EventCursor *cursor = source;
+
+        return stream_text_read(&cursor->text, next_event_list_text, cursor, buffer, size);
+}
+
+static ssize_t read_event_watch(void *source, char *buffer, size_t size) {
+        EventCursor *cursor = source;
+
+        return stream_text_read(&cursor->text, next_event_watch_text, cursor, buffer, size);
+}
+
+static void event_cursor_free(void *source) {
+        EventCursor *cursor = source;
+
+        stream_text_done(&cursor->text);
+        free(cursor);
+}
+
+static const ResponseStreamKind event_list_kind = { "application/json", false, read_event_list,
+                                                    event_cursor_free };
+static const ResponseStreamKind event_watch_kind = { "application/json", true, read_event_watch,
+                                                     event_cursor_free };
+
+enum MHD_Result http_handle_get_events(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest) {
+        EventCursor *cursor = calloc(1, sizeof(*cursor));
+
+        if (!cursor)
+                return MHD_NO;
+        cursor->server = server;
+        return response_stream_start(
+                server, http, http_query_flag(http, "watch") ? &event_watch_kind : &event_list_kind,
+                cursor, NULL);
+}
+
+void http_server_notify_event(HttpServer *server) {
+        for (ResponseStream *stream = server->streams; stream; stream = stream->next)
+                if (stream->kind == &event_watch_kind)
+                        response_stream_wake(stream);
+}

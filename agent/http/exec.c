@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/http/http-server-private.h"
+
+#include "common/channels.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+#include "common/websocket-handshake.h"
+
+/* /exec/<namespace>/<pod>/<container>?command=…&input=1&output=1&error=1&tty=1, as the kubelet has
+ * it: the connection becomes a WebSocket, and its descriptor goes to whoever runs the command.
+ * What is wrong is said before; afterwards we have nothing to do with it. */
+
+enum {
+        EXEC_ARGUMENTS_MAX = 1024,
+};
+
+/* What was asked for, kept until the connection is ours to give away. */
+struct ExecUpgrade {
+        HttpServer *server;
+        HttpConnection *connection;
+        char *path;           /* what the names point into */
+        const char *names[3]; /* namespace, pod, container */
+        char **command;
+        HttpExecOptions exec;
+};
+
+ExecUpgrade *exec_upgrade_free(ExecUpgrade *upgrade) {
+        if (!upgrade)
+                return NULL;
+        strv_free(upgrade->command);
+        free(upgrade->path);
+        free(upgrade);
+        return NULL;
+}
+
+static void exec_upgrade_freep(ExecUpgrade **upgrade) {
+        exec_upgrade_free(*upgrade);
+}
+
+static enum MHD_Result on_exec_query_argument(void *userdata, enum MHD_ValueKind kind,
+                                              const char *key, const char *value) {
+        ExecUpgrade *upgrade = userdata;
+
+        if (!streq(key, "command"))
+                return MHD_YES;
+        if (strv_length(upgrade->command) >= EXEC_ARGUMENTS_MAX)
+                return MHD_NO;
+        return strv_append(&upgrade->command, strna(value)) < 0 ? MHD_NO : MHD_YES;
+}
+
+static int parse_exec_request(ExecUpgrade *upgrade, struct MHD_Connection *http, Error *reterr) {
+        int n = MHD_get_connection_values(http, MHD_GET_ARGUMENT_KIND, on_exec_query_argument,
+                                          upgrade);
+
+        upgrade->exec = (HttpExecOptions){
+                .argv = upgrade->command,
+                .has_input = http_query_flag(http, "input") || http_query_flag(http, "stdin"),
+                .has_output = http_query_flag(http, "output") || http_query_flag(http, "stdout"),
+                .has_error = http_query_flag(http, "error") || http_query_flag(http, "stderr"),
+                .has_terminal = http_query_flag(http, "tty"),
+        };
+        if (n < 0 || strv_length(upgrade->command) == 0)
+                return error_setf(reterr, EINVAL, "you must specify at least one command");
+        /* A terminal has one output. */
+        if (upgrade->exec.has_terminal)
+                upgrade->exec.has_error = false;
+        if (!upgrade->exec.has_input && !upgrade->exec.has_output && !upgrade->exec.has_error)
+                return error_setf(reterr, EINVAL,
+                                  "you must specify at least one of stdin, stdout, stderr, or tty");
+        return 0;
+}
+
+static bool request_header_has(struct MHD_Connection *http, const char *name, const char *word) {
+        const char *value = MHD_lookup_connection_value(http, MHD_HEADER_KIND, name);
+
+        return value && strcasestr(value, word);
+}
+
+/* NULL where the client does not want a WebSocket that we speak. */
+static const char *find_websocket_key(struct MHD_Connection *http) {
+        const char *key = MHD_lookup_connection_value(http, MHD_HEADER_KIND, "Sec-WebSocket-Key");
+
+        if (!request_header_has(http, MHD_HTTP_HEADER_UPGRADE, "websocket") ||
+            !request_header_has(http, "Sec-WebSocket-Protocol", CHANNELS_PROTOCOL) ||
+            !request_header_has(http, "Sec-WebSocket-Version", "13"))
+                return NULL;
+        return key && strlen(key) == 24 ? key : NULL;
+}
+
+static void on_exec_upgraded(void *userdata, struct MHD_Connection *http, void *request,
+                             const char *extra, size_t extra_size, MHD_socket fd,
+                             struct MHD_UpgradeResponseHandle *handle) {
+        HttpConnection *connection = userdata;
+        cleanup_with(exec_upgrade_freep) ExecUpgrade *upgrade = TAKE_PTR(connection->upgrade);
+        HttpServer *server = upgrade->server;
+
+        http_connection_clear_deadline(connection);
+        /* A client that speaks before it has heard us is none that we can go on with. */
+        if (extra_size == 0)
+                (void) server->handlers->exec(server->userdata, upgrade->names[0],
+                                              upgrade->names[1], upgrade->names[2], &upgrade->exec,
+                                              fd, NULL);
+        (void) MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+        http_server_schedule_run(server);
+}
+
+static enum MHD_Result reply_exec_upgrade(struct MHD_Connection *http, const char *key,
+                                          ExecUpgrade *upgrade_consume) {
+        HttpConnection *connection = upgrade_consume->connection;
+        struct MHD_Response *response =
+                MHD_create_response_for_upgrade(on_exec_upgraded, connection);
+        char accept[WEBSOCKET_ACCEPT_SIZE];
+        enum MHD_Result result;
+
+        exec_upgrade_free(connection->upgrade);
+        connection->upgrade = upgrade_consume;
+        if (!response)
+                return MHD_NO;
+        (void) MHD_add_response_header(response, MHD_HTTP_HEADER_UPGRADE, "websocket");
+        (void) MHD_add_response_header(response, "Sec-WebSocket-Accept",
+                                       websocket_accept_key(key, accept));
+        (void) MHD_add_response_header(response, "Sec-WebSocket-Protocol", CHANNELS_PROTOCOL);
+        result = MHD_queue_response(http, MHD_HTTP_SWITCHING_PROTOCOLS, response);
+        MHD_destroy_response(response);
+        return result;
+}
+
+static unsigned http_status_of_exec_error(int r) {
+        switch (r) {
+        case -ENOENT:
+                return MHD_HTTP_NOT_FOUND;
+        case -EINVAL:
+        case -EAGAIN:
+                return MHD_HTTP_BAD_REQUEST;
+        default:
+                return MHD_HTTP_INTERNAL_SERVER_ERROR;
+        }
+}
+
+enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http,
+                                 const char *rest) {
+        cleanup_with(exec_upgrade_freep) ExecUpgrade *upgrade = calloc(1, sizeof(*upgrade));
+        cleanup_error Error error = ERROR_NULL;
+        const char *key = find_websocket_key(http);
+        enum MHD_Result result;
+        int r;
+
+        if (!http_require_root(http, &result))
+                return result;
+        if (!upgrade)
+                return MHD_NO;
+        upgrade->server = server;
+        upgrade->connection = http_connection_of(http);
+        upgrade->path = strdup(rest);
+        if (!upgrade->path)
+                return MHD_NO;
+        if (http_split_container_path(upgrade->path, upgrade->names) < 0)
+                return http_reply_error(http, MHD_HTTP_NOT_FOUND,
+                                        "ask for /exec/<namespace>/<pod>/<container>");
+        r = parse_exec_request(upgrade, http, &error);
+        if (r >= 0)
+                r = server->handlers->exec(server->userdata, upgrade->names[0], upgrade->names[1],
+                                           upgrade->names[2], &upgrade->exec, -EBADF, &error);
+        if (r < 0)
+                return http_reply_error(http, http_status_of_exec_error(r), "%s",
+                                        error_message(&error, r));
+        if (!key)
+                return http_reply_error(http, MHD_HTTP_UPGRADE_REQUIRED,
+                                        "ask for a WebSocket with the protocol " CHANNELS_PROTOCOL);
+        return reply_exec_upgrade(http, key, TAKE_PTR(upgrade));
+}

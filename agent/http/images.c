@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* /images: the list, and what a person may ask to be done with it. Work that takes long is begun
+ * here, and how it goes is in the list. */
+
+#include "agent/http/http-server-private.h"
+
+#include "common/cleanup.h"
+
+static unsigned http_status_of_image_error(int r) {
+        static const struct {
+                int r;
+                unsigned status;
+        } rows[] = {
+                { -ENOENT, MHD_HTTP_NOT_FOUND },
+                { -EINVAL, MHD_HTTP_BAD_REQUEST },
+                { -EBUSY, MHD_HTTP_CONFLICT },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(rows); i++)
+                if (rows[i].r == r)
+                        return rows[i].status;
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+enum MHD_Result http_handle_get_images(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest) {
+        cleanup_free char *json = server->handlers->images(server->userdata);
+
+        return json ? http_reply_text(http, MHD_HTTP_OK, "application/json", json) : MHD_NO;
+}
+
+static enum MHD_Result run_image_action(HttpServer *server, struct MHD_Connection *http,
+                                        int (*handler)(void *userdata, const char *image,
+                                                       Error *reterr)) {
+        const char *image = http_query_parameter(http, "image");
+        cleanup_error Error error = ERROR_NULL;
+        enum MHD_Result result;
+        char answer[64];
+        int r;
+
+        if (!http_require_root(http, &result))
+                return result;
+        r = handler(server->userdata, strna(image), &error);
+        if (r < 0)
+                return http_reply_error(http, http_status_of_image_error(r), "%s",
+                                        error_message(&error, r));
+        (void) snprintf(answer, sizeof(answer), "{\"count\":%d}\n", r);
+        return http_reply_text(http, MHD_HTTP_OK, "application/json", answer);
+}
+
+enum MHD_Result http_handle_pull_image(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest) {
+        return run_image_action(server, http, server->handlers->pull_image);
+}
+
+enum MHD_Result http_handle_remove_image(HttpServer *server, struct MHD_Connection *http,
+                                         const char *rest) {
+        return run_image_action(server, http, server->handlers->remove_image);
+}
+
+enum MHD_Result http_handle_prune_images(HttpServer *server, struct MHD_Connection *http,
+                                         const char *rest) {
+        return run_image_action(server, http, server->handlers->prune_images);
+}

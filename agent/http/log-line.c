@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/http/log-line.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+/* A line longer than this is given out in pieces, so that a line without end costs no memory. */
+enum {
+        LOG_LINE_BYTES_MAX = 64 * 1024
+};
+
+/* The word up to the next space, which is stepped over; NULL where there is no space. */
+static const char *parse_log_word(const char **p, const char *end, size_t *ret_length) {
+        const char *word = *p;
+        const char *space = memchr(word, ' ', (size_t) (end - word));
+
+        if (!space)
+                return NULL;
+        *ret_length = (size_t) (space - word);
+        *p = space + 1;
+        return word;
+}
+
+static bool word_is(const char *word, size_t length, const char *expected) {
+        return length == strlen(expected) && memcmp(word, expected, length) == 0;
+}
+
+int log_record_parse(const char *line, size_t length, LogRecord *ret) {
+        const char *p = line, *end = line + length, *word;
+        LogRecord record = { 0 };
+        size_t n = 0;
+
+        record.time = parse_log_word(&p, end, &record.time_length);
+        if (!record.time || record.time_length < 2 || record.time_length > LOG_TIME_MAX)
+                return -EBADMSG;
+
+        word = parse_log_word(&p, end, &n);
+        if (word && word_is(word, n, "stdout"))
+                record.stream = LOG_STDOUT;
+        else if (word && word_is(word, n, "stderr"))
+                record.stream = LOG_STDERR;
+        else
+                return -EBADMSG;
+
+        /* Tags are separated by colons, the first is F or P. An empty text may come without its
+         * space. */
+        word = parse_log_word(&p, end, &n);
+        if (!word) {
+                word = p;
+                n = (size_t) (end - p);
+                p = end;
+        }
+        if (n < 1 || (word[0] != 'F' && word[0] != 'P') || (n > 1 && word[1] != ':'))
+                return -EBADMSG;
+        record.is_partial = word[0] == 'P';
+        record.text = p;
+        record.length = (size_t) (end - p);
+        *ret = record;
+        return 0;
+}
+
+int log_record_time(const LogRecord *record, uint64_t *ret_usec) {
+        char text[LOG_TIME_MAX + 1];
+
+        if (record->time_length >= sizeof(text))
+                return -EBADMSG;
+        memcpy(text, record->time, record->time_length);
+        text[record->time_length] = '\0';
+        return parse_rfc3339(text, ret_usec) < 0 ? -EBADMSG : 0;
+}
+
+static int log_bytes_append(LogBytes *bytes, const char *data, size_t length) {
+        if (bytes->room - bytes->length < length) {
+                size_t room = MAX(bytes->room, (size_t) 256);
+                char *larger;
+
+                while (room - bytes->length < length)
+                        room *= 2;
+                larger = realloc(bytes->data, room);
+                if (!larger)
+                        return -ENOMEM;
+                bytes->data = larger;
+                bytes->room = room;
+        }
+        if (length > 0)
+                memcpy(bytes->data + bytes->length, data, length);
+        bytes->length += length;
+        return 0;
+}
+
+/* Moves what is held of a stream's line into 'out'. */
+static int flush_log_part(LogJoiner *joiner, unsigned stream) {
+        LogBytes *part = &joiner->parts[stream];
+        int r = 0;
+
+        if (joiner->has_open && joiner->opened != stream)
+                r = log_bytes_append(&joiner->out, "\n", 1);
+        if (r >= 0)
+                r = log_bytes_append(&joiner->out, part->data, part->length);
+        part->length = 0;
+        joiner->has_open = true;
+        joiner->opened = stream;
+        return r;
+}
+
+int log_joiner_push(LogJoiner *joiner, const LogRecord *record) {
+        LogBytes *part = &joiner->parts[record->stream];
+        bool is_begun = part->length > 0 || (joiner->has_open && joiner->opened == record->stream);
+        int r = 0;
+
+        if (joiner->with_times && !is_begun) {
+                r = log_bytes_append(part, record->time, record->time_length);
+                if (r >= 0)
+                        r = log_bytes_append(part, " ", 1);
+        }
+        if (r >= 0)
+                r = log_bytes_append(part, record->text, record->length);
+        if (r < 0)
+                return r;
+        if (record->is_partial)
+                return part->length < LOG_LINE_BYTES_MAX ? 0
+                                                         : flush_log_part(joiner, record->stream);
+
+        r = flush_log_part(joiner, record->stream);
+        joiner->has_open = false;
+        return r < 0 ? r : log_bytes_append(&joiner->out, "\n", 1);
+}
+
+int log_joiner_flush(LogJoiner *joiner) {
+        for (unsigned stream = 0; stream < N_LOG_STREAMS; stream++) {
+                int r = joiner->parts[stream].length > 0 ? flush_log_part(joiner, stream) : 0;
+
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+void log_joiner_done(LogJoiner *joiner) {
+        free(joiner->out.data);
+        for (unsigned stream = 0; stream < N_LOG_STREAMS; stream++)
+                free(joiner->parts[stream].data);
+        *joiner = (LogJoiner){ 0 };
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/http/http-server-private.h"
+
+#include "common/cleanup.h"
+
+/* /pods, once or as a watch. Both walk the agent's pods by key, one at a time and only as fast as
+ * the client reads; a watch then goes on with the changes. A change of a pod that the walk has not
+ * come to yet needs no telling: the walk will. */
+
+/* One pod at a time */
+
+typedef struct PodCursor {
+        HttpServer *server;
+        char *key; /* of the last pod that was told, NULL: none yet */
+        bool is_over;
+        StreamText text;
+} PodCursor;
+
+static void pod_cursor_done(PodCursor *cursor) {
+        free(cursor->key);
+        stream_text_done(&cursor->text);
+}
+
+/* 1 with the next pod as JSON, 0 when there is none, -errno. */
+static int next_pod_json(PodCursor *cursor, char **ret_json) {
+        char *key;
+        int r;
+
+        r = cursor->server->handlers->next_pod(cursor->server->userdata, cursor->key, &key,
+                                               ret_json);
+        if (r <= 0)
+                return r;
+        free(cursor->key);
+        cursor->key = key;
+        return 1;
+}
+
+/* The list */
+
+typedef struct PodListStream {
+        PodCursor cursor;
+        bool is_begun;
+        bool is_ended;
+} PodListStream;
+
+static int next_pod_list_text(void *userdata) {
+        PodListStream *list = userdata;
+        PodCursor *cursor = &list->cursor;
+        cleanup_free char *json = NULL;
+        bool is_first = cursor->key == NULL;
+        int r;
+
+        if (list->is_ended)
+                return -ENODATA;
+        if (!list->is_begun) {
+                list->is_begun = true;
+                return stream_text_format(&cursor->text,
+                                          "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",", "",
+                                          "\"metadata\":{},\"items\":[");
+        }
+        r = next_pod_json(cursor, &json);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                return stream_text_format(&cursor->text, is_first ? "" : ",", json, "");
+        list->is_ended = true;
+        return stream_text_format(&cursor->text, "", "]}", "\n");
+}
+
+static ssize_t read_pod_list(void *source, char *buffer, size_t size) {
+        PodListStream *list = source;
+
+        return stream_text_read(&list->cursor.text, next_pod_list_text, list, buffer, size);
+}
+
+static void pod_list_free(void *source) {
+        PodListStream *list = source;
+
+        pod_cursor_done(&list->cursor);
+        free(list);
+}
+
+static const ResponseStreamKind pod_list_kind = { "application/json", false, read_pod_list,
+                                                  pod_list_free };
+
+static enum MHD_Result reply_pod_list(HttpServer *server, struct MHD_Connection *http) {
+        PodListStream *list = calloc(1, sizeof(*list));
+
+        if (!list)
+                return MHD_NO;
+        list->cursor.server = server;
+        return response_stream_start(server, http, &pod_list_kind, list, NULL);
+}
+
+/* The watch */
+
+/* One line, shared by all watchers that have not read it. */
+typedef struct PodWatchEvent {
+        unsigned n_refs;
+        size_t length;
+        char line[];
+} PodWatchEvent;
+
+typedef struct QueuedPodWatchEvent {
+        PodWatchEvent *event;
+        struct QueuedPodWatchEvent *next;
+} QueuedPodWatchEvent;
+
+typedef struct PodWatch {
+        PodCursor cursor;
+        QueuedPodWatchEvent *first, *last;
+        size_t queued_bytes;
+} PodWatch;
+
+static const char *const watch_event_type_names[N_HTTP_WATCH_EVENT_TYPES] = {
+        [HTTP_WATCH_ADDED] = "ADDED",
+        [HTTP_WATCH_MODIFIED] = "MODIFIED",
+        [HTTP_WATCH_DELETED] = "DELETED",
+};
+
+static PodWatchEvent *pod_watch_event_new(HttpWatchEventType change, const char *json) {
+        static const char format[] = "{\"type\":\"%s\",\"object\":%s}\n";
+        int length = snprintf(NULL, 0, format, watch_event_type_names[change], json);
+        PodWatchEvent *event;
+
+        if (length < 0)
+                return NULL;
+        event = malloc(sizeof(*event) + (size_t) length + 1);
+        if (!event)
+                return NULL;
+        event->n_refs = 1;
+        event->length = (size_t) length;
+        (void) snprintf(event->line, (size_t) length + 1, format, watch_event_type_names[change],
+                        json);
+        return event;
+}
+
+static void pod_watch_event_unref(PodWatchEvent *event) {
+        if (event && --event->n_refs == 0)
+                free(event);
+}
+
+static int pod_watch_queue_event(PodWatch *watch, PodWatchEvent *event) {
+        QueuedPodWatchEvent *queued;
+
+        if (watch->queued_bytes + event->length > WATCH_QUEUE_BYTES_MAX)
+                return -ENOBUFS;
+        queued = calloc(1, sizeof(*queued));
+        if (!queued)
+                return -ENOMEM;
+        queued->event = event;
+        event->n_refs++;
+        if (watch->last)
+                watch->last->next = queued;
+        else
+                watch->first = queued;
+        watch->last = queued;
+        watch->queued_bytes += event->length;
+        return 0;
+}
+
+static PodWatchEvent *pod_watch_dequeue_event(PodWatch *watch) {
+        QueuedPodWatchEvent *queued = watch->first;
+        PodWatchEvent *event;
+
+        if (!queued)
+                return NULL;
+        event = queued->event;
+        watch->first = queued->next;
+        if (!watch->first)
+                watch->last = NULL;
+        watch->queued_bytes -= event->length;
+        free(queued);
+        return event;
+}
+
+static int next_pod_watch_text(void *userdata) {
+        PodWatch *watch = userdata;
+        cleanup_free char *json = NULL;
+        PodWatchEvent *event;
+        int r;
+
+        if (!watch->cursor.is_over) {
+                r = next_pod_json(&watch->cursor, &json);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        return stream_text_format(&watch->cursor.text,
+                                                  "{\"type\":\"ADDED\",\"object\":", json, "}\n");
+                watch->cursor.is_over = true;
+        }
+        event = pod_watch_dequeue_event(watch);
+        if (!event)
+                return 0;
+        r = stream_text_format(&watch->cursor.text, "", event->line, "");
+        pod_watch_event_unref(event);
+        return r;
+}
+
+static ssize_t read_pod_watch(void *source, char *buffer, size_t size) {
+        PodWatch *watch = source;
+
+        return stream_text_read(&watch->cursor.text, next_pod_watch_text, watch, buffer, size);
+}
+
+static void pod_watch_free(void *source) {
+        PodWatch *watch = source;
+
+        watch->cursor.server->n_pod_watchers--;
+        for (PodWatchEvent *event = pod_watch_dequeue_event(watch); event;
+             event = pod_watch_dequeue_event(watch))
+                pod_watch_event_unref(event);
+        pod_cursor_done(&watch->cursor);
+        free(watch);
+}
+
+static const ResponseStreamKind pod_watch_kind = { "application/json", true, read_pod_watch,
+                                                   pod_watch_free };
+
+static enum MHD_Result reply_pod_watch(HttpServer *server, struct MHD_Connection *http) {
+        PodWatch *watch = calloc(1, sizeof(*watch));
+
+        if (!watch)
+                return MHD_NO;
+        watch->cursor.server = server;
+        server->n_pod_watchers++;
+        return response_stream_start(server, http, &pod_watch_kind, watch, NULL);
+}
+
+enum MHD_Result http_handle_get_pods(HttpServer *server, struct MHD_Connection *http,
+                                     const char *rest) {
+        return http_query_flag(http, "watch") ? reply_pod_watch(server, http)
+                                              : reply_pod_list(server, http);
+}
+
+bool http_server_has_pod_watchers(const HttpServer *server) {
+        return server->n_pod_watchers > 0;
+}
+
+/* True where the walk will not come to the pod any more. */
+static bool is_past_cursor(const PodWatch *watch, const char *key) {
+        return watch->cursor.is_over || (watch->cursor.key && strcmp(key, watch->cursor.key) <= 0);
+}
+
+void http_server_notify_pod(HttpServer *server, HttpWatchEventType change, const char *key,
+                            const char *json) {
+        PodWatchEvent *event;
+
+        if (!http_server_has_pod_watchers(server))
+                return;
+        event = pod_watch_event_new(change, json);
+        for (ResponseStream *stream = server->streams; stream; stream = stream->next) {
+                PodWatch *watch = stream->source;
+
+                if (stream->kind != &pod_watch_kind || !is_past_cursor(watch, key))
+                        continue;
+                /* Who has missed a change must not go on as if it had seen all. */
+                if (!event || pod_watch_queue_event(watch, event) < 0)
+                        response_stream_abort(stream);
+                else
+                        response_stream_wake(stream);
+        }
+        pod_watch_event_unref(event);
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-handlers.h"
+
+#include "agent/agent-private.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <jansson.h>
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+static bool is_same_image(const char *image, const char *reference) {
+        cleanup_free char *normal = NULL;
+
+        return image && image_reference_normalise(image, &normal, NULL) >= 0 &&
+               streq(normal, reference);
+}
+
+static bool pod_uses_image(const Pod *pod, const char *reference) {
+        const PodSpec *spec = &pod->spec;
+
+        for (size_t i = 0; i < spec->containers.n; i++)
+                if (is_same_image(spec->containers.items[i].image, reference))
+                        return true;
+        for (size_t i = 0; i < spec->init_containers.n; i++)
+                if (is_same_image(spec->init_containers.items[i].image, reference))
+                        return true;
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                if (spec->volumes.items[i].image &&
+                    is_same_image(spec->volumes.items[i].image->reference, reference))
+                        return true;
+        return false;
+}
+
+static bool is_image_used_by_pods(const char *reference, void *userdata) {
+        PodManager *pod_manager = ((Agent *) userdata)->pod_manager;
+        cleanup_free char *after = NULL;
+
+        for (;;) {
+                cleanup_with(pod_status_done) PodStatus status = { 0 };
+                const Pod *pod;
+                char *key;
+
+                /* Who cannot be asked may want it. */
+                if (!pod_manager)
+                        return true;
+                if (pod_manager_next_pod(pod_manager, after, &pod, &status) <= 0)
+                        return false;
+                if (pod_uses_image(pod, reference))
+                        return true;
+                if (asprintf(&key, "%s/%s/%s", pod->metadata.namespace, pod->metadata.name,
+                             pod->metadata.uid) < 0)
+                        return true;
+                free(after);
+                after = key;
+        }
+}
+
+static json_t *image_names_to_json(char *const *strv) {
+        json_t *array = json_array();
+
+        for (; array && strv && *strv; strv++)
+                (void) json_array_append_new(array, json_string(*strv));
+        return array;
+}
+
+static void add_image_json(const ImageInfo *info, void *userdata) {
+        char time[RFC3339_SIZE];
+        json_t *one =
+                json_pack("{s:s, s:o, s:b, s:s*, s:s*}", "digest", info->digest, "names",
+                          image_names_to_json(info->names), "inUse", info->is_in_use, "archive",
+                          info->archive, "usedAt",
+                          info->last_used_at ? format_rfc3339(time, info->last_used_at) : NULL);
+
+        if (one && info->size_bytes > 0)
+                (void) json_object_set_new(one, "sizeBytes",
+                                           json_integer((json_int_t) info->size_bytes));
+        (void) json_array_append_new(userdata, one);
+}
+
+static void add_pull_json(const ImagePull *pull, void *userdata) {
+        (void) json_array_append_new(
+                userdata, json_pack("{s:s, s:I, s:I, s:b, s:s*, s:s*}", "reference",
+                                    pull->reference, "doneBytes", (json_int_t) pull->done,
+                                    "totalBytes", (json_int_t) pull->total, "isEnded",
+                                    pull->is_ended, "error", pull->error, "digest", pull->digest));
+}
+
+char *agent_list_images(void *userdata) {
+        ImageStore *store = ((Agent *) userdata)->images;
+        cleanup_json json_t *images = json_array(), *pulls = json_array(), *all = NULL;
+
+        if (!images || !pulls || image_store_foreach(store, add_image_json, images) < 0)
+                return NULL;
+        image_store_foreach_pull(store, add_pull_json, pulls);
+        all = json_pack("{s:s, s:s, s:O, s:O}", "preload", image_store_preload_path(store), "store",
+                        image_store_path(store), "images", images, "pulls", pulls);
+        return all ? json_dumps(all, JSON_COMPACT) : NULL;
+}
+
+int agent_pull_image(void *userdata, const char *image, Error *reterr) {
+        return image_store_pull(((Agent *) userdata)->images, image, reterr);
+}
+
+int agent_remove_image(void *userdata, const char *image, Error *reterr) {
+        return image_store_remove(((Agent *) userdata)->images, image, reterr);
+}
+
+int agent_prune_images(void *userdata, const char *image, Error *reterr) {
+        return image_store_prune(((Agent *) userdata)->images);
+}
+
+int open_image_store(void *userdata, sd_event *event, const char *helper_path,
+                     const char *state_dir, const Config *config, image_store_changed_t on_changed,
+                     ImageStore **ret, Error *reterr) {
+        return image_store_new(
+                &(ImageStoreConfig){
+                        .event = event,
+                        .helper_path = helper_path,
+                        .state_dir = state_dir,
+                        .config = &config->mainstay,
+                        .is_wanted = is_image_used_by_pods,
+                        .gc_high_percent = config->image_gc_high_percent,
+                        .gc_low_percent = config->image_gc_low_percent,
+                        .gc_min_age_usec = config->image_gc_min_age_usec,
+                },
+                on_changed, userdata, ret, reterr);
+}

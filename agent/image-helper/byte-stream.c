@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* libarchive is a reader of formats here and nothing else: raw with gzip and zstd, and tar. A layer
+ * passes through three of them, one atop the other: the outer tar gives the blob (hashed: the
+ * blob's digest), the raw reader unpacks it (hashed: the DiffID), the tar reader sees the entries.
+ * Nothing is kept but a block on each floor. Where there is something faster for gzip, that takes
+ * the place of the raw reader. */
+
+#include "agent/image-helper/byte-stream.h"
+
+#include "agent/image-helper/gunzip.h"
+#include "common/cleanup.h"
+
+#include <archive_entry.h>
+
+enum {
+        BLOCK_SIZE = 128 * 1024,
+        SNIFF_BYTES = 4,
+        RATIO_MAX = 250
+};
+
+#define RATIO_FREE_BYTES (UINT64_C(1) << 30)
+
+struct ByteStream {
+        struct archive *archive; /* whose data this is; NULL: 'fd' */
+        bool is_raw;             /* the archive has no members: its blocks are taken as they are */
+        bool is_empty;           /* and has none of these either */
+        ByteStream *below;
+        Gunzip *gunzip;  /* what unpacks 'below'; NULL: an archive does, or it needs none */
+        size_t n_unread; /* bytes of the block that were looked at only */
+        int fd;
+        int wakeup_fd;
+        uint64_t offset;
+        uint64_t size; /* of a file that may still be arriving; UINT64_MAX: its end is its end */
+        uint64_t length;
+        uint64_t length_max;
+        bool is_over;
+        Sha256 *hash;
+        Error error; /* what went wrong below, which libarchive's own words would hide */
+        uint8_t block[BLOCK_SIZE];
+};
+
+static int byte_stream_new(ByteStream **ret) {
+        ByteStream *stream = calloc(1, sizeof(*stream));
+
+        if (!stream)
+                return -ENOMEM;
+        stream->fd = stream->wakeup_fd = -EBADF;
+        stream->length_max = stream->size = UINT64_MAX;
+        *ret = stream;
+        return 0;
+}
+
+int byte_stream_new_file(int fd, uint64_t offset, ByteStream **ret) {
+        int r = byte_stream_new(ret);
+
+        if (r < 0)
+                return r;
+        (*ret)->fd = fd;
+        (*ret)->offset = offset;
+        return 0;
+}
+
+int byte_stream_new_blob(int fd, uint64_t size, int wakeup_fd, ByteStream **ret) {
+        cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
+        int r = byte_stream_new_file(fd, 0, &stream);
+
+        if (r < 0)
+                return r;
+        stream->size = size;
+        stream->wakeup_fd = wakeup_fd;
+        stream->hash = sha256_new();
+        if (!stream->hash)
+                return -ENOMEM;
+        *ret = TAKE_PTR(stream);
+        return 0;
+}
+
+int byte_stream_new_entry_take(struct archive *archive, ByteStream *below, ByteStream **ret) {
+        int r = byte_stream_new(ret);
+
+        if (r >= 0) {
+                (*ret)->hash = sha256_new();
+                if ((*ret)->hash) {
+                        (*ret)->archive = archive;
+                        (*ret)->below = below;
+                        return 0;
+                }
+                *ret = byte_stream_free(*ret);
+        }
+        (void) archive_read_free(archive);
+        byte_stream_free(below);
+        return -ENOMEM;
+}
+
+static la_ssize_t on_archive_read(struct archive *archive, void *userdata, const void **ret_data) {
+        ByteStream *stream = userdata;
+        ssize_t n = byte_stream_read(stream, ret_data, &stream->error);
+
+        if (n < 0)
+                archive_set_error(archive, (int) -n, "%s", error_message(&stream->error, (int) n));
+        return n;
+}
+
+/* Only a file can leave bytes out; what is hashed must be read. */
+static la_int64_t on_archive_skip(struct archive *archive, void *userdata, la_int64_t request) {
+        ByteStream *stream = userdata;
+
+        if (stream->hash || stream->n_unread > 0 || request <= 0)
+                return 0;
+        stream->offset += (uint64_t) request;
+        return request;
+}
+
+static int archive_error_text(struct archive *archive, const ByteStream *below, Error *reterr) {
+        const char *text = archive_error_string(archive);
+        int code = archive_errno(archive) == ENOMEM ? ENOMEM : EBADMSG;
+
+        if (below && below->error.message)
+                return error_setf(reterr, EBADMSG, "%s", below->error.message);
+        return error_setf(reterr, code, "%s", text ? text : "cannot be read");
+}
+
+/* A filter that libarchive would run a program for is as good as none. */
+static int open_archive_reader(struct archive *archive, ByteStream *below, Error *reterr) {
+        if (archive_read_set_callback_data(archive, below) != ARCHIVE_OK ||
+            archive_read_set_read_callback(archive, on_archive_read) != ARCHIVE_OK ||
+            archive_read_set_skip_callback(archive, on_archive_skip) != ARCHIVE_OK ||
+            archive_read_open1(archive) != ARCHIVE_OK)
+                return archive_error_text(archive, below, reterr);
+        return 0;
+}
+
+int byte_stream_open_tar(ByteStream *stream, struct archive **ret, Error *reterr) {
+        cleanup_with(archive_read_freep) struct archive *archive = archive_read_new();
+        int r;
+
+        if (!archive)
+                return -ENOMEM;
+        if (archive_read_support_format_tar(archive) != ARCHIVE_OK ||
+            archive_read_support_format_empty(archive) != ARCHIVE_OK)
+                return archive_error_text(archive, NULL, reterr);
+        r = open_archive_reader(archive, stream, reterr);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(archive);
+        return 0;
+}
+
+/* 1, or 0 where there is not a byte in it. */
+static int open_raw(ByteStream *below, struct archive **ret, Error *reterr) {
+        cleanup_with(archive_read_freep) struct archive *archive = archive_read_new();
+        struct archive_entry *entry;
+        int r;
+
+        if (!archive)
+                return -ENOMEM;
+        if (archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
+            archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
+            archive_read_support_format_raw(archive) != ARCHIVE_OK ||
+            archive_read_support_format_empty(archive) != ARCHIVE_OK)
+                return error_setf(reterr, ENOTSUP, "this libarchive has no gzip or no zstd");
+        r = open_archive_reader(archive, below, reterr);
+        if (r < 0)
+                return r;
+        r = archive_read_next_header(archive, &entry);
+        if (r != ARCHIVE_OK && r != ARCHIVE_EOF)
+                return archive_error_text(archive, below, reterr);
+        *ret = TAKE_PTR(archive);
+        return r == ARCHIVE_OK;
+}
+
+#ifdef HAVE_ISAL
+
+/* 1: it is gzip. 0: it is not. Its first bytes stay where they are. */
+static int is_gzip(ByteStream *stream, Error *reterr) {
+        const void *data;
+        ssize_t n = byte_stream_read(stream, &data, reterr);
+
+        if (n < 0)
+                return (int) n;
+        stream->n_unread = (size_t) n;
+        return n >= SNIFF_BYTES && memcmp(data, "\x1f\x8b", 2) == 0;
+}
+
+/* 0: it is no gzip, and 'below' is still the caller's. 1, or -errno: taken. */
+static int new_gunzip_take(ByteStream *below, ByteStream **ret, Error *reterr) {
+        cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
+        int r;
+
+        r = is_gzip(below, reterr);
+        if (r == 0)
+                return 0;
+        if (r > 0)
+                r = byte_stream_new(&stream);
+        if (r < 0) {
+                byte_stream_free(below);
+                return r;
+        }
+        stream->below = below;
+        stream->gunzip = gunzip_new();
+        stream->hash = sha256_new();
+        if (!stream->gunzip || !stream->hash)
+                return -ENOMEM;
+        *ret = TAKE_PTR(stream);
+        return 1;
+}
+
+#endif
+
+int byte_stream_new_unpacked_take(ByteStream *below, ByteStream **ret, Error *reterr) {
+        struct archive *archive;
+        bool is_empty;
+        int r;
+
+#ifdef HAVE_ISAL
+        r = new_gunzip_take(below, ret, reterr);
+        if (r != 0)
+                return r < 0 ? r : 0;
+#endif
+        r = open_raw(below, &archive, reterr);
+        if (r < 0) {
+                byte_stream_free(below);
+                return r;
+        }
+        is_empty = r == 0;
+        r = byte_stream_new_entry_take(archive, below, ret);
+        if (r >= 0) {
+                (*ret)->is_raw = true;
+                (*ret)->is_empty = is_empty;
+        }
+        return r;
+}
+
+void byte_stream_limit(ByteStream *stream, uint64_t length_max) {
+        stream->length_max = length_max;
+}
+
+static int check_limits(const ByteStream *stream, Error *reterr) {
+        if (stream->length > stream->length_max)
+                return error_setf(reterr, EFBIG, "is larger than %llu bytes",
+                                  (unsigned long long) stream->length_max);
+        if (stream->below && stream->length > RATIO_FREE_BYTES &&
+            stream->length / RATIO_MAX > stream->below->length)
+                return error_setf(reterr, EFBIG, "unpacks to more than %d times its size",
+                                  RATIO_MAX);
+        return 0;
+}
+
+/* 1: there may be more now. 0: nobody writes any more. */
+static int wait_for_file_bytes(const ByteStream *stream) {
+        char rings[256];
+        ssize_t n;
+
+        if (stream->size == UINT64_MAX || stream->wakeup_fd < 0)
+                return 0;
+        do
+                n = read(stream->wakeup_fd, rings, sizeof(rings));
+        while (n < 0 && errno == EINTR);
+        return n > 0;
+}
+
+/* As much as is there, but enough of it to see what it is. */
+static ssize_t read_arriving_file(ByteStream *stream, Error *reterr) {
+        size_t want = (size_t) MIN(stream->size - stream->offset, (uint64_t) BLOCK_SIZE), have = 0;
+        bool is_last = false;
+
+        while (have < want) {
+                ssize_t n = pread(stream->fd, stream->block + have, want - have,
+                                  (off_t) stream->offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return error_setf(reterr, errno, "cannot be read: %s", strerror(errno));
+                stream->offset += (uint64_t) n;
+                have += (size_t) n;
+                if (have >= SNIFF_BYTES || (n == 0 && stream->size == UINT64_MAX))
+                        return (ssize_t) have;
+                if (n > 0)
+                        continue;
+                if (is_last)
+                        return error_setf(reterr, EBADMSG, "is cut short");
+                is_last = wait_for_file_bytes(stream) == 0;
+        }
+        return (ssize_t) have;
+}
+
+/* A member may have holes. */
+static ssize_t read_archive_entry(ByteStream *stream, Error *reterr) {
+        la_ssize_t n = archive_read_data(stream->archive, stream->block, sizeof(stream->block));
+
+        if (n < 0)
+                return archive_error_text(stream->archive, stream->below, reterr);
+        return n;
+}
+
+static ssize_t read_raw(const ByteStream *stream, const void **ret_data, Error *reterr) {
+        la_int64_t offset;
+        size_t length = 0;
+        int r;
+
+        if (stream->is_empty)
+                return 0;
+        do
+                r = archive_read_data_block(stream->archive, ret_data, &length, &offset);
+        while (r == ARCHIVE_OK && length == 0);
+        if (r == ARCHIVE_EOF)
+                return 0;
+        if (r != ARCHIVE_OK)
+                return archive_error_text(stream->archive, stream->below, reterr);
+        return (ssize_t) length;
+}
+
+static ssize_t read_stream_block(ByteStream *stream, const void **ret_data, Error *reterr) {
+#ifdef HAVE_ISAL
+        if (stream->gunzip)
+                return gunzip_read(stream->gunzip, stream->below, stream->block, BLOCK_SIZE,
+                                   reterr);
+#endif
+        if (stream->is_raw)
+                return read_raw(stream, ret_data, reterr);
+        return stream->archive ? read_archive_entry(stream, reterr)
+                               : read_arriving_file(stream, reterr);
+}
+
+ssize_t byte_stream_read(ByteStream *stream, const void **ret_data, Error *reterr) {
+        const void *data = stream->block;
+        ssize_t n = (ssize_t) stream->n_unread;
+        int r;
+
+        if (n > 0) {
+                stream->n_unread = 0;
+                *ret_data = data;
+                return n;
+        }
+        n = read_stream_block(stream, &data, reterr);
+        if (n < 0)
+                return n;
+        stream->is_over = n == 0;
+        stream->length += (uint64_t) n;
+        r = check_limits(stream, reterr);
+        if (r < 0)
+                return r;
+        if (stream->hash)
+                sha256_update(stream->hash, data, (size_t) n);
+        *ret_data = data;
+        return n;
+}
+
+int byte_stream_drain(ByteStream *stream, Error *reterr) {
+        const void *data;
+        ssize_t n;
+
+        do
+                n = byte_stream_read(stream, &data, reterr);
+        while (n > 0);
+        return (int) n;
+}
+
+bool byte_stream_is_over(const ByteStream *stream) {
+        return stream->is_over;
+}
+
+uint64_t byte_stream_length(const ByteStream *stream) {
+        return stream->length;
+}
+
+void byte_stream_digest(ByteStream *stream, char ret[DIGEST_SIZE]) {
+        memcpy(ret, DIGEST_PREFIX, strlen(DIGEST_PREFIX));
+        sha256_finish(stream->hash, ret + strlen(DIGEST_PREFIX));
+}
+
+ByteStream *byte_stream_below(ByteStream *stream) {
+        return stream->below;
+}
+
+ByteStream *byte_stream_free(ByteStream *stream) {
+        if (!stream)
+                return NULL;
+        if (stream->archive)
+                (void) archive_read_free(stream->archive);
+        byte_stream_free(stream->below);
+#ifdef HAVE_ISAL
+        gunzip_free(stream->gunzip);
+#endif
+        sha256_free(stream->hash);
+        error_done(&stream->error);
+        free(stream);
+        return NULL;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What "docker save" writes: manifest.json names a configuration and a tar for each layer. There is
+ * no manifest to take a digest of, so the image goes by its configuration's, which Docker calls the
+ * image's ID. The DiffIDs in the configuration verify the layers. */
+
+#include "agent/image-helper/catalog.h"
+#include "agent/image-helper/document.h"
+#include "agent/image-helper/safe-message.h"
+#include "common/strv.h"
+
+/* The file is called by its digest: "<hex>.json", "sha256:<hex>", "blobs/sha256/<hex>". */
+static void digest_from_name(const char *name, char ret[DIGEST_SIZE]) {
+        const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+        char digest[DIGEST_SIZE];
+
+        if (strncmp(base, DIGEST_PREFIX, strlen(DIGEST_PREFIX)) == 0)
+                base += strlen(DIGEST_PREFIX);
+        if (strspn(base, "0123456789abcdef") != SHA256_HEX_SIZE - 1)
+                return;
+        (void) snprintf(digest, sizeof(digest), DIGEST_PREFIX "%.64s", base);
+        memcpy(ret, digest, sizeof(digest));
+}
+
+static int parse_docker_layers(const ImageArchive *source, CatalogImage *image, char *const *layers,
+                               Error *reterr) {
+        size_t n = strv_length(layers);
+
+        if (n != image->settings->n_diff_ids)
+                return error_setf(reterr, EBADMSG, "it has %zu layers, its configuration %zu", n,
+                                  image->settings->n_diff_ids);
+        image->layers = calloc(n, sizeof(*image->layers));
+        if (!image->layers)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                image->layers[i].member = strdup(layers[i]);
+                if (!image->layers[i].member)
+                        return -ENOMEM;
+                if (!image_archive_find(source, layers[i]))
+                        return error_setf(reterr, ENOENT, "the archive lacks its layer '%.256s'",
+                                          layers[i]);
+        }
+        return 0;
+}
+
+static int parse_image(const ImageArchive *source, CatalogImage *image, const json_t *item,
+                       Error *reterr) {
+        cleanup_strv char **layers = NULL;
+        int r;
+
+        digest_from_name(image->config.member, image->config.digest);
+        memcpy(image->digest, image->config.digest, DIGEST_SIZE);
+        r = document_strv(item, "Layers", &layers, reterr);
+        if (r >= 0)
+                r = catalog_read_config(source, image, reterr);
+        memcpy(image->digest, image->config.digest, DIGEST_SIZE);
+        return r < 0 ? r : parse_docker_layers(source, image, layers, reterr);
+}
+
+/* In an archive that is both, the OCI manifest is the image and we only learn its other names. */
+static int add_names(Catalog *catalog, const CatalogImage *image, Error *reterr) {
+        for (size_t i = 0; i < catalog->n_images; i++) {
+                CatalogImage *there = &catalog->images[i];
+
+                if (!streq(there->config.digest, image->config.digest))
+                        continue;
+                strv_foreach(name, image->names) {
+                        bool known = false;
+
+                        strv_foreach(other, there->names)
+                                known = known || streq(*name, *other);
+                        if (!known && strv_length(there->names) >= CATALOG_NAMES_MAX)
+                                return error_setf(reterr, E2BIG, "an image has more than %d names",
+                                                  CATALOG_NAMES_MAX);
+                        if (!known && strv_append(&there->names, *name) < 0)
+                                return -ENOMEM;
+                }
+        }
+        return 0;
+}
+
+static int add_item(Catalog *catalog, const json_t *item, bool names_only, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        const char *config = document_string(item, "Config");
+        CatalogImage image = { 0 };
+        int r;
+
+        if (!config)
+                return error_setf(reterr, EBADMSG, "an image has no 'Config'");
+        image.config.member = strdup(config);
+        r = image.config.member ? document_strv(item, "RepoTags", &image.names, reterr) : -ENOMEM;
+        if (r < 0) {
+                catalog_image_done(&image);
+                return r;
+        }
+        r = parse_image(catalog->source, &image, item, &error);
+        if (names_only) {
+                r = r == -ENOMEM ? r : add_names(catalog, &image, reterr);
+                catalog_image_done(&image);
+                return r;
+        }
+        if (r < 0) {
+                image.refusal = format_safe_message(&error, r);
+                if (r == -ENOMEM || !image.refusal) {
+                        catalog_image_done(&image);
+                        return -ENOMEM;
+                }
+        }
+        return catalog_add_take(catalog, &image, reterr);
+}
+
+int catalog_read_docker(Catalog *catalog, Error *reterr) {
+        cleanup_free char *text = NULL;
+        cleanup_json json_t *json = NULL;
+        bool names_only = catalog->n_images > 0;
+        const json_t *item;
+        size_t length, i;
+        int r;
+
+        r = image_archive_read(catalog->source, "manifest.json", MANIFEST_SIZE_MAX, &text, &length,
+                               reterr);
+        if (r >= 0)
+                r = document_parse(text, length, &json, reterr);
+        if (r >= 0 && !json_is_array(json))
+                r = error_setf(reterr, EBADMSG, "it is no list");
+        /* Each costs as much as reading its configuration does, be it the same again. */
+        if (r >= 0 && json_array_size(json) > CATALOG_IMAGES_MAX)
+                r = error_setf(reterr, E2BIG, "it has more than %d images", CATALOG_IMAGES_MAX);
+        if (r < 0)
+                return error_prefixf(reterr, r, "manifest.json");
+        json_array_foreach(json, i, item) {
+                r = add_item(catalog, item, names_only, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "manifest.json");
+        }
+        return 0;
+}

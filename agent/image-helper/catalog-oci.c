@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* OCI image layouts: index.json, manifests, and indexes of several platforms below it, one deep. A
+ * fault of one image is that image's refusal, and the others stay usable; a fault of index.json is
+ * the archive's. */
+
+#include "agent/image-helper/catalog.h"
+#include "agent/image-helper/image-manifest.h"
+#include "agent/image-helper/safe-message.h"
+#include "common/strv.h"
+
+static int read_names(const json_t *descriptor, char ***names) {
+        const json_t *annotations = json_object_get(descriptor, "annotations");
+        const char *full = document_string(annotations, "io.containerd.image.name");
+        const char *name = document_string(annotations, "org.opencontainers.image.ref.name");
+        int r = 0;
+
+        if (full)
+                r = strv_append(names, full);
+        /* Beside a full name this is its tag alone. */
+        if (r >= 0 && name && (!full || strpbrk(name, ":/")))
+                r = strv_append(names, name);
+        return r;
+}
+
+static int add_descriptor(Catalog *catalog, const json_t *item, Error *reterr) {
+        ImageProvider source = catalog_image_provider(catalog);
+        cleanup_error Error error = ERROR_NULL;
+        CatalogImage image = { 0 };
+        OciDescriptor descriptor = { 0 };
+        bool is_index;
+        int r;
+
+        r = oci_descriptor_parse(item, &descriptor, reterr);
+        if (r < 0)
+                return r;
+        is_index = media_type_is_index(descriptor.media_type);
+        if (oci_descriptor_is_attestation(item) ||
+            (!is_index && !media_type_is_manifest(descriptor.media_type)))
+                return 0;
+        memcpy(image.digest, descriptor.digest, DIGEST_SIZE);
+        r = read_names(item, &image.names);
+        if (r >= 0)
+                r = is_index ? image_manifest_read_index(&source, &descriptor, &image, &error)
+                             : image_manifest_read(&source, &descriptor, &image, &error);
+        if (r == -ENOMEM || r > 0) {
+                catalog_image_done(&image);
+                return MIN(r, 0);
+        }
+        if (r < 0) {
+                image.refusal = format_safe_message(&error, r);
+                if (!image.refusal) {
+                        catalog_image_done(&image);
+                        return -ENOMEM;
+                }
+        }
+        return catalog_add_take(catalog, &image, reterr);
+}
+
+static int check_layout(const ImageArchive *source, Error *reterr) {
+        cleanup_free char *text = NULL;
+        cleanup_json json_t *json = NULL;
+        const char *version;
+        size_t length;
+        int r;
+
+        r = image_archive_read(source, "oci-layout", 4 * KIB, &text, &length, reterr);
+        if (r >= 0)
+                r = document_parse(text, length, &json, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "oci-layout");
+        version = document_string(json, "imageLayoutVersion");
+        if (!version || strncmp(version, "1.", 2) != 0)
+                return error_setf(reterr, ENOTSUP, "it has the unknown layout version '%.32s'",
+                                  strna(version));
+        return 0;
+}
+
+int catalog_read_oci(Catalog *catalog, Error *reterr) {
+        cleanup_free char *text = NULL;
+        cleanup_json json_t *json = NULL;
+        const json_t *manifests, *item;
+        size_t length, i;
+        int r;
+
+        r = check_layout(catalog->source, reterr);
+        if (r < 0)
+                return r;
+        r = image_archive_read(catalog->source, "index.json", MANIFEST_SIZE_MAX, &text, &length,
+                               reterr);
+        if (r >= 0)
+                r = image_manifest_parse(text, length, NULL, &json, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "index.json");
+        manifests = json_object_get(json, "manifests");
+        if (!json_is_array(manifests) || json_array_size(manifests) > DESCRIPTORS_MAX)
+                return error_setf(reterr, EBADMSG, "index.json: it has no manifests, or too many");
+        json_array_foreach(manifests, i, item) {
+                r = add_descriptor(catalog, item, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "index.json");
+        }
+        return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Documents and layers, had from an archive. */
+
+#include "agent/image-helper/image-manifest.h"
+
+static int read_archive_member(void *userdata, const CatalogBlob *blob, size_t max_bytes,
+                               char **ret, size_t *ret_length, Error *reterr) {
+        const Catalog *catalog = userdata;
+        cleanup_free char *text = NULL;
+        char digest[DIGEST_SIZE];
+        size_t length;
+        int r;
+
+        r = image_archive_read(catalog->source, blob->member, max_bytes, &text, &length, reterr);
+        if (r < 0)
+                return r;
+        digest_of(text, length, digest);
+        if (!streq(digest, blob->digest))
+                return error_setf(reterr, EBADMSG, "it is damaged: its digest is %s", digest);
+        *ret = TAKE_PTR(text);
+        *ret_length = length;
+        return 0;
+}
+
+static int check_archive_layer(void *userdata, const CatalogBlob *blob, Error *reterr) {
+        const Catalog *catalog = userdata;
+
+        if (image_archive_find(catalog->source, blob->member))
+                return 0;
+        return error_setf(reterr, ENOENT, "the archive lacks its layer %s", blob->digest);
+}
+
+static int open_archive_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {
+        const Catalog *catalog = userdata;
+        const ArchiveMember *member =
+                image_archive_find(catalog->source, catalog->chosen->layers[i].member);
+
+        if (!member)
+                return error_setf(reterr, ENOENT, "is not in the archive");
+        return image_archive_stream(catalog->source, member, ret, reterr);
+}
+
+ImageProvider catalog_image_provider(Catalog *catalog) {
+        return (ImageProvider){ .read = read_archive_member,
+                                .check_layer = check_archive_layer,
+                                .open_layer = open_archive_layer,
+                                .userdata = catalog };
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/catalog.h"
+
+#include "agent/image-helper/document.h"
+#include "agent/image-helper/platform.h"
+#include "common/strv.h"
+
+static void catalog_blob_done(CatalogBlob *blob) {
+        free(blob->member);
+        free(blob->media_type);
+}
+
+void catalog_image_done(CatalogImage *image) {
+        for (size_t i = 0; image->layers && image->settings && i < image->settings->n_diff_ids; i++)
+                catalog_blob_done(&image->layers[i]);
+        free(image->layers);
+        catalog_blob_done(&image->manifest);
+        catalog_blob_done(&image->config);
+        image_config_free(image->settings);
+        strv_free(image->names);
+        free(image->refusal);
+        *image = (CatalogImage){ 0 };
+}
+
+Catalog *catalog_free(Catalog *catalog) {
+        if (!catalog)
+                return NULL;
+        for (size_t i = 0; i < catalog->n_images; i++)
+                catalog_image_done(&catalog->images[i]);
+        free(catalog->images);
+        free(catalog);
+        return NULL;
+}
+
+static CatalogImage *find_catalog_image(const Catalog *catalog, const char *digest) {
+        for (size_t i = 0; i < catalog->n_images; i++)
+                if (streq(catalog->images[i].digest, digest))
+                        return &catalog->images[i];
+        return NULL;
+}
+
+const CatalogImage *catalog_find(const Catalog *catalog, const char *digest) {
+        return find_catalog_image(catalog, digest);
+}
+
+int catalog_add_take(Catalog *catalog, CatalogImage *image, Error *reterr) {
+        CatalogImage *there = find_catalog_image(catalog, image->digest), *larger;
+        size_t n_names = strv_length(image->names) + strv_length(there ? there->names : NULL);
+        int r = 0;
+
+        if (n_names > CATALOG_NAMES_MAX) {
+                r = error_setf(reterr, E2BIG, "an image has more than %d names", CATALOG_NAMES_MAX);
+        } else if (there) {
+                r = strv_extend(&there->names, image->names);
+        } else if (catalog->n_images >= CATALOG_IMAGES_MAX) {
+                r = error_setf(reterr, E2BIG, "it has more than %d images", CATALOG_IMAGES_MAX);
+        } else {
+                larger = reallocarray(catalog->images, catalog->n_images + 1, sizeof(*larger));
+                if (larger) {
+                        catalog->images = larger;
+                        larger[catalog->n_images++] = *image;
+                        *image = (CatalogImage){ 0 };
+                        return 0;
+                }
+                r = -ENOMEM;
+        }
+        catalog_image_done(image);
+        return r;
+}
+
+int catalog_take_config(CatalogImage *image, const char *text, size_t length, Error *reterr) {
+        char digest[DIGEST_SIZE];
+        int r;
+
+        digest_of(text, length, digest);
+        if (image->config.digest[0] && !streq(digest, image->config.digest))
+                return error_setf(reterr, EBADMSG, "its configuration is damaged: its digest is %s",
+                                  digest);
+        memcpy(image->config.digest, digest, sizeof(digest));
+        image->config.size = length;
+        r = image_config_parse(text, length, &image->settings, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "its configuration");
+        if (platform_match_score(image->settings->os, image->settings->architecture,
+                                 image->settings->variant) == 0)
+                return platform_set_mismatch_error(image->settings->os,
+                                                   image->settings->architecture,
+                                                   image->settings->variant, reterr);
+        return 0;
+}
+
+int catalog_read_config(const ImageArchive *source, CatalogImage *image, Error *reterr) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        int r;
+
+        r = image_archive_read(source, image->config.member, CONFIG_SIZE_MAX, &text, &length,
+                               reterr);
+        return r < 0 ? r : catalog_take_config(image, text, length, reterr);
+}
+
+int catalog_read(const ImageArchive *source, Catalog **ret, Error *reterr) {
+        cleanup_with(catalog_freep) Catalog *catalog = calloc(1, sizeof(*catalog));
+        bool oci = image_archive_find(source, "oci-layout") &&
+                   image_archive_find(source, "index.json");
+        bool docker = image_archive_find(source, "manifest.json");
+        int r = 0;
+
+        if (!catalog)
+                return -ENOMEM;
+        catalog->source = source;
+        if (!oci && !docker)
+                return error_setf(reterr, EBADMSG,
+                                  "is no image archive: it has neither an oci-layout with an "
+                                  "index.json nor a manifest.json");
+        if (oci)
+                r = catalog_read_oci(catalog, reterr);
+        if (r >= 0 && docker)
+                r = catalog_read_docker(catalog, reterr);
+        if (r < 0)
+                return r;
+        if (catalog->n_images == 0)
+                return error_setf(reterr, EBADMSG, "holds no image");
+        *ret = TAKE_PTR(catalog);
+        return 0;
+}
+
+static json_t *strv_to_json(char *const *strv) {
+        json_t *array = json_array();
+
+        for (; array && strv && *strv; strv++)
+                if (json_array_append_new(array, json_string(*strv)) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        return array;
+}
+
+static json_t *catalog_image_to_json(const CatalogImage *image) {
+        const ImageConfig *settings = image->settings;
+        cleanup_json json_t *layers = json_array();
+
+        for (size_t i = 0; settings && i < settings->n_diff_ids; i++)
+                if (json_array_append_new(layers, json_string(settings->diff_ids[i])) < 0)
+                        return NULL;
+        return json_pack("{s:s, s:s*, s:o, s:s*, s:s*, s:s*, s:s*, s:O}", "digest", image->digest,
+                         "indexDigest", image->index_digest[0] ? image->index_digest : NULL,
+                         "names", strv_to_json(image->names), "os", settings ? settings->os : NULL,
+                         "architecture", settings ? settings->architecture : NULL, "variant",
+                         settings ? settings->variant : NULL, "refusal", image->refusal, "layers",
+                         layers);
+}
+
+int catalog_print(const Catalog *catalog, Error *reterr) {
+        cleanup_json json_t *images = json_array(), *document = NULL;
+
+        for (size_t i = 0; i < catalog->n_images; i++)
+                if (json_array_append_new(images, catalog_image_to_json(&catalog->images[i])) < 0)
+                        return -ENOMEM;
+        document = json_pack("{s:i, s:O}", "version", 1, "images", images);
+        if (!document)
+                return -ENOMEM;
+        if (json_dumpf(document, stdout, JSON_COMPACT) < 0 || putchar('\n') == EOF ||
+            fflush(stdout) != 0)
+                return error_setf(reterr, EIO, "cannot write to standard output");
+        return 0;
+}

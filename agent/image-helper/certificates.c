@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* /etc/containers/certs.d/<host[:port]>/ and /etc/docker/certs.d/…, as Docker, Podman and CRI-O
+ * read them. Who fetches is nobody, and could not read a key of root's; so the bytes are put into
+ * memory files that are handed on by descriptor. */
+
+#include "agent/image-helper/endpoint.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+enum {
+        FILE_BYTES_MAX = 1024 * 1024,
+        FILES_MAX = 256
+};
+
+#define SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
+
+static int append_file(int dir_fd, const char *name, int to) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        int r = read_file_at(dir_fd, name, FILE_BYTES_MAX, &text, &length);
+
+        if (r >= 0)
+                r = write_all(to, text, length);
+        if (r >= 0)
+                r = write_all(to, "\n", 1);
+        if (text)
+                explicit_bzero(text, length);
+        return r;
+}
+
+static int make_memory_file(const char *name, int *fd) {
+        if (*fd >= 0)
+                return 0;
+        *fd = memfd_create(name, MFD_CLOEXEC);
+        return *fd < 0 ? -errno : 0;
+}
+
+static int add_authority(Endpoint *endpoint, int dir_fd, const char *name) {
+        int r;
+
+        if (endpoint->authorities_fd < 0) {
+                r = make_memory_file("authorities", &endpoint->authorities_fd);
+                if (r < 0)
+                        return r;
+                r = append_file(AT_FDCWD, SYSTEM_AUTHORITIES, endpoint->authorities_fd);
+                if (r < 0 && r != -ENOENT)
+                        return r;
+        }
+        return append_file(dir_fd, name, endpoint->authorities_fd);
+}
+
+/* x.cert has its key in x.key; the first pair by that name counts. */
+static int add_certificate_pair(Endpoint *endpoint, int dir_fd, const char *name, Error *reterr) {
+        cleanup_free char *key = NULL;
+        int r;
+
+        if (endpoint->certificate_fd >= 0)
+                return 0;
+        if (asprintf(&key, "%.*s.key", (int) (strlen(name) - strlen(".cert")), name) < 0) {
+                key = NULL;
+                return -ENOMEM;
+        }
+        if (faccessat(dir_fd, key, F_OK, 0) < 0)
+                return error_setf(reterr, ENOENT, "'%s' is missing", key);
+        r = make_memory_file("certificate", &endpoint->certificate_fd);
+        if (r >= 0)
+                r = append_file(dir_fd, name, endpoint->certificate_fd);
+        if (r >= 0)
+                r = make_memory_file("key", &endpoint->key_fd);
+        return r < 0 ? r : append_file(dir_fd, key, endpoint->key_fd);
+}
+
+static bool has_file_suffix(const char *text, const char *suffix) {
+        size_t n = strlen(text), m = strlen(suffix);
+
+        return n > m && streq(text + n - m, suffix);
+}
+
+static int read_directory(Endpoint *endpoint, int dir_fd, Error *reterr) {
+        int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_closedir DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+        const struct dirent *entry;
+        unsigned n = 0;
+
+        if (!dir) {
+                close_fd(copy);
+                return -errno;
+        }
+        while ((entry = readdir(dir)) && n++ < FILES_MAX) {
+                int r = 0;
+
+                if (has_file_suffix(entry->d_name, ".crt"))
+                        r = add_authority(endpoint, dir_fd, entry->d_name);
+                else if (has_file_suffix(entry->d_name, ".cert"))
+                        r = add_certificate_pair(endpoint, dir_fd, entry->d_name, reterr);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "%s", entry->d_name);
+        }
+        return 0;
+}
+
+/* Docker's hub has its directory under its short name. */
+static int open_host_directory(const char *directory, const Endpoint *endpoint) {
+        const char *const names[] = { endpoint->host, endpoint->display };
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++) {
+                cleanup_free char *path = path_join(directory, names[i]);
+                int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+
+                if (fd >= 0)
+                        return fd;
+        }
+        return -ENOENT;
+}
+
+static int find_certificates_in(const char *directory, Endpoint *endpoint, Error *reterr) {
+        cleanup_close int fd = open_host_directory(directory, endpoint);
+        int r;
+
+        if (fd < 0)
+                return 0;
+        r = read_directory(endpoint, fd, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "%s/%s", directory, endpoint->host) : 0;
+}
+
+int endpoint_load_certificates(const json_t *directories, Endpoint *endpoint, Error *reterr) {
+        static const char *const usual[] = { "/etc/containers/certs.d", "/etc/docker/certs.d" };
+        const json_t *item;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(directories, i, item)
+                if (r >= 0)
+                        r = find_certificates_in(strna(json_string_value(item)), endpoint, reterr);
+        for (i = 0; !directories && r >= 0 && i < N_ELEMENTS(usual); i++)
+                r = find_certificates_in(usual[i], endpoint, reterr);
+        return r;
+}

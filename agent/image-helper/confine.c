@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/confine.h"
+
+#include "agent/image-helper/landlock.h"
+#include "agent/image-helper/priority.h"
+#include "agent/image-helper/seccomp-filter.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* A zstd window of 128 MiB is the largest that the format's readers must take, and libarchive does.
+ */
+#define DATA_BYTES_MAX (320 * MIB)
+#define OWN_USER       "mainstay-image"
+#define NOBODY         65534
+#define FILE_BYTES_MAX (UINT64_C(256) << 30)
+
+#define CAPABILITY(name) (UINT64_C(1) << (name))
+
+static const uint64_t unpacking_capabilities =
+        CAPABILITY(CAP_CHOWN) | CAPABILITY(CAP_DAC_OVERRIDE) | CAPABILITY(CAP_FOWNER) |
+        CAPABILITY(CAP_FSETID) | CAPABILITY(CAP_MKNOD) | CAPABILITY(CAP_SETFCAP) |
+        CAPABILITY(CAP_SYS_ADMIN); /* "trusted." attributes ask for this one */
+
+/* Sanitizers reserve more address space than any limit, and read /proc at the end. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_SANITIZER 1
+#endif
+#endif
+#ifndef HAS_SANITIZER
+#define HAS_SANITIZER 0
+#endif
+
+static void limit_resource(int resource, rlim_t value) {
+        struct rlimit now;
+
+        if (getrlimit((__rlimit_resource_t) resource, &now) < 0 || now.rlim_cur <= value)
+                return;
+        now.rlim_cur = value;
+        now.rlim_max = MIN(now.rlim_max, value);
+        (void) setrlimit((__rlimit_resource_t) resource, &now);
+}
+
+void confine_process(void) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
+        lower_process_priority();
+        limit_resource(RLIMIT_CORE, 0);
+        limit_resource(RLIMIT_FSIZE, FILE_BYTES_MAX);
+        if (!HAS_SANITIZER)
+                limit_resource(RLIMIT_DATA, DATA_BYTES_MAX);
+        /* Beyond the limit write(2) fails with a sentence rather than with a signal. */
+        (void) signal(SIGXFSZ, SIG_IGN);
+        (void) signal(SIGPIPE, SIG_IGN);
+}
+
+static int drop_capabilities(uint64_t keep, Error *reterr) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+                return error_setf(reterr, errno, "cannot give up privileges: %s", strerror(errno));
+        if (syscall(SYS_capget, &header, data) < 0)
+                return error_setf(reterr, errno, "cannot read capabilities: %s", strerror(errno));
+        for (size_t i = 0; i < N_ELEMENTS(data); i++) {
+                uint32_t part = (uint32_t) (keep >> (32 * i));
+
+                data[i].permitted &= part;
+                data[i].effective = data[i].permitted;
+                data[i].inheritable = 0;
+        }
+        if (syscall(SYS_capset, &header, data) < 0)
+                return error_setf(reterr, errno, "cannot give up capabilities: %s",
+                                  strerror(errno));
+        return 0;
+}
+
+int confine_parser(bool unpacking, int store_fd, Error *reterr) {
+        LandlockRules rules = { .read_beneath = -EBADF,
+                                .write_beneath = store_fd,
+                                .reads_anything = HAS_SANITIZER };
+        int r;
+
+        /* Where this is not ours to do, the filter keeps us off the network all the same. */
+        (void) unshare(CLONE_NEWNET);
+        r = drop_capabilities(unpacking ? unpacking_capabilities : 0, reterr);
+        if (r >= 0)
+                r = landlock_restrict(&rules, reterr);
+        return r < 0 ? r : seccomp_filter_unpacker(reterr);
+}
+
+int confine_layer_unpacker(int fd, int store_fd, Error *reterr) {
+        LandlockRules rules = { .read_beneath = store_fd,
+                                .write_beneath = fd,
+                                .reads_anything = HAS_SANITIZER };
+
+        return landlock_restrict(&rules, reterr);
+}
+
+static int drop_to_helper_user(Error *reterr) {
+        const struct passwd *entry;
+        uid_t uid = NOBODY;
+        gid_t gid = NOBODY;
+
+        if (geteuid() != 0)
+                return 0;
+        entry = getpwnam(OWN_USER);
+        if (entry && entry->pw_uid > 0) {
+                uid = entry->pw_uid;
+                gid = entry->pw_gid;
+        }
+        if (setgroups(0, NULL) < 0 || setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+                return error_setf(reterr, errno, "cannot become another user: %s", strerror(errno));
+        return 0;
+}
+
+int confine_fetcher(Error *reterr) {
+        LandlockRules rules = { .read_beneath = -EBADF,
+                                .write_beneath = -EBADF,
+                                .reads_anything = true };
+        int r = drop_to_helper_user(reterr);
+
+        if (r >= 0)
+                r = drop_capabilities(0, reterr);
+        if (r >= 0)
+                r = landlock_restrict(&rules, reterr);
+        return r < 0 ? r : seccomp_filter_fetcher(reterr);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/copy-up.h"
+
+#include "agent/image-helper/file-metadata.h"
+#include "common/cleanup.h"
+
+#include <fcntl.h>
+#include <limits.h>
+
+static int copy_range(int from, int to, off_t start, off_t end) {
+        while (start < end) {
+                char buffer[64 * 1024];
+                size_t want = MIN((size_t) (end - start), sizeof(buffer));
+                ssize_t n = pread(from, buffer, want, start), written = 0;
+
+                if (n > 0)
+                        written = pwrite(to, buffer, (size_t) n, start);
+                if (n < 0 || written < 0)
+                        return -errno;
+                if (n == 0)
+                        break;
+                start += written;
+        }
+        return 0;
+}
+
+/* Holes stay holes: a file of a hundred gigabytes may take a kilobyte in the archive, and so it may
+ * take no more on the disk, however often it is copied. */
+static int copy_bytes(int from, int to, off_t size) {
+        off_t end = 0;
+
+        for (;;) {
+                off_t start = lseek(from, end, SEEK_DATA);
+                int r;
+
+                if (start < 0 && errno == ENXIO)
+                        return ftruncate(to, size) < 0 ? -errno : 0;
+                end = start < 0 ? start : lseek(from, start, SEEK_HOLE);
+                if (end < 0)
+                        return -errno;
+                r = copy_range(from, to, start, end);
+                if (r < 0)
+                        return r;
+        }
+}
+
+int copy_up_file(const LayerView *view, int layer, const char *path, int dir_fd, const char *base,
+                 uint64_t *ret_copied) {
+        cleanup_close int from =
+                open_without_symlinks(view->layers[layer], path, O_RDONLY | O_NONBLOCK);
+        cleanup_close int to = -EBADF;
+        FileMetadata metadata;
+        struct stat st;
+        int r;
+
+        if (from < 0)
+                return from;
+        if (fstat(from, &st) < 0)
+                return -errno;
+        metadata = file_metadata_of(&st);
+        to = openat(dir_fd, base, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (to < 0)
+                return -errno;
+        r = copy_bytes(from, to, st.st_size);
+        if (r >= 0)
+                r = file_metadata_apply(to, &metadata);
+        if (r >= 0)
+                r = xattr_copy(from, to);
+        if (r >= 0)
+                r = file_metadata_apply_times(to, &metadata);
+        if (r >= 0)
+                *ret_copied = (uint64_t) st.st_size;
+        return r;
+}
+
+int copy_up_symlink(const LayerView *view, int layer, const char *path, int dir_fd,
+                    const char *base, const struct stat *st) {
+        FileMetadata metadata = file_metadata_of(st);
+        char target[PATH_MAX];
+        int r;
+
+        r = layer_view_readlink(view, layer, path, target, sizeof(target));
+        if (r < 0)
+                return r;
+        if (symlinkat(target, dir_fd, base) < 0)
+                return -errno;
+        return file_metadata_apply_at(dir_fd, base, &metadata);
+}

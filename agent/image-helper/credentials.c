@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/credentials.h"
+
+#include "agent/image-helper/document.h"
+#include "common/base64.h"
+#include "common/log.h"
+
+#include <fnmatch.h>
+#include <limits.h>
+
+enum {
+        CREDENTIALS_MAX = 16,
+        KEY_LENGTH_MAX = 512
+};
+
+#define HUB_SERVER "https://index.docker.io/v1/"
+
+static void wipe_string(char **text) {
+        if (*text)
+                explicit_bzero(*text, strlen(*text));
+        free(*text);
+        *text = NULL;
+}
+
+void credential_done(Credential *credential) {
+        wipe_string(&credential->user);
+        wipe_string(&credential->password);
+        wipe_string(&credential->identity_token);
+        wipe_string(&credential->registry_token);
+}
+
+void credentials_done(Credentials *credentials) {
+        for (size_t i = 0; i < credentials->n; i++)
+                credential_done(&credentials->items[i]);
+        free(credentials->items);
+        *credentials = (Credentials){ 0 };
+}
+
+/* Docker's hub goes by several names. */
+static const char *canonical_registry_host(const char *host) {
+        static const char *const names[] = { "index.docker.io", "registry-1.docker.io" };
+
+        for (size_t i = 0; i < N_ELEMENTS(names); i++)
+                if (streq(host, names[i]))
+                        return "docker.io";
+        return host;
+}
+
+/* As many labels, each of which fits: "*.example.com" is not meant for "a.b.example.com". */
+static bool host_matches(const char *pattern, const char *host) {
+        for (;;) {
+                size_t n = strcspn(pattern, "."), m = strcspn(host, ".");
+                char label[KEY_LENGTH_MAX], text[KEY_LENGTH_MAX];
+
+                (void) snprintf(label, sizeof(label), "%.*s", (int) n, pattern);
+                (void) snprintf(text, sizeof(text), "%.*s", (int) m, host);
+                if (fnmatch(label, text, 0) != 0)
+                        return false;
+                if (!pattern[n] || !host[m])
+                        return pattern[n] == host[m];
+                pattern += n + 1;
+                host += m + 1;
+        }
+}
+
+static bool path_matches(const char *path, const char *repository) {
+        size_t n = strlen(path);
+
+        return n == 0 || (strncmp(path, repository, n) == 0 &&
+                          (repository[n] == '\0' || repository[n] == '/'));
+}
+
+unsigned credentials_match(const char *key, const char *registry, const char *repository) {
+        char host[KEY_LENGTH_MAX];
+        const char *scheme = strstr(key, "://"), *path;
+        size_t n;
+
+        if (scheme)
+                key = scheme + 3;
+        n = strcspn(key, "/");
+        if (n == 0 || strlen(key) >= sizeof(host))
+                return 0;
+        memcpy(host, key, strlen(key) + 1);
+        for (size_t end = strlen(host); end > 0 && host[end - 1] == '/'; end--)
+                host[end - 1] = '\0';
+        host[n] = '\0';
+        path = strlen(key) > n ? host + n + 1 : "";
+        if (streq(path, "v1") || streq(path, "v2"))
+                path = "";
+        if (!host_matches(canonical_registry_host(host), canonical_registry_host(registry)) ||
+            !path_matches(path, repository))
+                return 0;
+        return 1 + (unsigned) strlen(path) + (strpbrk(host, "*?[") ? 0 : KEY_LENGTH_MAX);
+}
+
+static int copy_credential_string(const json_t *entry, const char *key, char **ret) {
+        const char *text = document_string(entry, key);
+
+        if (!text || !text[0])
+                return 0;
+        free(*ret);
+        *ret = strdup(text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* "auth" is the two with a colon between them, in Base64. */
+static int decode_auth_field(const json_t *entry, Credential *ret) {
+        const char *auth = document_string(entry, "auth");
+        char *text = NULL, *colon;
+        size_t length;
+        int r;
+
+        if (!auth || !auth[0])
+                return 0;
+        r = base64_decode(auth, &text, &length);
+        if (r < 0)
+                return r;
+        colon = strchr(text, ':');
+        if (colon) {
+                *colon = '\0';
+                ret->user = strdup(text);
+                ret->password = strdup(colon + 1);
+                r = ret->user && ret->password ? 0 : -ENOMEM;
+        }
+        explicit_bzero(text, length);
+        free(text);
+        return r;
+}
+
+static bool is_credential_empty(const Credential *credential) {
+        return !credential->user && !credential->identity_token && !credential->registry_token;
+}
+
+static int read_credential_entry(const json_t *entry, Credential *ret) {
+        int r = decode_auth_field(entry, ret);
+
+        if (r >= 0)
+                r = copy_credential_string(entry, "username", &ret->user);
+        if (r >= 0)
+                r = copy_credential_string(entry, "password", &ret->password);
+        if (r >= 0)
+                r = copy_credential_string(entry, "identitytoken", &ret->identity_token);
+        if (r >= 0)
+                r = copy_credential_string(entry, "registrytoken", &ret->registry_token);
+        return r >= 0 && is_credential_empty(ret) ? -ENOENT : r;
+}
+
+static int append_credential_take(Credentials *credentials, Credential *credential) {
+        Credential *larger = NULL;
+
+        if (credentials->n < CREDENTIALS_MAX)
+                larger = reallocarray(credentials->items, credentials->n + 1, sizeof(*larger));
+        if (!larger) {
+                credential_done(credential);
+                return credentials->n < CREDENTIALS_MAX ? -ENOMEM : 0;
+        }
+        credentials->items = larger;
+        larger[credentials->n++] = *credential;
+        return 0;
+}
+
+/* The entry that fits best among those that fit less than 'below'. */
+static const json_t *next_best_entry(const json_t *auths, const char *registry,
+                                     const char *repository, unsigned *below) {
+        const json_t *best = NULL;
+        unsigned best_match = 0;
+        const char *key;
+        json_t *entry;
+        void *at;
+
+        for (at = json_object_iter((json_t *) (uintptr_t) auths); at;
+             at = json_object_iter_next((json_t *) (uintptr_t) auths, at)) {
+                unsigned match;
+
+                key = json_object_iter_key(at);
+                entry = json_object_iter_value(at);
+                match = credentials_match(key, registry, repository);
+                if (match == 0 || match >= *below || match <= best_match)
+                        continue;
+                best = entry;
+                best_match = match;
+        }
+        *below = best_match;
+        return best;
+}
+
+static int add_entries(Credentials *credentials, const json_t *auths, const char *registry,
+                       const char *repository) {
+        unsigned below = UINT_MAX;
+        const json_t *entry;
+
+        while ((entry = next_best_entry(auths, registry, repository, &below))) {
+                Credential one = { 0 };
+                int r = read_credential_entry(entry, &one);
+
+                if (r >= 0)
+                        r = append_credential_take(credentials, &one);
+                else
+                        credential_done(&one);
+                if (r == -ENOMEM)
+                        return r;
+        }
+        return 0;
+}
+
+/* A helper for the registry goes before the one for all. */
+static int add_from_helpers(Credentials *credentials, const json_t *document,
+                            const char *registry) {
+        const char *name = document_string(json_object_get(document, "credHelpers"), registry);
+        const char *server =
+                streq(canonical_registry_host(registry), "docker.io") ? HUB_SERVER : registry;
+        cleanup_error Error error = ERROR_NULL;
+        Credential one = { 0 };
+        int r;
+
+        if (!name)
+                name = document_string(document, "credsStore");
+        if (!name || !name[0])
+                return 0;
+        r = credential_ask_helper(name, server, &one, &error);
+        if (r >= 0)
+                return append_credential_take(credentials, &one);
+        if (r != -ENOENT)
+                log_warning("Credential helper '%s' for '%s': %s", name, server,
+                            error_message(&error, r));
+        return r == -ENOMEM ? r : 0;
+}
+
+int credentials_add(Credentials *credentials, const json_t *document, const char *registry,
+                    const char *repository, bool with_helpers) {
+        const json_t *auths = json_object_get(document, "auths");
+        int r = 0;
+
+        if (with_helpers)
+                r = add_from_helpers(credentials, document, registry);
+        return r < 0 ? r : add_entries(credentials, auths ? auths : document, registry, repository);
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/document.h"
+
+#include "common/strv.h"
+
+int document_parse(const char *text, size_t length, json_t **ret, Error *reterr) {
+        json_error_t error;
+        json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
+
+        if (!json)
+                return error_setf(reterr, EBADMSG, "line %d: %s", error.line, error.text);
+        *ret = json;
+        return 0;
+}
+
+const char *document_string(const json_t *object, const char *key) {
+        return json_string_value(json_object_get(object, key));
+}
+
+int document_strv(const json_t *object, const char *key, char ***strv, Error *reterr) {
+        const json_t *array = json_object_get(object, key), *item;
+        size_t i;
+
+        if (!array || json_is_null(array))
+                return 0;
+        if (!json_is_array(array))
+                return error_setf(reterr, EBADMSG, "'%s' is no list", key);
+        if (json_array_size(array) > DOCUMENT_STRINGS_MAX)
+                return error_setf(reterr, E2BIG, "'%s' is too long", key);
+        json_array_foreach(array, i, item) {
+                if (!json_is_string(item))
+                        return error_setf(reterr, EBADMSG, "'%s' has something that is no string",
+                                          key);
+                if (strv_append(strv, json_string_value(item)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr) {
+        const char *media_type = document_string(value, "mediaType");
+        const char *digest = document_string(value, "digest");
+        const json_t *size = json_object_get(value, "size");
+
+        if (!media_type)
+                return error_setf(reterr, EBADMSG, "a descriptor has no media type");
+        if (!digest || digest_parse(digest, ret->digest) < 0)
+                return error_setf(reterr, EBADMSG, "'%.128s' is no sha256 digest", strna(digest));
+        if (!json_is_integer(size) || json_integer_value(size) < 0)
+                return error_setf(reterr, EBADMSG, "the descriptor of '%s' has no size", digest);
+        ret->media_type = media_type;
+        ret->size = (uint64_t) json_integer_value(size);
+        return 0;
+}
+
+static bool is_media_type_among(const char *media_type, const char *const *types) {
+        for (; *types; types++)
+                if (streq(media_type, *types))
+                        return true;
+        return false;
+}
+
+bool media_type_is_manifest(const char *media_type) {
+        static const char *const types[] = {
+                "application/vnd.oci.image.manifest.v1+json",
+                "application/vnd.docker.distribution.manifest.v2+json",
+                NULL,
+        };
+        return is_media_type_among(media_type, types);
+}
+
+bool media_type_is_index(const char *media_type) {
+        static const char *const types[] = {
+                "application/vnd.oci.image.index.v1+json",
+                "application/vnd.docker.distribution.manifest.list.v2+json",
+                NULL,
+        };
+        return is_media_type_among(media_type, types);
+}
+
+bool media_type_is_config(const char *media_type) {
+        static const char *const types[] = {
+                "application/vnd.oci.image.config.v1+json",
+                "application/vnd.docker.container.image.v1+json",
+                NULL,
+        };
+        return is_media_type_among(media_type, types);
+}
+
+bool media_type_is_layer(const char *media_type) {
+        static const char *const types[] = {
+                "application/vnd.oci.image.layer.v1.tar",
+                "application/vnd.oci.image.layer.v1.tar+gzip",
+                "application/vnd.oci.image.layer.v1.tar+zstd",
+                "application/vnd.oci.image.layer.nondistributable.v1.tar",
+                "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip",
+                "application/vnd.oci.image.layer.nondistributable.v1.tar+zstd",
+                "application/vnd.docker.image.rootfs.diff.tar",
+                "application/vnd.docker.image.rootfs.diff.tar.gzip",
+                "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+                NULL,
+        };
+        return is_media_type_among(media_type, types);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* JSON documents of images: parsed with limits, read without surprises. */
+
+#include "agent/image-helper/digest.h"
+#include "common/cleanup.h"
+#include "common/error.h"
+
+#include <jansson.h>
+#include <stdint.h>
+
+enum {
+        MANIFEST_SIZE_MAX = 4 * 1024 * 1024,
+        CONFIG_SIZE_MAX = 8 * 1024 * 1024,
+        DOCUMENT_STRINGS_MAX = 4096 /* in one list */
+};
+
+#define cleanup_json cleanup_with(json_decrefp)
+
+/* Parses a document; a key that stands twice in one object is refused, as readers differ in which
+ * counts. 0 or -EBADMSG. */
+int document_parse(const char *text, size_t length, json_t **ret, Error *reterr);
+
+/* A string of an object; NULL where there is none, or something else. */
+const char *document_string(const json_t *object, const char *key);
+
+/* An array of strings, or null, of an object, appended to 'strv'. 0, -EBADMSG, or -E2BIG. */
+int document_strv(const json_t *object, const char *key, char ***strv, Error *reterr);
+
+/* What points to a blob. */
+typedef struct OciDescriptor {
+        const char *media_type; /* borrowed from the document */
+        uint64_t size;
+        char digest[DIGEST_SIZE];
+} OciDescriptor;
+
+int oci_descriptor_parse(const json_t *value, OciDescriptor *ret, Error *reterr);
+
+/* The media types that matter. */
+bool media_type_is_manifest(const char *media_type);
+bool media_type_is_index(const char *media_type);
+bool media_type_is_config(const char *media_type);
+bool media_type_is_layer(const char *media_type);

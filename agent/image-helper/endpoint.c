@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/endpoint.h"
+
+#include "agent/image-helper/document.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+
+enum {
+        ENDPOINTS_MAX = 16,
+        AUTH_FILE_BYTES_MAX = 4 * 1024 * 1024
+};
+
+#define HUB        "docker.io"
+#define HUB_SERVER "registry-1.docker.io"
+
+void pull_reference_done(PullReference *reference) {
+        free(reference->registry);
+        free(reference->repository);
+        free(reference->tag);
+        *reference = (PullReference){ 0 };
+}
+
+/* What may stand in a path of an URL without being escaped; the agent has checked the rest. */
+static bool is_plain(const char *text) {
+        return text[0] && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                            "0123456789-._/:[]")] == '\0';
+}
+
+int pull_reference_parse(const char *text, PullReference *ret, Error *reterr) {
+        cleanup_with(pull_reference_done) PullReference reference = { 0 };
+        cleanup_free char *copy = strdup(text);
+        char *at, *slash, *colon;
+
+        if (!copy)
+                return -ENOMEM;
+        at = strchr(copy, '@');
+        if (at)
+                *at++ = '\0';
+        if (at && digest_parse(at, reference.digest) < 0)
+                return error_setf(reterr, EINVAL, "'%.128s' is no sha256 digest", at);
+        slash = strchr(copy, '/');
+        if (!slash || !is_plain(copy))
+                return error_setf(reterr, EINVAL, "'%.256s' is no whole reference", text);
+        *slash++ = '\0';
+        colon = strchr(slash, ':');
+        if (colon)
+                *colon++ = '\0';
+        if (!slash[0] || strstr(slash, "..") || (!colon && !at))
+                return error_setf(reterr, EINVAL, "'%.256s' is no whole reference", text);
+        reference.registry = strdup(copy);
+        reference.repository = strdup(slash);
+        reference.tag = colon ? strdup(colon) : NULL;
+        if (!reference.registry || !reference.repository || (colon && !reference.tag))
+                return -ENOMEM;
+        *ret = reference;
+        reference = (PullReference){ 0 };
+        return 0;
+}
+
+static void endpoint_done(Endpoint *endpoint) {
+        free(endpoint->origin);
+        free(endpoint->host);
+        free(endpoint->repository);
+        free(endpoint->display);
+        credentials_done(&endpoint->credentials);
+        close_fd(endpoint->authorities_fd);
+        close_fd(endpoint->certificate_fd);
+        close_fd(endpoint->key_fd);
+}
+
+void endpoints_done(Endpoints *endpoints) {
+        for (size_t i = 0; i < endpoints->n; i++)
+                endpoint_done(&endpoints->items[i]);
+        free(endpoints->items);
+        *endpoints = (Endpoints){ 0 };
+}
+
+static bool is_insecure(const json_t *insecure, const char *host) {
+        const json_t *item;
+        size_t i;
+
+        json_array_foreach(insecure, i, item)
+                if (streq(strna(json_string_value(item)), host))
+                        return true;
+        return false;
+}
+
+/* Adds one that is reached by 'scheme'. */
+static int add_endpoint(Endpoints *endpoints, const char *scheme, const char *host,
+                        const char *prefix, const char *repository, Endpoint **ret) {
+        Endpoint *endpoint;
+
+        if (endpoints->n == ENDPOINTS_MAX)
+                return -E2BIG;
+        if (!endpoints->items)
+                endpoints->items = calloc(ENDPOINTS_MAX, sizeof(*endpoints->items));
+        if (!endpoints->items)
+                return -ENOMEM;
+        endpoint = &endpoints->items[endpoints->n++];
+        *endpoint =
+                (Endpoint){ .authorities_fd = -EBADF, .certificate_fd = -EBADF, .key_fd = -EBADF };
+        endpoint->host = strdup(host);
+        endpoint->display = strdup(host);
+        if (!endpoint->host || !endpoint->display)
+                return -ENOMEM;
+        if (asprintf(&endpoint->origin, "%s://%s", scheme, host) < 0)
+                endpoint->origin = NULL;
+        if (asprintf(&endpoint->repository, "%s%s%s", prefix, prefix[0] ? "/" : "", repository) < 0)
+                endpoint->repository = NULL;
+        if (!endpoint->origin || !endpoint->repository)
+                return -ENOMEM;
+        endpoint->may_be_plain = streq(scheme, "http");
+        *ret = endpoint;
+        return 0;
+}
+
+static int add_insecure(Endpoints *endpoints, const char *host, const char *prefix,
+                        const char *repository) {
+        Endpoint *endpoint;
+        int r;
+
+        r = add_endpoint(endpoints, "https", host, prefix, repository, &endpoint);
+        if (r < 0)
+                return r;
+        endpoint->is_unverified = endpoint->may_be_plain = true;
+        r = add_endpoint(endpoints, "http", host, prefix, repository, &endpoint);
+        if (r >= 0)
+                endpoint->is_second_try = true;
+        return r;
+}
+
+/* "https://mirror.example.com:5000/prefix", "http://…", or without a scheme. */
+static int add_mirror(Endpoints *endpoints, const PullSettings *settings, const char *url,
+                      const char *repository, Error *reterr) {
+        const char *scheme = strncmp(url, "http://", 7) == 0 ? "http" : "https";
+        cleanup_free char *host = NULL;
+        const char *rest = strstr(url, "://");
+        char *slash;
+        Endpoint *endpoint;
+
+        host = strdup(rest ? rest + 3 : url);
+        if (!host)
+                return -ENOMEM;
+        while (host[0] && host[strlen(host) - 1] == '/')
+                host[strlen(host) - 1] = '\0';
+        if (!is_plain(host))
+                return error_setf(reterr, EINVAL, "'%.256s' is no mirror", url);
+        slash = strchr(host, '/');
+        if (slash)
+                *slash++ = '\0';
+        if (streq(scheme, "https") && is_insecure(settings->insecure, host))
+                return add_insecure(endpoints, host, strna(slash), repository);
+        return add_endpoint(endpoints, scheme, host, strna(slash), repository, &endpoint);
+}
+
+static int add_registry(Endpoints *endpoints, const PullSettings *settings,
+                        const PullReference *reference) {
+        bool is_hub = streq(reference->registry, HUB);
+        const char *host = is_hub ? HUB_SERVER : reference->registry;
+        Endpoint *endpoint;
+        int r;
+
+        if (is_insecure(settings->insecure, reference->registry))
+                return add_insecure(endpoints, host, "", reference->repository);
+        r = add_endpoint(endpoints, "https", host, "", reference->repository, &endpoint);
+        if (r >= 0 && is_hub) {
+                free(endpoint->display);
+                endpoint->display = strdup(HUB);
+                r = endpoint->display ? 0 : -ENOMEM;
+        }
+        return r;
+}
+
+/* Secrets of the pod go before what the node has. A document that is damaged is told, and then
+ * there is one less. */
+static int find_credentials(const PullSettings *settings, const json_t *auth_file,
+                            Endpoint *endpoint) {
+        const json_t *document;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(settings->auths, i, document)
+                if (r >= 0)
+                        r = credentials_add(&endpoint->credentials, document, endpoint->host,
+                                            endpoint->repository, /* with_helpers= */ false);
+        if (r >= 0 && auth_file)
+                r = credentials_add(&endpoint->credentials, auth_file, endpoint->host,
+                                    endpoint->repository, /* with_helpers= */ true);
+        return r;
+}
+
+static json_t *load_auth_file(const char *path) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *text = NULL;
+        json_t *json = NULL;
+        size_t length;
+        int r;
+
+        if (!path)
+                return NULL;
+        r = read_file_at(AT_FDCWD, path, AUTH_FILE_BYTES_MAX, &text, &length);
+        if (r >= 0)
+                r = document_parse(text, length, &json, &error);
+        if (text)
+                explicit_bzero(text, length);
+        if (r < 0 && r != -ENOENT)
+                log_warning("registryAuthFile '%s': %s, going on without it", path,
+                            error_message(&error, r));
+        return json;
+}
+
+static int load_endpoint_secrets(Endpoints *endpoints, const PullSettings *settings,
+                                 Error *reterr) {
+        cleanup_json json_t *auth_file = load_auth_file(settings->auth_file);
+
+        for (size_t i = 0; i < endpoints->n; i++) {
+                Endpoint *endpoint = &endpoints->items[i];
+                int r = find_credentials(settings, auth_file, endpoint);
+
+                if (r >= 0 && strncmp(endpoint->origin, "https:", 6) == 0)
+                        r = endpoint_load_certificates(settings->certificate_directories, endpoint,
+                                                       reterr);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int endpoints_find(const PullReference *reference, const PullSettings *settings, Endpoints *ret,
+                   Error *reterr) {
+        cleanup_with(endpoints_done) Endpoints endpoints = {
+                .stall_seconds = settings->stall_seconds,
+                .proxy_http = settings->proxy_http,
+                .proxy_https = settings->proxy_https,
+                .proxy_none_for = settings->proxy_none_for,
+        };
+        const json_t *mirror;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(settings->mirrors, i, mirror)
+                if (r >= 0)
+                        r = add_mirror(&endpoints, settings, strna(json_string_value(mirror)),
+                                       reference->repository, reterr);
+        if (r >= 0)
+                r = add_registry(&endpoints, settings, reference);
+        if (r == -E2BIG)
+                return error_setf(reterr, E2BIG, "the registry has more than %d mirrors",
+                                  ENDPOINTS_MAX / 2);
+        if (r >= 0)
+                r = load_endpoint_secrets(&endpoints, settings, reterr);
+        if (r < 0)
+                return r;
+        *ret = endpoints;
+        endpoints = (Endpoints){ 0 };
+        return 0;
+}

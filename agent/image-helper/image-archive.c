@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The table holds where each member's header begins, so that a blob is read by one seek. What a
+ * name says is believed by nobody: blobs are found by name and then verified by digest. */
+
+#include "agent/image-helper/image-archive.h"
+
+#include "agent/image-helper/tar-name.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <archive_entry.h>
+#include <fcntl.h>
+
+enum {
+        MEMBERS_MAX = 65536,
+        LINKS_MAX = 8
+};
+
+#define SPOOL_BYTES_MAX (UINT64_C(256) << 30)
+
+struct ImageArchive {
+        int fd;
+        ArchiveMember *members; /* by name, then by order */
+        size_t n_members;
+        size_t n_room;
+};
+
+static bool is_compressed(int fd) {
+        static const struct {
+                size_t length;
+                const char *bytes;
+        } magics[] = { { 2, "\x1f\x8b" }, { 4, "\x28\xb5\x2f\xfd" } };
+        char start[4] = { 0 };
+
+        if (pread(fd, start, sizeof(start), 0) < (ssize_t) sizeof(start))
+                return false;
+        for (size_t i = 0; i < N_ELEMENTS(magics); i++)
+                if (memcmp(start, magics[i].bytes, magics[i].length) == 0)
+                        return true;
+        return false;
+}
+
+static int copy_stream(ByteStream *stream, int fd, Error *reterr) {
+        for (;;) {
+                const void *data;
+                ssize_t n = byte_stream_read(stream, &data, reterr);
+                int r;
+
+                if (n <= 0)
+                        return (int) n;
+                r = write_all(fd, data, (size_t) n);
+                if (r < 0)
+                        return error_setf(reterr, -r, "cannot be unpacked: %s", strerror(-r));
+        }
+}
+
+static int spool_archive(int fd, int spool_fd, Error *reterr) {
+        cleanup_close int out = openat(spool_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        cleanup_with(byte_stream_freep) ByteStream *plain = NULL;
+        ByteStream *packed;
+        int r;
+
+        if (out < 0)
+                return error_setf(reterr, errno, "no room to unpack it: %s", strerror(errno));
+        r = byte_stream_new_file(fd, 0, &packed);
+        if (r >= 0)
+                r = byte_stream_new_unpacked_take(packed, &plain, reterr);
+        if (r < 0)
+                return r;
+        byte_stream_limit(plain, SPOOL_BYTES_MAX);
+        r = copy_stream(plain, out, reterr);
+        return r < 0 ? r : TAKE_FD(out);
+}
+
+/* A symbolic link's target is meant from where the link is, a hard link's from the top. */
+static int link_target(const char *name, struct archive_entry *entry, char **ret) {
+        const char *symlink = archive_entry_symlink(entry), *hard = archive_entry_hardlink(entry);
+        cleanup_free char *joined = NULL;
+        const char *slash = strrchr(name, '/');
+
+        *ret = NULL;
+        if (hard)
+                return tar_name_clean(hard, ret, NULL);
+        if (archive_entry_filetype(entry) != AE_IFLNK || !symlink)
+                return 0;
+        if (asprintf(&joined, "%.*s/%s", slash ? (int) (slash - name) : 0, name, symlink) < 0) {
+                joined = NULL;
+                return -ENOMEM;
+        }
+        return tar_name_resolve(joined, ret);
+}
+
+static int add_member(ImageArchive *source, struct archive *archive, struct archive_entry *entry,
+                      Error *reterr) {
+        cleanup_free char *name = NULL, *link = NULL;
+        const char *raw = archive_entry_pathname(entry);
+        int64_t size = archive_entry_size(entry);
+
+        if (source->n_members >= MEMBERS_MAX)
+                return error_setf(reterr, E2BIG, "has more than %d members", MEMBERS_MAX);
+        /* Nobody asks for a member whose name is no name, or that is no file. */
+        if (!raw || tar_name_clean(raw, &name, NULL) < 0 || link_target(name, entry, &link) < 0)
+                return 0;
+        if (!link && (archive_entry_filetype(entry) != AE_IFREG || size < 0))
+                return 0;
+        if (source->n_members == source->n_room) {
+                size_t room = source->n_room ? source->n_room * 2 : 64;
+                ArchiveMember *larger = reallocarray(source->members, room, sizeof(*larger));
+
+                if (!larger)
+                        return -ENOMEM;
+                source->members = larger;
+                source->n_room = room;
+        }
+        source->members[source->n_members] = (ArchiveMember){
+                .name = TAKE_PTR(name),
+                .link = TAKE_PTR(link),
+                .position = (uint64_t) archive_read_header_position(archive),
+                .size = (uint64_t) size,
+                .order = source->n_members,
+        };
+        source->n_members++;
+        return 0;
+}
+
+static int compare_members(const void *a, const void *b) {
+        const ArchiveMember *one = a, *other = b;
+        int c = strcmp(one->name, other->name);
+
+        if (c != 0)
+                return c;
+        return one->order < other->order ? -1 : one->order > other->order;
+}
+
+static int next_header(struct archive *archive, struct archive_entry **ret, Error *reterr) {
+        int r = archive_read_next_header(archive, ret);
+
+        if (r == ARCHIVE_EOF)
+                return 0;
+        if (r != ARCHIVE_OK)
+                return error_setf(reterr, EBADMSG, "is no sound tar archive: %s",
+                                  archive_error_string(archive));
+        return 1;
+}
+
+static int read_member_table(ImageArchive *source, Error *reterr) {
+        /* In this order: the archive goes before the stream that it reads. */
+        cleanup_with(byte_stream_freep) ByteStream *file = NULL;
+        cleanup_with(archive_read_freep) struct archive *archive = NULL;
+        struct archive_entry *entry;
+        int r;
+
+        r = byte_stream_new_file(source->fd, 0, &file);
+        if (r >= 0)
+                r = byte_stream_open_tar(file, &archive, NULL);
+        if (r < 0)
+                return error_setf(reterr, -r, "is no tar archive, and no gzip or zstd of one");
+        while ((r = next_header(archive, &entry, reterr)) > 0) {
+                r = add_member(source, archive, entry, reterr);
+                if (r < 0)
+                        break;
+        }
+        if (r < 0)
+                return r;
+        if (source->n_members > 0)
+                qsort(source->members, source->n_members, sizeof(ArchiveMember), compare_members);
+        return 0;
+}
+
+int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr) {
+        cleanup_with(image_archive_freep) ImageArchive *source = calloc(1, sizeof(*source));
+        int r;
+
+        if (!source)
+                return -ENOMEM;
+        r = is_compressed(fd) ? spool_archive(fd, spool_fd, reterr) : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        source->fd = r;
+        if (r < 0)
+                return r == -1 ? -errno : r;
+        r = read_member_table(source, reterr);
+        if (r < 0)
+                return r;
+        if (source->n_members == 0)
+                return error_setf(reterr, EBADMSG, "is no image archive: it has no members");
+        *ret = TAKE_PTR(source);
+        return 0;
+}
+
+static const ArchiveMember *find_exactly(const ImageArchive *source, const char *name) {
+        size_t low = 0, high = source->n_members;
+
+        /* The first that is larger; the one before it is the last of that name. */
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (strcmp(source->members[middle].name, name) <= 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == 0 || !streq(source->members[low - 1].name, name))
+                return NULL;
+        return &source->members[low - 1];
+}
+
+const ArchiveMember *image_archive_find(const ImageArchive *source, const char *name) {
+        const ArchiveMember *member = find_exactly(source, name);
+
+        for (unsigned i = 0; member && member->link; i++)
+                member = i < LINKS_MAX ? find_exactly(source, member->link) : NULL;
+        return member;
+}
+
+int image_archive_stream(const ImageArchive *source, const ArchiveMember *member, ByteStream **ret,
+                         Error *reterr) {
+        cleanup_with(byte_stream_freep) ByteStream *file = NULL;
+        struct archive *archive;
+        struct archive_entry *entry;
+        int r;
+
+        r = byte_stream_new_file(source->fd, member->position, &file);
+        if (r >= 0)
+                r = byte_stream_open_tar(file, &archive, reterr);
+        if (r < 0)
+                return r;
+        r = next_header(archive, &entry, reterr);
+        if (r > 0)
+                return byte_stream_new_entry_take(archive, TAKE_PTR(file), ret);
+        (void) archive_read_free(archive);
+        return r < 0 ? r : error_setf(reterr, EBADMSG, "has changed while it was read");
+}
+
+static int read_whole_stream(ByteStream *stream, size_t length, char **ret, Error *reterr) {
+        cleanup_free char *buffer = calloc(1, length + 1);
+        size_t done = 0;
+
+        if (!buffer)
+                return -ENOMEM;
+        for (;;) {
+                const void *data;
+                ssize_t n = byte_stream_read(stream, &data, reterr);
+
+                if (n < 0)
+                        return (int) n;
+                if (n == 0)
+                        break;
+                if ((size_t) n > length - done)
+                        return error_setf(reterr, EBADMSG, "has changed while it was read");
+                memcpy(buffer + done, data, (size_t) n);
+                done += (size_t) n;
+        }
+        if (done != length)
+                return error_setf(reterr, EBADMSG, "is cut short");
+        *ret = TAKE_PTR(buffer);
+        return 0;
+}
+
+int image_archive_read(const ImageArchive *source, const char *name, size_t max_bytes,
+                       char **ret_data, size_t *ret_length, Error *reterr) {
+        const ArchiveMember *member = image_archive_find(source, name);
+        cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
+        int r;
+
+        if (!member)
+                return error_setf(reterr, ENOENT, "has no '%s'", name);
+        if (member->size > max_bytes)
+                return error_setf(reterr, EFBIG, "'%s' is larger than %zu bytes", name, max_bytes);
+        r = image_archive_stream(source, member, &stream, reterr);
+        if (r >= 0)
+                r = read_whole_stream(stream, (size_t) member->size, ret_data, reterr);
+        if (r >= 0)
+                *ret_length = (size_t) member->size;
+        return r;
+}
+
+ImageArchive *image_archive_free(ImageArchive *source) {
+        if (!source)
+                return NULL;
+        for (size_t i = 0; i < source->n_members; i++) {
+                free(source->members[i].name);
+                free(source->members[i].link);
+        }
+        free(source->members);
+        close_fd(source->fd);
+        free(source);
+        return NULL;
+}

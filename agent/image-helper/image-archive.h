@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* An image archive as a table of members that can be read in any order. */
+
+#include "agent/image-helper/byte-stream.h"
+
+typedef struct ArchiveMember {
+        char *name;        /* clean: "blobs/sha256/…" */
+        char *link;        /* clean name of the member that this is a link to, or NULL */
+        uint64_t position; /* of its header */
+        uint64_t size;
+        size_t order; /* in the archive */
+} ArchiveMember;
+
+typedef struct ImageArchive ImageArchive;
+
+/* Opens an archive, which is a tar, or a tar in gzip or zstd. The latter is unpacked once, into a
+ * nameless file in the directory 'spool_fd'. 0, or -errno with the sentence. */
+int image_archive_open(int fd, int spool_fd, ImageArchive **ret, Error *reterr);
+
+/* The regular member of that name, through links. NULL where there is none. Of several with one
+ * name the last counts, as it would after unpacking. */
+const ArchiveMember *image_archive_find(const ImageArchive *source, const char *name);
+
+/* The member's bytes. */
+int image_archive_stream(const ImageArchive *source, const ArchiveMember *member, ByteStream **ret,
+                         Error *reterr);
+
+/* The bytes of a small member, with a NUL after them that is not counted. -ENOENT with a sentence
+ * where there is none, -EFBIG. */
+int image_archive_read(const ImageArchive *source, const char *name, size_t max_bytes,
+                       char **ret_data, size_t *ret_length, Error *reterr);
+
+ImageArchive *image_archive_free(ImageArchive *source);
+DEFINE_CLEANUP(ImageArchive *, image_archive_free)

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* An image's configuration, as far as it matters to run it: application/vnd.oci.image.config.v1+
+ * json. Labels, volumes, ports and history are not read at all. */
+
+#include "agent/image-helper/digest.h"
+#include "common/error.h"
+
+#include <stdint.h>
+
+enum {
+        LAYERS_MAX = 256
+};
+
+typedef struct ImageConfig {
+        char *os;
+        char *architecture;
+        char *variant;
+        char **entrypoint;
+        char **command;
+        char **env;        /* each "NAME=value", each name once */
+        char *working_dir; /* absolute and plain, or NULL */
+        char *user;        /* as it is written, or NULL */
+        char *stop_signal; /* "SIGTERM", "SIGRTMIN+3", or NULL; one that does not exist is dropped
+                            */
+        char (*diff_ids)[DIGEST_SIZE]; /* lowest first */
+        size_t n_diff_ids;
+} ImageConfig;
+
+int image_config_parse(const char *text, size_t length, ImageConfig **ret, Error *reterr);
+ImageConfig *image_config_free(ImageConfig *config);
+DEFINE_CLEANUP(ImageConfig *, image_config_free)
+
+/* "TERM", "SIGTERM", "15", "SIGRTMIN+3", "RTMAX-1" in any case: as "SIGTERM", "SIGRTMIN+3". 0 with
+ * memory that the caller frees, or -EINVAL. */
+int normalize_signal_name(const char *text, char **ret);

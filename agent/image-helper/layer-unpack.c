@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* One entry after the other, in the order of the tar. Of each we believe its bytes and nothing
+ * else: its name is cleaned (name.h), its place is resolved and opened without links (tree.h), its
+ * metadata is set on the descriptor of what we just made.
+ *
+ * Device nodes are left out: a container gets its /dev from the runtime, and a node that a stranger
+ * numbered is either useless or a hole. A node 0:0 would even be a whiteout to overlayfs. */
+
+#include "agent/image-helper/layer-unpack.h"
+
+#include "agent/image-helper/file-metadata.h"
+#include "agent/image-helper/layer-tree.h"
+#include "agent/image-helper/tar-name.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+#include <archive_entry.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+
+enum {
+        XATTRS_MAX = 128
+};
+
+typedef struct UnpackedLayer {
+        LayerTree *tree;
+        struct archive *archive;
+        ByteStream *tar; /* that it reads */
+        UnpackBudget *allowance;
+        unsigned entries; /* until now */
+        unsigned devices; /* left out */
+        bool has_top;     /* the tar says what the top is like */
+        bool is_over;     /* it ended where a file did */
+} UnpackedLayer;
+
+UnpackBudget *unpack_budget_new(void) {
+        UnpackBudget *allowance = mmap(NULL, sizeof(*allowance), PROT_READ | PROT_WRITE,
+                                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+        if (allowance == MAP_FAILED)
+                return NULL;
+        atomic_init(&allowance->bytes, IMAGE_BYTES_MAX);
+        atomic_init(&allowance->entries, IMAGE_ENTRIES_MAX);
+        return allowance;
+}
+
+UnpackBudget *unpack_budget_free(UnpackBudget *allowance) {
+        if (allowance)
+                (void) munmap(allowance, sizeof(*allowance));
+        return NULL;
+}
+
+/* False where there is not as much left. */
+static bool take_from_budget(_Atomic uint64_t *rest, uint64_t n) {
+        uint64_t left = atomic_load(rest);
+
+        do
+                if (n > left)
+                        return false;
+        while (!atomic_compare_exchange_weak(rest, &left, left - n));
+        return true;
+}
+
+static int spend_unpack_budget(const UnpackedLayer *layer, uint64_t bytes, Error *reterr) {
+        if (take_from_budget(&layer->allowance->bytes, bytes))
+                return 0;
+        return error_setf(reterr, EFBIG, "the image has files of more than %llu bytes",
+                          (unsigned long long) IMAGE_BYTES_MAX);
+}
+
+static int read_entry_metadata(struct archive_entry *entry, FileMetadata *ret, Error *reterr) {
+        int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
+        struct timespec now = { .tv_nsec = UTIME_NOW };
+
+        if (uid < 0 || uid >= UINT32_MAX || gid < 0 || gid >= UINT32_MAX)
+                return error_setf(reterr, EINVAL, "has an owner out of range");
+        *ret = (FileMetadata){
+                .uid = (uid_t) uid,
+                .gid = (gid_t) gid,
+                .mode = archive_entry_perm(entry) & 07777,
+                .times = { now, now },
+        };
+        if (archive_entry_mtime_is_set(entry))
+                ret->times[0] = ret->times[1] =
+                        (struct timespec){ .tv_sec = archive_entry_mtime(entry),
+                                           .tv_nsec = archive_entry_mtime_nsec(entry) };
+        return 0;
+}
+
+static int apply_xattrs(int fd, struct archive_entry *entry, Error *reterr) {
+        const char *name;
+        const void *value;
+        size_t size;
+
+        if (archive_entry_xattr_reset(entry) > XATTRS_MAX)
+                return error_setf(reterr, E2BIG, "has more than %d extended attributes",
+                                  XATTRS_MAX);
+        while (archive_entry_xattr_next(entry, &name, &value, &size) == ARCHIVE_OK) {
+                int r;
+
+                if (!name || !xattr_is_allowed(name))
+                        continue;
+                r = xattr_apply(fd, name, value, size);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "its attribute '%s'", name);
+        }
+        return 0;
+}
+
+/* Everything after the contents, in the order that loses nothing: a change of owner clears setuid
+ * and file capabilities, and each of these changes a time. */
+static int finish_unpacked_file(int fd, struct archive_entry *entry, Error *reterr) {
+        FileMetadata metadata;
+        int r;
+
+        r = read_entry_metadata(entry, &metadata, reterr);
+        if (r >= 0)
+                r = file_metadata_apply(fd, &metadata);
+        if (r >= 0)
+                r = apply_xattrs(fd, entry, reterr);
+        return r < 0 ? r : file_metadata_apply_times(fd, &metadata);
+}
+
+static int write_at(int fd, const char *data, size_t length, uint64_t offset) {
+        while (length > 0) {
+                ssize_t n = pwrite(fd, data, length, (off_t) offset);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                data += n;
+                offset += (uint64_t) n;
+                length -= (size_t) n;
+        }
+        return 0;
+}
+
+/* Some writers leave out what fills the last block of the last file, and the blocks after it. What
+ * counts is there, and Go's readers take it. */
+static bool ends_with_file(UnpackedLayer *layer, uint64_t end, uint64_t size) {
+        layer->is_over = end == size && byte_stream_is_over(layer->tar);
+        return layer->is_over;
+}
+
+static int write_contents(UnpackedLayer *layer, int fd, uint64_t size, Error *reterr) {
+        uint64_t end = 0;
+
+        for (;;) {
+                const void *data;
+                size_t length;
+                la_int64_t offset;
+                int r = archive_read_data_block(layer->archive, &data, &length, &offset);
+
+                if (r == ARCHIVE_EOF)
+                        break;
+                if (r != ARCHIVE_OK && ends_with_file(layer, end, size))
+                        break;
+                if (r != ARCHIVE_OK)
+                        return error_setf(reterr, EBADMSG, "%s",
+                                          archive_error_string(layer->archive));
+                if (offset < 0 || length > size || (uint64_t) offset > size - length)
+                        return error_setf(reterr, EBADMSG, "has more data than its size");
+                r = write_at(fd, data, length, (uint64_t) offset);
+                if (r < 0)
+                        return r;
+                end = MAX(end, (uint64_t) offset + length);
+        }
+        /* It may end with a hole. */
+        return end < size && ftruncate(fd, (off_t) size) < 0 ? -errno : 0;
+}
+
+static int create_file(const UnpackedLayer *layer, const char *base) {
+        int fd = openat(layer_tree_fd(layer->tree), base,
+                        O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+        return fd < 0 ? -errno : fd;
+}
+
+static int unpack_file(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
+                       Error *reterr) {
+        int64_t size = archive_entry_size(entry);
+        cleanup_close int fd = -EBADF;
+        int r;
+
+        if (size < 0)
+                return error_setf(reterr, EBADMSG, "has a negative size");
+        r = spend_unpack_budget(layer, (uint64_t) size, reterr);
+        if (r < 0)
+                return r;
+        fd = create_file(layer, base);
+        if (fd == -EEXIST) {
+                r = layer_tree_clear(layer->tree, base, reterr);
+                fd = r < 0 ? r : create_file(layer, base);
+        }
+        if (fd < 0)
+                return fd;
+        r = write_contents(layer, fd, (uint64_t) size, reterr);
+        return r < 0 ? r : finish_unpacked_file(fd, entry, reterr);
+}
+
+static int unpack_directory(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
+                            Error *reterr) {
+        cleanup_close int fd = layer_tree_make_directory(layer->tree, base, reterr);
+
+        return fd < 0 ? fd : finish_unpacked_file(fd, entry, reterr);
+}
+
+/* What is not opened: made under its name, which nobody but us can change. */
+static int unpack_other(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
+                        Error *reterr) {
+        const char *target = archive_entry_symlink(entry);
+        FileMetadata metadata;
+        int fd = layer_tree_fd(layer->tree), r;
+
+        r = read_entry_metadata(entry, &metadata, reterr);
+        if (r >= 0)
+                r = layer_tree_clear(layer->tree, base, reterr);
+        if (r < 0)
+                return r;
+        if (archive_entry_filetype(entry) == AE_IFIFO)
+                r = mknodat(fd, base, S_IFIFO | metadata.mode, 0);
+        else if (target && target[0])
+                r = symlinkat(target, fd, base);
+        else
+                return error_setf(reterr, EINVAL, "is a symbolic link to nothing");
+        return r < 0 ? -errno : file_metadata_apply_at(fd, base, &metadata);
+}
+
+static int unpack_link(UnpackedLayer *layer, struct archive_entry *entry, const char *base,
+                       Error *reterr) {
+        cleanup_free char *target = NULL;
+        uint64_t copied;
+        int r;
+
+        if (archive_entry_size_is_set(entry) && archive_entry_size(entry) > 0)
+                return error_setf(reterr, EINVAL, "is a hard link with contents of its own");
+        r = tar_name_clean(archive_entry_hardlink(entry), &target, reterr);
+        if (r < 0)
+                return r;
+        if (target[0] == '\0')
+                return error_setf(reterr, EINVAL, "is a hard link to nothing");
+        r = layer_tree_link(layer->tree, base, target, &copied, reterr);
+        return r < 0 ? r : spend_unpack_budget(layer, copied, reterr);
+}
+
+static int unpack_ordinary(UnpackedLayer *layer, struct archive_entry *entry, const char *parent,
+                           const char *base, Error *reterr) {
+        int r = layer_tree_enter(layer->tree, parent, reterr);
+
+        if (r < 0)
+                return r;
+        if (archive_entry_hardlink(entry))
+                return unpack_link(layer, entry, base, reterr);
+        switch (archive_entry_filetype(entry)) {
+        case AE_IFREG:
+                return unpack_file(layer, entry, base, reterr);
+        case AE_IFDIR:
+                return unpack_directory(layer, entry, base, reterr);
+        case AE_IFLNK:
+        case AE_IFIFO:
+                return unpack_other(layer, entry, base, reterr);
+        case AE_IFCHR:
+        case AE_IFBLK:
+                layer->devices++;
+                return 0;
+        default:
+                return error_setf(reterr, EINVAL, "is of a kind that no image has");
+        }
+}
+
+static int unpack_top(UnpackedLayer *layer, struct archive_entry *entry, Error *reterr) {
+        int r;
+
+        if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFDIR)
+                return error_setf(reterr, EINVAL, "stands for the top and is no directory");
+        r = layer_tree_enter(layer->tree, "", reterr);
+        if (r >= 0)
+                r = finish_unpacked_file(layer_tree_fd(layer->tree), entry, reterr);
+        if (r >= 0)
+                r = layer_tree_keep_times(layer->tree);
+        layer->has_top = true;
+        return r;
+}
+
+/* Hides one name of the layers below, or all of them for NULL. Where there is no directory there is
+ * nothing to hide, and none is made for it. */
+static int hide_lower_names(UnpackedLayer *layer, const char *parent, const char *hidden,
+                            Error *reterr) {
+        int r = layer_tree_enter_to_hide(layer->tree, parent, reterr);
+
+        if (r <= 0)
+                return r;
+        return hidden ? layer_tree_whiteout(layer->tree, hidden, reterr)
+                      : layer_tree_opaque(layer->tree, reterr);
+}
+
+static int unpack_clean(UnpackedLayer *layer, struct archive_entry *entry, const char *name,
+                        Error *reterr) {
+        cleanup_free char *parent = NULL;
+        const char *base, *hidden = NULL;
+        TarNameKind kind;
+        int r;
+
+        if (name[0] == '\0')
+                return unpack_top(layer, entry, reterr);
+        r = tar_name_split(name, &parent, &base);
+        if (r >= 0)
+                r = tar_name_classify(base, &kind, &hidden, reterr);
+        if (r < 0)
+                return r;
+        if (kind == TAR_NAME_IGNORED || tar_name_is_aufs(parent))
+                return 0;
+        if (tar_name_is_below_whiteout(parent))
+                return error_setf(reterr, EINVAL, "lies below a whiteout");
+        if (kind == TAR_NAME_ORDINARY)
+                return unpack_ordinary(layer, entry, parent, base, reterr);
+        return hide_lower_names(layer, parent, hidden, reterr);
+}
+
+static int unpack_tar_entry(UnpackedLayer *layer, struct archive_entry *entry, Error *reterr) {
+        const char *raw = archive_entry_pathname(entry);
+        cleanup_free char *name = NULL;
+        int r;
+
+        layer->entries++;
+        if (!take_from_budget(&layer->allowance->entries, 1))
+                return error_setf(reterr, E2BIG, "the image has more than %d entries",
+                                  IMAGE_ENTRIES_MAX);
+        if (!raw)
+                return error_setf(reterr, EINVAL, "the layer has an entry without a name");
+        r = tar_name_clean(raw, &name, reterr);
+        if (r < 0)
+                return error_prefixf(reterr, r, "entry %u of the layer", layer->entries);
+        r = unpack_clean(layer, entry, name, reterr);
+        return r < 0 ? error_prefixf(reterr, r, "'%s'", name) : 0;
+}
+
+static int unpack_all(UnpackedLayer *layer, Error *reterr) {
+        for (;;) {
+                struct archive_entry *entry;
+                int r = archive_read_next_header(layer->archive, &entry);
+
+                if (r == ARCHIVE_EOF)
+                        return 0;
+                /* A warning is a name or an attribute that could not be read as it is. */
+                if (r != ARCHIVE_OK)
+                        return error_setf(reterr, EBADMSG, "the layer is no sound tar: %s",
+                                          archive_error_string(layer->archive));
+                r = unpack_tar_entry(layer, entry, reterr);
+                if (r < 0 || layer->is_over)
+                        return r;
+        }
+}
+
+int unpack_layer_tar(ByteStream *tar, int fd, const LayerView *below, UnpackBudget *allowance,
+                     Error *reterr) {
+        cleanup_with(archive_read_freep) struct archive *archive = NULL;
+        cleanup_with(layer_tree_freep) LayerTree *tree = NULL;
+        UnpackedLayer layer = { .tar = tar, .allowance = allowance };
+        int r;
+
+        byte_stream_limit(tar, IMAGE_BYTES_MAX);
+        r = byte_stream_open_tar(tar, &archive, reterr);
+        if (r >= 0)
+                r = layer_tree_new(fd, below, &tree);
+        if (r < 0)
+                return r;
+        layer.archive = archive;
+        layer.tree = tree;
+        r = unpack_all(&layer, reterr);
+        layer_tree_leave(tree);
+        if (r >= 0 && !layer.has_top)
+                r = layer_tree_inherit_top(tree, reterr);
+        if (r < 0)
+                return r;
+        if (layer.devices > 0)
+                log_info("%u device nodes of the image are left out", layer.devices);
+        return byte_stream_drain(tar, reterr);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Symbolic links, as a container would follow them whose file system is the view: by hand, one
+ * component after the other, so that no link is ever followed by the kernel on the host. */
+
+#include "agent/image-helper/layer-view.h"
+#include "common/cleanup.h"
+
+enum {
+        SYMLINKS_MAX = 40
+};
+
+/* Puts 'target' before what is left of the path. */
+static int prepend_link_target(char rest[static PATH_MAX], const char *target) {
+        char whole[PATH_MAX];
+        int n = snprintf(whole, sizeof(whole), "%s/%s", target, rest);
+
+        if (n < 0 || (size_t) n >= sizeof(whole))
+                return -ENAMETOOLONG;
+        memcpy(rest, whole, (size_t) n + 1);
+        return 0;
+}
+
+static int follow_symlink(const LayerView *view, int layer, const char *path,
+                          char done[static PATH_MAX], char rest[static PATH_MAX]) {
+        char target[PATH_MAX], *slash;
+        int r;
+
+        r = layer_view_readlink(view, layer, path, target, sizeof(target));
+        if (r < 0)
+                return r;
+        if (target[0] == '/') {
+                done[0] = '\0';
+        } else {
+                slash = strrchr(done, '/');
+                *(slash ? slash : done) = '\0';
+        }
+        return prepend_link_target(rest, target);
+}
+
+/* Takes one component of 'rest' over to 'done'. 1 when there was one, 0 at the end. */
+static int resolve_step(const LayerView *view, char done[static PATH_MAX],
+                        char rest[static PATH_MAX], unsigned *links, Error *reterr) {
+        size_t skip = strspn(rest, "/"), n = strcspn(rest + skip, "/"), length = strlen(done);
+        const char *component = rest + skip;
+        char *slash = strrchr(done, '/');
+        struct stat st;
+        int k;
+
+        if (n == 0)
+                return 0;
+        if (n == 2 && component[0] == '.' && component[1] == '.')
+                *(slash ? slash : done) = '\0';
+        else if (!(n == 1 && component[0] == '.')) {
+                if (length + n + 2 > PATH_MAX)
+                        return -ENAMETOOLONG;
+                (void) snprintf(done + length, PATH_MAX - length, "%s%.*s", length > 0 ? "/" : "",
+                                (int) n, component);
+        }
+        memmove(rest, component + n, strlen(component + n) + 1);
+        k = layer_view_find(view, done, &st);
+        if (k == -ENOENT || (k >= 0 && S_ISDIR(st.st_mode)))
+                return 1;
+        if (k < 0)
+                return k;
+        if (!S_ISLNK(st.st_mode))
+                return error_setf(reterr, ENOTDIR, "lies below '%s', which is no directory", done);
+        if (++*links > SYMLINKS_MAX)
+                return -ELOOP;
+        k = follow_symlink(view, k, done, done, rest);
+        return k < 0 ? k : 1;
+}
+
+int layer_view_resolve(const LayerView *view, const char *path, char ret[static PATH_MAX],
+                       Error *reterr) {
+        char rest[PATH_MAX];
+        unsigned links = 0;
+        int r;
+
+        if (strlen(path) >= sizeof(rest))
+                return -ENAMETOOLONG;
+        memcpy(rest, path, strlen(path) + 1);
+        ret[0] = '\0';
+        do
+                r = resolve_step(view, ret, rest, &links, reterr);
+        while (r > 0);
+        return r;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/layer-view.h"
+
+#include "agent/image-helper/tar-name.h"
+#include "common/cleanup.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+
+int open_without_symlinks(int dir_fd, const char *path, int flags) {
+        struct open_how how = {
+                .flags = (uint64_t) (flags | O_NOFOLLOW | O_CLOEXEC),
+                .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS |
+                           RESOLVE_NO_XDEV,
+        };
+        long fd = syscall(SYS_openat2, dir_fd, path[0] ? path : ".", &how, sizeof(how));
+
+        return fd < 0 ? -errno : (int) fd;
+}
+
+bool stat_is_whiteout(const struct stat *st) {
+        return S_ISCHR(st->st_mode) && st->st_rdev == 0;
+}
+
+bool directory_is_opaque(int fd) {
+        char value = '\0';
+
+        return fgetxattr(fd, XATTR_OPAQUE, &value, sizeof(value)) == 1 && value == 'y';
+}
+
+/* 1: it is here. 0: look in the layer below. -ENOENT: this layer hides what is below. */
+static int find_in_layer(int layer_fd, const char *path, struct stat *ret) {
+        cleanup_close int fd = -EBADF;
+        bool hides = false;
+        struct stat st;
+
+        if (fstat(layer_fd, &st) < 0)
+                return -errno;
+        for (const char *p = path; *p;) {
+                int dir_fd = fd >= 0 ? fd : layer_fd, next;
+                char component[TAR_NAME_LENGTH_MAX + 1];
+                size_t n = strcspn(p, "/");
+
+                (void) snprintf(component, sizeof(component), "%.*s", (int) n, p);
+                if (fstatat(dir_fd, component, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+                        if (errno == ENOENT)
+                                return hides ? -ENOENT : 0;
+                        return -errno;
+                }
+                if (stat_is_whiteout(&st))
+                        return -ENOENT;
+                p += n + (p[n] == '/');
+                if (*p == '\0')
+                        break;
+                /* Not even where a layer above has a directory here: it merges with none. */
+                if (!S_ISDIR(st.st_mode))
+                        return -ENOENT;
+                next = open_without_symlinks(dir_fd, component, O_RDONLY | O_DIRECTORY);
+                if (next < 0)
+                        return next;
+                close_fd(fd);
+                fd = next;
+                hides = hides || directory_is_opaque(fd);
+        }
+        *ret = st;
+        return 1;
+}
+
+int layer_view_await(const LayerView *view, size_t i) {
+        LayerViewGate *gate = view->gate;
+        int r;
+
+        if (!gate || gate->is_open || i < view->n_before)
+                return 0;
+        r = gate->wait(gate);
+        gate->is_open = r >= 0;
+        return r;
+}
+
+int layer_view_find(const LayerView *view, const char *path, struct stat *ret) {
+        for (size_t i = 0; i < view->n_layers; i++) {
+                int r = layer_view_await(view, i);
+
+                if (r >= 0)
+                        r = find_in_layer(view->layers[i], path, ret);
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        return (int) i;
+        }
+        return -ENOENT;
+}
+
+int layer_view_open(const LayerView *view, const char *path, int flags) {
+        struct stat st;
+        int r = layer_view_find(view, path, &st);
+
+        return r < 0 ? r : open_without_symlinks(view->layers[r], path, flags);
+}
+
+int layer_view_readlink(const LayerView *view, int i, const char *path, char *buffer, size_t size) {
+        cleanup_close int fd = open_without_symlinks(view->layers[i], path, O_PATH);
+        ssize_t n;
+
+        if (fd < 0)
+                return fd;
+        n = readlinkat(fd, "", buffer, size);
+        if (n < 0)
+                return -errno;
+        if ((size_t) n >= size)
+                return -ENAMETOOLONG;
+        buffer[n] = '\0';
+        return 0;
+}

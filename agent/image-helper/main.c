@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* mainstay-image: reads image archives and speaks to registries, which are strangers', for the
+ * agent, which must not. Lives for one image. Says what is wrong in one sentence on standard error
+ * and ends with 1, or with EX_TEMPFAIL where that is no fault of the image's. */
+
+#include "agent/image-helper/confine.h"
+#include "agent/image-helper/layer-verify.h"
+#include "agent/image-helper/pull.h"
+#include "agent/image-helper/safe-message.h"
+#include "agent/image-helper/store-export.h"
+#include "agent/image-helper/store-remove.h"
+#include "agent/image-helper/unpack.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <locale.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+
+static const char usage[] =
+        "Usage: mainstay-image VERB [OPTION]…\n"
+        "\n"
+        "  index --store DIR ARCHIVE     list the images of an archive as JSON\n"
+        "  unpack --store DIR --digest sha256:… [--name REFERENCE]… ARCHIVE\n"
+        "                                bring one of them into the store\n"
+        "  pull --store DIR REFERENCE    bring one from its registry; standard input has settings\n"
+        "  remove --store DIR [--name DIGEST]…\n"
+        "                                remove images, and what no image needs\n"
+        "  export --store DIR NAME       write one to standard output, as an OCI archive\n"
+        "  verify --store DIR [--repair] [ARCHIVE]\n"
+        "                                say what is damaged of what the store has blobs of, or "
+        "the\n"
+        "                                archive; put it right\n"
+        "  sweep --store DIR             remove what was left unfinished\n"
+        "\n"
+        "  --help  --version\n";
+
+static const char *arg_store, *arg_digest, *arg_archive;
+static char **arg_names;
+static bool arg_repair;
+
+/* A link is followed, but only a regular file is read. */
+static int open_archive(const char *path, Error *reterr) {
+        cleanup_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return error_setf(reterr, errno, "cannot be opened: %s", strerror(errno));
+        if (!S_ISREG(st.st_mode))
+                return error_setf(reterr, EINVAL, "is no regular file");
+        return TAKE_FD(fd);
+}
+
+static int open_catalog(int fd, Store *store, ImageArchive **ret_source, Catalog **ret,
+                        Error *reterr) {
+        int r = image_archive_open(fd, store_tmp_fd(store), ret_source, reterr);
+
+        return r < 0 ? r : catalog_read(*ret_source, ret, reterr);
+}
+
+static int unpack_chosen(Catalog *catalog, Store *store, Error *reterr) {
+        const CatalogImage *image = catalog_find(catalog, arg_digest);
+        ImageProvider source = catalog_image_provider(catalog);
+
+        if (!image)
+                return error_setf(reterr, ENOENT, "holds no image %s", arg_digest);
+        if (image->refusal)
+                return error_setf(reterr, ENOEXEC, "%s", image->refusal);
+        catalog->chosen = image;
+        return unpack_image(image, &source, NULL, store, arg_names, reterr);
+}
+
+static int read_archive(Store *store, bool unpacking, Error *reterr) {
+        cleanup_with(image_archive_freep) ImageArchive *source = NULL;
+        cleanup_with(catalog_freep) Catalog *catalog = NULL;
+        cleanup_close int fd = open_archive(arg_archive, reterr);
+        int r;
+
+        if (fd < 0)
+                return fd;
+        r = confine_parser(unpacking, store_fd(store), reterr);
+        if (r >= 0)
+                r = open_catalog(fd, store, &source, &catalog, reterr);
+        if (r < 0)
+                return r;
+        return unpacking ? unpack_chosen(catalog, store, reterr) : catalog_print(catalog, reterr);
+}
+
+static int verb_index(Store *store, Error *reterr) {
+        return read_archive(store, false, reterr);
+}
+
+static int verb_unpack(Store *store, Error *reterr) {
+        return read_archive(store, true, reterr);
+}
+
+static int verb_pull(Store *store, Error *reterr) {
+        cleanup_with(pull_settings_done) PullSettings settings = { 0 };
+        int r = pull_settings_read(STDIN_FILENO, &settings, reterr);
+
+        return r < 0 ? r : pull_image(arg_archive, &settings, store, reterr);
+}
+
+/* By digests, each with --name. */
+static int verb_remove(Store *store, Error *reterr) {
+        strv_foreach(digest, arg_names)
+                if (!digest_is_valid(*digest))
+                        return error_setf(reterr, EINVAL, "'%s' is no digest", *digest);
+        return store_remove_images(store, arg_names, reterr);
+}
+
+static int verb_export(Store *store, Error *reterr) {
+        int r = confine_parser(false, store_fd(store), reterr);
+
+        return r < 0 ? r : store_export(store, arg_archive, STDOUT_FILENO, reterr);
+}
+
+static int check_archive(LayerVerification *check, int fd, Store *store, Error *reterr) {
+        cleanup_with(image_archive_freep) ImageArchive *source = NULL;
+        cleanup_with(catalog_freep) Catalog *catalog = NULL;
+        ImageProvider images;
+        int r = open_catalog(fd, store, &source, &catalog, reterr);
+
+        if (r < 0)
+                return r;
+        images = catalog_image_provider(catalog);
+        for (size_t i = 0; r >= 0 && i < catalog->n_images; i++) {
+                catalog->chosen = &catalog->images[i];
+                r = verify_image_layers(check, catalog->chosen, &images, store, reterr);
+        }
+        return r;
+}
+
+static int check_blobs(LayerVerification *check, Store *store, Error *reterr) {
+        int r = store_verify_blobs(store, reterr);
+
+        if (r < 0)
+                return r;
+        check->faults += (unsigned) r;
+        return verify_store_layers(check, store, reterr);
+}
+
+static int verb_verify(Store *store, Error *reterr) {
+        cleanup_with(layer_verification_done) LayerVerification check = { .repairs = arg_repair };
+        cleanup_close int fd = arg_archive ? open_archive(arg_archive, reterr) : -EBADF;
+        int r = arg_archive && fd < 0 ? fd : confine_parser(true, store_fd(store), reterr);
+
+        if (r >= 0)
+                r = arg_archive ? check_archive(&check, fd, store, reterr)
+                                : check_blobs(&check, store, reterr);
+        if (r >= 0 && check.faults > 0)
+                r = error_setf(reterr, EBADMSG, "%u faults", check.faults);
+        return r;
+}
+
+static int verb_sweep(Store *store, Error *reterr) {
+        store_remove_stale_work(store);
+        return 0;
+}
+
+static const struct {
+        const char *name;
+        int (*run)(Store *store, Error *reterr);
+        bool needs_archive, needs_digest, takes_archive;
+} verbs[] = {
+        { "index", verb_index, true, false },   { "unpack", verb_unpack, true, true },
+        { "pull", verb_pull, true, false },     { "remove", verb_remove, false, false },
+        { "export", verb_export, true, false }, { "verify", verb_verify, false, false, true },
+        { "sweep", verb_sweep, false, false },
+};
+
+static int usage_error(const char *what) {
+        (void) fprintf(stderr, "mainstay-image: %s\nTry 'mainstay-image --help'\n", what);
+        return 2;
+}
+
+/* The exit status to end with, or -1 to go on. */
+static int parse_image_arguments(int argc, char **argv) {
+        static const struct option options[] = {
+                { "store", required_argument, NULL, 's' },
+                { "digest", required_argument, NULL, 'd' },
+                { "name", required_argument, NULL, 'n' },
+                { "repair", no_argument, NULL, 'r' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },
+                { NULL },
+        };
+        int c;
+
+        while ((c = getopt_long(argc, argv, "", options, NULL)) >= 0)
+                switch (c) {
+                case 's':
+                        arg_store = optarg;
+                        break;
+                case 'd':
+                        arg_digest = optarg;
+                        break;
+                case 'n':
+                        if (strv_append(&arg_names, optarg) < 0)
+                                return 1;
+                        break;
+                case 'r':
+                        arg_repair = true;
+                        break;
+                case 'h':
+                        (void) fputs(usage, stdout);
+                        return 0;
+                case 'V':
+                        (void) puts("mainstay-image " MAINSTAY_VERSION);
+                        return 0;
+                default:
+                        return 2;
+                }
+        return -1;
+}
+
+/* EX_TEMPFAIL where the machine is at fault and another time may be better. */
+static int exit_status_of_error(int r) {
+        static const int passing[] = { ENOMEM, ENOSPC, EDQUOT, EMFILE, ENFILE };
+
+        for (size_t i = 0; i < N_ELEMENTS(passing); i++)
+                if (r == -passing[i])
+                        return EX_TEMPFAIL;
+        return r < 0;
+}
+
+static int run_image_verb(int argc, char **argv) {
+        cleanup_with(store_freep) Store *store = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        const char *verb = optind < argc ? argv[optind++] : "";
+        size_t i = 0;
+        int n, r;
+
+        while (i < N_ELEMENTS(verbs) && !streq(verb, verbs[i].name))
+                i++;
+        if (i == N_ELEMENTS(verbs))
+                return usage_error("the first word must be one of those that --help names");
+        n = argc - optind;
+        if (!arg_store || n < verbs[i].needs_archive ||
+            n > (verbs[i].needs_archive || verbs[i].takes_archive))
+                return usage_error("--store and what to read are needed, and no more");
+        if (verbs[i].needs_digest && (!arg_digest || !digest_is_valid(arg_digest)))
+                return usage_error("--digest must be 'sha256:' and 64 lower-case hex digits");
+        arg_archive = argv[optind];
+
+        r = store_open(arg_store, &store, &error);
+        if (r >= 0)
+                r = verbs[i].run(store, &error);
+        if (r < 0) {
+                cleanup_free char *sentence = format_safe_message(&error, r);
+
+                (void) fprintf(stderr, "%s\n", sentence ? sentence : strerror(-r));
+        }
+        return exit_status_of_error(r);
+}
+
+int main(int argc, char **argv) {
+        int status;
+
+        confine_process();
+        (void) umask(0);
+        /* Names are bytes to us. Only this locale makes libarchive hand them over as they are. */
+        (void) setlocale(LC_CTYPE, "C.UTF-8");
+        status = parse_image_arguments(argc, argv);
+        if (status < 0)
+                status = run_image_verb(argc, argv);
+        arg_names = strv_free(arg_names);
+        return status;
+}

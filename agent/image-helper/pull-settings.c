@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/pull-settings.h"
+
+#include "agent/image-helper/document.h"
+#include "common/file.h"
+
+#define SETTINGS_BYTES_MAX (4 * MIB)
+
+static const json_t *get_settings_list(const json_t *document, const char *key) {
+        const json_t *value = json_object_get(document, key);
+
+        return json_is_array(value) ? value : NULL;
+}
+
+int pull_settings_read(int fd, PullSettings *ret, Error *reterr) {
+        cleanup_free char *text = NULL;
+        json_t *document = NULL;
+        size_t length;
+        int r;
+
+        r = read_stream(fd, SETTINGS_BYTES_MAX, &text, &length);
+        if (r >= 0 && length == 0) {
+                *ret = (PullSettings){ 0 };
+                return 0;
+        }
+        if (r >= 0)
+                r = document_parse(text, length, &document, reterr);
+        if (text)
+                explicit_bzero(text, length);
+        if (r < 0)
+                return error_prefixf(reterr, r, "settings on standard input");
+        *ret = (PullSettings){
+                .document = document,
+                .auth_file = document_string(document, "authFile"),
+                .auths = get_settings_list(document, "auths"),
+                .insecure = get_settings_list(document, "insecureRegistries"),
+                .mirrors = get_settings_list(document, "mirrors"),
+                .proxy_http = document_string(document, "httpProxy"),
+                .proxy_https = document_string(document, "httpsProxy"),
+                .proxy_none_for = document_string(document, "noProxy"),
+                .certificate_directories = get_settings_list(document, "certificateDirectories"),
+                .stall_seconds =
+                        (unsigned) json_integer_value(json_object_get(document, "stallSeconds")),
+                .progress = json_is_true(json_object_get(document, "progress")),
+        };
+        return 0;
+}
+
+void pull_settings_done(PullSettings *settings) {
+        json_decref(settings->document);
+        *settings = (PullSettings){ 0 };
+}

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Who is who: this process knows the image's documents and directs; fetchers (fetcher.c) have the
+ * network and nothing else; a process for each layer (layers.c) unpacks what arrives. A blob's
+ * bytes go through a file: the fetcher writes it, the unpacker reads behind it, and a byte in a
+ * pipe says that there is more. What the file says is believed when its digest is right. */
+
+#include "agent/image-helper/pull.h"
+
+#include "agent/image-helper/confine.h"
+#include "agent/image-helper/fetcher-pool.h"
+#include "agent/image-helper/unpack.h"
+#include "common/clock.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum {
+        FETCHERS = 4,
+        DOCUMENTS_MAX = 4,
+        DOCUMENT_ID = UINT16_MAX,
+        FETCHER_POLL_MSEC = 1000
+};
+
+#define TICK_USEC (500 * USEC_PER_MSEC)
+
+/* A manifest or a configuration that was fetched. */
+typedef struct PulledDocument {
+        char digest[DIGEST_SIZE];
+        char *text;
+        size_t length;
+} PulledDocument;
+
+typedef struct LayerDownload {
+        bool is_wanted; /* its layer is missing */
+        bool is_requested, is_complete;
+        StoreBlob file;
+        int wakeup_write_fd; /* the fetcher's end of the doorbell */
+        int wakeup_read_fd;  /* the unpacker's */
+} LayerDownload;
+
+typedef struct RegistryPull {
+        const PullReference *reference;
+        Store *store;
+        FetcherPool fetchers;
+        uint32_t endpoint; /* that had the manifest */
+        PulledDocument documents[DOCUMENTS_MAX];
+        size_t n_documents;
+        CatalogImage image;
+        LayerDownload *blobs; /* one for each layer */
+        size_t n_blobs;
+        size_t n_requested; /* and not answered */
+        bool progress;
+        uint64_t next_tick;
+} RegistryPull;
+
+/* ---- fetchers ---- */
+
+static int check_fetcher_processes(RegistryPull *pull, Error *reterr) {
+        for (size_t i = 0; i < pull->fetchers.n; i++) {
+                int status;
+
+                if (waitpid(pull->fetchers.pids[i], &status, WNOHANG) <= 0)
+                        continue;
+                pull->fetchers.pids[i] = pull->fetchers.pids[--pull->fetchers.n];
+                return error_setf(reterr, EIO, "the process that fetches was ended by signal %d",
+                                  WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+        }
+        return 0;
+}
+
+static int receive_fetch_reply(RegistryPull *pull, FetchReply *ret, Error *reterr) {
+        for (;;) {
+                struct pollfd fd = { .fd = pull->fetchers.fd, .events = POLLIN };
+                int r = poll(&fd, 1, FETCHER_POLL_MSEC);
+
+                if (r > 0)
+                        break;
+                r = check_fetcher_processes(pull, reterr);
+                if (r < 0)
+                        return r;
+        }
+        return fetcher_pool_receive(&pull->fetchers, ret);
+}
+
+static int fetch_reply_to_error(const FetchReply *reply, Error *reterr) {
+        if (!reply->message[0])
+                return reply->r;
+        return error_setf(reterr, -reply->r, "%s", reply->message);
+}
+
+/* ---- documents ---- */
+
+static int read_memory_file(int fd, size_t max_bytes, char **ret, size_t *ret_length) {
+        cleanup_free char *text = NULL;
+        struct stat st;
+        ssize_t n;
+
+        if (fstat(fd, &st) < 0)
+                return -errno;
+        if (st.st_size < 0 || (size_t) st.st_size > max_bytes)
+                return -EFBIG;
+        text = calloc(1, (size_t) st.st_size + 1);
+        if (!text)
+                return -ENOMEM;
+        n = pread(fd, text, (size_t) st.st_size, 0);
+        if (n != st.st_size)
+                return -EIO;
+        *ret = TAKE_PTR(text);
+        *ret_length = (size_t) n;
+        return 0;
+}
+
+/* Fetches one document whole into memory. */
+static int fetch_document(RegistryPull *pull, const char *name, bool is_blob, size_t max_bytes,
+                          char **ret, size_t *ret_length, char media_type[static 128],
+                          Error *reterr) {
+        cleanup_close int fd = memfd_create("document", MFD_CLOEXEC);
+        FetchRequest request = { .id = DOCUMENT_ID,
+                                 .is_blob = is_blob,
+                                 .size_max = max_bytes,
+                                 .first = pull->endpoint };
+        FetchReply reply;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        (void) snprintf(request.name, sizeof(request.name), "%s", name);
+        r = fetcher_pool_submit(&pull->fetchers, &request, fd, -1);
+        if (r >= 0)
+                r = receive_fetch_reply(pull, &reply, reterr);
+        if (r < 0)
+                return r;
+        if (reply.r < 0)
+                return fetch_reply_to_error(&reply, reterr);
+        pull->endpoint = reply.endpoint;
+        memcpy(media_type, reply.media_type, sizeof(reply.media_type));
+        return read_memory_file(fd, max_bytes, ret, ret_length);
+}
+
+static const PulledDocument *find_document(const RegistryPull *pull, const char *digest) {
+        for (size_t i = 0; i < pull->n_documents; i++)
+                if (streq(pull->documents[i].digest, digest))
+                        return &pull->documents[i];
+        return NULL;
+}
+
+static int add_pulled_document_take(RegistryPull *pull, const char *digest, char *text,
+                                    size_t length) {
+        if (pull->n_documents == DOCUMENTS_MAX) {
+                free(text);
+                return -E2BIG;
+        }
+        pull->documents[pull->n_documents] = (PulledDocument){ .text = text, .length = length };
+        memcpy(pull->documents[pull->n_documents++].digest, digest, DIGEST_SIZE);
+        return 0;
+}
+
+/* From memory, from the store, from the registry. */
+static int provide_document(RegistryPull *pull, const CatalogBlob *blob, size_t max_bytes,
+                            Error *reterr) {
+        bool is_manifest = blob != &pull->image.config;
+        char media_type[128], digest[DIGEST_SIZE];
+        char *text = NULL;
+        size_t length;
+        int r;
+
+        if (find_document(pull, blob->digest))
+                return 0;
+        if (blob->size > max_bytes)
+                return error_setf(reterr, EFBIG, "'%s' is larger than %zu bytes", blob->digest,
+                                  max_bytes);
+        r = store_read_blob(pull->store, blob->digest, max_bytes, &text, &length);
+        if (r < 0)
+                r = fetch_document(pull, blob->digest, !is_manifest, (size_t) blob->size, &text,
+                                   &length, media_type, reterr);
+        if (r < 0)
+                return r;
+        digest_of(text, length, digest);
+        if (!streq(digest, blob->digest)) {
+                free(text);
+                return error_setf(reterr, EBADMSG, "'%s' is damaged: its digest is %s",
+                                  blob->digest, digest);
+        }
+        return add_pulled_document_take(pull, digest, text, length);
+}
+
+static int read_pulled_document(void *userdata, const CatalogBlob *blob, size_t max_bytes,
+                                char **ret, size_t *ret_length, Error *reterr) {
+        RegistryPull *pull = userdata;
+        const PulledDocument *document;
+        int r = provide_document(pull, blob, max_bytes, reterr);
+
+        if (r < 0)
+                return r;
+        document = find_document(pull, blob->digest);
+        *ret = calloc(1, document->length + 1);
+        if (!*ret)
+                return -ENOMEM;
+        memcpy(*ret, document->text, document->length);
+        *ret_length = document->length;
+        return 0;
+}
+
+/* What a document is: what it says itself goes before what the server says of it. */
+static int find_document_type(const PulledDocument *document, const char *media_type,
+                              char ret[static 128], Error *reterr) {
+        cleanup_json json_t *json = NULL;
+        const char *own;
+        int r = image_manifest_parse(document->text, document->length, NULL, &json, reterr);
+
+        if (r < 0)
+                return r;
+        own = document_string(json, "mediaType");
+        if (own && media_type_is_manifest(media_type) != media_type_is_manifest(own) &&
+            media_type_is_index(media_type) != media_type_is_index(own))
+                return error_setf(reterr, EBADMSG,
+                                  "it calls itself '%.100s', the registry '%.100s'", own,
+                                  media_type);
+        (void) snprintf(ret, 128, "%.127s", own ? own : media_type);
+        if (!media_type_is_manifest(ret) && !media_type_is_index(ret))
+                return error_setf(reterr, ENOTSUP, "it is of the unknown type '%.120s'", ret);
+        return 0;
+}
+
+/* Asks for what the reference means, and takes note of it by its digest. */
+static int resolve_pull_reference(RegistryPull *pull, OciDescriptor *ret,
+                                  char media_type[static 128], Error *reterr) {
+        const PullReference *reference = pull->reference;
+        const char *name = reference->digest[0] ? reference->digest : reference->tag;
+        char said[128] = "";
+        char *text = NULL;
+        size_t length = 0;
+        int r;
+
+        r = fetch_document(pull, name, false, MANIFEST_SIZE_MAX, &text, &length, said, reterr);
+        if (r < 0)
+                return r;
+        digest_of(text, length, ret->digest);
+        if (reference->digest[0] && !streq(ret->digest, reference->digest)) {
+                free(text);
+                return error_setf(reterr, EBADMSG,
+                                  "the registry gave another image: its digest is "
+                                  "%s",
+                                  ret->digest);
+        }
+        r = add_pulled_document_take(pull, ret->digest, text, length);
+        if (r >= 0)
+                r = find_document_type(find_document(pull, ret->digest), said, media_type, reterr);
+        ret->media_type = media_type;
+        ret->size = length;
+        return r;
+}
+
+static int read_pulled_image(RegistryPull *pull, const ImageProvider *source, Error *reterr) {
+        OciDescriptor descriptor = { 0 };
+        char media_type[128];
+        int r;
+
+        r = resolve_pull_reference(pull, &descriptor, media_type, reterr);
+        if (r < 0)
+                return r;
+        memcpy(pull->image.digest, descriptor.digest, DIGEST_SIZE);
+        r = media_type_is_index(media_type)
+                    ? image_manifest_read_index(source, &descriptor, &pull->image, reterr)
+                    : image_manifest_read(source, &descriptor, &pull->image, reterr);
+        if (r > 0)
+                return error_setf(reterr, ENOTSUP, "it is no image of a container");
+        return r;
+}
+
+/* ---- blobs ---- */
+
+/* The next blobs that nobody was asked for, in the order in which they are unpacked. */
+static int request_layer_blobs(RegistryPull *pull, Error *reterr) {
+        for (size_t i = 0; i < pull->n_blobs && pull->n_requested < FETCHERS; i++) {
+                const CatalogBlob *layer = &pull->image.layers[i];
+                LayerDownload *blob = &pull->blobs[i];
+                FetchRequest request = { .id = (uint32_t) i,
+                                         .is_blob = true,
+                                         .first = pull->endpoint,
+                                         .from = blob->file.length,
+                                         .size_max = layer->size };
+                int r;
+
+                if (!blob->is_wanted || blob->is_requested || blob->is_complete)
+                        continue;
+                (void) snprintf(request.name, sizeof(request.name), "%s", layer->digest);
+                r = fetcher_pool_submit(&pull->fetchers, &request, blob->file.fd,
+                                        blob->wakeup_write_fd);
+                if (r < 0)
+                        return error_prefixf(reterr, r, "cannot ask for a layer");
+                blob->wakeup_write_fd = close_fd(blob->wakeup_write_fd);
+                blob->is_requested = true;
+                pull->n_requested++;
+        }
+        return 0;
+}
+
+static uint64_t downloaded_bytes(const LayerDownload *blob) {
+        struct stat st;
+
+        return fstat(blob->file.fd, &st) < 0 ? 0 : (uint64_t) st.st_size;
+}
+
+static int on_fetch_reply(void *userdata, Error *reterr) {
+        RegistryPull *pull = userdata;
+        FetchReply reply;
+        LayerDownload *blob;
+        int r = receive_fetch_reply(pull, &reply, reterr);
+
+        if (r < 0)
+                return r;
+        if (reply.id >= pull->n_blobs || !pull->blobs[reply.id].is_requested)
+                return -EPROTO;
+        blob = &pull->blobs[reply.id];
+        if (reply.r < 0)
+                return fetch_reply_to_error(&reply, reterr);
+        if (downloaded_bytes(blob) != pull->image.layers[reply.id].size) {
+                store_discard_blob(pull->store, pull->image.layers[reply.id].digest, &blob->file);
+                return error_setf(reterr, EBADMSG,
+                                  "layer '%s' is damaged: the registry gave %llu "
+                                  "bytes of %llu",
+                                  pull->image.layers[reply.id].digest,
+                                  (unsigned long long) downloaded_bytes(blob),
+                                  (unsigned long long) pull->image.layers[reply.id].size);
+        }
+        blob->is_complete = true;
+        pull->n_requested--;
+        return request_layer_blobs(pull, reterr);
+}
+
+static void print_progress(const RegistryPull *pull) {
+        uint64_t done = 0, total = 0;
+
+        if (!pull->progress)
+                return;
+        for (size_t i = 0; i < pull->n_blobs; i++) {
+                if (!pull->blobs[i].is_wanted)
+                        continue;
+                total += pull->image.layers[i].size;
+                done += downloaded_bytes(&pull->blobs[i]);
+        }
+        (void) printf("{\"done\":%llu,\"total\":%llu}\n", (unsigned long long) done,
+                      (unsigned long long) total);
+        (void) fflush(stdout);
+}
+
+/* Layers that end in a row bring us here more often than there is something to say. */
+static int on_pull_tick(void *userdata, Error *reterr) {
+        RegistryPull *pull = userdata;
+        uint64_t now = now_boottime_usec();
+
+        if (now < pull->next_tick)
+                return 0;
+        pull->next_tick = now + TICK_USEC;
+        print_progress(pull);
+        return check_fetcher_processes(pull, reterr);
+}
+
+/* What was read whole and is not what it should be will not get better by waiting. */
+static void on_layer_finished(void *userdata, size_t i, int r) {
+        RegistryPull *pull = userdata;
+        LayerDownload *blob = &pull->blobs[i];
+        bool is_whole = blob->is_complete && downloaded_bytes(blob) == pull->image.layers[i].size;
+
+        if (r < 0 && r != -ENOSPC && r != -EDQUOT && r != -ENOMEM && is_whole)
+                store_discard_blob(pull->store, pull->image.layers[i].digest, &blob->file);
+}
+
+/* The layers have been synced, and the blobs with them. */
+static int on_layers_unpacked(void *userdata, Error *reterr) {
+        RegistryPull *pull = userdata;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < pull->n_blobs; i++)
+                if (pull->blobs[i].is_wanted)
+                        r = store_commit_blob(pull->store, pull->image.layers[i].digest,
+                                              &pull->blobs[i].file, reterr);
+        return r;
+}
+
+static int open_pulled_layer(void *userdata, size_t i, ByteStream **ret, Error *reterr) {
+        const RegistryPull *pull = userdata;
+        const LayerDownload *blob = &pull->blobs[i];
+
+        return byte_stream_new_blob(blob->file.fd, pull->image.layers[i].size,
+                                    blob->is_complete ? -EBADF : blob->wakeup_read_fd, ret);
+}
+
+static int open_layer_download(RegistryPull *pull, size_t i, Error *reterr) {
+        const CatalogBlob *layer = &pull->image.layers[i];
+        LayerDownload *blob = &pull->blobs[i];
+        int pipes[2], r;
+
+        blob->is_wanted = true;
+        r = store_open_blob(pull->store, layer->digest, layer->size, i, &blob->file, reterr);
+        if (r < 0)
+                return r;
+        blob->is_complete = blob->file.length == layer->size;
+        if (blob->is_complete)
+                return 0;
+        if (pipe2(pipes, O_CLOEXEC) < 0)
+                return -errno;
+        blob->wakeup_read_fd = pipes[0];
+        blob->wakeup_write_fd = pipes[1];
+        return fcntl(blob->wakeup_write_fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int open_layer_downloads(RegistryPull *pull, Error *reterr) {
+        size_t n = pull->image.settings->n_diff_ids;
+        cleanup_free bool *missing = calloc(n, sizeof(*missing));
+        int r;
+
+        pull->blobs = calloc(n, sizeof(*pull->blobs));
+        if (!missing || !pull->blobs)
+                return -ENOMEM;
+        pull->n_blobs = n;
+        for (size_t i = 0; i < n; i++)
+                pull->blobs[i] = (LayerDownload){ .file = { .fd = -EBADF },
+                                                  .wakeup_write_fd = -EBADF,
+                                                  .wakeup_read_fd = -EBADF };
+        r = unpack_find_missing(&pull->image, pull->store, missing);
+        for (size_t i = 0; r >= 0 && i < n; i++)
+                if (missing[i])
+                        r = open_layer_download(pull, i, reterr);
+        return r;
+}
+
+/* ---- all of it ---- */
+
+static void registry_pull_done(RegistryPull *pull) {
+        fetcher_pool_done(&pull->fetchers);
+        for (size_t i = 0; i < pull->n_blobs; i++) {
+                close_fd(pull->blobs[i].file.fd);
+                close_fd(pull->blobs[i].wakeup_write_fd);
+                close_fd(pull->blobs[i].wakeup_read_fd);
+        }
+        free(pull->blobs);
+        for (size_t i = 0; i < pull->n_documents; i++)
+                free(pull->documents[i].text);
+        catalog_image_done(&pull->image);
+}
+
+static int run_image_pull(RegistryPull *pull, const char *reference, Error *reterr) {
+        ImageProvider source = { .read = read_pulled_document,
+                                 .open_layer = open_pulled_layer,
+                                 .userdata = pull };
+        LayerDownloadFeed feed = { .on_readable = on_fetch_reply,
+                                   .on_tick = on_pull_tick,
+                                   .on_layer = on_layer_finished,
+                                   .on_unpacked = on_layers_unpacked,
+                                   .userdata = pull };
+        char *names[] = { (char *) (uintptr_t) reference, NULL };
+        int r;
+
+        r = read_pulled_image(pull, &source, reterr);
+        if (r >= 0)
+                r = open_layer_downloads(pull, reterr);
+        if (r >= 0)
+                r = request_layer_blobs(pull, reterr);
+        if (r < 0)
+                return r;
+        feed.fd = pull->fetchers.fd;
+        r = unpack_image(&pull->image, &source, &feed, pull->store, names, reterr);
+        if (r >= 0)
+                (void) printf("{\"digest\":\"%s\"}\n", pull->image.digest);
+        return r;
+}
+
+int pull_image(const char *reference, const PullSettings *settings, Store *store, Error *reterr) {
+        cleanup_with(pull_reference_done) PullReference parsed = { 0 };
+        cleanup_with(endpoints_done) Endpoints endpoints = { 0 };
+        cleanup_with(registry_pull_done) RegistryPull pull = { .store = store,
+                                                               .fetchers = { .fd = -EBADF },
+                                                               .progress = settings->progress };
+        int r;
+
+        r = pull_reference_parse(reference, &parsed, reterr);
+        if (r >= 0)
+                r = endpoints_find(&parsed, settings, &endpoints, reterr);
+        if (r >= 0)
+                r = fetcher_pool_start(&endpoints, FETCHERS,
+                                       (int[]){ store_fd(store), store_tmp_fd(store), -EBADF },
+                                       &pull.fetchers, reterr);
+        if (r >= 0)
+                r = confine_parser(true, store_fd(store), reterr);
+        pull.reference = &parsed;
+        return r < 0 ? r : run_image_pull(&pull, reference, reterr);
+}

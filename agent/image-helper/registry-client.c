@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Three loops, one in the other. registry_client_get() goes through the endpoints until one has the
+ * object. get_from_endpoint() tries one endpoint again while that may help, waiting longer each
+ * time unless bytes came. attempt_transfer() follows one attempt through challenges and redirects:
+ * what is ours to show is shown to the endpoint's own origin and to nobody else. */
+
+#include "agent/image-helper/registry-client.h"
+
+#include "agent/image-helper/document.h"
+#include "agent/image-helper/parent-check.h"
+#include "agent/image-helper/registry-token.h"
+#include "common/clock.h"
+
+#include <sys/random.h>
+#include <time.h>
+
+enum {
+        REDIRECTS_MAX = 5,
+        TOKENS_MAX = 2,    /* in one attempt, for one credential */
+        FRUITLESS_MAX = 4, /* attempts in a row that brought next to nothing */
+        FRUIT_BYTES = 4096,
+        ATTEMPTS_MAX = 64,
+        RETRY_WAIT_MAX_SEC =
+                30, /* no longer than this for one wait; the pod has its own back-off */
+        WORDS_LENGTH_MAX = 200
+};
+
+#define BACK_OFF_USEC (400 * USEC_PER_MSEC)
+
+#define ACCEPT_MANIFESTS                                              \
+        "application/vnd.oci.image.index.v1+json, "                   \
+        "application/vnd.oci.image.manifest.v1+json, "                \
+        "application/vnd.docker.distribution.manifest.list.v2+json, " \
+        "application/vnd.docker.distribution.manifest.v2+json"
+
+/* What we have learned of an endpoint. */
+typedef struct EndpointSession {
+        size_t credential; /* of those that it has; beyond them: none */
+        bool uses_basic;
+        char *token;
+} EndpointSession;
+
+struct RegistryClient {
+        const Endpoints *endpoints;
+        EndpointSession *sessions; /* one for each */
+        HttpTransport *http;
+};
+
+/* One object from one endpoint. */
+typedef struct RegistryTransfer {
+        RegistryClient *registry;
+        const Endpoint *endpoint;
+        EndpointSession *session;
+        const RegistryObject *object;
+        uint64_t have; /* bytes that were handed on, with those that were there before */
+        bool without_range;
+        unsigned tokens; /* that were asked for in this attempt */
+        TransportFault fault;
+        uint64_t retry_after_sec;
+        char *media_type; /* of 128 bytes */
+} RegistryTransfer;
+
+static int on_registry_data(const void *data, size_t length, uint64_t position, void *userdata) {
+        RegistryTransfer *transfer = userdata;
+        int r = transfer->object->on_data(data, length, position, transfer->object->userdata);
+
+        if (r >= 0)
+                transfer->have = position + length;
+        return r;
+}
+
+static const Credential *credential_of(const RegistryTransfer *transfer) {
+        const Credentials *all = &transfer->endpoint->credentials;
+
+        return transfer->session->credential < all->n ? &all->items[transfer->session->credential]
+                                                      : NULL;
+}
+
+static const char *bearer_of(const RegistryTransfer *transfer) {
+        const Credential *credential = credential_of(transfer);
+
+        if (transfer->session->token)
+                return transfer->session->token;
+        return credential ? credential->registry_token : NULL;
+}
+
+static void forget_token(EndpointSession *session) {
+        if (session->token)
+                explicit_bzero(session->token, strlen(session->token));
+        free(session->token);
+        session->token = NULL;
+}
+
+/* ---- who we are ---- */
+
+/* The next of what we could show; the last try is with nothing at all. -EACCES where that was it.
+ */
+static int next_credential(RegistryTransfer *transfer, Error *reterr) {
+        const Credentials *all = &transfer->endpoint->credentials;
+        EndpointSession *session = transfer->session;
+
+        forget_token(session);
+        session->uses_basic = false;
+        transfer->tokens = 0;
+        if (session->credential < all->n) {
+                session->credential++;
+                return 0;
+        }
+        session->credential = 0;
+        if (all->n > 0)
+                return error_setf(reterr, EACCES,
+                                  "it refuses the password that we have for it, or has no such "
+                                  "image: check imagePullSecrets and registryAuthFile");
+        return error_setf(reterr, EACCES,
+                          "it wants a password, or has no such image: name a Secret in "
+                          "imagePullSecrets, or log in to the registryAuthFile");
+}
+
+static int answer_bearer(RegistryTransfer *transfer, const Challenge *challenge, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        EndpointSession *session = transfer->session;
+        char *token = NULL;
+        int r;
+
+        /* A token may have been good until a moment ago. One that is refused as soon as it is given
+         * tells of the credential. */
+        if (transfer->tokens >= TOKENS_MAX ||
+            (transfer->tokens > 0 && !streq(strna(challenge->error), "invalid_token")))
+                return next_credential(transfer, reterr);
+        transfer->tokens++;
+        forget_token(session);
+        r = registry_token_get(transfer->registry->http, transfer->endpoint, challenge,
+                               credential_of(transfer), &token, &error);
+        if (r == -EACCES && session->credential < transfer->endpoint->credentials.n)
+                return next_credential(transfer, reterr);
+        if (r < 0) {
+                error_move(reterr, &error);
+                return r;
+        }
+        session->token = token;
+        return 0;
+}
+
+/* 0: try again with what there is now. */
+static int answer_challenge(RegistryTransfer *transfer, const Challenge *challenge, Error *reterr) {
+        const Credential *credential = credential_of(transfer);
+        EndpointSession *session = transfer->session;
+
+        if (challenge->scheme == CHALLENGE_BEARER)
+                return answer_bearer(transfer, challenge, reterr);
+        if (challenge->scheme == CHALLENGE_BASIC && credential && credential->user &&
+            !session->uses_basic) {
+                session->uses_basic = true;
+                return 0;
+        }
+        return next_credential(transfer, reterr);
+}
+
+/* ---- one attempt ---- */
+
+/* What a registry says in {"errors": [{"message": …}]}. */
+static void quote_words(const TransportResponse *reply, char ret[static WORDS_LENGTH_MAX + 16]) {
+        cleanup_json json_t *json = NULL;
+        const json_t *first;
+        const char *message = NULL;
+
+        ret[0] = '\0';
+        if (document_parse(reply->error_text, strlen(reply->error_text), &json, NULL) < 0)
+                return;
+        first = json_array_get(json_object_get(json, "errors"), 0);
+        message = document_string(first, "message");
+        if (message && message[0])
+                (void) snprintf(ret, WORDS_LENGTH_MAX + 16, " (\"%.*s\")", WORDS_LENGTH_MAX,
+                                message);
+}
+
+static int refuse_registry_response(RegistryTransfer *transfer, const TransportResponse *reply,
+                                    Error *reterr) {
+        const RegistryObject *object = transfer->object;
+        char words[WORDS_LENGTH_MAX + 16];
+
+        quote_words(reply, words);
+        transfer->fault = TRANSPORT_BAD_RESPONSE;
+        if (reply->status == 404)
+                return error_setf(reterr, ENOENT, "it has no %s '%s' in '%s'%s",
+                                  object->is_blob ? "blob" : "image", object->name,
+                                  transfer->endpoint->repository, words);
+        if (reply->status == 429 || reply->status >= 500 || reply->status == 408) {
+                transfer->fault = TRANSPORT_INTERRUPTED;
+                transfer->retry_after_sec = reply->retry_after_sec;
+                return error_setf(reterr, EAGAIN, "%s%s",
+                                  reply->status == 429 ? "it says that we ask too often"
+                                                       : "it has a fault of its own",
+                                  words);
+        }
+        return error_setf(reterr, EPROTO, "it answers %ld%s", reply->status, words);
+}
+
+/* Looks at an answer. 1: that was all; 0: ask again, '*url' may be another; -errno. */
+static int handle_registry_response(RegistryTransfer *transfer, const TransportResponse *reply,
+                                    char **url, bool is_own, Error *reterr) {
+        char *next = NULL;
+        int r;
+
+        if (reply->status == 200 || reply->status == 206) {
+                (void) snprintf(transfer->media_type, TRANSPORT_MEDIA_TYPE_SIZE, "%s",
+                                reply->media_type);
+                return 1;
+        }
+        if (reply->status == 416 && transfer->have > 0 && !transfer->without_range) {
+                transfer->without_range = true;
+                return 0;
+        }
+        if (is_own && reply->status == 401)
+                return answer_challenge(transfer, &reply->challenge, reterr);
+        if (is_own && reply->status == 403)
+                return next_credential(transfer, reterr);
+        if (reply->status < 300 || reply->status > 308 || reply->status == 304 || !reply->location)
+                return refuse_registry_response(transfer, reply, reterr);
+        r = url_resolve_location(*url, reply->location, transfer->endpoint->may_be_plain, &next,
+                                 reterr);
+        if (r < 0)
+                return r;
+        free(*url);
+        *url = next;
+        return 0;
+}
+
+static int send_registry_request(RegistryTransfer *transfer, const char *url, bool is_own,
+                                 bool was_redirected, TransportResponse *reply, Error *reterr) {
+        const RegistryObject *object = transfer->object;
+        const Credential *credential = credential_of(transfer);
+        bool shows_password = is_own && transfer->session->uses_basic && credential;
+
+        return http_transport_perform(
+                transfer->registry->http,
+                &(TransportRequest){
+                        .url = url,
+                        .endpoint = transfer->endpoint,
+                        .is_own_host = is_own,
+                        .was_redirected = was_redirected,
+                        .user = shows_password ? credential->user : NULL,
+                        .password = shows_password ? credential->password : NULL,
+                        .bearer = is_own && !shows_password ? bearer_of(transfer) : NULL,
+                        .accept = object->is_blob ? NULL : ACCEPT_MANIFESTS,
+                        .from = transfer->have,
+                        .without_range = transfer->without_range || !object->is_blob,
+                        .body_max = object->size_max,
+                        .on_data = on_registry_data,
+                        .userdata = transfer,
+                },
+                reply, &transfer->fault, reterr);
+}
+
+static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
+        const RegistryObject *object = transfer->object;
+        unsigned redirects = 0;
+        char *url;
+        int r;
+
+        if (asprintf(&url, "%s/v2/%s/%s/%s", transfer->endpoint->origin,
+                     transfer->endpoint->repository, object->is_blob ? "blobs" : "manifests",
+                     object->name) < 0)
+                return -ENOMEM;
+        transfer->tokens = 0;
+        transfer->retry_after_sec = UINT64_MAX;
+        do {
+                cleanup_with(transport_response_done) TransportResponse reply = { 0 };
+                bool is_own = url_same_origin(url, transfer->endpoint->origin);
+                cleanup_free char *before = strdup(url);
+
+                r = send_registry_request(transfer, url, is_own, redirects > 0, &reply, reterr);
+                if (r < 0 && reply.range_is_wrong && !transfer->without_range)
+                        transfer->without_range = true;
+                if (r >= 0) {
+                        transfer->fault = TRANSPORT_BAD_RESPONSE;
+                        r = handle_registry_response(transfer, &reply, &url, is_own, reterr);
+                }
+                if (r == 0 && before && !streq(before, url) && ++redirects > REDIRECTS_MAX)
+                        r = error_setf(reterr, ELOOP, "it leads on more than %d times",
+                                       REDIRECTS_MAX);
+        } while (r == 0);
+        free(url);
+        return r;
+}
+
+/* ---- again and again ---- */
+
+/* Half of it is chance, so that a thousand nodes do not come back at once. */
+static uint64_t add_retry_jitter(uint64_t usec) {
+        uint32_t chance = 0;
+
+        (void) !getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
+        return usec / 2 + usec / 2 * (chance % 1024) / 1024;
+}
+
+static void sleep_before_retry(uint64_t usec) {
+        const uint64_t slice = USEC_PER_SEC / 2;
+
+        for (; usec > 0; usec -= MIN(usec, slice)) {
+                struct timespec time = { .tv_nsec = (long) MIN(usec, slice) * 1000 };
+
+                while (nanosleep(&time, &time) < 0 && errno == EINTR)
+                        ;
+                parent_check_exit_if_orphaned();
+        }
+}
+
+static bool is_worth_retrying(const RegistryTransfer *transfer, int r) {
+        if (r == -EAGAIN)
+                return transfer->retry_after_sec == UINT64_MAX ||
+                       transfer->retry_after_sec <= RETRY_WAIT_MAX_SEC;
+        return transfer->fault == TRANSPORT_INTERRUPTED;
+}
+
+static int get_from_endpoint(RegistryTransfer *transfer, Error *reterr) {
+        unsigned fruitless = 0;
+
+        for (unsigned attempts = 1;; attempts++) {
+                cleanup_error Error error = ERROR_NULL;
+                uint64_t had = transfer->have, delay;
+                int r = attempt_transfer(transfer, &error);
+
+                if (r > 0)
+                        return 0;
+                fruitless = transfer->have >= had + FRUIT_BYTES ? 0 : fruitless + 1;
+                if (!is_worth_retrying(transfer, r) || fruitless >= FRUITLESS_MAX ||
+                    attempts >= ATTEMPTS_MAX) {
+                        error_move(reterr, &error);
+                        return r;
+                }
+                delay = transfer->retry_after_sec != UINT64_MAX
+                                ? transfer->retry_after_sec * USEC_PER_SEC + BACK_OFF_USEC
+                                : BACK_OFF_USEC << fruitless;
+                sleep_before_retry(add_retry_jitter(delay));
+        }
+}
+
+/* ---- one endpoint after the other ---- */
+
+/* With what to do about it. */
+static int explain_registry_failure(const RegistryTransfer *transfer, int r, Error *error) {
+        const Endpoint *endpoint = transfer->endpoint;
+        cleanup_free char *said = error->message ? strdup(error->message) : NULL;
+
+        if (transfer->fault == TRANSPORT_TLS_FAILED) {
+                error_done(error);
+                *error = ERROR_NULL;
+                (void) error_setf(error, EACCES,
+                                  "it cannot be trusted: %s: put the authority that signed its "
+                                  "certificate into /etc/containers/certs.d/%s/ca.crt",
+                                  strna(said), endpoint->host);
+                r = -EACCES;
+        } else if (transfer->fault == TRANSPORT_UNREACHABLE)
+                r = -EHOSTUNREACH;
+        return error_prefixf(error, r, "registry '%s'", endpoint->display);
+}
+
+/* Of several failures the sentences stand side by side. */
+static int join_registry_errors(Error *all, const Error *one) {
+        cleanup_error Error before = ERROR_NULL;
+
+        if (!all->message) {
+                (void) error_setf(all, EIO, "%s", strna(one->message));
+                return 0;
+        }
+        error_move(&before, all);
+        (void) error_setf(all, EIO, "%s; %s", before.message, strna(one->message));
+        return 0;
+}
+
+/* A failure to speak at all, which another way of speaking may avoid. */
+static bool is_endpoint_unreachable(const RegistryTransfer *transfer) {
+        return transfer->fault == TRANSPORT_UNREACHABLE ||
+               transfer->fault == TRANSPORT_TLS_FAILED || transfer->fault == TRANSPORT_INTERRUPTED;
+}
+
+/* What tells most of several failures. */
+static int more_telling_error(int a, int b) {
+        static const int order[] = { -ENOMEM, -EACCES, -ENOENT };
+
+        for (size_t i = 0; i < N_ELEMENTS(order); i++)
+                if (a == order[i] || b == order[i])
+                        return order[i];
+        return a < 0 ? a : b;
+}
+
+int registry_client_get(RegistryClient *registry, const RegistryObject *object,
+                        char media_type[static 128], size_t *ret_endpoint, Error *reterr) {
+        const Endpoints *endpoints = registry->endpoints;
+        cleanup_error Error all = ERROR_NULL;
+        RegistryTransfer transfer = { .registry = registry,
+                                      .object = object,
+                                      .have = object->from,
+                                      .media_type = media_type };
+        bool was_deaf = false;
+        int worst = 0;
+
+        for (size_t k = 0; k < endpoints->n; k++) {
+                size_t i = (object->first + k) % endpoints->n;
+                cleanup_error Error error = ERROR_NULL;
+                int r;
+
+                if (k > 0 && endpoints->items[i].is_second_try && !was_deaf)
+                        continue;
+                transfer.endpoint = &endpoints->items[i];
+                transfer.session = &registry->sessions[i];
+                transfer.without_range = false;
+                r = get_from_endpoint(&transfer, &error);
+                if (r >= 0) {
+                        *ret_endpoint = i;
+                        return 0;
+                }
+                /* What was tried for want of better counts for both. */
+                if (endpoints->items[i].is_second_try && was_deaf)
+                        error_done(&all), all = ERROR_NULL;
+                was_deaf = is_endpoint_unreachable(&transfer);
+                worst = more_telling_error(worst, explain_registry_failure(&transfer, r, &error));
+                (void) join_registry_errors(&all, &error);
+                if (transfer.fault == TRANSPORT_LOCAL_ERROR)
+                        break;
+        }
+        if (reterr)
+                error_move(reterr, &all);
+        return worst < 0 ? worst : -EIO;
+}
+
+int registry_client_new(const Endpoints *endpoints, RegistryClient **ret) {
+        cleanup_with(registry_client_freep) RegistryClient *registry = calloc(1, sizeof(*registry));
+        int r;
+
+        if (!registry)
+                return -ENOMEM;
+        registry->endpoints = endpoints;
+        registry->sessions = calloc(endpoints->n, sizeof(*registry->sessions));
+        if (!registry->sessions)
+                return -ENOMEM;
+        r = http_transport_new(endpoints, &registry->http);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(registry);
+        return 0;
+}
+
+RegistryClient *registry_client_free(RegistryClient *registry) {
+        if (!registry)
+                return NULL;
+        for (size_t i = 0; registry->sessions && i < registry->endpoints->n; i++)
+                forget_token(&registry->sessions[i]);
+        free(registry->sessions);
+        http_transport_free(registry->http);
+        free(registry);
+        return NULL;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What store.c and store-blob.c share. */
+
+#include "agent/image-helper/store.h"
+
+struct Store {
+        int fd;
+        int tmp_fd;
+        int work_fd; /* tmp/<work_name>, locked; or not made yet */
+        char work_name[17];
+        char **staged; /* places of files that lie in the work directory as "staged-0", … */
+};

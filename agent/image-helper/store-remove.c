@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What stays is found by mark and sweep: every record that is there marks its layers, every
+ * manifest that index.json still names marks its blobs. A damaged record marks nothing, for nobody
+ * can use it; but an index that cannot be read keeps every blob. */
+
+#include "agent/image-helper/store-remove.h"
+
+#include "agent/image-helper/byte-stream.h"
+#include "agent/image-helper/document.h"
+#include "agent/image-helper/store-private.h"
+#include "common/checksummed.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum {
+        RECORD_BYTES_MAX = 2 * 1024 * 1024,
+        PATH_SIZE = 128,
+        PARTIAL_AGE_SEC = 7 * 24 * 60 * 60
+};
+
+#define RECORD_SUFFIX ".json"
+#define ANNOTATION    "mainstay.image.digest"
+
+static DIR *open_dir(const Store *store, const char *name) {
+        int fd = openat(store->fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+        if (!dir)
+                close_fd(fd);
+        return dir;
+}
+
+static int for_each_store_entry(const Store *store, const char *directory,
+                                int (*each)(const Store *store, const char *name, void *userdata),
+                                void *userdata) {
+        cleanup_closedir DIR *dir = open_dir(store, directory);
+        const struct dirent *entry;
+        int r = 0;
+
+        if (!dir)
+                return -errno;
+        while (r >= 0 && (entry = readdir(dir)))
+                if (entry->d_name[0] != '.')
+                        r = each(store, entry->d_name, userdata);
+        return r;
+}
+
+/* ---- what stays ---- */
+
+static int mark_record(const Store *store, const char *name, void *userdata) {
+        cleanup_free char *path = path_join("records", name), *text = NULL;
+        cleanup_json json_t *record = NULL;
+        char ***marks = userdata;
+        const json_t *layer;
+        size_t i;
+
+        if (!path)
+                return -ENOMEM;
+        if (checksummed_read_at(store->fd, path, RECORD_BYTES_MAX, &text) < 0 ||
+            document_parse(text, strlen(text), &record, NULL) < 0)
+                return 0;
+        json_array_foreach(json_object_get(record, "layers"), i, layer)
+                if (json_is_string(layer) && strv_append(marks, json_string_value(layer)) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int mark_digest(char ***marks, const char *digest) {
+        return digest && digest_is_valid(digest) ? strv_append(marks, digest_hex(digest)) : 0;
+}
+
+/* The manifest itself, and what it names. */
+static int mark_manifest(const Store *store, const char *digest, char ***marks) {
+        cleanup_free char *text = NULL;
+        cleanup_json json_t *manifest = NULL;
+        const json_t *layer;
+        size_t length, i;
+        int r = mark_digest(marks, digest);
+
+        if (r < 0 || !digest || !digest_is_valid(digest) ||
+            store_read_blob(store, digest, MANIFEST_SIZE_MAX, &text, &length) < 0 ||
+            document_parse(text, length, &manifest, NULL) < 0)
+                return r;
+        r = mark_digest(marks, document_string(json_object_get(manifest, "config"), "digest"));
+        json_array_foreach(json_object_get(manifest, "layers"), i, layer)
+                if (r >= 0)
+                        r = mark_digest(marks, document_string(layer, "digest"));
+        return r;
+}
+
+static int mark_index(const Store *store, const json_t *index, char ***marks) {
+        const json_t *item;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(json_object_get(index, "manifests"), i, item) {
+                if (r >= 0)
+                        r = mark_manifest(store, document_string(item, "digest"), marks);
+                if (r >= 0)
+                        r = mark_manifest(
+                                store,
+                                document_string(json_object_get(item, "annotations"), ANNOTATION),
+                                marks);
+        }
+        return r;
+}
+
+/* ---- what goes ---- */
+
+/* A layer leaves its place whole, so that nobody ever sees a part of one. */
+static int sweep_layer(const Store *store, const char *name, void *userdata) {
+        char from[PATH_SIZE], to[PATH_SIZE];
+        char *const *marks = userdata;
+
+        if (strv_contains(marks, name))
+                return 0;
+        (void) snprintf(from, sizeof(from), "layers/%.64s", name);
+        (void) snprintf(to, sizeof(to), "tmp/%s/%.64s", store->work_name, name);
+        if (renameat(store->fd, from, store->fd, to) < 0)
+                return errno == ENOENT ? 0 : -errno;
+        return remove_tree_at(store->fd, to);
+}
+
+static int sweep_blob(const Store *store, const char *name, void *userdata) {
+        char path[PATH_SIZE];
+
+        if (strv_contains(userdata, name))
+                return 0;
+        (void) snprintf(path, sizeof(path), "blobs/sha256/%.64s", name);
+        return unlinkat(store->fd, path, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* What broke off long ago, and that nobody is at work on. */
+static int sweep_partial(const Store *store, const char *name, void *userdata) {
+        cleanup_close int fd = -EBADF;
+        char path[PATH_SIZE];
+        struct stat st;
+
+        (void) snprintf(path, sizeof(path), "partial/%.64s", name);
+        fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0 || st.st_mtime > time(NULL) - PARTIAL_AGE_SEC ||
+            flock(fd, LOCK_EX | LOCK_NB) < 0)
+                return 0;
+        (void) unlinkat(store->fd, path, 0);
+        return 0;
+}
+
+static int remove_records(const Store *store, char *const *digests) {
+        cleanup_close int fd = openat(store->fd, "records", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        if (fd < 0)
+                return -errno;
+        for (; digests && *digests; digests++) {
+                char name[PATH_SIZE];
+
+                (void) snprintf(name, sizeof(name), "%.64s" RECORD_SUFFIX, digest_hex(*digests));
+                if (unlinkat(fd, name, 0) < 0 && errno != ENOENT)
+                        return -errno;
+        }
+        /* On the disk before anything that they speak of goes. */
+        return fsync(fd) < 0 ? -errno : 0;
+}
+
+static int sweep_unmarked(Store *store, const json_t *index) {
+        cleanup_strv char **layers = NULL, **blobs = NULL;
+        int r;
+
+        r = for_each_store_entry(store, "records", mark_record, &layers);
+        if (r >= 0)
+                r = for_each_store_entry(store, "layers", sweep_layer, layers);
+        if (r >= 0 && index)
+                r = mark_index(store, index, &blobs);
+        if (r >= 0 && index)
+                r = for_each_store_entry(store, "blobs/sha256", sweep_blob, blobs);
+        if (r >= 0)
+                r = for_each_store_entry(store, "partial", sweep_partial, NULL);
+        return r;
+}
+
+int store_remove_images(Store *store, char *const *digests, Error *reterr) {
+        cleanup_json json_t *index = NULL;
+        int r = store_work_fd(store, reterr);
+
+        if (r < 0)
+                return r;
+        r = remove_records(store, digests);
+        if (r >= 0)
+                r = store_untag_images(store, digests, &index, reterr);
+        if (r >= 0)
+                r = sweep_unmarked(store, index);
+        return r < 0 ? error_prefixf(reterr, r, "image store") : 0;
+}
+
+/* ---- looking after it ---- */
+
+static int verify_stored_blob(const Store *store, const char *name, void *userdata) {
+        cleanup_with(byte_stream_freep) ByteStream *stream = NULL;
+        char path[PATH_SIZE], digest[DIGEST_SIZE];
+        cleanup_close int fd = -EBADF;
+        unsigned *faults = userdata;
+        struct stat st;
+        int r;
+
+        (void) snprintf(path, sizeof(path), "blobs/sha256/%.64s", name);
+        fd = openat(store->fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        r = byte_stream_new_blob(fd, (uint64_t) st.st_size, -EBADF, &stream);
+        if (r >= 0)
+                r = byte_stream_drain(stream, NULL);
+        if (r == -ENOMEM)
+                return r;
+        if (r >= 0)
+                byte_stream_digest(stream, digest);
+        if (r < 0 || !streq(digest_hex(digest), name)) {
+                (*faults)++;
+                (void) printf("blob sha256:%s is damaged\n", name);
+        }
+        return 0;
+}
+
+static int verify_record(const Store *store, const char *name, void *userdata) {
+        cleanup_strv char **layers = NULL;
+        unsigned *faults = userdata;
+        int r = mark_record(store, name, &layers);
+
+        if (r < 0)
+                return r;
+        if (!layers) {
+                (*faults)++;
+                (void) printf("record %s is damaged\n", name);
+        }
+        strv_foreach(layer, layers) {
+                cleanup_free char *path = path_join("layers", *layer);
+
+                if (path && faccessat(store->fd, path, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+                        continue;
+                (*faults)++;
+                (void) printf("layer %s of image sha256:%.64s is missing\n", *layer, name);
+        }
+        return 0;
+}
+
+int store_verify_blobs(Store *store, Error *reterr) {
+        unsigned faults = 0;
+        int r;
+
+        r = for_each_store_entry(store, "records", verify_record, &faults);
+        if (r >= 0)
+                r = for_each_store_entry(store, "blobs/sha256", verify_stored_blob, &faults);
+        return r < 0 ? error_prefixf(reterr, r, "image store") : (int) MIN(faults, 10000U);
+}

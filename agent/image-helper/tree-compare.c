@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Level by level, with four descriptors on each. Nobody but us writes to either tree, but the one
+ * from the store may be damaged in any way: it is opened as if a stranger had made it. */
+
+#include "agent/image-helper/tree-compare.h"
+
+#include "agent/image-helper/file-metadata.h"
+#include "agent/image-helper/layer-view.h"
+#include "agent/image-helper/safe-message.h"
+#include "agent/image-helper/tar-name.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+
+enum {
+        BLOCK_BYTES = 64 * 1024,
+        LIST_BYTES = 64 * 1024
+};
+
+/* One name in both trees. */
+typedef struct ComparedPair {
+        int sound_fd, fd; /* the directories that have it */
+        const char *name;
+        const char *path; /* for people */
+        struct stat sound, here;
+} ComparedPair;
+
+static int compare_directories(TreeComparison *comparison, int sound_fd, int fd, const char *path,
+                               unsigned depth);
+
+static int add_tree_fault(TreeComparison *comparison, const char *path, const char *what) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *sentence = NULL;
+
+        if (comparison->n_faults++ >= COMPARE_FAULTS_MAX)
+                return 0;
+        (void) error_setf(&error, EBADMSG, "'%s' %s", path, what);
+        sentence = format_safe_message(&error, -EBADMSG);
+        return sentence ? strv_append(&comparison->faults, sentence) : -ENOMEM;
+}
+
+/* ---- what is the same ---- */
+
+/* 1: the same bytes; 0; or -errno. */
+static int compare_contents(const ComparedPair *pair) {
+        cleanup_close int one =
+                open_without_symlinks(pair->sound_fd, pair->name, O_RDONLY | O_NONBLOCK);
+        cleanup_close int other =
+                open_without_symlinks(pair->fd, pair->name, O_RDONLY | O_NONBLOCK);
+        off_t offset = 0;
+
+        if (one < 0 || other < 0)
+                return one < 0 ? one : other;
+        for (;;) {
+                static char a[BLOCK_BYTES], b[BLOCK_BYTES];
+                ssize_t n = pread(one, a, sizeof(a), offset);
+                ssize_t m = pread(other, b, sizeof(b), offset);
+
+                if (n < 0)
+                        return -errno;
+                /* What the disk does not give back is damaged, too. */
+                if (m != n || memcmp(a, b, (size_t) n) != 0)
+                        return 0;
+                if (n == 0)
+                        return 1;
+                offset += n;
+        }
+}
+
+static bool same_target(const ComparedPair *pair) {
+        char a[PATH_MAX], b[PATH_MAX];
+        ssize_t n = readlinkat(pair->sound_fd, pair->name, a, sizeof(a));
+        ssize_t m = readlinkat(pair->fd, pair->name, b, sizeof(b));
+
+        return n >= 0 && n == m && memcmp(a, b, (size_t) n) == 0;
+}
+
+static bool is_compared(const char *attribute) {
+        return xattr_is_allowed(attribute) || streq(attribute, XATTR_OPAQUE);
+}
+
+static size_t count_attributes(int fd, char *list, ssize_t *ret_length) {
+        size_t n = 0;
+
+        *ret_length = flistxattr(fd, list, LIST_BYTES);
+        for (const char *name = list; name < list + *ret_length; name += strlen(name) + 1)
+                n += is_compared(name);
+        return n;
+}
+
+static bool same_attributes(int one, int other) {
+        static char list[LIST_BYTES], a[BLOCK_BYTES], b[BLOCK_BYTES];
+        ssize_t length;
+        size_t n = count_attributes(other, list, &length);
+
+        if (count_attributes(one, list, &length) != n)
+                return false;
+        for (const char *name = list; name < list + length; name += strlen(name) + 1) {
+                ssize_t size = fgetxattr(one, name, a, sizeof(a));
+
+                if (is_compared(name) &&
+                    (size < 0 || fgetxattr(other, name, b, sizeof(b)) != size ||
+                     memcmp(a, b, (size_t) size) != 0))
+                        return false;
+        }
+        return true;
+}
+
+static bool same_metadata(const ComparedPair *pair) {
+        const struct stat *a = &pair->sound, *b = &pair->here;
+
+        return a->st_mode == b->st_mode && a->st_uid == b->st_uid && a->st_gid == b->st_gid &&
+               (S_ISDIR(a->st_mode) || (a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+                                        a->st_mtim.tv_nsec == b->st_mtim.tv_nsec));
+}
+
+/* NULL where it is as it should be. */
+static int find_fault(const ComparedPair *pair, const char **ret_what) {
+        cleanup_close int one = -EBADF, other = -EBADF;
+        int r = 1;
+
+        *ret_what = NULL;
+        if (S_ISREG(pair->sound.st_mode))
+                r = pair->sound.st_size == pair->here.st_size ? compare_contents(pair) : 0;
+        else if (S_ISLNK(pair->sound.st_mode))
+                r = same_target(pair);
+        if (r < 0)
+                return r;
+        if (r == 0) {
+                *ret_what = "has other contents";
+                return 0;
+        }
+        if (!same_metadata(pair))
+                *ret_what = "has another owner, mode or time";
+        if (!S_ISREG(pair->sound.st_mode) && !S_ISDIR(pair->sound.st_mode))
+                return 0;
+        one = open_without_symlinks(pair->sound_fd, pair->name, O_RDONLY | O_NONBLOCK);
+        other = open_without_symlinks(pair->fd, pair->name, O_RDONLY | O_NONBLOCK);
+        if (one < 0 || other < 0)
+                return one < 0 ? one : other;
+        if (!*ret_what && !same_attributes(one, other))
+                *ret_what = "has other attributes";
+        return 0;
+}
+
+/* A file with many names is read once, and told of once. */
+static ComparedLink *compared_link_of(TreeComparison *comparison, const ComparedPair *pair) {
+        if (!S_ISREG(pair->sound.st_mode) || pair->sound.st_nlink < 2)
+                return NULL;
+        return &comparison->links[pair->sound.st_ino % COMPARE_LINKS];
+}
+
+static int find_new_fault(TreeComparison *comparison, const ComparedPair *pair,
+                          const char **ret_what, bool *ret_is_told) {
+        ComparedLink *link = compared_link_of(comparison, pair);
+        int r;
+
+        if (link && link->sound == pair->sound.st_ino && link->here == pair->here.st_ino) {
+                *ret_is_told = true;
+                *ret_what = link->is_faulty ? "is faulty under another name" : NULL;
+                return 0;
+        }
+        r = find_fault(pair, ret_what);
+        if (r >= 0 && link)
+                *link = (ComparedLink){ pair->sound.st_ino, pair->here.st_ino, *ret_what };
+        return r;
+}
+
+/* ---- what is not ---- */
+
+static int put_in_place(const ComparedPair *pair, bool makes_room) {
+        int r = makes_room ? remove_tree_at(pair->fd, pair->name) : 0;
+
+        if (r >= 0 && renameat(pair->sound_fd, pair->name, pair->fd, pair->name) < 0)
+                r = -errno;
+        return r;
+}
+
+/* A directory keeps its place, for what is in it is compared by itself. */
+static int repair_directory(const ComparedPair *pair) {
+        cleanup_close int one =
+                open_without_symlinks(pair->sound_fd, pair->name, O_RDONLY | O_DIRECTORY);
+        cleanup_close int other =
+                open_without_symlinks(pair->fd, pair->name, O_RDONLY | O_DIRECTORY);
+        FileMetadata metadata = file_metadata_of(&pair->sound);
+        int r;
+
+        if (one < 0 || other < 0)
+                return one < 0 ? one : other;
+        r = file_metadata_apply(other, &metadata);
+        if (r >= 0)
+                r = xattr_copy(one, other);
+        if (r < 0)
+                return r;
+        if (directory_is_opaque(one))
+                return fsetxattr(other, XATTR_OPAQUE, "y", 1, 0) < 0 ? -errno : 0;
+        return fremovexattr(other, XATTR_OPAQUE) < 0 && errno != ENODATA ? -errno : 0;
+}
+
+static int compare_subdirectories(TreeComparison *comparison, const ComparedPair *pair,
+                                  unsigned depth) {
+        cleanup_close int one =
+                open_without_symlinks(pair->sound_fd, pair->name, O_RDONLY | O_DIRECTORY);
+        cleanup_close int other =
+                open_without_symlinks(pair->fd, pair->name, O_RDONLY | O_DIRECTORY);
+
+        if (one < 0 || other < 0)
+                return one < 0 ? one : other;
+        return compare_directories(comparison, one, other, pair->path, depth + 1);
+}
+
+static int compare_pair(TreeComparison *comparison, ComparedPair *pair, unsigned depth) {
+        const char *what = NULL;
+        bool is_there, is_directory, is_told = false;
+        int r = 0;
+
+        if (fstatat(pair->sound_fd, pair->name, &pair->sound, AT_SYMLINK_NOFOLLOW) < 0)
+                return -errno;
+        is_there = fstatat(pair->fd, pair->name, &pair->here, AT_SYMLINK_NOFOLLOW) >= 0;
+        is_directory = is_there && S_ISDIR(pair->sound.st_mode) && S_ISDIR(pair->here.st_mode);
+        if (!is_there)
+                what = "is missing";
+        else if ((pair->sound.st_mode & S_IFMT) != (pair->here.st_mode & S_IFMT))
+                what = "is something else";
+        else
+                r = find_new_fault(comparison, pair, &what, &is_told);
+        if (r >= 0 && what && !is_told)
+                r = add_tree_fault(comparison, pair->path, what);
+        if (r >= 0 && what && comparison->repairs)
+                r = is_directory ? repair_directory(pair)
+                                 : put_in_place(pair, is_there && S_ISDIR(pair->here.st_mode));
+        return r >= 0 && is_directory ? compare_subdirectories(comparison, pair, depth) : r;
+}
+
+/* ---- directories ---- */
+
+static DIR *open_list(int fd) {
+        int copy = open_without_symlinks(fd, "", O_RDONLY | O_DIRECTORY);
+        DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+
+        if (!dir)
+                close_fd(copy);
+        return dir;
+}
+
+static const char *next_name(DIR *dir) {
+        const struct dirent *entry;
+
+        do
+                entry = readdir(dir);
+        while (entry && (streq(entry->d_name, ".") || streq(entry->d_name, "..")));
+        return entry ? entry->d_name : NULL;
+}
+
+static int compare_name(TreeComparison *comparison, int sound_fd, int fd, const char *path,
+                        const char *name, unsigned depth) {
+        cleanup_free char *child = NULL;
+        ComparedPair pair = { .sound_fd = sound_fd, .fd = fd, .name = name };
+
+        if (asprintf(&child, "%s%s%s", path, path[0] ? "/" : "", name) < 0) {
+                child = NULL;
+                return -ENOMEM;
+        }
+        pair.path = child;
+        return compare_pair(comparison, &pair, depth);
+}
+
+static int compare_surplus(TreeComparison *comparison, int sound_fd, int fd, const char *path,
+                           const char *name) {
+        cleanup_free char *child = NULL;
+        int r;
+
+        if (faccessat(sound_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) >= 0)
+                return 0;
+        if (asprintf(&child, "%s%s%s", path, path[0] ? "/" : "", name) < 0) {
+                child = NULL;
+                return -ENOMEM;
+        }
+        r = add_tree_fault(comparison, child, "is not of the image");
+        return r >= 0 && comparison->repairs ? remove_tree_at(fd, name) : r;
+}
+
+/* What is more is looked for first: what is put in place leaves the sound tree. */
+static int compare_directories(TreeComparison *comparison, int sound_fd, int fd, const char *path,
+                               unsigned depth) {
+        cleanup_closedir DIR *own = open_list(fd), *sound = open_list(sound_fd);
+        const char *name;
+        struct stat st;
+        int r = 0;
+
+        if (depth > TAR_NAME_DEPTH_MAX)
+                return -ENAMETOOLONG;
+        if (!own || !sound || fstat(sound_fd, &st) < 0)
+                return -errno;
+        while (r >= 0 && (name = next_name(own)))
+                r = compare_surplus(comparison, sound_fd, fd, path, name);
+        while (r >= 0 && (name = next_name(sound)))
+                r = compare_name(comparison, sound_fd, fd, path, name, depth);
+        if (r >= 0 && comparison->repairs)
+                (void) futimens(fd, (struct timespec[]){ st.st_atim, st.st_mtim });
+        return r;
+}
+
+/* The top, which has no name. */
+static int compare_top_directories(TreeComparison *comparison, int sound_fd, int fd) {
+        ComparedPair pair = { .sound_fd = sound_fd, .fd = fd, .name = "", .path = "/" };
+        const char *what = NULL;
+        int r = 0;
+
+        if (fstat(sound_fd, &pair.sound) < 0 || fstat(fd, &pair.here) < 0)
+                return -errno;
+        r = find_fault(&pair, &what);
+        if (r >= 0 && what)
+                r = add_tree_fault(comparison, pair.path, what);
+        return r >= 0 && what && comparison->repairs ? repair_directory(&pair) : r;
+}
+
+int compare_trees(TreeComparison *comparison, int sound_fd, int fd) {
+        int r = compare_top_directories(comparison, sound_fd, fd);
+
+        return r < 0 ? r : compare_directories(comparison, sound_fd, fd, "", 0);
+}
+
+void tree_comparison_done(TreeComparison *comparison) {
+        comparison->faults = strv_free(comparison->faults);
+}

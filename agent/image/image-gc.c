@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Makes room. Whenever an image came or a pod ended, one look at the disk says whether it is fuller
+ * than the upper threshold; then images go, the one that was used longest ago first and one at a
+ * time, until it is no fuller than the lower. Each is removed by a child, and while that works no
+ * image is built: it might build on the very layer that goes. There is no timer: a disk that nobody
+ * writes to does not fill.
+ *
+ * Never goes what a container uses, what a wanted pod names, or what an archive in preload/ has. */
+
+#include "agent/image/image-store-private.h"
+
+#include "agent/image/image-record.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define REMOVE_TIMEOUT_USEC (60 * (60 * USEC_PER_SEC))
+#define DIGEST_PREFIX       "sha256:"
+
+/* ---- what may go ---- */
+
+static bool is_image_archived(const ImageStore *store, const char *digest, const char **ret_file) {
+        for (size_t i = 0; i < store->archives.n_archives; i++) {
+                const Archive *archive = store->archives.archives[i];
+
+                for (size_t j = 0; j < archive->n_images; j++)
+                        if (streq(archive->images[j].digest, digest)) {
+                                *ret_file = archive->file;
+                                return true;
+                        }
+        }
+        return false;
+}
+
+static bool is_image_in_use(const ImageStore *store, const char *digest) {
+        for (size_t i = 0; i < store->n_images; i++)
+                if (store->images[i]->n_refs > 1 && streq(store->images[i]->digest, digest))
+                        return true;
+        for (size_t i = 0; store->is_wanted && i < store->image_names.n_names; i++)
+                if (streq(store->image_names.names[i].digest, digest) &&
+                    store->is_wanted(store->image_names.names[i].name, store->userdata))
+                        return true;
+        return false;
+}
+
+static bool is_image_removable(const ImageStore *store, const char *digest) {
+        const char *file;
+
+        return !is_image_in_use(store, digest) && !is_image_archived(store, digest, &file);
+}
+
+static uint64_t image_last_used_at(const ImageStore *store, const char *digest) {
+        char path[RECORD_PATH_SIZE];
+        struct stat st;
+
+        if (image_record_path(digest, path) < 0 ||
+            fstatat(store->images_fd, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+                return 0;
+        return (uint64_t) st.st_mtim.tv_sec * USEC_PER_SEC + (uint64_t) st.st_mtim.tv_nsec / 1000;
+}
+
+/* Calls back with the digest of every record. */
+static int foreach_image_record(const ImageStore *store,
+                                int (*each)(ImageStore *store, const char *digest, void *userdata),
+                                void *userdata) {
+        int fd = openat(store->images_fd, "records", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+        cleanup_closedir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+
+        if (!dir) {
+                close_fd(fd);
+                return 0; /* nothing was ever unpacked */
+        }
+        while (r >= 0 && (entry = readdir(dir))) {
+                char digest[sizeof(DIGEST_PREFIX) + 64];
+
+                (void) snprintf(digest, sizeof(digest), DIGEST_PREFIX "%.64s", entry->d_name);
+                if (image_digest_is_valid(digest) && streq(entry->d_name + 64, ".json"))
+                        r = each((ImageStore *) (uintptr_t) store, digest, userdata);
+        }
+        return r;
+}
+
+typedef struct OldestImage {
+        char digest[sizeof(DIGEST_PREFIX) + 64];
+        uint64_t last_used_at, before;
+} OldestImage;
+
+static int find_oldest_image(ImageStore *store, const char *digest, void *userdata) {
+        OldestImage *oldest = userdata;
+        uint64_t at = image_last_used_at(store, digest);
+
+        if (at > oldest->before || at >= oldest->last_used_at || !is_image_removable(store, digest))
+                return 0;
+        oldest->last_used_at = at;
+        (void) snprintf(oldest->digest, sizeof(oldest->digest), "%s", digest);
+        return 0;
+}
+
+/* ---- how full it is ---- */
+
+static bool is_disk_fuller_than(const ImageStore *store, unsigned percent) {
+        struct statvfs st;
+
+        if (fstatvfs(store->images_fd, &st) < 0 || st.f_blocks == 0)
+                return false;
+        return (st.f_blocks - st.f_bavail) * 100 > (uint64_t) st.f_blocks * percent;
+}
+
+static bool has_running_image_job(const ImageStore *store) {
+        for (const ImageJob *job = store->jobs; job; job = job->next)
+                if (job->child)
+                        return true;
+        return false;
+}
+
+/* ---- one goes ---- */
+
+static void forget_stored_image(ImageStore *store, const char *digest) {
+        image_names_remove_image(&store->image_names, digest);
+        for (size_t i = store->n_images; i-- > 0;)
+                if (streq(store->images[i]->digest, digest)) {
+                        image_unref(store->images[i]);
+                        store->images[i] = store->images[--store->n_images];
+                }
+}
+
+static void on_image_removed(const ChildResult *result, void *userdata) {
+        cleanup_error Error error = ERROR_NULL;
+        ImageStore *store = userdata;
+        int r;
+
+        store->removal_child = NULL;
+        r = child_explain(result, "mainstay-image", &error);
+        if (r < 0) {
+                log_warning("Cannot remove image %s: %s", store->removing_digest,
+                            error_message(&error, r));
+                store->is_freeing_space = false;
+        } else
+                log_info("Image %s is removed", store->removing_digest);
+        free(store->removing_digest);
+        store->removing_digest = NULL;
+        store->gc_is_due = store->is_freeing_space;
+        image_gc_remove_next(store);
+        image_jobs_start(store);
+}
+
+static int start_image_removal(ImageStore *store, const char *digest) {
+        cleanup_free char *option = NULL, *name = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (asprintf(&option, "--store=%s", store->images_path) < 0)
+                option = NULL;
+        if (asprintf(&name, "--name=%s", digest) < 0)
+                name = NULL;
+        store->removing_digest = strdup(digest);
+        if (!option || !name || !store->removing_digest)
+                return -ENOMEM;
+        forget_stored_image(store, digest);
+        r = child_spawn(store->event,
+                        &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "remove" },
+                                                          option, name, NULL },
+                                      .timeout_usec = REMOVE_TIMEOUT_USEC },
+                        on_image_removed, store, &store->removal_child, &error);
+        if (r < 0) {
+                log_warning("%s", error_message(&error, r));
+                free(store->removing_digest);
+                store->removing_digest = NULL;
+        }
+        return r;
+}
+
+/* The digest of the next that a person wants removed and that may still go; memory, or NULL. */
+static char *take_queued_removal(ImageStore *store) {
+        while (strv_length(store->removal_queue) > 0) {
+                size_t n = strv_length(store->removal_queue);
+                char *digest = store->removal_queue[n - 1];
+
+                store->removal_queue[n - 1] = NULL;
+                if (is_image_removable(store, digest))
+                        return digest;
+                free(digest);
+        }
+        return NULL;
+}
+
+static char *take_oldest_image(ImageStore *store) {
+        uint64_t now = now_realtime_usec();
+        OldestImage oldest = { .last_used_at = UINT64_MAX,
+                               .before = now - MIN(now, store->gc_min_age_usec) };
+
+        if (store->gc_high_percent == 0 || store->gc_high_percent >= 100 || !store->gc_is_due)
+                return NULL;
+        store->gc_is_due = false;
+        store->is_freeing_space = is_disk_fuller_than(
+                store, store->is_freeing_space ? store->gc_low_percent : store->gc_high_percent);
+        if (store->is_freeing_space)
+                (void) foreach_image_record(store, find_oldest_image, &oldest);
+        if (!oldest.digest[0])
+                store->is_freeing_space = false;
+        return oldest.digest[0] ? strdup(oldest.digest) : NULL;
+}
+
+void image_gc_remove_next(ImageStore *store) {
+        cleanup_free char *digest = NULL;
+
+        if (store->removal_child || has_running_image_job(store))
+                return;
+        digest = take_queued_removal(store);
+        if (!digest)
+                digest = take_oldest_image(store);
+        if (digest)
+                (void) start_image_removal(store, digest);
+}
+
+void image_gc_schedule(ImageStore *store) {
+        store->gc_is_due = true;
+        (void) image_store_schedule_work(store);
+}
+
+void image_store_check_disk_usage(ImageStore *store) {
+        image_gc_schedule(store);
+}
+
+void image_gc_done(ImageStore *store) {
+        child_free(store->removal_child);
+        free(store->removing_digest);
+        strv_free(store->removal_queue);
+}
+
+/* ---- what a person asks ---- */
+
+typedef struct ImageListing {
+        void (*each)(const ImageInfo *info, void *userdata);
+        void *userdata;
+} ImageListing;
+
+static int list_stored_image(ImageStore *store, const char *digest, void *userdata) {
+        const ImageListing *listing = userdata;
+        cleanup_strv char **names = NULL;
+        ImageInfo info = { .digest = digest, .last_used_at = image_last_used_at(store, digest) };
+
+        for (size_t i = 0; i < store->image_names.n_names; i++)
+                if (streq(store->image_names.names[i].digest, digest) &&
+                    strv_append(&names, store->image_names.names[i].name) < 0)
+                        return -ENOMEM;
+        info.names = names;
+        info.size_bytes = image_record_size(store->images_fd, digest);
+        info.is_in_use = is_image_in_use(store, digest);
+        (void) is_image_archived(store, digest, &info.archive);
+        listing->each(&info, listing->userdata);
+        return 0;
+}
+
+/* Those of archives that nobody has asked for yet. */
+static void list_archived_images(const ImageStore *store, const ImageListing *listing) {
+        for (size_t i = 0; i < store->archives.n_archives; i++) {
+                const Archive *archive = store->archives.archives[i];
+
+                for (size_t j = 0; j < archive->n_images; j++) {
+                        const ArchivedImage *image = &archive->images[j];
+
+                        if (!image->digest[0] || image->refusal ||
+                            image_last_used_at(store, image->digest))
+                                continue;
+                        listing->each(&(ImageInfo){ .digest = image->digest,
+                                                    .names = image->names,
+                                                    .archive = archive->file },
+                                      listing->userdata);
+                }
+        }
+}
+
+int image_store_foreach(ImageStore *store, void (*each)(const ImageInfo *info, void *userdata),
+                        void *userdata) {
+        ImageListing listing = { each, userdata };
+        int r = foreach_image_record(store, list_stored_image, &listing);
+
+        if (r >= 0)
+                list_archived_images(store, &listing);
+        return r;
+}
+
+int image_store_remove(ImageStore *store, const char *name, Error *reterr) {
+        cleanup_free char *normal = NULL;
+        const char *digest = image_digest_is_valid(name) ? name : NULL, *file;
+        int r;
+
+        if (!digest) {
+                r = image_reference_normalise(name, &normal, reterr);
+                if (r < 0)
+                        return r;
+                digest = image_names_find(&store->image_names, normal);
+        }
+        if (!digest || image_last_used_at(store, digest) == 0)
+                return error_setf(reterr, ENOENT, "image '%s' is not in the store", name);
+        if (is_image_archived(store, digest, &file))
+                return error_setf(reterr, EBUSY, "image '%s' is in the archive '%s/%s'", name,
+                                  store->preload_path, file);
+        if (is_image_in_use(store, digest))
+                return error_setf(reterr, EBUSY, "image '%s' is used by a pod", name);
+        r = strv_append(&store->removal_queue, digest);
+        return r < 0 ? r : image_store_schedule_work(store);
+}
+
+static int queue_image_removal(ImageStore *store, const char *digest, void *userdata) {
+        unsigned *n = userdata;
+
+        if (!is_image_removable(store, digest))
+                return 0;
+        (*n)++;
+        return strv_append(&store->removal_queue, digest);
+}
+
+int image_store_prune(ImageStore *store) {
+        unsigned n = 0;
+        int r = foreach_image_record(store, queue_image_removal, &n);
+
+        if (r >= 0)
+                r = image_store_schedule_work(store);
+        return r < 0 ? r : (int) n;
+}
+
+bool image_store_is_removing(const ImageStore *store) {
+        return store->removal_child || strv_length(store->removal_queue) > 0;
+}
+
+const char *image_store_preload_path(const ImageStore *store) {
+        return store->preload_path;
+}
+
+const char *image_store_path(const ImageStore *store) {
+        return store->images_path;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Images on their way into the store. A job is one child, mainstay-image, for all who wait for the
+ * image: it unpacks it from an archive, or pulls it from its registry. */
+
+#include "agent/image/image-store-private.h"
+
+#include "agent/image/image-record.h"
+#include "agent/model/config.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+enum {
+        UNPACKING_MAX = 2, /* from archives, at once */
+        LINE_BYTES_MAX = 4096
+};
+
+#define PROGRESS_USEC (2 * USEC_PER_SEC)
+
+#define UNPACK_TIMEOUT_USEC (120 * (60 * USEC_PER_SEC))
+#define PULL_TIMEOUT_USEC   (24 * (60 * (60 * USEC_PER_SEC))) /* it sees by itself when it stalls */
+
+static void wipe_pull_secrets(char **strv) {
+        strv_foreach(text, strv)
+                explicit_bzero(*text, strlen(*text));
+        strv_free(strv);
+}
+
+static ImageJob *image_job_free(ImageJob *job) {
+        if (!job)
+                return NULL;
+        child_free(job->child);
+        free(job->reference);
+        free(job->digest);
+        free(job->archive);
+        strv_free(job->names);
+        wipe_pull_secrets(job->auths);
+        error_done(&job->error);
+        free(job);
+        return NULL;
+}
+
+DEFINE_CLEANUP(ImageJob *, image_job_free)
+
+static void unlink_image_job(ImageJob *job) {
+        ImageJob **at = &job->store->jobs;
+
+        while (*at != job)
+                at = &(*at)->next;
+        *at = job->next;
+}
+
+void image_job_cancel(ImageJob *job) {
+        unlink_image_job(job);
+        image_job_free(job);
+}
+
+static void append_image_job(ImageStore *store, ImageJob *job) {
+        ImageJob **at = &store->jobs;
+
+        while (*at)
+                at = &(*at)->next;
+        *at = job;
+}
+
+static void on_store_swept(const ChildResult *result, void *userdata) {
+        ImageStore *store = userdata;
+
+        store->sweeper = NULL;
+        if (store->sweep_again)
+                (void) image_store_sweep_leftovers(store);
+}
+
+int image_store_sweep_leftovers(ImageStore *store) {
+        cleanup_free char *option = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        store->sweep_again = store->sweeper;
+        if (store->sweeper)
+                return 0;
+        if (asprintf(&option, "--store=%s", store->images_path) < 0) {
+                option = NULL;
+                return -ENOMEM;
+        }
+        r = child_spawn(store->event,
+                        &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "sweep" },
+                                                          option, NULL } },
+                        on_store_swept, store, &store->sweeper, &error);
+        if (r < 0)
+                log_warning("%s", error_message(&error, r));
+        return r == -ENOMEM ? r : 0;
+}
+
+/* ---- how they end ---- */
+
+static int set_job_image_names(ImageJob *job, Error *reterr) {
+        if (!job->digest || !image_digest_is_valid(job->digest))
+                return error_setf(reterr, EIO, "mainstay-image did not say what came");
+        strv_foreach(name, job->names)
+                (void) image_names_set(&job->store->image_names, *name, job->digest);
+        return 0;
+}
+
+static int explain_image_job_error(const ImageJob *job, const ChildResult *result, Error *reterr) {
+        int r = child_explain(result, "mainstay-image", reterr);
+
+        if (r >= 0)
+                return 0;
+        if (job->reference) {
+                log_warning("Cannot pull image '%s': %s", job->reference, error_message(reterr, r));
+                return r;
+        }
+        (void) error_prefixf(reterr, r, "%s", strrchr(job->archive, '/') + 1);
+        log_warning("Cannot unpack image %s: %s", job->digest, error_message(reterr, r));
+        return r;
+}
+
+static void on_image_job_done(const ChildResult *result, void *userdata) {
+        cleanup_with(image_job_freep) ImageJob *job = userdata;
+        cleanup_error Error error = ERROR_NULL;
+        ImageStore *store = job->store;
+        int r;
+
+        job->child = NULL;
+        unlink_image_job(job);
+        r = explain_image_job_error(job, result, &error);
+        if (r >= 0)
+                r = set_job_image_names(job, &error);
+        /* Who was killed could not clear up, and may be killed again for want of room. */
+        else if (result->code != CLD_EXITED)
+                (void) image_store_sweep_leftovers(store);
+        image_store_answer_job_requests(store, job, r, &error);
+        image_gc_schedule(store);
+        image_jobs_start(store);
+}
+
+/* Said twice a second; told less often, for each pod that waits is written out for each watcher. */
+static void update_pull_progress(ImageJob *job, uint64_t done, uint64_t total) {
+        uint64_t now = now_boottime_usec();
+        bool is_new = done != job->done || total != job->total;
+
+        job->done = done;
+        job->total = total;
+        if (!is_new || (job->reported_at > 0 && now - job->reported_at < PROGRESS_USEC))
+                return;
+        job->reported_at = now;
+        image_store_report_progress(job->store, job);
+}
+
+/* What a pull says on its way: {"done":…,"total":…}, and in the end {"digest":"…"}. */
+static void on_pull_output_line(const char *line, void *userdata) {
+        unsigned long long done, total;
+        ImageJob *job = userdata;
+        char digest[128];
+
+        if (sscanf(line, "{\"done\":%llu,\"total\":%llu}", &done, &total) == 2) {
+                update_pull_progress(job, done, total);
+        } else if (sscanf(line, "{\"digest\":\"%127[a-z0-9:]\"}", digest) == 1) {
+                free(job->digest);
+                job->digest = strdup(digest);
+        }
+}
+
+/* ---- how they begin ---- */
+
+static int start_image_unpack(ImageJob *job, Error *reterr) {
+        ImageStore *store = job->store;
+        cleanup_strv char **argv = NULL;
+        int r;
+
+        r = strv_append(&argv, store->helper_path);
+        if (r >= 0)
+                r = strv_append(&argv, "unpack");
+        if (r >= 0)
+                r = strv_appendf(&argv, "--store=%s", store->images_path);
+        if (r >= 0)
+                r = strv_appendf(&argv, "--digest=%s", job->digest);
+        strv_foreach(name, job->names)
+                if (r >= 0)
+                        r = strv_appendf(&argv, "--name=%s", *name);
+        if (r >= 0)
+                r = strv_append(&argv, job->archive);
+        if (r < 0)
+                return r;
+        return child_spawn(store->event,
+                           &(ChildSpec){ .argv = argv, .timeout_usec = UNPACK_TIMEOUT_USEC },
+                           on_image_job_done, job, &job->child, reterr);
+}
+
+static int start_image_pull(ImageJob *job, Error *reterr) {
+        ImageStore *store = job->store;
+        cleanup_close int settings = pull_settings_open(store, job);
+        cleanup_free char *option = NULL;
+
+        if (settings < 0)
+                return settings;
+        if (asprintf(&option, "--store=%s", store->images_path) < 0) {
+                option = NULL;
+                return -ENOMEM;
+        }
+        return child_spawn(store->event,
+                           &(ChildSpec){ .argv = (char *[]){ store->helper_path, (char[]){ "pull" },
+                                                             option, job->reference, NULL },
+                                         .output_max = LINE_BYTES_MAX,
+                                         .timeout_usec = PULL_TIMEOUT_USEC,
+                                         .input_fd = settings,
+                                         .on_line = on_pull_output_line },
+                           on_image_job_done, job, &job->child, reterr);
+}
+
+static unsigned parallel_pulls_max(const ImageStore *store) {
+        return store->config && store->config->max_parallel_pulls.is_set
+                       ? (unsigned) store->config->max_parallel_pulls.value
+                       : PULLS_DEFAULT;
+}
+
+/* One that cannot be started fails from the loop, as one that ends badly. */
+void image_jobs_start(ImageStore *store) {
+        unsigned unpacking = 0, pulling = 0;
+
+        /* What is being removed must not be built upon. */
+        if (store->removal_child || store->is_ending)
+                return;
+        for (ImageJob *job = store->jobs; job; job = job->next) {
+                unsigned *running = job->reference ? &pulling : &unpacking;
+                unsigned max = job->reference ? parallel_pulls_max(store) : UNPACKING_MAX;
+
+                if (*running >= max)
+                        continue;
+                if (!job->child && job->failed >= 0)
+                        job->failed = job->reference ? start_image_pull(job, &job->error)
+                                                     : start_image_unpack(job, &job->error);
+                if (job->failed < 0)
+                        (void) image_store_schedule_work(store);
+                else
+                        (*running)++;
+        }
+}
+
+void image_jobs_fail_unstarted(ImageStore *store) {
+        for (ImageJob *job = store->jobs; job;) {
+                cleanup_with(image_job_freep) ImageJob *failed = NULL;
+
+                if (job->failed >= 0) {
+                        job = job->next;
+                        continue;
+                }
+                failed = job;
+                unlink_image_job(job);
+                /* Not -ENOENT, which is an image that nobody has. */
+                image_store_answer_job_requests(store, job, -EIO, &job->error);
+                job = store->jobs;
+        }
+}
+
+void image_jobs_free(ImageStore *store) {
+        while (store->jobs) {
+                ImageJob *job = store->jobs;
+
+                store->jobs = job->next;
+                image_job_free(job);
+        }
+}
+
+/* ---- who gets which ---- */
+
+/* What unpacks it is also told the image's other names. */
+int image_job_for_archive(ImageStore *store, const Archive *archive, const ArchivedImage *found,
+                          const char *reference, ImageJob **ret) {
+        cleanup_with(image_job_freep) ImageJob *job = NULL;
+        int r;
+
+        for (ImageJob *other = store->jobs; other; other = other->next)
+                if (!other->reference && streq(other->digest, found->digest)) {
+                        *ret = other;
+                        return 0;
+                }
+        job = calloc(1, sizeof(*job));
+        if (!job)
+                return -ENOMEM;
+        job->store = store;
+        job->digest = strdup(found->digest);
+        job->archive = path_join(store->preload_path, archive->file);
+        if (!job->digest || !job->archive)
+                return -ENOMEM;
+        r = strv_extend(&job->names, found->names);
+        if (r >= 0 && !strv_contains(found->names, reference))
+                r = strv_append(&job->names, reference);
+        if (r < 0)
+                return r;
+        append_image_job(store, job);
+        *ret = TAKE_PTR(job);
+        return 0;
+}
+
+/* Who has other passwords gets what they give. */
+int image_job_for_pull(ImageStore *store, const char *reference, char *const *auths,
+                       ImageJob **ret) {
+        cleanup_with(image_job_freep) ImageJob *job = NULL;
+
+        for (ImageJob *other = store->jobs; other; other = other->next)
+                if (other->reference && streq(other->reference, reference) &&
+                    strv_equal(other->auths, auths)) {
+                        *ret = other;
+                        return 0;
+                }
+        job = calloc(1, sizeof(*job));
+        if (!job)
+                return -ENOMEM;
+        job->store = store;
+        job->requested_at = now_boottime_usec();
+        job->reference = strdup(reference);
+        if (!job->reference || strv_append(&job->names, reference) < 0 ||
+            strv_extend(&job->auths, auths) < 0)
+                return -ENOMEM;
+        append_image_job(store, job);
+        *ret = TAKE_PTR(job);
+        return 0;
+}

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The store's life in the loop. Three kinds of work, none of it done here: children index archives,
+ * children unpack images, and requests wait for them.
+ *
+ * A request is answered at once when a record says that all layers are there. Else it waits for its
+ * job, the one child that unpacks this image for everybody; or, while there are archives that
+ * nobody has read yet, for what they turn out to hold. Callbacks may make and cancel requests, so
+ * each list is looked at anew after each callback. */
+
+#include "agent/image/image-store-private.h"
+
+#include "agent/image/image-record.h"
+#include "agent/image/image-reference.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <sys/stat.h>
+
+enum {
+        CACHED_IMAGES_MAX = 4
+};
+
+static const char *const preload_name = "preload", *const images_name = "images";
+
+static ImageRequest *image_request_free(ImageRequest *request) {
+        free(request->reference);
+        strv_foreach(text, request->auths)
+                explicit_bzero(*text, strlen(*text));
+        strv_free(request->auths);
+        free(request);
+        return NULL;
+}
+
+static void unlink_image_request(ImageRequest *request) {
+        ImageRequest **at = &request->store->requests;
+
+        while (*at != request)
+                at = &(*at)->next;
+        *at = request->next;
+}
+
+static ImageRequest *next_request_of_job(const ImageStore *store, const ImageJob *job) {
+        for (ImageRequest *request = store->requests; request; request = request->next)
+                if (request->job == job)
+                        return request;
+        return NULL;
+}
+
+ImageRequest *image_request_cancel(ImageRequest *request) {
+        ImageStore *store;
+        ImageJob *job;
+
+        if (!request)
+                return NULL;
+        store = request->store;
+        job = request->job;
+        unlink_image_request(request);
+        image_request_free(request);
+        /* Nobody waits for it any more; what has come of it is gone on with another time. */
+        if (job && job->reference && !next_request_of_job(store, job)) {
+                image_job_cancel(job);
+                image_jobs_start(store);
+        }
+        return NULL;
+}
+
+/* The request is gone before its owner hears of it, so that the owner may do as he likes. */
+static void answer_image_request(ImageRequest *request, int r, Image *image, const Error *error) {
+        image_ready_t ready = request->ready;
+        void *userdata = request->userdata;
+
+        unlink_image_request(request);
+        image_request_free(request);
+        ready(r, image, error, userdata);
+}
+
+/* Keeps what is in use, so that pods of one image share one description, and lets go of the rest.
+ */
+static int cache_image(ImageStore *store, Image *image) {
+        Image **larger;
+        size_t spare = 0;
+
+        for (size_t i = store->n_images; i-- > 0;)
+                if (store->images[i]->n_refs == 1 && ++spare > CACHED_IMAGES_MAX) {
+                        image_unref(store->images[i]);
+                        store->images[i] = store->images[--store->n_images];
+                }
+        larger = reallocarray(store->images, store->n_images + 1, sizeof(*larger));
+        if (!larger)
+                return -ENOMEM;
+        store->images = larger;
+        larger[store->n_images++] = image_ref(image);
+        return 0;
+}
+
+/* When it was last used is for the collector to know. */
+static void touch_image_record(const ImageStore *store, const char *digest) {
+        char path[RECORD_PATH_SIZE];
+
+        if (image_record_path(digest, path) >= 0)
+                (void) utimensat(store->images_fd, path, NULL, AT_SYMLINK_NOFOLLOW);
+}
+
+int image_store_load_image(ImageStore *store, const char *reference, const char *digest,
+                           Image **ret, Error *reterr) {
+        cleanup_with(image_unrefp) Image *image = NULL;
+        int r;
+
+        if (streq_ptr(store->removing_digest, digest))
+                return -ENOENT;
+        touch_image_record(store, digest);
+        for (size_t i = 0; i < store->n_images; i++)
+                if (streq(store->images[i]->digest, digest) &&
+                    streq(store->images[i]->reference, reference)) {
+                        *ret = image_ref(store->images[i]);
+                        return 0;
+                }
+        r = image_record_load(store->images_fd, store->images_path, reference, digest, &image,
+                              reterr);
+        if (r >= 0)
+                r = cache_image(store, image);
+        if (r >= 0)
+                *ret = TAKE_PTR(image);
+        return r;
+}
+
+int image_store_schedule_work(ImageStore *store) {
+        return sd_event_source_set_enabled(store->work_source, SD_EVENT_ONESHOT);
+}
+
+void image_store_answer_job_requests(ImageStore *store, const ImageJob *job, int r,
+                                     const Error *error) {
+        ImageRequest *request;
+
+        while ((request = next_request_of_job(store, job))) {
+                cleanup_with(image_unrefp) Image *image = NULL;
+                cleanup_error Error own = ERROR_NULL;
+                int q = r;
+
+                if (q >= 0)
+                        q = image_store_load_image(store, request->reference, job->digest, &image,
+                                                   &own);
+                if (q == -ENOENT)
+                        q = error_setf(&own, EIO, "the image came and is not there");
+                answer_image_request(request, q, image, r < 0 ? error : &own);
+        }
+}
+
+/* What is here already and will do; -ENOENT where a registry has to be asked. An archive is the
+ * person's own word, and a digest cannot mean another image: neither is asked for again. */
+static int find_stored_image(ImageStore *store, const ImageRequest *request, Image **ret,
+                             Error *reterr) {
+        const char *named = image_reference_digest(request->reference), *digest = named;
+
+        /* Of an index over several platforms the digest is not the image's. */
+        if (named || request->policy != PULL_POLICY_ALWAYS)
+                digest = image_names_find(&store->image_names, request->reference);
+        if (!digest)
+                digest = named;
+        return digest ? image_store_load_image(store, request->reference, digest, ret, reterr)
+                      : -ENOENT;
+}
+
+/* 1 with the image; 0 with the job to wait for, or NULL for the archives; or -errno. */
+static int resolve_image_request(ImageStore *store, const ImageRequest *request, Image **ret_image,
+                                 ImageJob **ret_job, Error *reterr) {
+        const char *reference = request->reference;
+        const Archive *archive = NULL;
+        const ArchivedImage *found = archive_set_find(&store->archives, reference, &archive);
+        int r;
+
+        *ret_job = NULL;
+        if (!found && archive_set_is_pending(&store->archives))
+                return 0;
+        if (found && found->refusal)
+                return error_setf(reterr, ENOEXEC, "%s: %s", archive->file, found->refusal);
+        r = found ? image_store_load_image(store, reference, found->digest, ret_image, reterr)
+                  : find_stored_image(store, request, ret_image, reterr);
+        if (r >= 0)
+                return 1;
+        if (r != -ENOENT)
+                return r;
+        if (found)
+                return image_job_for_archive(store, archive, found, reference, ret_job);
+        if (request->policy == PULL_POLICY_NEVER)
+                return error_setf(reterr, ENOENT, "no archive in '%s' has '%s'",
+                                  store->preload_path, reference);
+        return image_job_for_pull(store, reference, request->auths, ret_job);
+}
+
+/* A disk that was full when an archive came may have room by now; who asks again asks for this,
+ * too. */
+static void retry_broken_archives(ImageStore *store, const char *reference) {
+        const Archive *archive;
+
+        if (!archive_set_find(&store->archives, reference, &archive) &&
+            !image_names_find(&store->image_names, reference) &&
+            archive_set_retry_transient(&store->archives))
+                preload_index_archives(store);
+}
+
+int image_store_request(ImageStore *store, const ImageRequestOptions *options, image_ready_t ready,
+                        void *userdata, Image **ret_image, ImageRequest **ret_request,
+                        Error *reterr) {
+        ImageRequest *request = calloc(1, sizeof(*request));
+        int r;
+
+        if (!request)
+                return -ENOMEM;
+        *request = (ImageRequest){
+                .store = store,
+                .policy = options->policy,
+                .ready = ready,
+                .progress = options->progress,
+                .userdata = userdata,
+        };
+        r = strv_extend(&request->auths, options->auths);
+        if (r >= 0)
+                r = image_reference_normalise(options->reference, &request->reference, reterr);
+        if (r >= 0) {
+                retry_broken_archives(store, request->reference);
+                r = resolve_image_request(store, request, ret_image, &request->job, reterr);
+        }
+        if (r != 0) {
+                image_request_free(request);
+                return r;
+        }
+        request->next = store->requests;
+        store->requests = request;
+        *ret_request = request;
+        image_jobs_start(store);
+        return 0;
+}
+
+void image_store_report_progress(ImageStore *store, const ImageJob *job) {
+        for (const ImageRequest *request = store->requests; request; request = request->next)
+                if (request->job == job && request->progress)
+                        request->progress(request->userdata);
+}
+
+bool image_request_progress(const ImageRequest *request, uint64_t *ret_done, uint64_t *ret_total) {
+        const ImageJob *job = request ? request->job : NULL;
+
+        if (!job || !job->reference)
+                return false;
+        *ret_done = job->done;
+        *ret_total = job->total;
+        return true;
+}
+
+/* Who waits for a registry need not where an archive has it by now. */
+static void cancel_superseded_pull(ImageStore *store, ImageRequest *request) {
+        const Archive *archive;
+        ImageJob *job = request->job;
+
+        if (!job || !job->reference ||
+            !archive_set_find(&store->archives, request->reference, &archive))
+                return;
+        request->job = NULL;
+        if (!next_request_of_job(store, job))
+                image_job_cancel(job);
+}
+
+/* Looks again at the requests that wait for archives. True when one was answered: then all has to
+ * be looked at anew. */
+static bool settle_image_request(ImageStore *store) {
+        for (ImageRequest *request = store->requests; request; request = request->next) {
+                cleanup_with(image_unrefp) Image *image = NULL;
+                cleanup_error Error error = ERROR_NULL;
+                int r;
+
+                cancel_superseded_pull(store, request);
+                if (request->job)
+                        continue;
+                r = resolve_image_request(store, request, &image, &request->job, &error);
+                if (r == 0)
+                        continue;
+                answer_image_request(request, MIN(r, 0), image, &error);
+                return true;
+        }
+        return false;
+}
+
+void image_store_settle_requests(ImageStore *store) {
+        while (settle_image_request(store))
+                ;
+        image_jobs_start(store);
+}
+
+static int on_image_store_work(sd_event_source *source, void *userdata) {
+        ImageStore *store = userdata;
+
+        image_jobs_fail_unstarted(store);
+        image_gc_remove_next(store);
+        if (preload_scan_directory(store) > 0) {
+                image_store_settle_requests(store);
+                store->on_changed(store->userdata);
+        }
+        return 0;
+}
+
+static int open_store_directories(ImageStore *store, const char *state_dir, Error *reterr) {
+        cleanup_free char *whole = NULL;
+        int r;
+
+        r = mkdir_parents_at(AT_FDCWD, state_dir, 0700);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", state_dir);
+        whole = realpath(state_dir, NULL);
+        if (!whole)
+                return error_prefixf(reterr, -errno, "%s", state_dir);
+        store->images_path = path_join(whole, images_name);
+        store->preload_path = path_join(whole, preload_name);
+        if (!store->images_path || !store->preload_path)
+                return -ENOMEM;
+        store->images_fd = open_directory_at(AT_FDCWD, store->images_path, 0700);
+        if (store->images_fd < 0)
+                return error_prefixf(reterr, store->images_fd, "%s", store->images_path);
+        r = mkdir_parents_at(AT_FDCWD, store->preload_path, 0700);
+        return r < 0 ? error_prefixf(reterr, r, "%s", store->preload_path) : 0;
+}
+
+static int add_store_work_source(ImageStore *store) {
+        int r;
+
+        r = sd_event_add_defer(store->event, &store->work_source, on_image_store_work, store);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(store->work_source, SD_EVENT_OFF);
+        /* After the doorbell: what has rung is heard first. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(store->work_source, SD_EVENT_PRIORITY_NORMAL + 1);
+        return r;
+}
+
+int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_changed,
+                    void *userdata, ImageStore **ret, Error *reterr) {
+        cleanup_with(image_store_freep) ImageStore *store = calloc(1, sizeof(*store));
+        int r;
+
+        if (!store)
+                return -ENOMEM;
+        store->images_fd = -EBADF;
+        store->event = sd_event_ref(config->event);
+        store->on_changed = on_changed;
+        store->is_wanted = config->is_wanted;
+        store->userdata = userdata;
+        store->config = config->config;
+        store->gc_high_percent = config->gc_high_percent;
+        store->gc_low_percent = config->gc_low_percent;
+        store->gc_min_age_usec = config->gc_min_age_usec;
+        store->helper_path = strdup(config->helper_path);
+        if (!store->helper_path)
+                return -ENOMEM;
+        r = open_store_directories(store, config->state_dir, reterr);
+        if (r >= 0)
+                r = add_store_work_source(store);
+        if (r >= 0)
+                r = image_store_sweep_leftovers(store);
+        if (r < 0)
+                return r;
+        image_names_load(&store->image_names, store->images_fd);
+        archive_set_load(&store->archives, store->images_fd);
+        (void) preload_scan_directory(store);
+        *ret = TAKE_PTR(store);
+        return 0;
+}
+
+void image_store_foreach_archive_error(ImageStore *store,
+                                       void (*each)(const char *archive, const char *message,
+                                                    void *userdata),
+                                       void *userdata) {
+        for (size_t i = 0; i < store->archives.n_archives; i++) {
+                const Archive *archive = store->archives.archives[i];
+
+                if (archive->state == ARCHIVE_BROKEN)
+                        each(archive->file, strna(archive->error), userdata);
+                for (size_t j = 0; j < archive->n_images; j++)
+                        if (archive->images[j].refusal)
+                                each(archive->file, archive->images[j].refusal, userdata);
+        }
+}
+
+ImageStore *image_store_free(ImageStore *store) {
+        if (!store)
+                return NULL;
+        store->is_ending = true;
+        manual_pulls_free(store);
+        while (store->requests)
+                image_request_cancel(store->requests);
+        image_jobs_free(store);
+        image_gc_done(store);
+        child_free(store->sweeper);
+        archive_set_done(&store->archives);
+        image_names_done(&store->image_names);
+        for (size_t i = 0; i < store->n_images; i++)
+                image_unref(store->images[i]);
+        free(store->images);
+        sd_event_source_disable_unref(store->preload_watch);
+        sd_event_source_disable_unref(store->work_source);
+        close_fd(store->images_fd);
+        free(store->helper_path);
+        free(store->images_path);
+        free(store->preload_path);
+        sd_event_unref(store->event);
+        free(store);
+        return NULL;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Pulls that a person asks for at the command line. What became of the last few is kept, for who
+ * asks how it goes asks a little later. */
+
+#include "agent/image/image-store-private.h"
+
+#include "common/cleanup.h"
+
+enum {
+        MANUAL_PULLS_MAX = 16
+};
+
+struct ManualPull {
+        ImageStore *store;
+        char *reference;
+        ImageRequest *request; /* NULL: it has ended */
+        char *error, *digest;
+        ManualPull *next;
+};
+
+static ManualPull *manual_pull_free(ManualPull *pull) {
+        if (!pull)
+                return NULL;
+        image_request_cancel(pull->request);
+        free(pull->reference);
+        free(pull->error);
+        free(pull->digest);
+        free(pull);
+        return NULL;
+}
+
+DEFINE_CLEANUP(ManualPull *, manual_pull_free)
+
+static void finish_manual_pull(ManualPull *pull, int r, const Image *image, const Error *error) {
+        pull->request = NULL;
+        if (r < 0)
+                pull->error = strdup(error_message(error, r));
+        else
+                pull->digest = strdup(image->digest);
+}
+
+static void on_manual_pull_done(int r, Image *image, const Error *error, void *userdata) {
+        finish_manual_pull(userdata, r, image, error);
+}
+
+/* The one of that name goes, and the oldest that has ended where there are too many. */
+static void forget_ended_manual_pulls(ImageStore *store, const char *reference) {
+        unsigned n = 0;
+
+        for (ManualPull **at = &store->manual_pulls; *at;) {
+                ManualPull *pull = *at;
+
+                if (!pull->request &&
+                    (streq(pull->reference, reference) || ++n > MANUAL_PULLS_MAX)) {
+                        *at = pull->next;
+                        manual_pull_free(pull);
+                } else {
+                        at = &pull->next;
+                }
+        }
+}
+
+int image_store_pull(ImageStore *store, const char *reference, Error *reterr) {
+        cleanup_with(manual_pull_freep) ManualPull *pull = NULL;
+        cleanup_with(image_unrefp) Image *image = NULL;
+        cleanup_free char *normal = NULL;
+        int r;
+
+        r = image_reference_normalise(reference, &normal, reterr);
+        if (r < 0)
+                return r;
+        forget_ended_manual_pulls(store, normal);
+        for (const ManualPull *other = store->manual_pulls; other; other = other->next)
+                if (streq(other->reference, normal))
+                        return 0;
+        pull = calloc(1, sizeof(*pull));
+        if (!pull)
+                return -ENOMEM;
+        pull->store = store;
+        pull->reference = TAKE_PTR(normal);
+        r = image_store_request(
+                store,
+                &(ImageRequestOptions){ .reference = reference, .policy = PULL_POLICY_ALWAYS },
+                on_manual_pull_done, pull, &image, &pull->request, reterr);
+        if (r < 0)
+                return r;
+        if (r > 0)
+                finish_manual_pull(pull, 0, image, NULL);
+        pull->next = store->manual_pulls;
+        store->manual_pulls = TAKE_PTR(pull);
+        return 0;
+}
+
+void image_store_foreach_pull(ImageStore *store,
+                              void (*each)(const ImagePull *pull, void *userdata), void *userdata) {
+        for (const ManualPull *pull = store->manual_pulls; pull; pull = pull->next) {
+                ImagePull one = { .reference = pull->reference,
+                                  .is_ended = !pull->request,
+                                  .error = pull->error,
+                                  .digest = pull->digest };
+
+                (void) image_request_progress(pull->request, &one.done, &one.total);
+                each(&one, userdata);
+        }
+        for (const ImageJob *job = store->jobs; job; job = job->next)
+                if (job->reference)
+                        each(&(ImagePull){ .reference = job->reference,
+                                           .done = job->done,
+                                           .total = job->total },
+                             userdata);
+}
+
+void manual_pulls_free(ImageStore *store) {
+        while (store->manual_pulls) {
+                ManualPull *pull = store->manual_pulls;
+
+                store->manual_pulls = pull->next;
+                manual_pull_free(pull);
+        }
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The new pair comes to us as it comes to everybody: somebody sees that its file is another, and
+ * certificate_manager_set_certificate() is called with what is in it. */
+
+#include "agent/kubeclient/certificate-manager.h"
+
+#include "agent/kubeclient/backoff.h"
+#include "agent/kubeclient/certificate-expiry.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+enum {
+        LOOK_ACCURACY_SEC = 1,
+};
+
+struct CertificateManager {
+        CertificateManagerSpec spec;
+        char *node_name, *directory;
+        Kubeconfig kubeconfig;
+        uint64_t begins, expires, rotation_deadline; /* realtime */
+        sd_event_source *timer;
+        KubeBootstrap *bootstrap;
+        char *rotation_error; /* why the next one is not there yet */
+        char *reported_error;
+};
+
+static void report_certificate_error(CertificateManager *manager) {
+        cleanup_free char *own = NULL, *both = NULL;
+        const char *why = manager->rotation_error;
+
+        if (manager->expires > 0)
+                own = certificate_describe_problem(manager->begins, manager->expires,
+                                                   now_realtime_usec());
+        if (own && why && asprintf(&both, "%s; %s", own, why) < 0)
+                both = NULL;
+        why = both ? both : own ? own : why;
+        if (streq_ptr(why, manager->reported_error))
+                return;
+        free(manager->reported_error);
+        manager->reported_error = why ? strdup(why) : NULL;
+        if (manager->spec.on_error)
+                manager->spec.on_error(manager->reported_error, manager->spec.userdata);
+}
+
+static void set_rotation_error(CertificateManager *manager, const char *trouble) {
+        free(manager->rotation_error);
+        manager->rotation_error = trouble ? strdup(trouble) : NULL;
+        report_certificate_error(manager);
+}
+
+static void on_rotation_error(const char *trouble, void *userdata) {
+        set_rotation_error(userdata, trouble);
+}
+
+static void on_rotation_done(void *userdata) {
+        CertificateManager *manager = userdata;
+
+        manager->bootstrap = kube_bootstrap_free(manager->bootstrap);
+        manager->rotation_deadline = 0; /* until the new one is set */
+        set_rotation_error(manager, NULL);
+}
+
+static void start_rotation(CertificateManager *manager) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        if (manager->bootstrap)
+                return;
+        r = kube_bootstrap_new(&(KubeBootstrapSpec){ .event = manager->spec.event,
+                                                     .kubeconfig = &manager->kubeconfig,
+                                                     .node_name = manager->node_name,
+                                                     .directory = manager->directory,
+                                                     .on_error = on_rotation_error,
+                                                     .on_done = on_rotation_done,
+                                                     .userdata = manager },
+                               &manager->bootstrap, &error);
+        if (r < 0)
+                set_rotation_error(manager, error_message(&error, r));
+}
+
+static void arm_certificate_timer(CertificateManager *manager) {
+        uint64_t now = now_realtime_usec();
+        uint64_t next = manager->expires > 0
+                                ? certificate_next_check(manager->begins, manager->expires, now)
+                                : UINT64_MAX;
+
+        if (manager->rotation_deadline > now)
+                next = MIN(next, manager->rotation_deadline);
+        (void) sd_event_source_set_enabled(manager->timer, SD_EVENT_OFF);
+        if (next == UINT64_MAX)
+                return;
+        (void) sd_event_source_set_time(manager->timer, next);
+        (void) sd_event_source_set_enabled(manager->timer, SD_EVENT_ONESHOT);
+}
+
+/* An expired one cannot ask for its successor, but a server may be behind the times as well. */
+static void check_certificate(CertificateManager *manager) {
+        uint64_t now = now_realtime_usec();
+
+        if (manager->rotation_deadline > 0 && now >= manager->rotation_deadline &&
+            now >= manager->begins)
+                start_rotation(manager);
+        report_certificate_error(manager);
+        arm_certificate_timer(manager);
+}
+
+static int on_certificate_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        check_certificate(userdata);
+        return 0;
+}
+
+int certificate_manager_set_certificate(CertificateManager *manager, const Kubeconfig *kubeconfig,
+                                        uint64_t begins, uint64_t expires) {
+        Kubeconfig copy = { 0 };
+
+        if (kubeconfig_copy(kubeconfig, &copy) < 0)
+                return -ENOMEM;
+        kubeconfig_done(&manager->kubeconfig);
+        manager->kubeconfig = copy;
+        /* The same one again, or what a bootstrap has just brought. */
+        if (begins != manager->begins || expires != manager->expires) {
+                manager->begins = begins;
+                manager->expires = expires;
+                manager->rotation_deadline =
+                        manager->directory && expires > 0
+                                ? certificate_rotation_deadline(begins, expires, kube_random_u32())
+                                : 0;
+        }
+        check_certificate(manager);
+        return 0;
+}
+
+int certificate_manager_new(const CertificateManagerSpec *spec, CertificateManager **ret) {
+        cleanup_with(certificate_manager_freep) CertificateManager *manager =
+                calloc(1, sizeof(*manager));
+        int r;
+
+        if (!manager)
+                return -ENOMEM;
+        manager->spec = *spec;
+        manager->node_name = strdup(spec->node_name);
+        manager->directory = spec->directory ? strdup(spec->directory) : NULL;
+        if (!manager->node_name || (spec->directory && !manager->directory))
+                return -ENOMEM;
+        r = sd_event_add_time(spec->event, &manager->timer, CLOCK_REALTIME, 0,
+                              LOOK_ACCURACY_SEC * USEC_PER_SEC, on_certificate_timer, manager);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(manager->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(manager);
+        return 0;
+}
+
+CertificateManager *certificate_manager_free(CertificateManager *manager) {
+        if (!manager)
+                return NULL;
+        kube_bootstrap_free(manager->bootstrap);
+        sd_event_source_disable_unref(manager->timer);
+        kubeconfig_done(&manager->kubeconfig);
+        free(manager->node_name);
+        free(manager->directory);
+        free(manager->rotation_error);
+        free(manager->reported_error);
+        free(manager);
+        return NULL;
+}

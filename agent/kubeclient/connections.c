@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/client-private.h"
+
+#include "common/cleanup.h"
+
+enum {
+        CONNECTIONS_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20, /* containers come first */
+        STREAMS_MAX = 1000,   /* on one connection; servers say less */
+        STREAMS_LEAST = 80,   /* that a server lets us have on each */
+        CONNECTIONS_MORE = 1, /* than these make necessary */
+};
+
+static void on_transfer_done(CURL *easy, CURLcode code, void *userdata) {
+        KubeConnections *connections = userdata;
+        void *request = NULL;
+
+        curl_library(NULL)->easy_getinfo(easy, CURLINFO_PRIVATE, &request);
+        if (request && ((KubeRequest *) request)->connections == connections)
+                kube_request_finish(request, code);
+}
+
+static void on_curl_settled(void *userdata) {
+        kube_connections_process_queue(userdata);
+}
+
+int kube_connections_new(KubeClient *client, KubeTlsConfig *tls_config, KubeConnections **ret,
+                         Error *reterr) {
+        cleanup_with(kube_connections_freep) KubeConnections *connections =
+                calloc(1, sizeof(*connections));
+        int r;
+
+        if (!connections)
+                return -ENOMEM;
+        connections->tls_config = KUBE_TLS_CONFIG_NULL;
+        connections->client = client;
+        r = curl_loop_new(&(CurlLoopSpec){ .event = client->event,
+                                           .description = "kube",
+                                           .priority = CONNECTIONS_PRIORITY,
+                                           .on_done = on_transfer_done,
+                                           .on_settle = on_curl_settled,
+                                           .userdata = connections },
+                          &connections->loop, reterr);
+        if (r < 0)
+                return r;
+        curl_loop_set_streams(connections->loop, STREAMS_MAX);
+        if (client->address.connect_to) {
+                connections->connect_to =
+                        curl_library(NULL)->slist_append(NULL, client->address.connect_to);
+                if (!connections->connect_to)
+                        return -ENOMEM;
+        }
+        connections->tls_config = *tls_config;
+        *tls_config = KUBE_TLS_CONFIG_NULL;
+        *ret = TAKE_PTR(connections);
+        return 0;
+}
+
+KubeConnections *kube_connections_free(KubeConnections *connections) {
+        if (!connections)
+                return NULL;
+        while (connections->requests)
+                kube_request_free(connections->requests);
+        if (connections->loop) {
+                curl_loop_free(connections->loop);
+                curl_library(NULL)->slist_free_all(connections->connect_to);
+        }
+        kube_tls_config_done(&connections->tls_config);
+        free(connections);
+        return NULL;
+}
+
+void kube_connections_note_response(KubeConnections *connections, CURL *easy) {
+        long version = 0;
+
+        curl_library(NULL)->easy_getinfo(easy, CURLINFO_HTTP_VERSION, &version);
+        connections->is_multiplexed = version == CURL_HTTP_VERSION_2_0;
+}
+
+/* While one more connection is being made, libcurl would make yet another for each request that
+ * does not fit on the others. */
+int kube_connections_start_request(KubeRequest *request) {
+        KubeConnections *connections = request->connections;
+        unsigned max = CONNECTIONS_MORE + connections->n_requests / STREAMS_LEAST;
+
+        curl_loop_set_connections(connections->loop, connections->is_multiplexed ? max : 0);
+        return curl_loop_add(connections->loop, request->easy);
+}
+
+static void start_queued_request(KubeRequest *request) {
+        request->is_started = true;
+        if (kube_connections_start_request(request) < 0)
+                kube_request_finish(request, CURLE_FAILED_INIT);
+}
+
+/* One that is to be freed, or that is to begin; the list may be another after each. */
+static KubeRequest *find_unstarted_request(const KubeConnections *connections) {
+        for (KubeRequest *request = connections->requests; request; request = request->next)
+                if (request->is_cancelled || !request->is_started)
+                        return request;
+        return NULL;
+}
+
+static KubeRequest *find_open_stream(const KubeConnections *connections) {
+        for (KubeRequest *request = connections->requests; request; request = request->next)
+                if (request->spec.on_data && request->has_response && !request->is_cancelled)
+                        return request;
+        return NULL;
+}
+
+void kube_connections_fail_streams(KubeConnections *connections) {
+        KubeRequest *request;
+
+        while ((request = find_open_stream(connections))) {
+                request->abort_reason = "nobody answers on its connection any more";
+                kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);
+        }
+}
+
+bool kube_connections_are_held(const KubeConnections *connections) {
+        return connections->is_held || curl_loop_is_busy(connections->loop);
+}
+
+void kube_connections_free_if_drained(KubeConnections *connections) {
+        if (!connections->is_draining || connections->requests ||
+            kube_connections_are_held(connections))
+                return;
+        if (connections->client)
+                kube_client_remove_connections(connections->client, connections);
+        kube_connections_free(connections);
+}
+
+/* Where those go on that have not begun: another identity is for those that are made with it. */
+static KubeConnections *find_newer_connections(const KubeConnections *connections) {
+        KubeConnections *next = connections->client ? connections->client->connections : NULL;
+
+        return connections->is_draining && next &&
+                               streq(connections->tls_config.hash, next->tls_config.hash)
+                       ? next
+                       : NULL;
+}
+
+static void process_queued_requests(KubeConnections *connections) {
+        KubeRequest *due;
+
+        while ((due = find_unstarted_request(connections))) {
+                KubeConnections *next = find_newer_connections(connections);
+
+                if (due->is_cancelled)
+                        kube_request_free(due);
+                else if (next)
+                        kube_request_move_to(due, next);
+                else
+                        start_queued_request(due);
+        }
+}
+
+/* Whoever is told may end the client, and with it all requests. */
+void kube_connections_process_queue(KubeConnections *connections) {
+        KubeConnections *next;
+
+        if (kube_connections_are_held(connections))
+                return;
+        connections->is_held = true;
+        if (connections->has_goaway && connections->client &&
+            connections == connections->client->connections)
+                kube_client_renew_connections(connections->client);
+        process_queued_requests(connections);
+        if (connections->client)
+                kube_client_notify_state(connections->client);
+        next = find_newer_connections(connections);
+        if (next)
+                kube_connections_process_queue(next);
+        process_queued_requests(connections);
+        connections->is_held = false;
+        kube_connections_free_if_drained(connections);
+}
+
+void kube_connections_drain(KubeConnections *connections, bool is_client_gone) {
+        connections->is_draining = true;
+        if (is_client_gone) {
+                connections->client = NULL;
+                for (KubeRequest *request = connections->requests; request; request = request->next)
+                        request->is_cancelled = true;
+        }
+        if (!kube_connections_are_held(connections) && is_client_gone)
+                while (connections->requests)
+                        kube_request_free(connections->requests);
+        kube_connections_free_if_drained(connections);
+}

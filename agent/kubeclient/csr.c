@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/csr.h"
+
+#include "agent/kubeclient/json-view.h"
+#include "agent/kubeclient/tls-config.h"
+#include "common/base64.h"
+#include "common/cleanup.h"
+
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+
+enum {
+        CONDITIONS_MAX = 16,
+        KEY_ID_BYTES = 32,
+};
+
+static int set_gnutls_error(int code, const char *what, Error *reterr) {
+        return error_setf(reterr, EINVAL, "%s: %s", what, gnutls_strerror(code));
+}
+
+int csr_generate_key(char **ret_key, Error *reterr) {
+        gnutls_x509_privkey_t key = NULL;
+        gnutls_datum_t pem = { 0 };
+        int r = gnutls_x509_privkey_init(&key);
+
+        if (r >= 0)
+                r = gnutls_x509_privkey_generate2(key, GNUTLS_PK_ECDSA,
+                                                  GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1),
+                                                  0, NULL, 0);
+        if (r >= 0)
+                r = gnutls_x509_privkey_export2_pkcs8(key, GNUTLS_X509_FMT_PEM, NULL,
+                                                      GNUTLS_PKCS_PLAIN, &pem);
+        gnutls_x509_privkey_deinit(key);
+        if (r < 0)
+                return set_gnutls_error(r, "cannot make a key", reterr);
+        *ret_key = strndup((const char *) pem.data, pem.size);
+        explicit_bzero(pem.data, pem.size);
+        gnutls_free(pem.data);
+        return *ret_key ? 0 : -ENOMEM;
+}
+
+static int import_private_key(const char *text, gnutls_x509_privkey_t *ret, Error *reterr) {
+        gnutls_datum_t pem = { (unsigned char *) (uintptr_t) text, (unsigned) strlen(text) };
+        int r = gnutls_x509_privkey_init(ret);
+
+        if (r >= 0)
+                r = gnutls_x509_privkey_import2(*ret, &pem, GNUTLS_X509_FMT_PEM, NULL,
+                                                GNUTLS_PKCS_PLAIN);
+        return r < 0 ? set_gnutls_error(r, "the key cannot be used", reterr) : 0;
+}
+
+static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const char *common_name) {
+        static const char organisation[] = "system:nodes";
+        int r = gnutls_x509_crq_set_version(request, 1);
+
+        if (r >= 0)
+                r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_ORGANIZATION_NAME, 0,
+                                                  organisation, sizeof(organisation) - 1);
+        if (r >= 0)
+                r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_COMMON_NAME, 0,
+                                                  common_name, (unsigned) strlen(common_name));
+        if (r >= 0)
+                r = gnutls_x509_crq_set_key(request, key);
+        if (r >= 0)
+                r = gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
+        return r;
+}
+
+/* The server knows "CERTIFICATE REQUEST" only; GnuTLS's own is "NEW CERTIFICATE REQUEST". */
+static int export_csr(gnutls_x509_crq_t request, gnutls_datum_t *ret_pem) {
+        gnutls_datum_t der = { 0 };
+        int r = gnutls_x509_crq_export2(request, GNUTLS_X509_FMT_DER, &der);
+
+        if (r >= 0)
+                r = gnutls_pem_base64_encode2("CERTIFICATE REQUEST", &der, ret_pem);
+        gnutls_free(der.data);
+        return r;
+}
+
+static int make_csr_pem(gnutls_x509_privkey_t key, const char *node_name, gnutls_datum_t *ret,
+                        Error *reterr) {
+        cleanup_free char *common_name = NULL;
+        gnutls_x509_crq_t request = NULL;
+        int r;
+
+        if (asprintf(&common_name, "system:node:%s", node_name) < 0) {
+                common_name = NULL;
+                return -ENOMEM;
+        }
+        r = gnutls_x509_crq_init(&request);
+        if (r >= 0)
+                r = sign_csr(request, key, common_name);
+        if (r >= 0)
+                r = export_csr(request, ret);
+        gnutls_x509_crq_deinit(request);
+        return r < 0 ? set_gnutls_error(r, "cannot make a certificate signing request", reterr) : 0;
+}
+
+/* One key has one name, so that an agent that starts anew asks for the same thing. */
+static int make_csr_name(gnutls_x509_privkey_t key, char **ret, Error *reterr) {
+        static const char prefix[] = "node-csr-";
+        unsigned char id[KEY_ID_BYTES];
+        size_t length = sizeof(id), n = sizeof(prefix) - 1;
+        int r = gnutls_x509_privkey_get_key_id(key, GNUTLS_KEYID_USE_SHA256, id, &length);
+        char *name;
+
+        if (r < 0)
+                return set_gnutls_error(r, "the key cannot be used", reterr);
+        name = malloc(n + 2 * length + 1);
+        if (!name)
+                return -ENOMEM;
+        memcpy(name, prefix, n + 1);
+        for (size_t i = 0; i < length; i++)
+                (void) snprintf(name + n + 2 * i, 3, "%02x", id[i]);
+        *ret = name;
+        return 0;
+}
+
+static int make_csr_object(const char *name, const gnutls_datum_t *pem, char **ret) {
+        cleanup_free char *base64 = malloc((pem->size + 2) / 3 * 4 + 1);
+
+        if (!base64)
+                return -ENOMEM;
+        base64_encode(pem->data, pem->size, base64);
+        if (asprintf(ret,
+                     "{\"apiVersion\":\"certificates.k8s.io/v1\","
+                     "\"kind\":\"CertificateSigningRequest\",\"metadata\":{\"name\":\"%s\"},"
+                     "\"spec\":{\"request\":\"%s\","
+                     "\"signerName\":\"kubernetes.io/kube-apiserver-client-kubelet\","
+                     "\"usages\":[\"digital signature\",\"client auth\"]}}",
+                     name, base64) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+int csr_build_object(const char *node_name, const char *key, char **ret_name, char **ret_json,
+                     Error *reterr) {
+        cleanup_free char *name = NULL;
+        gnutls_x509_privkey_t imported = NULL;
+        gnutls_datum_t pem = { 0 };
+        int r = import_private_key(key, &imported, reterr);
+
+        if (r >= 0)
+                r = make_csr_name(imported, &name, reterr);
+        if (r >= 0)
+                r = make_csr_pem(imported, node_name, &pem, reterr);
+        if (r >= 0)
+                r = make_csr_object(name, &pem, ret_json);
+        gnutls_x509_privkey_deinit(imported);
+        gnutls_free(pem.data);
+        if (r >= 0)
+                *ret_name = TAKE_PTR(name);
+        return r;
+}
+
+static char *describe_csr_refusal(JsonView condition, const char *type) {
+        cleanup_free char *reason = json_view_message(json_view_member(condition, "reason"));
+        cleanup_free char *message = json_view_message(json_view_member(condition, "message"));
+        char *sentence = NULL;
+
+        if (asprintf(&sentence, "the certificate signing request was %s%s%s%s%s", type,
+                     reason ? ": " : "", strna(reason), message ? ": " : "", strna(message)) < 0)
+                return NULL;
+        return sentence;
+}
+
+CsrStatus csr_read_status(const char *json, size_t length, char **ret_text) {
+        JsonView status = json_view_member((JsonView){ json, length }, "status");
+        JsonView conditions = json_view_member(status, "conditions");
+        cleanup_free char *base64 = json_view_dup(json_view_member(status, "certificate"));
+        size_t size;
+
+        *ret_text = NULL;
+        for (size_t i = 0; i < CONDITIONS_MAX; i++) {
+                JsonView condition = json_view_item(conditions, i);
+                JsonView type = json_view_member(condition, "type");
+                bool is_denied = json_view_equals(type, "Denied");
+
+                if (!is_denied && !json_view_equals(type, "Failed"))
+                        continue;
+                *ret_text = describe_csr_refusal(condition, is_denied ? "denied" : "not fulfilled");
+                return CSR_REFUSED;
+        }
+        if (!base64)
+                return CSR_PENDING;
+        if (base64_decode(base64, ret_text, &size) < 0 || size == 0) {
+                free(*ret_text);
+                *ret_text = strdup("the certificate that was issued is no base64");
+                return CSR_REFUSED;
+        }
+        return CSR_ISSUED;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A stack of brackets, and whether we are in a string, is all that is remembered from byte to byte.
+ * Bytes go to one of two texts, a run at a time: to the item that is being gathered, or to the rest
+ * of the List. An item that is told leaves nothing behind, so a stream that is idle holds no
+ * memory. */
+
+#include "agent/kubeclient/json-framer.h"
+
+#include "common/cleanup.h"
+#include "common/macros.h"
+
+#include <errno.h>
+#include <stdint.h>
+
+typedef struct FrameText {
+        char *bytes;
+        size_t n, room;
+} FrameText;
+
+enum {
+        ITEMS_DEPTH = 2, /* of what is in a List's items: the List, and the array */
+        DEPTH_MAX = ITEMS_DEPTH + JSON_FRAMER_DEPTH_MAX,
+};
+
+struct JsonFramer {
+        json_framer_item_t on_item;
+        void *userdata;
+        int error;
+        bool is_list;
+
+        char brackets[DEPTH_MAX]; /* those that are open, as they are to be closed */
+        unsigned depth;
+        bool is_in_string, is_escaped;
+
+        bool is_in_items; /* in the array of a List */
+        bool is_in_item;
+        bool is_whole; /* the List has ended */
+
+        bool is_key_due; /* in the List itself: what comes is a key */
+        bool is_items_key;
+        size_t key_at; /* in the rest, behind its quote */
+
+        FrameText item, rest;
+};
+
+JsonFramer *json_framer_new(bool is_list, json_framer_item_t on_item, void *userdata) {
+        JsonFramer *framer = calloc(1, sizeof(*framer));
+
+        if (!framer)
+                return NULL;
+        framer->is_list = is_list;
+        framer->on_item = on_item;
+        framer->userdata = userdata;
+        return framer;
+}
+
+JsonFramer *json_framer_free(JsonFramer *framer) {
+        if (!framer)
+                return NULL;
+        free(framer->item.bytes);
+        free(framer->rest.bytes);
+        free(framer);
+        return NULL;
+}
+
+/* ---- gathering ---- */
+
+static int append_frame_text(FrameText *text, const char *data, size_t length, size_t max) {
+        size_t room = MAX(text->room, (size_t) 512);
+        char *larger;
+
+        if (length > max - text->n)
+                return -EBADMSG;
+        while (room < text->n + length + 1)
+                room *= 2;
+        if (room != text->room) {
+                larger = realloc(text->bytes, room);
+                if (!larger)
+                        return -ENOMEM;
+                text->bytes = larger;
+                text->room = room;
+        }
+        memcpy(text->bytes + text->n, data, length);
+        text->n += length;
+        text->bytes[text->n] = '\0';
+        return 0;
+}
+
+static int keep_frame_bytes(JsonFramer *s, const char *data, size_t length) {
+        if (length == 0)
+                return 0;
+        if (s->is_in_item)
+                return append_frame_text(&s->item, data, length, JSON_FRAMER_ITEM_MAX);
+        return s->is_list ? append_frame_text(&s->rest, data, length, JSON_FRAMER_REST_MAX) : 0;
+}
+
+static int emit_item(JsonFramer *s) {
+        int r = s->on_item(s->item.bytes, s->item.n, s->userdata);
+
+        s->is_in_item = false;
+        s->item.n = 0;
+        return r < 0 ? r : 0;
+}
+
+/* ---- one byte ---- */
+
+/* What a byte means for the run that it stands in. */
+typedef enum FrameStep {
+        FRAME_CONTINUE,        /* it belongs to the run */
+        FRAME_ITEM_START,      /* an item begins with it */
+        FRAME_ITEM_END,        /* an item ends with it */
+        FRAME_ITEM_END_BEFORE, /* an item ended before it; it is looked at once more */
+        FRAME_SKIP,            /* it belongs to nothing */
+} FrameStep;
+
+static unsigned item_depth(const JsonFramer *s) {
+        return s->is_list ? ITEMS_DEPTH : 0;
+}
+
+static bool is_frame_blank(char c) {
+        return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static int open_bracket(JsonFramer *s, char c) {
+        if (s->depth == item_depth(s) + JSON_FRAMER_DEPTH_MAX)
+                return -EBADMSG;
+        if (s->is_list && s->depth == 1 && s->is_items_key && c == '[')
+                s->is_in_items = true;
+        s->brackets[s->depth++] = c == '{' ? '}' : ']';
+        s->is_key_due = s->is_list && s->depth == 1;
+        return FRAME_CONTINUE;
+}
+
+static int close_bracket(JsonFramer *s, char c) {
+        if (s->depth == 0 || s->brackets[s->depth - 1] != c)
+                return -EBADMSG;
+        s->depth--;
+        if (s->is_in_item)
+                return s->depth == item_depth(s) ? FRAME_ITEM_END : FRAME_CONTINUE;
+        if (s->depth == 1)
+                s->is_in_items = s->is_items_key = false;
+        s->is_whole = s->depth == 0;
+        return FRAME_CONTINUE;
+}
+
+static int step_string(JsonFramer *s, char c) {
+        if (s->is_escaped)
+                s->is_escaped = false;
+        else if (c == '\\')
+                s->is_escaped = true;
+        else if (c == '"')
+                s->is_in_string = false;
+        return FRAME_CONTINUE;
+}
+
+/* Between items, of a List or of a stream. */
+static int step_between(JsonFramer *s, char c) {
+        if (is_frame_blank(c) || (s->is_list && c == ','))
+                return FRAME_SKIP;
+        if (s->is_list && c == ']')
+                return close_bracket(s, c);
+        if (!s->is_list && c != '{')
+                return -EBADMSG;
+        return FRAME_ITEM_START;
+}
+
+static int step_structure(JsonFramer *s, char c) {
+        switch (c) {
+        case '{':
+        case '[':
+                return open_bracket(s, c);
+        case '}':
+        case ']':
+                return close_bracket(s, c);
+        case '"':
+                s->is_in_string = true;
+                return FRAME_CONTINUE;
+        case ',':
+                if (s->is_list && s->depth == 1) {
+                        s->is_key_due = true;
+                        s->is_items_key = false;
+                }
+                return FRAME_CONTINUE;
+        case ':':
+                if (s->is_list && s->depth == 1)
+                        s->is_key_due = false;
+                return FRAME_CONTINUE;
+        default:
+                return s->depth > 0 || is_frame_blank(c) ? FRAME_CONTINUE : -EBADMSG;
+        }
+}
+
+static int step_byte(JsonFramer *s, char c) {
+        bool is_at_items = s->depth == item_depth(s) && (!s->is_list || s->is_in_items);
+
+        if (s->is_in_string)
+                return step_string(s, c);
+        if (is_at_items && !s->is_in_item)
+                return step_between(s, c);
+        /* A word or a number has no bracket that would end it. */
+        if (is_at_items && s->is_list && (c == ',' || c == ']'))
+                return FRAME_ITEM_END_BEFORE;
+        if (s->is_list && s->depth == 0 &&
+            (s->is_whole ? !is_frame_blank(c) : c != '{' && !is_frame_blank(c)))
+                return -EBADMSG;
+        return step_structure(s, c);
+}
+
+/* ---- the key of the items ---- */
+
+/* A string has begun or ended in the List itself, and all before it is in the rest. */
+static void check_items_key(JsonFramer *s) {
+        static const char items[] = "items";
+        const size_t n = sizeof(items) - 1;
+
+        if (s->is_in_string)
+                s->key_at = s->rest.n;
+        else
+                s->is_items_key = s->rest.n == s->key_at + n + 1 &&
+                                  memcmp(s->rest.bytes + s->key_at, items, n) == 0;
+}
+
+/* ---- runs ---- */
+
+typedef struct FrameRun {
+        const char *data;
+        size_t from, at;
+} FrameRun;
+
+/* What was gathered up to the byte, itself included or not. */
+static int end_frame_run(JsonFramer *s, FrameRun *run, bool is_included) {
+        size_t to = run->at + (is_included ? 1 : 0);
+        int r = keep_frame_bytes(s, run->data + run->from, to - run->from);
+
+        run->from = to;
+        return r;
+}
+
+static int frame_byte(JsonFramer *s, FrameRun *run) {
+        bool was_in_string = s->is_in_string;
+        bool was_key = s->is_list && s->depth == 1 && s->is_key_due;
+        char c = run->data[run->at];
+        int what = step_byte(s, c), r = 0;
+
+        if (what < 0)
+                return what;
+        if (what == FRAME_ITEM_START) {
+                r = end_frame_run(s, run, false);
+                s->is_in_item = true;
+                return r < 0 ? r : frame_byte(s, run);
+        }
+        if (what == FRAME_ITEM_END_BEFORE) {
+                r = end_frame_run(s, run, false);
+                if (r >= 0)
+                        r = emit_item(s);
+                return r < 0 ? r : frame_byte(s, run);
+        }
+        if (what == FRAME_ITEM_END) {
+                r = end_frame_run(s, run, true);
+                return r < 0 ? r : emit_item(s);
+        }
+        if (what == FRAME_SKIP) {
+                r = end_frame_run(s, run, false);
+                run->from++;
+                return r;
+        }
+        if (!was_key || was_in_string == s->is_in_string)
+                return 0;
+        r = end_frame_run(s, run, true);
+        check_items_key(s);
+        return r;
+}
+
+/* In a string nothing matters but quotes and escapes. */
+static size_t skip_plain(const JsonFramer *s, const char *data, size_t at, size_t length) {
+        if (s->is_in_string && !s->is_escaped)
+                while (at < length && data[at] != '"' && data[at] != '\\')
+                        at++;
+        return at;
+}
+
+static int frame_bytes(JsonFramer *s, const char *data, size_t length) {
+        FrameRun run = { .data = data };
+
+        while ((run.at = skip_plain(s, data, run.at, length)) < length) {
+                int r = frame_byte(s, &run);
+
+                if (r < 0)
+                        return r;
+                run.at++;
+        }
+        return end_frame_run(s, &(FrameRun){ .data = data, .from = run.from, .at = length }, false);
+}
+
+int json_framer_push(JsonFramer *s, const char *data, size_t length) {
+        if (s->error < 0)
+                return s->error;
+        s->error = frame_bytes(s, data, length);
+        if (s->error < 0 || !s->is_in_item) {
+                free(s->item.bytes);
+                s->item = (FrameText){ 0 };
+        }
+        return s->error;
+}
+
+int json_framer_finish(JsonFramer *s, const char **ret_rest) {
+        if (s->error < 0)
+                return s->error;
+        if (s->is_list ? !s->is_whole : s->is_in_item || s->depth > 0)
+                return -EBADMSG;
+        if (ret_rest)
+                *ret_rest = s->is_list ? s->rest.bytes : "";
+        return 0;
+}

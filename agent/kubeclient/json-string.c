@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/json-string.h"
+
+#include <errno.h>
+#include <string.h>
+
+int json_copy_string(const json_t *object, const char *key, char **ret) {
+        const char *text = json_string_value(json_object_get(object, key));
+
+        *ret = text ? strdup(text) : NULL;
+        return text && !*ret ? -ENOMEM : 0;
+}

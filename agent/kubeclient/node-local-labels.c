@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/node-local-labels.h"
+
+#include "agent/kubeclient/json-string.h"
+#include "agent/model/match.h"
+#include "agent/model/names.h"
+#include "agent/model/pod.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+
+static const char labels_annotation[] = "mainstay.dev/own-labels";
+static const char taints_annotation[] = "mainstay.dev/own-taints";
+
+/* ---- which labels a node may give itself ---- */
+
+static const char *const allowed_labels[] = {
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        "kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "node.kubernetes.io/instance-type",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+};
+
+static bool ends_domain(const char *domain, size_t length, const char *end) {
+        size_t n = strlen(end);
+
+        return length >= n && strncmp(domain + length - n, end, n) == 0 &&
+               (length == n || domain[length - n - 1] == '.');
+}
+
+bool node_label_is_self_assignable(const char *key) {
+        const char *slash = strchr(key, '/');
+        size_t length = slash ? (size_t) (slash - key) : 0;
+
+        for (size_t i = 0; i < N_ELEMENTS(allowed_labels); i++)
+                if (streq(key, allowed_labels[i]))
+                        return true;
+        if (!slash || ends_domain(key, length, "kubelet.kubernetes.io") ||
+            ends_domain(key, length, "node.kubernetes.io"))
+                return true;
+        return !ends_domain(key, length, "kubernetes.io") && !ends_domain(key, length, "k8s.io");
+}
+
+/* ---- what the node was given by itself ---- */
+
+/* "a=b,c=d" */
+static void set_list_annotation(json_t *annotations, const char *key, char *text) {
+        if (text && text[0])
+                (void) json_object_set_new(annotations, key, json_string(text));
+        free(text);
+}
+
+static char *format_label_list(const json_t *labels) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+        const char *key, *comma = "";
+        json_t *value;
+
+        if (!out)
+                return NULL;
+        json_object_foreach((json_t *) (uintptr_t) labels, key, value) {
+                fprintf(out, "%s%s=%s", comma, key, json_string_value(value));
+                comma = ",";
+        }
+        return memstream_finish(out, &text);
+}
+
+static void format_listed_taint(const Taint *taint, FILE *out) {
+        char buffer[TAINT_SIZE];
+
+        fprintf(out, "%s%s", ftell(out) > 0 ? "," : "", taint_format(taint, buffer));
+}
+
+static char *format_taint_list(const TaintList *taints) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        for (size_t i = 0; i < taints->n; i++)
+                format_listed_taint(&taints->items[i], out);
+        return memstream_finish(out, &text);
+}
+
+/* The strings of such a list. */
+static json_t *read_list_annotation(const json_t *node, const char *key) {
+        const json_t *metadata = json_object_get(node, "metadata");
+        const char *text =
+                json_string_value(json_object_get(json_object_get(metadata, "annotations"), key));
+        cleanup_free char *copy = text ? strdup(text) : NULL;
+        json_t *array = json_array();
+        char *rest = copy, *item;
+
+        while ((item = strsep(&rest, ",")))
+                (void) json_array_append_new(array, json_string(item));
+        return array;
+}
+
+static bool has_listed_text(const json_t *array, const char *text) {
+        size_t i;
+        json_t *item;
+
+        json_array_foreach(array, i, item)
+                if (streq(strna(json_string_value(item)), text))
+                        return true;
+        return false;
+}
+
+static bool is_label_listed(const json_t *array, const char *key, const char *value) {
+        cleanup_free char *text = NULL;
+
+        if (asprintf(&text, "%s=%s", key, value) < 0) {
+                text = NULL;
+                return true; /* who is in doubt touches nothing and minds nothing */
+        }
+        return has_listed_text(array, text);
+}
+
+json_t *node_local_labels_to_json(const NodeLabelsTaints *own) {
+        json_t *labels = json_object();
+
+        for (size_t i = 0; i < own->labels.n; i++)
+                if (node_label_is_self_assignable(own->labels.items[i].key))
+                        (void) json_object_set_new(labels, own->labels.items[i].key,
+                                                   json_string(own->labels.items[i].value));
+        return labels;
+}
+
+json_t *node_local_annotations_to_json(const NodeLabelsTaints *own) {
+        cleanup_with(json_decrefp) json_t *labels = node_local_labels_to_json(own);
+        json_t *annotations = json_object();
+
+        set_list_annotation(annotations, labels_annotation, format_label_list(labels));
+        set_list_annotation(annotations, taints_annotation, format_taint_list(&own->taints));
+        return annotations;
+}
+
+json_t *node_local_taints_to_json(const NodeLabelsTaints *own) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; i < own->taints.n; i++) {
+                const Taint *taint = &own->taints.items[i];
+
+                (void) json_array_append_new(
+                        array, json_pack("{s:s, s:s*, s:s, s:s*}", "key", taint->key, "value",
+                                         taint->value, "effect", taint_effect_names[taint->effect],
+                                         "timeAdded", taint->time_added));
+        }
+        if (json_array_size(array) > 0)
+                return array;
+        json_decref(array);
+        return NULL;
+}
+
+/* ---- what the server has ---- */
+
+static int read_external_labels(const json_t *node, NodeLabelsTaints *facts) {
+        json_t *labels = json_object_get(json_object_get(node, "metadata"), "labels"), *value;
+        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, labels_annotation);
+        const char *key;
+        int r = 0;
+
+        json_object_foreach(labels, key, value) {
+                const char *text = json_string_value(value);
+
+                if (r < 0 || !text || check_label_key(key, NULL) < 0 ||
+                    check_label_value(text, NULL) < 0 || is_label_listed(listed, key, text))
+                        continue;
+                r = string_map_set(&facts->labels, key, text);
+        }
+        return r;
+}
+
+/* By these a cluster's controllers say what it hears from the node, or that it hears nothing. */
+static bool is_condition_taint(const char *key) {
+        static const char *const keys[] = {
+                "node.kubernetes.io/not-ready",
+                "node.kubernetes.io/unreachable",
+                "node.kubernetes.io/network-unavailable",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++)
+                if (streq(key, keys[i]))
+                        return true;
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++)
+                if (streq(key, node_conditions[c].taint))
+                        return true;
+        return false;
+}
+
+static int parse_taint_json(const json_t *json, Taint *taint) {
+        const char *effect = json_string_value(json_object_get(json, "effect"));
+        int r = json_copy_string(json, "key", &taint->key);
+
+        if (r >= 0)
+                r = json_copy_string(json, "value", &taint->value);
+        if (r >= 0)
+                r = json_copy_string(json, "timeAdded", &taint->time_added);
+        for (size_t i = 1; i < N_TAINT_EFFECTS; i++)
+                if (streq(strna(effect), taint_effect_names[i]))
+                        taint->effect = (TaintEffect) i;
+        if (taint->value && !taint->value[0]) {
+                free(taint->value);
+                taint->value = NULL;
+        }
+        return r;
+}
+
+/* Of an effect that we do not know we can say nothing. */
+static bool is_valid_taint(const Taint *taint) {
+        return taint->key && taint->effect != TAINT_EFFECT_UNSET &&
+               check_label_key(taint->key, NULL) >= 0 &&
+               check_label_value(strna(taint->value), NULL) >= 0 &&
+               (!taint->time_added || check_time(taint->time_added, NULL) >= 0);
+}
+
+/* All taints that the server has, whosoever. */
+static int read_all_taints(const json_t *node, TaintList *ret) {
+        const json_t *array = json_object_get(json_object_get(node, "spec"), "taints"), *item;
+        size_t i;
+
+        ret->items = calloc(json_array_size(array) + 1, sizeof(Taint));
+        if (!ret->items)
+                return -ENOMEM;
+        json_array_foreach(array, i, item) {
+                Taint *taint = &ret->items[ret->n++];
+                int r = parse_taint_json(item, taint);
+
+                if (r < 0)
+                        return r;
+                if (!is_valid_taint(taint))
+                        schema_done(&taint_schema, &ret->items[--ret->n]);
+        }
+        return 0;
+}
+
+static bool is_taint_listed(const json_t *listed, const Taint *taint) {
+        char buffer[TAINT_SIZE];
+
+        return has_listed_text(listed, taint_format(taint, buffer));
+}
+
+static void filter_taints(NodeLabelsTaints *facts, const json_t *listed, bool keeps_listed) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < facts->taints.n; i++) {
+                Taint *taint = &facts->taints.items[i];
+
+                if (is_taint_listed(listed, taint) == keeps_listed &&
+                    !is_condition_taint(taint->key))
+                        facts->taints.items[n++] = *taint;
+                else
+                        schema_done(&taint_schema, taint);
+        }
+        facts->taints.n = n;
+}
+
+int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret) {
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, taints_annotation);
+        int r = read_external_labels(node, &facts);
+
+        if (r >= 0)
+                r = read_all_taints(node, &facts.taints);
+        if (r < 0)
+                return r;
+        filter_taints(&facts, listed, /* keeps_listed= */ false);
+        *ret = facts;
+        facts = (NodeLabelsTaints){ 0 };
+        return 0;
+}
+
+/* ---- what is another there ---- */
+
+static void add_changed_texts(const json_t *before, const json_t *wanted, json_t *patch) {
+        const char *key;
+        json_t *value;
+
+        json_object_foreach((json_t *) (uintptr_t) wanted, key, value)
+                if (!json_equal(json_object_get(before, key), value))
+                        (void) json_object_set(patch, key, value);
+}
+
+/* Ours, and null for those that were ours and still are as we gave them. */
+static json_t *diff_local_labels(const json_t *node, const json_t *wanted) {
+        const json_t *before = json_object_get(json_object_get(node, "metadata"), "labels");
+        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, labels_annotation);
+        json_t *patch = json_object(), *value;
+        const char *key;
+
+        add_changed_texts(before, wanted, patch);
+        json_object_foreach((json_t *) (uintptr_t) before, key, value)
+                if (!json_object_get(wanted, key) &&
+                    is_label_listed(listed, key, strna(json_string_value(value))))
+                        (void) json_object_set_new(patch, key, json_null());
+        return patch;
+}
+
+/* A taint of ours that somebody has removed is not ours any more, should it come again. */
+static char *format_kept_taints(const json_t *node) {
+        cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, taints_annotation);
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+
+        if (read_all_taints(node, &facts.taints) < 0)
+                return NULL;
+        filter_taints(&facts, listed, /* keeps_listed= */ true);
+        return format_taint_list(&facts.taints);
+}
+
+static json_t *diff_list_annotations(const json_t *node, const json_t *labels) {
+        const json_t *before = json_object_get(json_object_get(node, "metadata"), "annotations");
+        cleanup_with(json_decrefp) json_t *wanted = json_object();
+        json_t *patch = json_object();
+
+        set_list_annotation(wanted, labels_annotation, format_label_list(labels));
+        set_list_annotation(wanted, taints_annotation, format_kept_taints(node));
+        add_changed_texts(before, wanted, patch);
+        if (!json_object_get(wanted, taints_annotation) &&
+            json_object_get(before, taints_annotation))
+                (void) json_object_set_new(patch, taints_annotation, json_null());
+        return patch;
+}
+
+static void set_metadata_if_any(json_t *object, const char *key, json_t *value) {
+        if (json_object_size(value) > 0)
+                (void) json_object_set_new(object, key, value);
+        else
+                json_decref(value);
+}
+
+json_t *node_local_metadata_patch(const json_t *node, const NodeLabelsTaints *own) {
+        cleanup_with(json_decrefp) json_t *labels = node_local_labels_to_json(own);
+        json_t *patch = json_object();
+
+        set_metadata_if_any(patch, "labels", diff_local_labels(node, labels));
+        set_metadata_if_any(patch, "annotations", diff_list_annotations(node, labels));
+        return patch;
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/node-status-updater.h"
+
+#include "agent/kubeclient/backoff.h"
+#include "agent/kubeclient/node-object.h"
+#include "agent/kubeclient/reflector.h"
+#include "agent/kubeclient/work-queue.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+/* A reflector tells what is there, a writer brings it to what should be. What we believe of the
+ * server's Node decides the request that is due: nothing is known, it is read; it is not there, it
+ * is created; it is there, and it is patched where it says something else than we. An answer that
+ * contradicts the belief changes it. */
+
+#define NODES        "/api/v1/nodes"
+#define PATCH_TYPE   "application/strategic-merge-patch+json"
+#define KEY          "node"
+#define FIELD_SELECT "fieldSelector=metadata.name%%3D"
+
+enum {
+        DEADLINE_SEC = 10,
+        HEARTBEAT_JITTER_PERCENT = 4,
+        RELIST_USEC = 1000 * 1000,
+        CONFLICTS_MAX = 3, /* one after another, before they are trouble */
+};
+
+typedef enum NodeObjectState {
+        NODE_UNKNOWN,
+        NODE_ABSENT,
+        NODE_PRESENT,
+} NodeObjectState;
+
+struct NodeStatusUpdater {
+        NodeStatusUpdaterSpec spec;
+        char *name;
+        char *path, *status_path, *query;
+        KubeReflector *reflector;
+        KubeWorkQueue *queue;
+        sd_event_source *heartbeat;
+        NodeObjectState state;
+        NodeObjectState requested_state; /* what the request that is under way was made by */
+        unsigned n_deleted;              /* how often it was deleted */
+        unsigned requested_n_deleted;    /* likewise, before the request */
+        unsigned n_watched;              /* how often the watch told of it */
+        unsigned requested_n_watched;    /* likewise, before the request */
+        unsigned n_conflicts;
+        char *server_node; /* NODE_PRESENT: as the server has it */
+        char *uid, *version;
+        bool is_listed;        /* the list that is under way has it */
+        bool is_heartbeat_due; /* the heartbeat */
+        bool omits_labels;     /* they were refused; the status must not wait for them */
+        char *last_error;      /* that was told */
+};
+
+/* ---- what is there ---- */
+
+static void report_node_error(NodeStatusUpdater *updater, const char *error, unsigned status) {
+        if (streq_ptr(error, updater->last_error))
+                return;
+        free(updater->last_error);
+        updater->last_error = error ? strdup(error) : NULL;
+        if (updater->spec.on_error)
+                updater->spec.on_error(error, status, updater->spec.userdata);
+}
+
+static void report_node_object(NodeStatusUpdater *updater, const NodeLabelsTaints *facts) {
+        if (updater->spec.on_node)
+                updater->spec.on_node(facts, facts ? updater->uid : NULL, updater->spec.userdata);
+}
+
+static void set_node_state(NodeStatusUpdater *updater, NodeObjectState state) {
+        bool was_present = updater->state == NODE_PRESENT;
+
+        updater->state = state;
+        if (state == NODE_PRESENT)
+                return;
+        free(updater->server_node);
+        free(updater->version);
+        updater->server_node = updater->version = NULL;
+        if (state == NODE_UNKNOWN || !was_present)
+                return;
+        free(updater->uid);
+        updater->uid = NULL;
+        report_node_object(updater, NULL);
+}
+
+/* 1 where it is news, 0, -EBADMSG, -ENOMEM. */
+static int store_server_node(NodeStatusUpdater *updater, const char *json) {
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_free char *uid = NULL, *version = NULL, *known = NULL;
+        int r = node_object_parse(json, &facts, &uid, &version);
+
+        if (r < 0)
+                return r;
+        if (!streq(facts.name, updater->name))
+                return -EBADMSG;
+        if (updater->state == NODE_PRESENT && streq_ptr(version, updater->version))
+                return 0;
+        known = strdup(json);
+        if (!known)
+                return -ENOMEM;
+        free(updater->server_node);
+        free(updater->uid);
+        free(updater->version);
+        updater->server_node = TAKE_PTR(known);
+        updater->uid = TAKE_PTR(uid);
+        updater->version = TAKE_PTR(version);
+        updater->state = NODE_PRESENT;
+        report_node_object(updater, &facts);
+        return 1;
+}
+
+static void mark_node_dirty(NodeStatusUpdater *updater) {
+        (void) kube_work_queue_add(updater->queue, KEY);
+}
+
+/* ---- what is to be written ---- */
+
+static void arm_node_heartbeat(NodeStatusUpdater *updater) {
+        uint64_t wait = kube_jitter(NODE_HEARTBEAT_SEC * USEC_PER_SEC, HEARTBEAT_JITTER_PERCENT,
+                                    kube_random_u32());
+
+        (void) sd_event_source_set_time(updater->heartbeat, now_boottime_usec() + wait);
+        (void) sd_event_source_set_enabled(updater->heartbeat, SD_EVENT_ONESHOT);
+}
+
+static int on_node_heartbeat(sd_event_source *source, uint64_t usec, void *userdata) {
+        NodeStatusUpdater *updater = userdata;
+
+        updater->is_heartbeat_due = true;
+        updater->omits_labels = false;
+        mark_node_dirty(updater);
+        return 0;
+}
+
+static int build_node_body(NodeStatusUpdater *updater, char **ret) {
+        cleanup_with(node_status_done) NodeStatus status = { 0 };
+        const NodeLabelsTaints *facts;
+        uint64_t now = now_realtime_usec();
+        int r = updater->spec.get_local_node(&facts, &status, updater->spec.userdata);
+
+        if (r < 0)
+                return r;
+        if (updater->state == NODE_PRESENT)
+                return node_object_patch(updater->server_node, updater->omits_labels ? NULL : facts,
+                                         &status, now, updater->is_heartbeat_due, ret);
+        *ret = node_object_new(facts, &status, now);
+        return *ret ? 1 : -ENOMEM;
+}
+
+static int build_node_request(const char *key, KubeRequestSpec *ret, void *userdata) {
+        NodeStatusUpdater *updater = userdata;
+        char *body = NULL;
+        int r;
+
+        *ret = (KubeRequestSpec){ .deadline_usec = DEADLINE_SEC * USEC_PER_SEC };
+        updater->requested_state = updater->state;
+        updater->requested_n_deleted = updater->n_deleted;
+        updater->requested_n_watched = updater->n_watched;
+        if (updater->state == NODE_UNKNOWN) {
+                ret->method = "GET";
+                ret->path = updater->path;
+                return 1;
+        }
+        if (updater->state == NODE_ABSENT && !updater->spec.registers_node)
+                return 0;
+        r = build_node_body(updater, &body);
+        if (r <= 0)
+                return r;
+        ret->method = updater->state == NODE_PRESENT ? "PATCH" : "POST";
+        ret->path = updater->state == NODE_PRESENT ? updater->status_path : NODES;
+        ret->content_type = updater->state == NODE_PRESENT ? PATCH_TYPE : NULL;
+        ret->body = body;
+        ret->body_length = strlen(body);
+        return 1;
+}
+
+static void free_node_request(KubeRequestSpec *call, void *userdata) {
+        freep(&call->body);
+}
+
+static KubeWorkResult handle_node_error(NodeStatusUpdater *updater, const KubeResponse *response) {
+        cleanup_free char *why = kube_response_describe_error(response);
+
+        report_node_error(updater, why ? why : "no memory", response->error ? 0 : response->status);
+        /* It may be the labels that somebody's policy does not take: tried without them, until the
+         * next heartbeat. */
+        if (response->error || updater->requested_state != NODE_PRESENT || updater->omits_labels ||
+            (response->status != 403 && response->status != 422))
+                return KUBE_WORK_RETRY_LATER;
+        updater->omits_labels = true;
+        return KUBE_WORK_RETRY_NOW;
+}
+
+/* What the watch told meanwhile is newer than an answer, or something newer is on its way there. */
+static bool is_response_outdated(const NodeStatusUpdater *updater) {
+        return updater->state == NODE_PRESENT && updater->requested_n_watched != updater->n_watched;
+}
+
+static KubeWorkResult on_node_response(const char *key, const KubeResponse *response,
+                                       void *userdata) {
+        NodeStatusUpdater *updater = userdata;
+        NodeObjectState requested_state = updater->requested_state;
+
+        if (!response->error && (response->status == 200 || response->status == 201)) {
+                if (updater->requested_n_deleted != updater->n_deleted) {
+                        set_node_state(updater,
+                                       NODE_UNKNOWN); /* the answer may be older than that */
+                        return KUBE_WORK_RETRY_NOW;
+                }
+                if (!is_response_outdated(updater) &&
+                    store_server_node(updater, response->body) < 0)
+                        return KUBE_WORK_RETRY_LATER;
+                if (!updater->omits_labels)
+                        report_node_error(updater, NULL, response->status);
+                if (requested_state == NODE_UNKNOWN)
+                        return KUBE_WORK_RETRY_NOW; /* it may say something else than we */
+                updater->is_heartbeat_due = false;
+                updater->n_conflicts = 0;
+                arm_node_heartbeat(updater);
+                return KUBE_WORK_DONE;
+        }
+        if (!response->error && response->status == 404 && requested_state != NODE_ABSENT) {
+                set_node_state(updater, NODE_ABSENT);
+                return updater->spec.registers_node ? KUBE_WORK_RETRY_NOW : KUBE_WORK_DONE;
+        }
+        if (!response->error && response->status == 409) {
+                set_node_state(updater, NODE_UNKNOWN);
+                if (++updater->n_conflicts <= CONFLICTS_MAX)
+                        return KUBE_WORK_RETRY_NOW;
+        }
+        return handle_node_error(updater, response);
+}
+
+/* ---- what others do ---- */
+
+static void on_node_object(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
+        NodeStatusUpdater *updater = userdata;
+
+        updater->is_listed = true;
+        updater->n_watched++;
+        if (change == KUBE_DELETED) {
+                updater->n_deleted++;
+                set_node_state(updater, NODE_ABSENT);
+                mark_node_dirty(updater);
+        } else if (store_server_node(updater, json) > 0)
+                mark_node_dirty(updater);
+}
+
+static void on_node_list_begin(void *userdata) {
+        ((NodeStatusUpdater *) userdata)->is_listed = false;
+}
+
+static void on_node_list_end(bool is_complete, void *userdata) {
+        NodeStatusUpdater *updater = userdata;
+
+        if (!is_complete || updater->is_listed)
+                return;
+        /* The list may be older than our own request: whether it is gone, a read tells. */
+        set_node_state(updater, updater->state == NODE_PRESENT ? NODE_UNKNOWN : NODE_ABSENT);
+        mark_node_dirty(updater);
+}
+
+static int start_node_reflector(sd_event *event, NodeStatusUpdater *updater) {
+        KubeReflectorSpec spec = {
+                .client = updater->spec.client,
+                .path = NODES,
+                .query = updater->query,
+                .on_object = on_node_object,
+                .on_list_begin = on_node_list_begin,
+                .on_list_end = on_node_list_end,
+                .userdata = updater,
+        };
+
+        return kube_reflector_new(event, &spec, &updater->reflector);
+}
+
+static int start_node_queue(sd_event *event, NodeStatusUpdater *updater) {
+        KubeWorkQueueSpec spec = {
+                .client = updater->spec.client,
+                .max_parallel = 1,
+                .build_request = build_node_request,
+                .free_request = free_node_request,
+                .on_response = on_node_response,
+                .userdata = updater,
+        };
+
+        return kube_work_queue_new(event, &spec, &updater->queue);
+}
+
+static int format_node_paths(NodeStatusUpdater *updater) {
+        const char *name = updater->name;
+
+        if (asprintf(&updater->path, NODES "/%s", name) < 0)
+                updater->path = NULL;
+        if (asprintf(&updater->status_path, NODES "/%s/status", name) < 0)
+                updater->status_path = NULL;
+        if (asprintf(&updater->query, FIELD_SELECT "%s", name) < 0)
+                updater->query = NULL;
+        return updater->path && updater->status_path && updater->query ? 0 : -ENOMEM;
+}
+
+int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
+                            NodeStatusUpdater **ret) {
+        cleanup_with(node_status_updater_freep) NodeStatusUpdater *updater =
+                calloc(1, sizeof(*updater));
+        int r;
+
+        if (!updater)
+                return -ENOMEM;
+        updater->spec = *spec;
+        updater->is_heartbeat_due = true; /* whatever the Node says of who was here before */
+        updater->name = strdup(spec->name);
+        r = updater->name ? format_node_paths(updater) : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_add_time(event, &updater->heartbeat, CLOCK_BOOTTIME, 0, USEC_PER_SEC,
+                                      on_node_heartbeat, updater);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(updater->heartbeat, "node-heartbeat");
+        (void) sd_event_source_set_enabled(updater->heartbeat, SD_EVENT_OFF);
+        r = start_node_queue(event, updater);
+        if (r >= 0)
+                r = start_node_reflector(event, updater);
+        if (r < 0)
+                return r;
+        mark_node_dirty(updater);
+        *ret = TAKE_PTR(updater);
+        return 0;
+}
+
+NodeStatusUpdater *node_status_updater_free(NodeStatusUpdater *updater) {
+        if (!updater)
+                return NULL;
+        kube_reflector_free(updater->reflector);
+        kube_work_queue_free(updater->queue);
+        sd_event_source_disable_unref(updater->heartbeat);
+        free(updater->last_error);
+        free(updater->server_node);
+        free(updater->uid);
+        free(updater->version);
+        free(updater->name);
+        free(updater->path);
+        free(updater->status_path);
+        free(updater->query);
+        free(updater);
+        return NULL;
+}
+
+void node_status_updater_trigger(NodeStatusUpdater *updater) {
+        mark_node_dirty(updater);
+}
+
+void node_status_updater_resync(NodeStatusUpdater *updater) {
+        set_node_state(updater, NODE_UNKNOWN);
+        kube_reflector_relist(updater->reflector, RELIST_USEC);
+        mark_node_dirty(updater);
+}
+
+const char *node_status_updater_node_uid(const NodeStatusUpdater *updater) {
+        return updater->uid;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/object-summary.h"
+
+#include "agent/kubeclient/json-string.h"
+#include "common/cleanup.h"
+
+static const char mirror_annotation[] = "kubernetes.io/config.mirror";
+
+void kube_object_summary_done(KubeObjectSummary *metadata) {
+        free(metadata->name);
+        free(metadata->namespace);
+        free(metadata->uid);
+        free(metadata->resource_version);
+        free(metadata->mirror_hash);
+        free(metadata->phase);
+        free(metadata->status);
+        *metadata = (KubeObjectSummary){ 0 };
+}
+
+static int read_object_status(const json_t *object, KubeObjectSummary *ret) {
+        const json_t *status = json_object_get(object, "status");
+
+        if (!json_is_object(status))
+                return 0;
+        ret->status = json_dumps(status, JSON_COMPACT);
+        return ret->status ? json_copy_string(status, "phase", &ret->phase) : -ENOMEM;
+}
+
+static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
+        const json_t *metadata = json_object_get(object, "metadata");
+        const json_t *grace = json_object_get(metadata, "deletionGracePeriodSeconds");
+        int r = json_copy_string(metadata, "name", &ret->name);
+
+        if (r >= 0)
+                r = json_copy_string(metadata, "namespace", &ret->namespace);
+        if (r >= 0 && !ret->namespace && !(ret->namespace = strdup("")))
+                r = -ENOMEM;
+        if (r >= 0)
+                r = json_copy_string(metadata, "uid", &ret->uid);
+        if (r >= 0)
+                r = json_copy_string(metadata, "resourceVersion", &ret->resource_version);
+        if (r >= 0)
+                r = json_copy_string(json_object_get(metadata, "annotations"), mirror_annotation,
+                                     &ret->mirror_hash);
+        ret->is_deleting = json_is_string(json_object_get(metadata, "deletionTimestamp"));
+        ret->grace_seconds = json_is_integer(grace) ? json_integer_value(grace) : -1;
+        return r < 0 ? r : read_object_status(object, ret);
+}
+
+int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary *ret,
+                              Error *reterr) {
+        json_error_t why;
+        cleanup_with(json_decrefp) json_t *object = json_loadb(json, length, 0, &why);
+        KubeObjectSummary metadata = { 0 };
+        int r;
+
+        if (!object)
+                return error_setf(reterr, EBADMSG, "is no JSON: %s", why.text);
+        r = read_object_metadata(object, &metadata);
+        if (r >= 0 && (!metadata.name || !metadata.uid))
+                r = error_setf(reterr, EBADMSG, "has no %s", metadata.name ? "UID" : "name");
+        if (r < 0)
+                kube_object_summary_done(&metadata);
+        else
+                *ret = metadata;
+        return r;
+}

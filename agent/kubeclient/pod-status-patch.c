@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/pod-status-patch.h"
+
+#include "common/cleanup.h"
+
+#include <jansson.h>
+#include <string.h>
+
+/* A field that nobody but a node's agent writes. The QoS class is the server's since the pod was
+ * created, and may not become another. */
+static const char *const agent_status_fields[] = {
+        "allocatedResources",
+        "containerStatuses",
+        "hostIP",
+        "hostIPs",
+        "initContainerStatuses",
+        "message",
+        "phase",
+        "podIP",
+        "podIPs",
+        "reason",
+        "resize",
+        "resources",
+        "startTime",
+};
+
+static bool is_json_empty(json_t *value) {
+        return !value || json_is_null(value) ||
+               (json_is_string(value) && json_string_length(value) == 0) ||
+               (json_is_array(value) && json_array_size(value) == 0) ||
+               (json_is_object(value) && json_object_size(value) == 0);
+}
+
+static bool is_json_same(json_t *a, json_t *b);
+
+/* Each field of 'a' is in 'b'. */
+static bool is_json_subset(json_t *a, json_t *b) {
+        const char *key;
+        json_t *value;
+
+        json_object_foreach(a, key, value) {
+                if (!is_json_same(value, json_object_get(b, key)))
+                        return false;
+        }
+        return true;
+}
+
+/* As the API has it: what is empty is not there. */
+static bool is_json_same(json_t *a, json_t *b) {
+        if (is_json_empty(a) || is_json_empty(b))
+                return is_json_empty(a) && is_json_empty(b);
+        if (json_is_object(a) && json_is_object(b))
+                return is_json_subset(a, b) && is_json_subset(b, a);
+        if (!json_is_array(a) || !json_is_array(b))
+                return json_equal(a, b);
+        if (json_array_size(a) != json_array_size(b))
+                return false;
+        for (size_t i = 0; i < json_array_size(a); i++)
+                if (!is_json_same(json_array_get(a, i), json_array_get(b, i)))
+                        return false;
+        return true;
+}
+
+static json_t *find_pod_condition(json_t *conditions, const char *type) {
+        size_t i;
+        json_t *condition;
+
+        json_array_foreach(conditions, i, condition) {
+                const char *other = json_string_value(json_object_get(condition, "type"));
+
+                if (other && streq(other, type))
+                        return condition;
+        }
+        return NULL;
+}
+
+/* With null for what it says no more. */
+static json_t *build_condition_patch(json_t *reported, json_t *ours) {
+        static const char *const optional[] = { "message", "reason" };
+        json_t *patch = json_copy(ours);
+
+        for (size_t i = 0; patch && i < N_ELEMENTS(optional); i++)
+                if (!json_object_get(ours, optional[i]) && json_object_get(reported, optional[i]) &&
+                    json_object_set_new(patch, optional[i], json_null()) < 0) {
+                        json_decref(patch);
+                        return NULL;
+                }
+        return patch;
+}
+
+/* When a condition was looked at last is nobody's business. */
+static bool is_condition_reported(json_t *reported, json_t *ours) {
+        static const char *const keys[] = { "status", "reason", "message", "lastTransitionTime" };
+
+        for (size_t i = 0; i < N_ELEMENTS(keys); i++)
+                if (!is_json_same(json_object_get(reported, keys[i]),
+                                  json_object_get(ours, keys[i])))
+                        return false;
+        return reported;
+}
+
+static int add_changed_conditions(json_t *patch, json_t *reported, json_t *ours) {
+        cleanup_with(json_decrefp) json_t *changed = json_array();
+        size_t i;
+        json_t *condition;
+
+        if (!changed)
+                return -ENOMEM;
+        json_array_foreach(ours, i, condition) {
+                const char *type = json_string_value(json_object_get(condition, "type"));
+                json_t *other = type ? find_pod_condition(reported, type) : NULL;
+
+                if (type && !is_condition_reported(other, condition) &&
+                    json_array_append_new(changed, build_condition_patch(other, condition)) < 0)
+                        return -ENOMEM;
+        }
+        if (json_array_size(changed) == 0)
+                return 0;
+        return json_object_set(patch, "conditions", changed) < 0 ? -ENOMEM : 0;
+}
+
+static bool is_address_list(const char *key) {
+        return streq(key, "hostIPs") || streq(key, "podIPs");
+}
+
+static bool has_address(json_t *list, json_t *address) {
+        size_t i;
+        json_t *item;
+
+        json_array_foreach(list, i, item) {
+                if (json_equal(json_object_get(item, "ip"), json_object_get(address, "ip")))
+                        return true;
+        }
+        return false;
+}
+
+/* A server merges lists of addresses: those that are no more are taken out one by one. */
+static json_t *build_addresses_patch(json_t *reported, json_t *ours) {
+        json_t *patch = json_copy(ours);
+        size_t i;
+        json_t *item;
+
+        json_array_foreach(reported, i, item) {
+                if (patch && !has_address(ours, item) &&
+                    json_array_append_new(patch, json_pack("{s:s, s:O*}", "$patch", "delete", "ip",
+                                                           json_object_get(item, "ip"))) < 0) {
+                        json_decref(patch);
+                        patch = NULL;
+                }
+        }
+        return patch;
+}
+
+static json_t *build_value_patch(const char *key, json_t *reported, json_t *ours) {
+        if (is_json_empty(ours))
+                return json_null();
+        return is_address_list(key) ? build_addresses_patch(reported, ours) : json_incref(ours);
+}
+
+static int add_changed_fields(json_t *patch, json_t *reported, json_t *ours) {
+        for (size_t i = 0; i < N_ELEMENTS(agent_status_fields); i++) {
+                json_t *value = json_object_get(ours, agent_status_fields[i]);
+                json_t *other = json_object_get(reported, agent_status_fields[i]);
+
+                if (!is_json_same(other, value) &&
+                    json_object_set_new(patch, agent_status_fields[i],
+                                        build_value_patch(agent_status_fields[i], other, value)) <
+                            0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int format_status_patch(const char *uid, json_t *status, char **ret) {
+        cleanup_with(json_decrefp) json_t *patch =
+                json_pack("{s:{s:s}, s:O}", "metadata", "uid", uid, "status", status);
+
+        *ret = patch ? json_dumps(patch, JSON_COMPACT) : NULL;
+        return *ret ? 1 : -ENOMEM;
+}
+
+int kube_pod_status_patch(const char *uid, const char *reported, const char *ours,
+                          char **ret_patch) {
+        cleanup_with(json_decrefp) json_t *a =
+                reported ? json_loads(reported, 0, NULL) : json_object();
+        cleanup_with(json_decrefp) json_t *b = json_loads(ours, 0, NULL);
+        cleanup_with(json_decrefp) json_t *patch = json_object();
+        int r;
+
+        if (!patch)
+                return -ENOMEM;
+        if (!json_is_object(a) || !json_is_object(b))
+                return -EBADMSG;
+        r = add_changed_fields(patch, a, b);
+        if (r >= 0)
+                r = add_changed_conditions(patch, json_object_get(a, "conditions"),
+                                           json_object_get(b, "conditions"));
+        if (r < 0 || json_object_size(patch) == 0)
+                return r;
+        return format_status_patch(uid, patch, ret_patch);
+}

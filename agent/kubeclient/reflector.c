@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Three states: waiting for a time, listing, watching. All that is remembered from one watch to the
+ * next is the last resourceVersion; none means that a list is due. Whatever ends a request decides
+ * two things: whether that version is still good, and how long to wait. */
+
+#include "agent/kubeclient/reflector-private.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <errno.h>
+
+enum {
+        LIST_PAGE_SIZE = 500,
+        TIMER_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 20,
+};
+
+void reflector_hold(KubeReflector *r) {
+        r->held++;
+}
+
+void reflector_release(KubeReflector *r) {
+        if (--r->held == 0 && r->is_doomed)
+                kube_reflector_free(r);
+}
+
+/* ---- what is told ---- */
+
+void reflector_report_error(KubeReflector *r, const char *error, unsigned status) {
+        if (r->is_doomed || (streq_ptr(error, r->last_error) && status == r->last_error_status))
+                return;
+        free(r->last_error);
+        r->last_error = error ? strdup(error) : NULL;
+        r->last_error_status = status;
+        if (r->spec.on_error)
+                r->spec.on_error(error, status, r->spec.userdata);
+}
+
+/* ---- waiting ---- */
+
+void reflector_cancel_request(KubeReflector *r) {
+        r->request = kube_request_cancel(r->request);
+        r->framer = json_framer_free(r->framer);
+}
+
+void reflector_schedule(KubeReflector *r, uint64_t usec) {
+        r->phase = REFLECTOR_WAITING;
+        if (r->is_doomed)
+                return;
+        if (sd_event_source_set_time_relative(r->timer, usec) < 0 ||
+            sd_event_source_set_enabled(r->timer, SD_EVENT_ONESHOT) < 0)
+                reflector_report_error(r, "cannot set a timer", 0);
+}
+
+/* What was refused, or is not there, will not be otherwise in a second. */
+static const KubeBackoffLimits *backoff_limits_for_status(unsigned status) {
+        bool is_refused = status >= 400 && status < 500 && status != 401 && status != 408 &&
+                          status != 410 && status != 429;
+
+        return is_refused ? &kube_backoff_slow : &kube_backoff_default;
+}
+
+void reflector_schedule_retry(KubeReflector *r, const KubeResponse *response) {
+        const KubeBackoffLimits *limits =
+                backoff_limits_for_status(response->error ? 0 : response->status);
+
+        r->waits_for_server = response->error != NULL;
+        reflector_schedule(r, kube_backoff_next(&r->backoff, limits, now_boottime_usec(),
+                                                response->retry_after_usec, kube_random_u32()));
+}
+
+static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        KubeReflector *r = userdata;
+        uint64_t wait_usec = kube_client_claim_retry(r->spec.client);
+
+        r->waits_for_server = wait_usec > 0;
+        if (wait_usec > 0)
+                reflector_schedule(r, wait_usec);
+        else
+                reflector_start_request(r);
+        return 0;
+}
+
+/* Those who wait for no other reason come back in a second or two. */
+static void on_reflector_reconnect(void *userdata) {
+        KubeReflector *r = userdata;
+
+        if (r->phase != REFLECTOR_WAITING || !r->waits_for_server)
+                return;
+        r->waits_for_server = false;
+        reflector_schedule(r, kube_random_u32() % (2 * USEC_PER_SEC));
+}
+
+/* ---- the end of a request ---- */
+
+void reflector_fail(KubeReflector *r, const KubeResponse *response) {
+        cleanup_free char *sentence = kube_response_describe_error(response);
+
+        reflector_report_list_end(r, false);
+        free(r->continue_token);
+        r->continue_token = NULL;
+        reflector_report_error(r, sentence ? sentence : "no memory", response->status);
+        reflector_schedule_retry(r, response);
+}
+
+void reflector_fail_with(KubeReflector *r, const char *why) {
+        reflector_fail(r, &(KubeResponse){ .error = why, .body = "" });
+        r->waits_for_server = false;
+}
+
+void reflector_reset_version(KubeReflector *r) {
+        free(r->resource_version);
+        r->resource_version = NULL;
+        r->n_broken = 0;
+}
+
+/* ---- life ---- */
+
+void reflector_start_request(KubeReflector *r) {
+        cleanup_error Error error = ERROR_NULL;
+        int e;
+
+        (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
+        r->waits_for_server = false;
+        reflector_hold(r);
+        e = r->resource_version && !r->continue_token ? reflector_start_watch(r, &error)
+                                                      : reflector_start_list(r, &error);
+        if (e < 0) {
+                reflector_cancel_request(r);
+                reflector_fail_with(r, error_message(&error, e));
+        }
+        reflector_release(r);
+}
+
+static int on_relist(sd_event_source *source, uint64_t usec, void *userdata) {
+        KubeReflector *r = userdata;
+
+        if (r->phase == REFLECTOR_LISTING)
+                return 0; /* it is just what was asked for */
+        reflector_hold(r);
+        reflector_cancel_request(r);
+        reflector_reset_version(r);
+        reflector_start_request(r);
+        reflector_release(r);
+        return 0;
+}
+
+void kube_reflector_relist(KubeReflector *r, uint64_t after_usec) {
+        r->allows_cached_list = false;
+        if (sd_event_source_set_time_relative(r->relist_timer, after_usec) < 0 ||
+            sd_event_source_set_enabled(r->relist_timer, SD_EVENT_ONESHOT) < 0)
+                reflector_report_error(r, "cannot set a timer", 0);
+}
+
+bool kube_reflector_is_synced(const KubeReflector *r) {
+        return r->is_synced;
+}
+
+static int add_reflector_timer(KubeReflector *r, sd_event_source **source,
+                               sd_event_time_handler_t handler, int enabled) {
+        int e = sd_event_add_time_relative(r->event, source, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC,
+                                           handler, r);
+
+        if (e >= 0)
+                e = sd_event_source_set_enabled(*source, enabled);
+        if (e >= 0)
+                e = sd_event_source_set_priority(*source, TIMER_PRIORITY);
+        return e;
+}
+
+int kube_reflector_new(sd_event *event, const KubeReflectorSpec *spec, KubeReflector **ret) {
+        cleanup_with(kube_reflector_freep) KubeReflector *r = calloc(1, sizeof(*r));
+        int e;
+
+        if (!r)
+                return -ENOMEM;
+        r->event = event;
+        r->spec = *spec;
+        r->spec.page_size = spec->page_size > 0 ? spec->page_size : LIST_PAGE_SIZE;
+        r->allows_cached_list = true;
+        r->listener =
+                (KubeReconnectListener){ .on_reached = on_reflector_reconnect, .userdata = r };
+        kube_client_add_listener(spec->client, &r->listener);
+        r->path = strdup(spec->path);
+        r->query = strdup(strna(spec->query));
+        if (!r->path || !r->query)
+                return -ENOMEM;
+        e = add_reflector_timer(r, &r->timer, on_reflector_timer, SD_EVENT_ONESHOT);
+        if (e >= 0)
+                e = add_reflector_timer(r, &r->relist_timer, on_relist, SD_EVENT_OFF);
+        if (e < 0)
+                return e;
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+KubeReflector *kube_reflector_free(KubeReflector *r) {
+        if (!r)
+                return NULL;
+        if (!r->is_doomed) {
+                r->request = kube_request_cancel(r->request);
+                r->timer = sd_event_source_disable_unref(r->timer);
+                r->relist_timer = sd_event_source_disable_unref(r->relist_timer);
+                kube_client_remove_listener(r->spec.client, &r->listener);
+        }
+        r->is_doomed = true;
+        if (r->held > 0)
+                return NULL;
+        json_framer_free(r->framer);
+        free(r->path);
+        free(r->query);
+        free(r->resource_version);
+        free(r->continue_token);
+        free(r->last_error);
+        free(r);
+        return NULL;
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/client-private.h"
+
+#include "common/architecture.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <strings.h>
+
+enum {
+        CONNECT_TIMEOUT_MSEC = 10 * 1000,
+        DAY_SEC = 24 * 3600,     /* whatever is asked for is not longer */
+        KEEPALIVE_IDLE_SEC = 10, /* nothing came for so long: the kernel asks */
+        KEEPALIVE_INTERVAL_SEC = 5,
+        USER_TIMEOUT_MSEC = 25 * 1000, /* nothing came, though it was asked: the end */
+        HEADERS_MAX = 256 * 1024,
+        QUIET_BUFFER = 1024, /* the least that libcurl takes; there is one for each watch */
+        BUFFER = 16 * 1024,
+        UPLOAD_BUFFER = 16 * 1024,    /* likewise the least; over HTTP/1.1 each request has one */
+        STREAM_ERROR_MAX = 64 * 1024, /* of the body of a stream that is none */
+};
+
+static const char *const methods[] = { "GET", "POST", "PUT", "PATCH", "DELETE" };
+
+/* ---- what comes ---- */
+
+static unsigned get_response_status(const KubeRequest *request) {
+        long status = 0;
+
+        curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_RESPONSE_CODE, &status);
+        return (unsigned) status;
+}
+
+static size_t abort_response(KubeRequest *request, const char *why) {
+        request->abort_reason = why;
+        return 0;
+}
+
+static void record_received(KubeRequest *request) {
+        request->received_at = request->connections->received_at = now_boottime_usec();
+}
+
+static size_t on_response_header(char *data, size_t size, size_t n, void *userdata) {
+        KubeRequest *request = userdata;
+
+        if (request->is_cancelled)
+                return 0;
+        request->headers_length += size * n;
+        if (request->headers_length > HEADERS_MAX)
+                return abort_response(request, "the answer's headers are too long");
+        record_received(request);
+        if (!request->has_response && get_response_status(request) >= 200) {
+                request->has_response = true;
+                if (request->spec.idle_timeout_usec == 0)
+                        request->idle_timer = sd_event_source_disable_unref(request->idle_timer);
+                kube_connections_note_response(request->connections, request->easy);
+                kube_client_mark_reachable(request->connections->client);
+        }
+        /* An empty line ends them. */
+        if (size * n <= 2 && request->spec.on_open && get_response_status(request) == 200)
+                request->spec.on_open(request->spec.userdata);
+        return size * n;
+}
+
+static int grow_response_buffer(KubeRequest *request, size_t length, size_t max) {
+        size_t room = MAX(request->room, KIB);
+        char *larger;
+
+        while (room < length)
+                room *= 2;
+        room = MIN(room, max);
+        if (room == request->room)
+                return 0;
+        larger = realloc(request->body, room + 1);
+        if (!larger)
+                return -ENOMEM;
+        request->body = larger;
+        request->room = room;
+        return 0;
+}
+
+static size_t append_response_body(KubeRequest *request, const char *data, size_t length) {
+        size_t max = request->spec.on_data ? STREAM_ERROR_MAX : KUBE_RESPONSE_MAX;
+
+        if (request->length + length > max)
+                return abort_response(request, "the answer is too long");
+        if (grow_response_buffer(request, request->length + length, max) < 0)
+                return abort_response(request, "no memory for the answer");
+        memcpy(request->body + request->length, data, length);
+        request->length += length;
+        return length;
+}
+
+static size_t on_response_body(char *data, size_t size, size_t n, void *userdata) {
+        KubeRequest *request = userdata;
+        size_t length = size * n;
+
+        if (request->is_cancelled)
+                return 0;
+        record_received(request);
+        if (!request->spec.on_data || get_response_status(request) != 200)
+                return append_response_body(request, data, length);
+        request->data_result = request->spec.on_data(data, length, request->spec.userdata);
+        return request->data_result < 0 ? 0 : length;
+}
+
+/* libcurl would go on to ask for more on a connection on which the server wants no more, and wait
+ * for ever. It says so to nobody but whoever looks at its work. */
+static int on_curl_debug(CURL *easy, curl_infotype type, char *data, size_t size, void *userdata) {
+        static const char goodbye[] = "GOAWAY";
+        KubeRequest *request = userdata;
+
+        if (type == CURLINFO_TEXT && memmem(data, size, goodbye, strlen(goodbye)))
+                request->connections->has_goaway = true;
+        return 0;
+}
+
+/* ---- the end ---- */
+
+static uint64_t get_retry_after(const KubeRequest *request) {
+        curl_off_t seconds = 0;
+
+        curl_library(NULL)->easy_getinfo(request->easy, CURLINFO_RETRY_AFTER, &seconds);
+        return seconds > 0 ? (uint64_t) MIN(seconds, (curl_off_t) DAY_SEC) * USEC_PER_SEC : 0;
+}
+
+/* A certificate is "not yet valid", or "has expired", where the clock is wrong. */
+static bool is_certificate_time_error(CURLcode code) {
+        return code == CURLE_PEER_FAILED_VERIFICATION;
+}
+
+/* Ours go on behind it. How long it has lasted each time is no news. */
+static void trim_curl_error(char *text) {
+        char *after = strstr(text, " after "), *end = text + strlen(text);
+
+        while (end > text && strchr(". \n", end[-1]))
+                *--end = '\0';
+        if (!after)
+                return;
+        end = after + strlen(" after ");
+        end += strspn(end, "0123456789");
+        if (strncmp(end, " ms", 3) != 0)
+                return;
+        end += 3;
+        memmove(after, end, strlen(end) + 1);
+}
+
+static char *describe_request_error(KubeRequest *request, CURLcode code) {
+        const char *why = request->abort_reason;
+        char *sentence = NULL, *file = strstr(request->error, " CAfile: ");
+        char clock[CLOCK_DESCRIPTION_SIZE];
+
+        if (file) /* a memory file, whose name says nothing */
+                *file = '\0';
+        trim_curl_error(request->error);
+        if (!why && code == CURLE_OPERATION_TIMEDOUT)
+                why = request->has_response ? "the answer did not come to its end in time"
+                                            : "there was no answer in time";
+        if (!why && request->data_result < 0)
+                why = strerror(-request->data_result);
+        if (!why)
+                why = request->error[0] ? request->error : curl_library(NULL)->easy_strerror(code);
+        kube_clock_describe(clock, now_realtime_usec());
+        if (asprintf(&sentence, "%s: %s%s%s", request->connections->client->server, why,
+                     is_certificate_time_error(code) ? "; " : "",
+                     is_certificate_time_error(code) ? clock : "") < 0)
+                return NULL;
+        return sentence;
+}
+
+static void record_request_end(KubeRequest *request, CURLcode code, const char *error) {
+        KubeConnections *connections = request->connections;
+        KubeClient *client = connections->client;
+
+        if (get_response_status(request) == 401)
+                kube_client_refresh_token(client, true);
+        if (code == CURLE_OK || request->has_response || request->data_result < 0)
+                return;
+        kube_client_mark_unreachable(client, error);
+        /* A connection on which nobody answers is as good as none: the next request has another. */
+        if (code != CURLE_OPERATION_TIMEDOUT)
+                return;
+        if (connections == client->connections)
+                kube_client_renew_connections(client);
+        if (connections->received_at < request->started_at)
+                kube_connections_fail_streams(connections);
+}
+
+void kube_request_finish(KubeRequest *request, CURLcode code) {
+        cleanup_free char *error = NULL;
+        KubeResponse response = { .body = "" };
+
+        if (request->is_cancelled) {
+                kube_request_free(request);
+                return;
+        }
+        request->is_cancelled = true; /* whoever is told may cancel it still */
+        if (code != CURLE_OK) {
+                error = describe_request_error(request, code);
+                response.error = error ? error : "no memory";
+        } else {
+                response.status = get_response_status(request);
+                response.retry_after_usec = get_retry_after(request);
+        }
+        if (code == CURLE_OK && request->body) {
+                request->body[request->length] = '\0';
+                response.body = request->body;
+                response.length = request->length;
+        }
+        record_request_end(request, code, response.error);
+        if (request->spec.on_done)
+                request->spec.on_done(&response, request->spec.userdata);
+        kube_request_free(request);
+}
+
+static void unlink_kube_request(KubeRequest *request) {
+        KubeRequest **at = &request->connections->requests;
+
+        while (*at && *at != request)
+                at = &(*at)->next;
+        if (!*at)
+                return;
+        *at = request->next;
+        request->connections->n_requests--;
+}
+
+static void link_kube_request(KubeRequest *request, KubeConnections *connections) {
+        request->connections = connections;
+        request->next = connections->requests;
+        connections->requests = request;
+        connections->n_requests++;
+}
+
+void kube_request_free(KubeRequest *request) {
+        unlink_kube_request(request);
+        if (request->easy) {
+                if (request->is_started)
+                        curl_loop_remove(request->connections->loop, request->easy);
+                curl_library(NULL)->easy_cleanup(request->easy);
+        }
+        for (struct curl_slist *header = request->headers; header; header = header->next)
+                explicit_bzero(header->data, strlen(header->data));
+        curl_library(NULL)->slist_free_all(request->headers);
+        sd_event_source_disable_unref(request->idle_timer);
+        free(request->body);
+        free(request);
+}
+
+KubeRequest *kube_request_cancel(KubeRequest *request) {
+        KubeConnections *connections;
+
+        if (!request || request->is_cancelled)
+                return NULL;
+        connections = request->connections;
+        request->is_cancelled = true;
+        if (kube_connections_are_held(connections))
+                return NULL;
+        kube_request_free(request);
+        kube_connections_free_if_drained(connections);
+        return NULL;
+}
+
+/* ---- silence ---- */
+
+static int on_idle_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        KubeRequest *request = userdata;
+        KubeConnections *connections = request->connections;
+        uint64_t due = request->has_response || request->spec.response_timeout_usec == 0
+                               ? request->received_at + request->spec.idle_timeout_usec
+                               : request->started_at + request->spec.response_timeout_usec;
+
+        if (usec < due) {
+                int r = sd_event_source_set_time(source, due);
+
+                return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        request->abort_reason = "nothing came for too long";
+        connections->is_held = true;
+        kube_request_finish(request, CURLE_OPERATION_TIMEDOUT);
+        connections->is_held = false;
+        kube_connections_process_queue(connections);
+        return 0;
+}
+
+static int start_idle_timer(KubeRequest *request) {
+        const KubeRequestSpec *spec = &request->spec;
+        uint64_t usec = spec->response_timeout_usec > 0 ? spec->response_timeout_usec
+                                                        : spec->idle_timeout_usec;
+
+        request->started_at = request->received_at = now_boottime_usec();
+        if (usec == 0)
+                return 0;
+        return sd_event_add_time(request->connections->client->event, &request->idle_timer,
+                                 CLOCK_BOOTTIME, request->started_at + usec, USEC_PER_SEC,
+                                 on_idle_timer, request);
+}
+
+/* ---- the beginning ---- */
+
+/* The kernel finds out that a server is gone, and no one is woken for it. */
+static int set_socket_options(void *userdata, curl_socket_t fd, curlsocktype purpose) {
+        static const struct {
+                int level, option, value;
+        } options[] = {
+                { SOL_SOCKET, SO_KEEPALIVE, 1 },
+                { IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_IDLE_SEC },
+                { IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_INTERVAL_SEC },
+                { IPPROTO_TCP, TCP_USER_TIMEOUT, USER_TIMEOUT_MSEC },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(options); i++)
+                (void) setsockopt(fd, options[i].level, options[i].option, &options[i].value,
+                                  sizeof(options[i].value));
+        return CURL_SOCKOPT_OK;
+}
+
+static int add_request_header(KubeRequest *request, const char *header) {
+        struct curl_slist *longer = curl_library(NULL)->slist_append(request->headers, header);
+
+        if (!longer)
+                return -ENOMEM;
+        request->headers = longer;
+        return 0;
+}
+
+static int add_request_headers(KubeRequest *request, const KubeRequestSpec *spec) {
+        const KubeClient *client = request->connections->client;
+        cleanup_with(secret_freep) char *bearer = NULL;
+        cleanup_free char *type = NULL;
+        int r = add_request_header(request, "Accept: application/json");
+
+        if (r >= 0 && client->address.host)
+                r = add_request_header(request, client->address.host);
+        if (r >= 0 && spec->body) {
+                if (asprintf(&type, "Content-Type: %s",
+                             spec->content_type ? spec->content_type : "application/json") < 0)
+                        return -ENOMEM;
+                r = add_request_header(request, type);
+        }
+        if (r >= 0 && spec->body)
+                r = add_request_header(request, "Expect:"); /* we do not ask before we send */
+        if (r < 0 || !client->token)
+                return r;
+        if (asprintf(&bearer, "Authorization: Bearer %s", client->token) < 0)
+                return -ENOMEM;
+        return add_request_header(request, bearer);
+}
+
+static void set_tls_options(const KubeRequest *request) {
+        const KubeConnections *connections = request->connections;
+        const CurlLibrary *curl = curl_library(NULL);
+        char path[MEMFD_PATH_SIZE];
+        CURL *easy = request->easy;
+        long verify = !connections->client->is_insecure;
+
+        curl->easy_setopt(easy, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2);
+        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, verify);
+        curl->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
+        curl->easy_setopt(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
+        if (connections->tls_config.authority_fd >= 0) {
+                curl->easy_setopt(easy, CURLOPT_CAINFO,
+                                  memfd_path(connections->tls_config.authority_fd, path));
+                curl->easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        }
+        if (connections->tls_config.certificate_fd < 0 || connections->tls_config.key_fd < 0)
+                return;
+        curl->easy_setopt(easy, CURLOPT_SSLCERT,
+                          memfd_path(connections->tls_config.certificate_fd, path));
+        curl->easy_setopt(easy, CURLOPT_SSLKEY, memfd_path(connections->tls_config.key_fd, path));
+}
+
+static void set_connection_options(KubeRequest *request) {
+        const KubeClient *client = request->connections->client;
+        const CurlLibrary *curl = curl_library(NULL);
+        CURL *easy = request->easy;
+
+        curl->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+        curl->easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+        curl->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+        curl->easy_setopt(easy, CURLOPT_PROXY, client->proxy);
+        curl->easy_setopt(easy, CURLOPT_NOPROXY, "");
+        curl->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+        curl->easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+        curl->easy_setopt(
+                easy, CURLOPT_HTTP_VERSION,
+                (long) (client->is_plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
+        curl->easy_setopt(easy, CURLOPT_PIPEWAIT, (long) !client->is_plain);
+        curl->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long) CONNECT_TIMEOUT_MSEC);
+        curl->easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, set_socket_options);
+        if (request->connections->connect_to)
+                curl->easy_setopt(easy, CURLOPT_CONNECT_TO, request->connections->connect_to);
+}
+
+static void set_request_deadline(KubeRequest *request, const KubeRequestSpec *spec) {
+        uint64_t usec =
+                spec->deadline_usec > 0 ? spec->deadline_usec : KUBE_DEADLINE_SEC * USEC_PER_SEC;
+
+        if (usec == UINT64_MAX)
+                return;
+        curl_library(NULL)->easy_setopt(
+                request->easy, CURLOPT_TIMEOUT_MS,
+                (long) MAX(MIN(usec, DAY_SEC * USEC_PER_SEC) / USEC_PER_MSEC, 1));
+}
+
+static int set_request_options(KubeRequest *request, const KubeRequestSpec *spec) {
+        const KubeClient *client = request->connections->client;
+        const CurlLibrary *curl = curl_library(NULL);
+        cleanup_free char *url = NULL;
+        char agent[128];
+        CURL *easy = request->easy;
+
+        if (asprintf(&url, "%s%s", client->address.base, spec->path) < 0)
+                return -ENOMEM;
+        (void) snprintf(agent, sizeof(agent), "mainstay/%s (linux/%s)", MAINSTAY_VERSION,
+                        machine_architecture());
+        if (curl->easy_setopt(easy, CURLOPT_URL, url) != CURLE_OK ||
+            curl->easy_setopt(easy, CURLOPT_USERAGENT, agent) != CURLE_OK)
+                return -ENOMEM;
+        if (spec->body) {
+                curl->easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long) spec->body_length);
+                if (curl->easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, spec->body) != CURLE_OK)
+                        return -ENOMEM;
+        }
+        curl->easy_setopt(easy, CURLOPT_CUSTOMREQUEST, spec->method);
+        curl->easy_setopt(easy, CURLOPT_PRIVATE, request);
+        curl->easy_setopt(easy, CURLOPT_ERRORBUFFER, request->error);
+        curl->easy_setopt(easy, CURLOPT_BUFFERSIZE,
+                          (long) (spec->is_mostly_idle ? QUIET_BUFFER : BUFFER));
+        curl->easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long) UPLOAD_BUFFER);
+        curl->easy_setopt(easy, CURLOPT_HTTPHEADER, request->headers);
+        curl->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_response_body);
+        curl->easy_setopt(easy, CURLOPT_WRITEDATA, request);
+        curl->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_response_header);
+        curl->easy_setopt(easy, CURLOPT_HEADERDATA, request);
+        curl->easy_setopt(easy, CURLOPT_VERBOSE, 1L);
+        curl->easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_curl_debug);
+        curl->easy_setopt(easy, CURLOPT_DEBUGDATA, request);
+        set_connection_options(request);
+        set_tls_options(request);
+        set_request_deadline(request, spec);
+        return 0;
+}
+
+void kube_request_move_to(KubeRequest *request, KubeConnections *connections) {
+        unlink_kube_request(request);
+        link_kube_request(request, connections);
+        set_connection_options(request);
+        set_tls_options(request);
+}
+
+static int check_request_spec(const KubeRequestSpec *spec, Error *reterr) {
+        bool is_known = false;
+
+        for (size_t i = 0; i < N_ELEMENTS(methods); i++)
+                is_known = is_known || streq(methods[i], spec->method);
+        if (!is_known)
+                return error_setf(reterr, EINVAL, "there is no method '%s'", spec->method);
+        if (!kube_request_path_is_valid(spec->path))
+                return error_setf(reterr, EINVAL, "'%s' is no path", spec->path);
+        return 0;
+}
+
+static int begin_request(KubeRequest *request, const KubeRequestSpec *spec) {
+        int r;
+
+        request->easy = curl_library(NULL)->easy_init();
+        if (!request->easy)
+                return -ENOMEM;
+        r = add_request_headers(request, spec);
+        if (r >= 0)
+                r = set_request_options(request, spec);
+        if (r >= 0)
+                r = start_idle_timer(request);
+        if (r < 0 || kube_connections_are_held(request->connections))
+                return r; /* begins when the lane settles */
+        r = kube_connections_start_request(request);
+        request->is_started = r >= 0;
+        return r;
+}
+
+int kube_client_start_request(KubeClient *client, const KubeRequestSpec *spec, KubeRequest **ret,
+                              Error *reterr) {
+        KubeRequest *request;
+        int r = check_request_spec(spec, reterr);
+
+        if (r < 0)
+                return r;
+        request = calloc(1, sizeof(*request));
+        if (!request)
+                return -ENOMEM;
+        kube_client_refresh_token(client, false);
+        request->spec = *spec;
+        link_kube_request(request, client->connections);
+        r = begin_request(request, spec);
+        if (r < 0) {
+                kube_request_free(request);
+                return r;
+        }
+        client->n_requests++;
+        if (ret)
+                *ret = request;
+        return 0;
+}

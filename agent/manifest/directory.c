@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The directory of manifests. inotify is a doorbell here: whatever it says, the directory is
+ * scanned once when the loop has drained it, and what the scan finds is compared with what is
+ * known. So a full queue, an editor's dance of renames and the start are all one path.
+ *
+ * Nothing goes because it cannot be read. Pods are dropped only where their file is not in a
+ * directory that can be listed, and is the one that we knew, or has manifests itself.
+ *
+ * While all is well no timer runs. One is armed while somebody is writing a file, for a moment
+ * after a file vanished (it is often coming back under its name), while the directory cannot be
+ * read, and where there is no inotify to be had. */
+
+#include "agent/manifest/manifest-table.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/hash.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#define BUSY_RETRY_USEC  (250 * USEC_PER_MSEC)
+#define MISSING_USEC     (250 * USEC_PER_MSEC)
+#define ERROR_RETRY_USEC (1 * USEC_PER_SEC)
+#define POLL_USEC        (5 * USEC_PER_SEC)
+
+/* Reading and parsing a file larger than this leaves memory behind that is worth giving back. */
+#define LARGE_FILE_BYTES (64 * KIB)
+
+/* After the exits of processes and after timers: those are about pods that run. */
+enum {
+        INOTIFY_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 10,
+        SCAN_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 11,
+        INOTIFY_EVENTS_MAX = 1000,
+};
+
+struct ManifestDirectory {
+        sd_event *event;
+        char *directory;
+        char *node_name;
+        manifest_changed_t on_changed;
+        void *userdata;
+
+        ManifestTable table;
+        char *last_error;
+        unsigned generation;
+
+        /* The directory that the present set came from, and the one that is watched. */
+        dev_t known_device;
+        ino_t known_inode;
+        bool is_known;
+        dev_t watched_device;
+        ino_t watched_inode;
+        bool has_logged_polling;
+        bool is_unresolved;        /* the last scan could not be finished for want of memory */
+        unsigned n_inotify_events; /* since the last scan */
+
+        sd_event_source *inotify_source;
+        sd_event_source *scan_source;
+        sd_event_source *timer;
+};
+
+/* What a scan comes to. */
+typedef struct DirectoryScan {
+        ManifestDirectory *source;
+        int dir_fd;
+        bool has_changed;
+        bool has_read_much;
+        uint64_t next_usec; /* when to look again, from now; USEC_INFINITY: when the bell rings */
+} DirectoryScan;
+
+static void schedule_scan(DirectoryScan *scan, uint64_t usec) {
+        scan->next_usec = MIN(scan->next_usec, usec);
+}
+
+/* It is not where it was. What is found there next is another one, though it may have got the same
+ * inode number. */
+static void reset_known_directory(ManifestDirectory *source) {
+        source->known_inode = 0;
+        source->watched_inode = 0;
+}
+
+static int on_manifest_inotify_event(sd_event_source *inotify_source,
+                                     const struct inotify_event *event, void *userdata);
+
+/* Watches the directory that is open, unless it is watched already. */
+static void watch_manifest_directory(DirectoryScan *scan, const struct stat *st) {
+        static const uint32_t mask = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
+                                     IN_DELETE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF |
+                                     IN_ONLYDIR | IN_EXCL_UNLINK;
+        ManifestDirectory *source = scan->source;
+        int r;
+
+        if (source->inotify_source && source->watched_device == st->st_dev &&
+            source->watched_inode == st->st_ino)
+                return;
+        source->inotify_source = sd_event_source_disable_unref(source->inotify_source);
+        r = sd_event_add_inotify_fd(source->event, &source->inotify_source, scan->dir_fd, mask,
+                                    on_manifest_inotify_event, source);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source->inotify_source, INOTIFY_PRIORITY);
+        if (r < 0) {
+                source->inotify_source = sd_event_source_disable_unref(source->inotify_source);
+                if (!source->has_logged_polling)
+                        log_warning_errno(r, "Cannot watch '%s', looking every 5 seconds instead",
+                                          source->directory);
+                source->has_logged_polling = true;
+                return;
+        }
+        (void) sd_event_source_set_description(source->inotify_source, "manifest-directory");
+        source->watched_device = st->st_dev;
+        source->watched_inode = st->st_ino;
+        source->has_logged_polling = false;
+}
+
+static void set_directory_error_take(DirectoryScan *scan, char *error_text) {
+        if (!streq_ptr(scan->source->last_error, error_text))
+                scan->has_changed = true;
+        free(scan->source->last_error);
+        scan->source->last_error = error_text;
+}
+
+static void set_directory_error(DirectoryScan *scan, const char *what) {
+        char *error_text;
+
+        if (asprintf(&error_text, "%s: %s", scan->source->directory, what) < 0)
+                error_text = NULL;
+        set_directory_error_take(scan, error_text);
+}
+
+/* The bytes of a file in the place of those that we had. */
+static int load_manifest_file(DirectoryScan *scan, ManifestEntry *entry, const char *data,
+                              size_t length, Error *reterr) {
+        ManifestObjects objects = { 0 };
+        char hash[SHA256_HEX_SIZE];
+        int r;
+
+        sha256_hex(data, length, hash);
+        if (streq(hash, entry->manifest.hash))
+                return READER_UNCHANGED;
+        r = manifest_parse(entry->manifest.file, data, length, scan->source->node_name, &objects,
+                           reterr);
+        if (r >= 0)
+                r = manifest_entry_check_immutable(entry, &objects, reterr);
+        if (r >= 0)
+                r = manifest_entry_check_selectors(entry, &objects, reterr);
+        if (r >= 0)
+                r = manifest_entry_set_objects(&scan->source->table, entry, &objects);
+        manifest_objects_done(&objects);
+        /* Where memory ended it is worth another try. */
+        if (r != -ENOMEM)
+                memcpy(entry->manifest.hash, hash, sizeof(hash));
+        return r;
+}
+
+/* What is said of a file that cannot be used, or NULL. The last good pods stay either way. */
+static int set_file_error(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
+        char *error_text = text ? strdup(text) : NULL;
+
+        if (text && !error_text)
+                return -ENOMEM;
+        if (manifest_entry_set_error_take(entry, error_text))
+                scan->has_changed = true;
+        return 0;
+}
+
+/* It cannot be read at all. When it can be again, it counts as new whatever it holds. */
+static int mark_file_unreadable(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
+        entry->stamp = (FileStamp){ 0 };
+        entry->manifest.hash[0] = '\0';
+        return set_file_error(scan, entry, text);
+}
+
+static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry, const FileStamp *stamp,
+                                 const char *data, size_t length) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = load_manifest_file(scan, entry, data, length, &error);
+
+        scan->has_read_much = scan->has_read_much || length > LARGE_FILE_BYTES;
+        if (r == -ENOMEM)
+                return r;
+        entry->stamp = *stamp;
+        if (r == READER_UNCHANGED)
+                return 0;
+        scan->has_changed = true;
+        return set_file_error(scan, entry, r < 0 ? error_message(&error, r) : NULL);
+}
+
+/* What may go away without anything happening in the directory. */
+static bool is_transient_error(int r) {
+        return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO || r == -ESTALE;
+}
+
+/* One name of the directory. Only the end of memory is an error here. */
+static int scan_file(DirectoryScan *scan, const char *file) {
+        ManifestEntry *entry = manifest_table_find(&scan->source->table, file);
+        FileStamp stamp = entry ? entry->stamp : (FileStamp){ 0 };
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *data = NULL;
+        size_t length;
+        int r;
+
+        r = read_manifest_file(scan->dir_fd, file, &stamp, &data, &length, &error);
+        if (r == READER_BUSY)
+                schedule_scan(scan, BUSY_RETRY_USEC);
+        /* A new one is not talked of before it is whole; one that vanished since it was listed is
+         * as one that was not listed. */
+        if ((r == READER_BUSY && !entry) || (r == -ENOENT && !error.message))
+                return 0;
+        if (!entry)
+                entry = manifest_table_get(&scan->source->table, file);
+        if (!entry)
+                return -ENOMEM;
+        entry->generation = scan->source->generation;
+        entry->missing_since = 0;
+        if (is_transient_error(r))
+                schedule_scan(scan, ERROR_RETRY_USEC);
+        if (r < 0)
+                return mark_file_unreadable(scan, entry, error_message(&error, r));
+        return r == 0 ? update_manifest_entry(scan, entry, &stamp, data, length) : 0;
+}
+
+/* A file that this scan did not see. It is given a moment: an editor that saves by renaming takes
+ * the name away first. */
+static bool is_file_removed(DirectoryScan *scan, ManifestEntry *entry, bool is_first) {
+        uint64_t now = now_boottime_usec();
+
+        if (entry->generation == scan->source->generation)
+                return false;
+        if (is_first || entry->pods.n + entry->data.n + entry->daemonsets.n == 0)
+                return true;
+        if (entry->missing_since == 0)
+                entry->missing_since = now;
+        if (now - entry->missing_since >= MISSING_USEC)
+                return true;
+        schedule_scan(scan, MISSING_USEC - (now - entry->missing_since));
+        return false;
+}
+
+static void drop_removed_files(DirectoryScan *scan, bool is_first) {
+        ManifestTable *table = &scan->source->table;
+
+        for (size_t i = table->n; i > 0; i--)
+                if (is_file_removed(scan, table->entries[i - 1], is_first)) {
+                        manifest_table_remove(table, i - 1);
+                        scan->has_changed = true;
+                }
+}
+
+/* Another directory in the place of the one we knew, and nothing in it: something was mounted over
+ * it or unmounted, or it was made anew and is still to be filled. */
+static bool is_empty_replacement(const ManifestDirectory *source, const struct stat *st,
+                                 char *const *names) {
+        bool is_same = st->st_dev == source->known_device && st->st_ino == source->known_inode;
+
+        return source->is_known && !is_same && !names && source->table.n > 0;
+}
+
+static int scan_names(DirectoryScan *scan, const struct stat *st, char **names) {
+        ManifestDirectory *source = scan->source;
+        bool is_first = source->generation == 0;
+
+        source->generation++;
+        strv_foreach(name, names) {
+                int r = scan_file(scan, *name);
+                if (r < 0)
+                        return r;
+        }
+        drop_removed_files(scan, is_first);
+        source->known_device = st->st_dev;
+        source->known_inode = st->st_ino;
+        source->is_known = true;
+        return 0;
+}
+
+static void scan_open_directory(DirectoryScan *scan) {
+        cleanup_strv char **names = NULL;
+        struct stat st;
+        int r;
+
+        if (fstat(scan->dir_fd, &st) < 0) {
+                set_directory_error(scan, strerror(errno));
+                schedule_scan(scan, ERROR_RETRY_USEC);
+                return;
+        }
+        watch_manifest_directory(scan, &st);
+        if (!scan->source->inotify_source)
+                schedule_scan(scan, POLL_USEC);
+
+        r = list_manifest_files(scan->dir_fd, &names);
+        if (r >= 0 && is_empty_replacement(scan->source, &st, names)) {
+                set_directory_error(scan, "is another directory than it was, and an empty one; "
+                                          "its pods are kept");
+                schedule_scan(scan, ERROR_RETRY_USEC);
+                return;
+        }
+        if (r >= 0)
+                r = scan_names(scan, &st, names);
+        if (r < 0) {
+                set_directory_error(scan, r == -E2BIG ? "holds too many manifests" : strerror(-r));
+                schedule_scan(scan, ERROR_RETRY_USEC);
+        } else
+                set_directory_error_take(scan, NULL);
+}
+
+static void arm_manifest_scan_timer(ManifestDirectory *source, uint64_t usec) {
+        int r = 0;
+
+        if (usec == USEC_INFINITY)
+                r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
+        else {
+                r = sd_event_source_set_time_relative(source->timer, usec);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(source->timer, SD_EVENT_ONESHOT);
+        }
+        if (r < 0)
+                log_warning_errno(r, "Cannot set the timer of '%s'", source->directory);
+}
+
+/* True where anything is other than before. While memory does not suffice to say who has which
+ * name, nobody is told anything. */
+static bool scan_directory(ManifestDirectory *source) {
+        cleanup_close int fd =
+                openat(AT_FDCWD, source->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        DirectoryScan scan = { .source = source, .dir_fd = fd, .next_usec = USEC_INFINITY };
+        bool has_changed;
+        int r;
+
+        if (fd >= 0)
+                scan_open_directory(&scan);
+        else {
+                set_directory_error(&scan, strerror(errno));
+                reset_known_directory(source);
+                source->inotify_source = sd_event_source_disable_unref(source->inotify_source);
+                schedule_scan(&scan, ERROR_RETRY_USEC);
+        }
+        r = manifest_table_resolve_names(&source->table, now_realtime_usec());
+        if (r < 0)
+                schedule_scan(&scan, ERROR_RETRY_USEC);
+        has_changed = scan.has_changed || r > 0 || source->is_unresolved;
+        source->is_unresolved = r < 0;
+        source->n_inotify_events = 0;
+        arm_manifest_scan_timer(source, scan.next_usec);
+        if (scan.has_read_much)
+                malloc_trim(0);
+        return has_changed && !source->is_unresolved;
+}
+
+static int on_manifest_scan(sd_event_source *event_source, void *userdata) {
+        ManifestDirectory *source = userdata;
+
+        if (scan_directory(source))
+                source->on_changed(source->userdata);
+        return 0;
+}
+
+static int on_manifest_inotify_event(sd_event_source *inotify_source,
+                                     const struct inotify_event *event, void *userdata) {
+        ManifestDirectory *source = userdata;
+
+        if (event->mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT))
+                reset_known_directory(source);
+        /* A bell that never rests must not keep us from looking. */
+        if (++source->n_inotify_events > INOTIFY_EVENTS_MAX)
+                return on_manifest_scan(inotify_source, source);
+        return sd_event_source_set_enabled(source->scan_source, SD_EVENT_ONESHOT);
+}
+
+static int on_manifest_scan_timer(sd_event_source *timer, uint64_t usec, void *userdata) {
+        return on_manifest_scan(timer, userdata);
+}
+
+static int add_scan_event_sources(ManifestDirectory *source) {
+        int r;
+
+        r = sd_event_add_defer(source->event, &source->scan_source, on_manifest_scan, source);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(source->scan_source, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source->scan_source, SCAN_PRIORITY);
+        if (r >= 0)
+                r = sd_event_add_time(source->event, &source->timer, CLOCK_BOOTTIME, 0,
+                                      50 * USEC_PER_MSEC, on_manifest_scan_timer, source);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(source->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_priority(source->timer, SCAN_PRIORITY);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(source->scan_source, "manifest-scan");
+        (void) sd_event_source_set_description(source->timer, "manifest-timer");
+        return 0;
+}
+
+int manifest_directory_new(sd_event *event, const char *directory, const char *node_name,
+                           manifest_changed_t on_changed, void *userdata, ManifestDirectory **ret) {
+        cleanup_with(manifest_directory_freep) ManifestDirectory *source =
+                calloc(1, sizeof(*source));
+        int r;
+
+        if (!source)
+                return -ENOMEM;
+        source->event = sd_event_ref(event);
+        source->directory = strdup(directory);
+        source->node_name = strdup(node_name);
+        source->on_changed = on_changed;
+        source->userdata = userdata;
+        if (!source->directory || !source->node_name)
+                return -ENOMEM;
+        r = add_scan_event_sources(source);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(source);
+        return 0;
+}
+
+int manifest_directory_restore_pod_take(ManifestDirectory *source, const char *file, Pod *pod) {
+        ManifestEntry *entry = manifest_table_get(&source->table, file);
+
+        if (!entry) {
+                pod_free(pod);
+                return -ENOMEM;
+        }
+        return manifest_entry_restore_pod_take(entry, pod);
+}
+
+int manifest_directory_restore_set_take(ManifestDirectory *source, const char *file,
+                                        DaemonSet *set) {
+        ManifestEntry *entry = manifest_table_get(&source->table, file);
+
+        if (!entry) {
+                daemonset_free(set);
+                return -ENOMEM;
+        }
+        return manifest_entry_restore_set_take(entry, set);
+}
+
+int manifest_directory_start(ManifestDirectory *source, Error *reterr) {
+        (void) scan_directory(source);
+        if (source->is_unresolved)
+                return error_prefixf(reterr, -ENOMEM, "%s", source->directory);
+        source->on_changed(source->userdata);
+        return 0;
+}
+
+const char *manifest_directory_last_error(const ManifestDirectory *source) {
+        return source->last_error;
+}
+
+size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *const **ret) {
+        *ret = source->table.manifests;
+        return source->table.n;
+}
+
+const DataObject *manifest_directory_find_object(const ManifestDirectory *source, ObjectKind kind,
+                                                 const char *namespace, const char *name) {
+        for (size_t i = 0; i < source->table.n; i++) {
+                const Manifest *manifest = source->table.manifests[i];
+
+                if (!name && manifest->default_class)
+                        return manifest->default_class;
+                if (!name)
+                        continue;
+                for (size_t j = 0; j < manifest->data.n; j++) {
+                        const DataObject *object = manifest->data.items[j];
+
+                        if (object->kind == kind && streq(object->metadata.name, name) &&
+                            streq(object->metadata.namespace, namespace))
+                                return object;
+                }
+        }
+        return NULL;
+}
+
+unsigned manifest_directory_data_generation(const ManifestDirectory *source) {
+        return source->table.data_generation;
+}
+
+ManifestDirectory *manifest_directory_free(ManifestDirectory *source) {
+        if (!source)
+                return NULL;
+        sd_event_source_disable_unref(source->timer);
+        sd_event_source_disable_unref(source->scan_source);
+        sd_event_source_disable_unref(source->inotify_source);
+        manifest_table_done(&source->table);
+        free(source->last_error);
+        free(source->node_name);
+        free(source->directory);
+        sd_event_unref(source->event);
+        free(source);
+        return NULL;
+}

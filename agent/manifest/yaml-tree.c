@@ -1,0 +1,592 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The tree is built from libyaml's events, without recursion: finished nodes wait on a stack until
+ * their parent ends and takes them.
+ *
+ * Nothing a file says can make it large. Every node counts against a budget when it is made, and an
+ * alias counts with all that it stands for although it only shares the node, so that a walk over
+ * the tree is as bounded as its memory. */
+
+#include "agent/manifest/yaml-tree.h"
+
+#include "agent/manifest/scalar.h"
+#include "agent/manifest/text.h"
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <yaml.h>
+
+#define CHUNK_SIZE (16 * KIB)
+
+typedef struct Chunk Chunk;
+struct Chunk {
+        Chunk *next;
+        size_t used;
+        size_t size;
+        _Alignas(max_align_t) char data[];
+};
+
+struct Arena {
+        Chunk *chunks;
+};
+
+/* A collection that has not ended. */
+typedef struct YamlFrame {
+        YamlNode *node;
+        size_t first; /* of its children on the stack */
+} YamlFrame;
+
+typedef struct YamlAnchor {
+        const char *name;
+        const YamlNode *node;
+} YamlAnchor;
+
+typedef struct YamlTreeBuilder {
+        const char *file;
+        const char *data; /* what the parser reads */
+        YamlTree tree;
+        yaml_parser_t parser;
+        const YamlNode **stack;
+        size_t n_stack;
+        size_t stack_size;
+        YamlFrame frames[TREE_DEPTH_MAX];
+        size_t depth;
+        YamlAnchor anchors[TREE_ANCHORS_MAX];
+        size_t n_anchors;
+        size_t n_nodes;
+        Error *reterr;
+} YamlTreeBuilder;
+
+/* A pair on its way into a mapping. */
+typedef struct YamlPair {
+        const YamlNode *key;
+        const YamlNode *value;
+        size_t rank; /* 0: written here; 1, 2…: merged, the first wins */
+        size_t order;
+} YamlPair;
+
+static void *arena_alloc(Arena *arena, size_t size) {
+        Chunk *chunk = arena->chunks;
+        void *p;
+
+        size = (size + 7) & ~(size_t) 7;
+        if (!chunk || chunk->size - chunk->used < size) {
+                size_t room = MAX(size, (size_t) CHUNK_SIZE);
+
+                chunk = malloc(sizeof(*chunk) + room);
+                if (!chunk)
+                        return NULL;
+                *chunk = (Chunk){ .next = arena->chunks, .size = room };
+                arena->chunks = chunk;
+        }
+        p = chunk->data + chunk->used;
+        chunk->used += size;
+        return p;
+}
+
+static const char *arena_text(Arena *arena, const char *text, size_t length) {
+        char *copy = arena_alloc(arena, length + 1);
+
+        if (copy) {
+                memcpy(copy, text, length);
+                copy[length] = '\0';
+        }
+        return copy;
+}
+
+void yaml_tree_done(YamlTree *tree) {
+        Chunk *chunk = tree->arena ? tree->arena->chunks : NULL;
+
+        while (chunk) {
+                Chunk *next = chunk->next;
+                free(chunk);
+                chunk = next;
+        }
+        free(tree->arena);
+        free(tree->documents);
+        *tree = (YamlTree){ 0 };
+}
+
+static int refuse_yaml_at(YamlTreeBuilder *b, size_t line, size_t column, const char *format, ...)
+        printf_like(4, 5);
+static int refuse_yaml_at(YamlTreeBuilder *b, size_t line, size_t column, const char *format, ...) {
+        cleanup_free char *sentence = NULL;
+        va_list ap;
+        int r;
+
+        va_start(ap, format);
+        r = vasprintf(&sentence, format, ap);
+        va_end(ap);
+        if (r < 0) {
+                sentence = NULL;
+                return -ENOMEM;
+        }
+        return error_setf(b->reterr, EINVAL, "%s:%zu:%zu: %s", b->file, line, column, sentence);
+}
+
+/* A new node at an event, counted. */
+static int yaml_node_new(YamlTreeBuilder *b, YamlNodeKind kind, const yaml_event_t *event,
+                         YamlNode **ret) {
+        size_t line = event->start_mark.line + 1, column = event->start_mark.column + 1;
+        YamlNode *node;
+
+        if (++b->n_nodes > TREE_NODES_MAX)
+                return refuse_yaml_at(b, line, column, "holds more than %d values", TREE_NODES_MAX);
+        node = arena_alloc(b->tree.arena, sizeof(*node));
+        if (!node)
+                return -ENOMEM;
+        *node = (YamlNode){
+                .kind = kind,
+                .line = (uint32_t) line,
+                .column = (uint32_t) column,
+                .weight = 1,
+                .height = 1,
+        };
+        *ret = node;
+        return 0;
+}
+
+static int anchor_add(YamlTreeBuilder *b, const yaml_char_t *name, const YamlNode *node) {
+        const char *text = (const char *) name;
+
+        if (!name)
+                return 0;
+        if (b->n_anchors == TREE_ANCHORS_MAX)
+                return refuse_yaml_at(b, node->line, node->column, "holds more than %d anchors",
+                                      TREE_ANCHORS_MAX);
+        text = arena_text(b->tree.arena, text, strlen(text));
+        if (!text)
+                return -ENOMEM;
+        b->anchors[b->n_anchors++] = (YamlAnchor){ .name = text, .node = node };
+        return 0;
+}
+
+static int push_yaml_node(YamlTreeBuilder *b, const YamlNode *node) {
+        if (b->n_stack == b->stack_size) {
+                size_t size = MAX(b->stack_size * 2, (size_t) 64);
+                const YamlNode **larger = reallocarray(b->stack, size, sizeof(*larger));
+
+                if (!larger)
+                        return -ENOMEM;
+                b->stack = larger;
+                b->stack_size = size;
+        }
+        b->stack[b->n_stack++] = node;
+        return 0;
+}
+
+/* Room doubles whenever it is full, at each power of two: a file may hold very many documents. */
+static int document_add(YamlTreeBuilder *b, const YamlNode *root) {
+        size_t n = b->tree.n_documents;
+
+        if ((n & (n - 1)) == 0) {
+                const YamlNode **larger =
+                        reallocarray(b->tree.documents, MAX(n * 2, (size_t) 1), sizeof(*larger));
+
+                if (!larger)
+                        return -ENOMEM;
+                b->tree.documents = larger;
+        }
+        b->tree.documents[b->tree.n_documents++] = root;
+        return 0;
+}
+
+/* A node is finished: a child of the innermost collection, or a document. */
+static int finish_yaml_node(YamlTreeBuilder *b, const YamlNode *node) {
+        return b->depth > 0 ? push_yaml_node(b, node) : document_add(b, node);
+}
+
+static int refuse_tag(YamlTreeBuilder *b, const YamlNode *node, const yaml_char_t *tag) {
+        char text[EXCERPT_SIZE];
+
+        return refuse_yaml_at(b, node->line, node->column,
+                              "has the tag '%s', which does not go with it; leave it out",
+                              excerpt(text, (const char *) tag));
+}
+
+static int handle_yaml_scalar(YamlTreeBuilder *b, const yaml_event_t *event) {
+        const char *value = (const char *) event->data.scalar.value;
+        const char *tag = (const char *) event->data.scalar.tag;
+        size_t length = event->data.scalar.length;
+        YamlNode *node;
+        int r;
+
+        r = yaml_node_new(b, YAML_NODE_STRING, event, &node);
+        if (r < 0)
+                return r;
+        if (length > TREE_TEXT_MAX)
+                return refuse_yaml_at(b, node->line, node->column,
+                                      "holds a text of more than %d MiB",
+                                      TREE_TEXT_MAX / (int) MIB);
+        if (memchr(value, '\0', length))
+                return refuse_yaml_at(b, node->line, node->column, "holds a NUL character");
+        node->text = arena_text(b->tree.arena, value, length);
+        if (!node->text)
+                return -ENOMEM;
+        if (tag) {
+                if (scalar_resolve_tagged(node->text, tag, &node->kind) < 0)
+                        return refuse_tag(b, node, event->data.scalar.tag);
+        } else if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
+                node->kind = scalar_resolve(node->text);
+        r = anchor_add(b, event->data.scalar.anchor, node);
+        return r < 0 ? r : finish_yaml_node(b, node);
+}
+
+static int handle_yaml_alias(YamlTreeBuilder *b, const yaml_event_t *event) {
+        size_t line = event->start_mark.line + 1, column = event->start_mark.column + 1;
+        const char *name = (const char *) event->data.alias.anchor;
+        const YamlNode *node = NULL;
+        char text[EXCERPT_SIZE];
+
+        for (size_t i = b->n_anchors; i > 0 && !node; i--)
+                if (streq(b->anchors[i - 1].name, name))
+                        node = b->anchors[i - 1].node;
+        excerpt(text, name);
+        if (!node)
+                return refuse_yaml_at(b, line, column, "the alias '*%s' has no anchor before it",
+                                      text);
+        /* A collection gets its weight when it ends. */
+        if (node->weight == 0)
+                return refuse_yaml_at(b, line, column, "the alias '*%s' stands in what it names",
+                                      text);
+        b->n_nodes += node->weight;
+        if (b->n_nodes > TREE_NODES_MAX)
+                return refuse_yaml_at(b, line, column,
+                                      "holds more than %d values, aliases expanded",
+                                      TREE_NODES_MAX);
+        if (b->depth + node->height > TREE_DEPTH_MAX)
+                return refuse_yaml_at(b, line, column, "is nested deeper than %d levels",
+                                      TREE_DEPTH_MAX);
+        return finish_yaml_node(b, node);
+}
+
+static int handle_yaml_collection_start(YamlTreeBuilder *b, const yaml_event_t *event,
+                                        YamlNodeKind kind, const yaml_char_t *tag,
+                                        const yaml_char_t *anchor) {
+        const char *own = kind == YAML_NODE_MAPPING ? YAML_MAP_TAG : YAML_SEQ_TAG;
+        YamlNode *node;
+        int r;
+
+        r = yaml_node_new(b, kind, event, &node);
+        if (r < 0)
+                return r;
+        if (tag && !streq((const char *) tag, own) && !streq((const char *) tag, "!"))
+                return refuse_tag(b, node, tag);
+        if (b->depth == TREE_DEPTH_MAX)
+                return refuse_yaml_at(b, node->line, node->column,
+                                      "is nested deeper than %d levels", TREE_DEPTH_MAX);
+        node->weight = 0;
+        b->frames[b->depth++] = (YamlFrame){ .node = node, .first = b->n_stack };
+        return anchor_add(b, anchor, node);
+}
+
+/* Gives a node its children: weight and height are known then. */
+static int set_yaml_node_children(YamlTreeBuilder *b, YamlNode *node,
+                                  const YamlNode *const *children, size_t n_children) {
+        node->weight = 1;
+        if (n_children == 0)
+                return 0;
+        node->items = arena_alloc(b->tree.arena, n_children * sizeof(*node->items));
+        if (!node->items)
+                return -ENOMEM;
+        for (size_t i = 0; i < n_children; i++) {
+                node->items[i] = children[i];
+                node->weight += children[i]->weight;
+                node->height = MAX(node->height, children[i]->height + 1);
+        }
+        return 0;
+}
+
+/* Keys are strings in JSON; what YAML takes for a boolean or a number is written as one. */
+static int key_to_string(YamlTreeBuilder *b, const YamlNode **key) {
+        char number[NUMBER_SIZE], text[DESCRIPTION_SIZE];
+        const char *name = NULL;
+        YamlNode *copy;
+
+        if ((*key)->kind == YAML_NODE_STRING)
+                return 0;
+        if ((*key)->kind == YAML_NODE_BOOL)
+                name = yaml_node_bool(*key) ? "true" : "false";
+        else if (yaml_node_number_as_key(*key, number))
+                name = number;
+        else
+                return refuse_yaml_at(b, (*key)->line, (*key)->column,
+                                      "a key must be a string, not %s",
+                                      yaml_node_describe(*key, text));
+        copy = arena_alloc(b->tree.arena, sizeof(*copy));
+        if (!copy)
+                return -ENOMEM;
+        *copy = **key;
+        copy->kind = YAML_NODE_STRING;
+        copy->text = arena_text(b->tree.arena, name, strlen(name));
+        *key = copy;
+        return copy->text ? 0 : -ENOMEM;
+}
+
+static int compare_yaml_pairs(const void *a, const void *b) {
+        const YamlPair *left = a, *right = b;
+        int r = strcmp(left->key->text, right->key->text);
+
+        if (r == 0)
+                r = left->rank < right->rank ? -1 : left->rank > right->rank;
+        return r != 0 ? r : left->order < right->order ? -1 : left->order > right->order;
+}
+
+static int compare_yaml_pair_order(const void *a, const void *b) {
+        const YamlPair *left = a, *right = b;
+
+        return left->order < right->order ? -1 : left->order > right->order;
+}
+
+static bool is_merge_key(const YamlNode *key) {
+        return key->kind == YAML_NODE_STRING && streq(key->text, "<<");
+}
+
+/* Mappings that a merge key's value names: itself, or the items of a list. */
+static size_t merge_sources(const YamlNode *const *value, const YamlNode *const **ret) {
+        if ((*value)->kind == YAML_NODE_SEQUENCE) {
+                *ret = (*value)->items;
+                return (*value)->n;
+        }
+        *ret = value;
+        return 1;
+}
+
+/* Appends the pairs of all mappings that 'value' names; counts only where 'entries' is NULL. */
+static int merge_yaml_mapping(YamlTreeBuilder *b, const YamlNode *const *value, YamlPair *entries,
+                              size_t *n_entries, size_t *rank) {
+        const YamlNode *const *sources;
+        size_t n_sources = merge_sources(value, &sources);
+
+        for (size_t i = 0; i < n_sources; i++) {
+                if (sources[i]->kind != YAML_NODE_MAPPING)
+                        return refuse_yaml_at(b, (*value)->line, (*value)->column,
+                                              "'<<' must name a mapping or a list of mappings");
+                ++*rank;
+                for (size_t j = 0; j < sources[i]->n; j++) {
+                        if (entries)
+                                entries[*n_entries] = (YamlPair){
+                                        .key = yaml_node_key(sources[i], j),
+                                        .value = yaml_node_value(sources[i], j),
+                                        .rank = *rank,
+                                        .order = *n_entries,
+                                };
+                        ++*n_entries;
+                }
+        }
+        return 0;
+}
+
+/* Collects own and merged pairs; how many they are where 'entries' is NULL. */
+static int collect_yaml_pairs(YamlTreeBuilder *b, const YamlNode **children, size_t n_children,
+                              YamlPair *entries, size_t *ret_n) {
+        size_t n = 0, rank = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < n_children && r >= 0; i += 2) {
+                if (is_merge_key(children[i])) {
+                        r = merge_yaml_mapping(b, &children[i + 1], entries, &n, &rank);
+                        continue;
+                }
+                r = key_to_string(b, &children[i]);
+                if (r >= 0 && entries)
+                        entries[n] = (YamlPair){
+                                .key = children[i],
+                                .value = children[i + 1],
+                                .order = n,
+                        };
+                n++;
+        }
+        *ret_n = n;
+        return r;
+}
+
+/* Sorts by key, refuses what is written twice, lets what is written win over what is merged. */
+static int remove_duplicate_keys(YamlTreeBuilder *b, YamlPair *entries, size_t *n_entries) {
+        size_t n = 0;
+
+        qsort(entries, *n_entries, sizeof(*entries), compare_yaml_pairs);
+        for (size_t i = 0; i < *n_entries; i++) {
+                const YamlPair *last = n > 0 ? &entries[n - 1] : NULL;
+
+                if (!last || !streq(last->key->text, entries[i].key->text)) {
+                        entries[n++] = entries[i];
+                        continue;
+                }
+                if (entries[i].rank == 0) {
+                        char text[EXCERPT_SIZE];
+
+                        return refuse_yaml_at(b, entries[i].key->line, entries[i].key->column,
+                                              "the key '%s' is here a second time; the first is at "
+                                              "line %" PRIu32 ", column %" PRIu32,
+                                              excerpt(text, last->key->text), last->key->line,
+                                              last->key->column);
+                }
+        }
+        qsort(entries, n, sizeof(*entries), compare_yaml_pair_order);
+        *n_entries = n;
+        return 0;
+}
+
+static int finish_yaml_mapping(YamlTreeBuilder *b, YamlNode *node, const YamlNode **children,
+                               size_t n_children) {
+        cleanup_free const YamlNode **pairs = NULL;
+        cleanup_free YamlPair *entries = NULL;
+        size_t n;
+        int r;
+
+        r = collect_yaml_pairs(b, children, n_children, NULL, &n);
+        if (r < 0)
+                return r;
+        entries = calloc(n + 1, sizeof(*entries));
+        pairs = calloc(n + 1, 2 * sizeof(const YamlNode *));
+        if (!entries || !pairs)
+                return -ENOMEM;
+        r = collect_yaml_pairs(b, children, n_children, entries, &n);
+        if (r >= 0)
+                r = remove_duplicate_keys(b, entries, &n);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < n; i++) {
+                pairs[2 * i] = entries[i].key;
+                pairs[2 * i + 1] = entries[i].value;
+        }
+        node->n = (uint32_t) n;
+        return set_yaml_node_children(b, node, pairs, 2 * n);
+}
+
+static int handle_yaml_collection_end(YamlTreeBuilder *b) {
+        YamlFrame *frame = &b->frames[b->depth - 1];
+        size_t n_children = b->n_stack - frame->first;
+        const YamlNode **children = n_children > 0 ? b->stack + frame->first : NULL;
+        int r;
+
+        if (frame->node->kind == YAML_NODE_MAPPING)
+                r = finish_yaml_mapping(b, frame->node, children, n_children);
+        else {
+                frame->node->n = (uint32_t) n_children;
+                r = set_yaml_node_children(b, frame->node, children, n_children);
+        }
+        if (r < 0)
+                return r;
+        b->n_stack = frame->first;
+        b->depth--;
+        return finish_yaml_node(b, frame->node);
+}
+
+static int handle_yaml_event(YamlTreeBuilder *b, const yaml_event_t *event) {
+        switch (event->type) {
+        case YAML_SCALAR_EVENT:
+                return handle_yaml_scalar(b, event);
+        case YAML_ALIAS_EVENT:
+                return handle_yaml_alias(b, event);
+        case YAML_SEQUENCE_START_EVENT:
+                return handle_yaml_collection_start(b, event, YAML_NODE_SEQUENCE,
+                                                    event->data.sequence_start.tag,
+                                                    event->data.sequence_start.anchor);
+        case YAML_MAPPING_START_EVENT:
+                return handle_yaml_collection_start(b, event, YAML_NODE_MAPPING,
+                                                    event->data.mapping_start.tag,
+                                                    event->data.mapping_start.anchor);
+        case YAML_SEQUENCE_END_EVENT:
+        case YAML_MAPPING_END_EVENT:
+                return handle_yaml_collection_end(b);
+        case YAML_DOCUMENT_START_EVENT:
+                b->n_anchors = 0;
+                return 0;
+        case YAML_NO_EVENT:
+        case YAML_STREAM_START_EVENT:
+        case YAML_STREAM_END_EVENT:
+        case YAML_DOCUMENT_END_EVENT:
+                break;
+        }
+        return 0;
+}
+
+/* What the parser itself has to say. */
+static int refuse_syntax(YamlTreeBuilder *b) {
+        const yaml_parser_t *parser = &b->parser;
+        size_t line = parser->problem_mark.line + 1, column = parser->problem_mark.column + 1;
+
+        if (parser->error == YAML_MEMORY_ERROR)
+                return -ENOMEM;
+        if (parser->error == YAML_READER_ERROR)
+                find_text_position(b->data, parser->problem_offset, &line, &column);
+        if (parser->context)
+                return refuse_yaml_at(b, line, column, "%s, %s that begins at line %zu",
+                                      parser->problem, parser->context,
+                                      parser->context_mark.line + 1);
+        return refuse_yaml_at(b, line, column, "%s", parser->problem);
+}
+
+static int build_yaml_tree(YamlTreeBuilder *b) {
+        for (;;) {
+                yaml_event_t event;
+                bool is_last;
+                int r;
+
+                if (!yaml_parser_parse(&b->parser, &event))
+                        return refuse_syntax(b);
+                is_last = event.type == YAML_STREAM_END_EVENT;
+                r = handle_yaml_event(b, &event);
+                yaml_event_delete(&event);
+                if (r < 0 || is_last)
+                        return r;
+        }
+}
+
+static int parse_yaml(const char *file, const char *data, size_t length, YamlTree *ret,
+                      Error *reterr) {
+        /* Some kilobytes, for the frames and anchors. */
+        cleanup_free YamlTreeBuilder *b = calloc(1, sizeof(*b));
+        int r;
+
+        if (!b)
+                return -ENOMEM;
+        b->file = file;
+        b->data = data;
+        b->reterr = reterr;
+        b->tree.arena = calloc(1, sizeof(*b->tree.arena));
+        if (!b->tree.arena)
+                return -ENOMEM;
+        if (yaml_parser_initialize(&b->parser)) {
+                yaml_parser_set_input_string(&b->parser, (const unsigned char *) data, length);
+                r = build_yaml_tree(b);
+                yaml_parser_delete(&b->parser);
+        } else
+                r = -ENOMEM;
+        free(b->stack);
+        if (r < 0)
+                yaml_tree_done(&b->tree);
+        else
+                *ret = b->tree;
+        return r;
+}
+
+int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree *ret,
+                    Error *reterr) {
+        cleanup_free char *copy = NULL;
+        size_t n_copy;
+        int r;
+
+        r = check_manifest_text(file, data, length, reterr);
+        if (r < 0)
+                return r;
+        r = convert_json_text_to_yaml(data, length, &copy, &n_copy);
+        if (r < 0)
+                return r;
+        if (copy)
+                return parse_yaml(file, copy, n_copy, ret, reterr);
+        return parse_yaml(file, data, length, ret, reterr);
+}
+
+const YamlNode *yaml_node_get(const YamlNode *mapping, const char *key) {
+        if (mapping->kind != YAML_NODE_MAPPING)
+                return NULL;
+        for (size_t i = 0; i < mapping->n; i++)
+                if (streq(yaml_node_key(mapping, i)->text, key))
+                        return yaml_node_value(mapping, i);
+        return NULL;
+}

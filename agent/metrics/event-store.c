@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/metrics/event-store.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/utf8.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+
+/* A list in the order of the numbers. An event that happens again gets a new number and goes to the
+ * end: so one number says all that a reader has seen, and a reader that is slow misses counts, but
+ * never an event that is still here. */
+
+typedef struct StoredEvent StoredEvent;
+
+struct StoredEvent {
+        uint64_t number;
+        uint64_t name;              /* makes the event's name unique, for as long as it is kept */
+        const char *kind_of_object; /* static, as is: */
+        const char *api_version;
+        char *uid;
+        char *namespace;
+        char *object;     /* its name */
+        char *field_path; /* "spec.containers{web}", or NULL */
+        PodEventKind kind;
+        char *reason;
+        char *message;
+        unsigned count;
+        uint64_t first, last; /* realtime */
+        StoredEvent *earlier, *later;
+};
+
+struct EventStore {
+        const char *node_name;
+        StoredEvent *oldest, *latest;
+        size_t n;
+        uint64_t last_number;
+};
+
+static const char *const event_type_names[N_POD_EVENT_KINDS] = {
+        [POD_EVENT_NORMAL] = "Normal",
+        [POD_EVENT_WARNING] = "Warning",
+};
+
+EventStore *event_store_new(const char *node_name) {
+        EventStore *events = calloc(1, sizeof(*events));
+
+        if (events)
+                events->node_name = node_name;
+        return events;
+}
+
+static void stored_event_free(StoredEvent *stored) {
+        if (!stored)
+                return;
+        free(stored->uid);
+        free(stored->namespace);
+        free(stored->object);
+        free(stored->field_path);
+        free(stored->reason);
+        free(stored->message);
+        free(stored);
+}
+
+static void unlink_stored_event(EventStore *events, StoredEvent *stored) {
+        if (stored->earlier)
+                stored->earlier->later = stored->later;
+        else
+                events->oldest = stored->later;
+        if (stored->later)
+                stored->later->earlier = stored->earlier;
+        else
+                events->latest = stored->earlier;
+        stored->earlier = stored->later = NULL;
+        events->n--;
+}
+
+/* At the end, with a new number. */
+static void append_stored_event(EventStore *events, StoredEvent *stored) {
+        stored->number = ++events->last_number;
+        stored->earlier = events->latest;
+        if (events->latest)
+                events->latest->later = stored;
+        else
+                events->oldest = stored;
+        events->latest = stored;
+        events->n++;
+}
+
+EventStore *event_store_free(EventStore *events) {
+        if (!events)
+                return NULL;
+        while (events->oldest) {
+                StoredEvent *stored = events->oldest;
+
+                unlink_stored_event(events, stored);
+                stored_event_free(stored);
+        }
+        free(events);
+        return NULL;
+}
+
+static bool pod_has_app_container(const Pod *pod, const char *name) {
+        for (size_t i = 0; i < pod->spec.containers.n; i++)
+                if (streq(pod->spec.containers.items[i].name, name))
+                        return true;
+        return false;
+}
+
+/* 0 with NULL for the pod as a whole, -ENOMEM. */
+static int format_event_field_path(const PodEvent *event, char **ret) {
+        const char *list;
+
+        *ret = NULL;
+        if (!event->container || !event->pod)
+                return 0;
+        list = pod_has_app_container(event->pod, event->container) ? "containers"
+                                                                   : "initContainers";
+        if (asprintf(ret, "spec.%s{%s}", list, event->container) < 0) {
+                *ret = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* No more than the limit, no half of a character, and nothing that JSON cannot hold. */
+static char *copy_event_message(const char *message) {
+        size_t length = strlen(message), n = 0;
+        char *copy = malloc(EVENT_MESSAGE_MAX + 1), *shorter;
+
+        if (!copy)
+                return NULL;
+        for (size_t i = 0; i < length;) {
+                size_t size = utf8_character_length(message + i, length - i);
+
+                if (n + MAX(size, 1) > EVENT_MESSAGE_MAX)
+                        break;
+                memcpy(copy + n, size > 0 ? message + i : "?", MAX(size, 1));
+                n += MAX(size, 1);
+                i += MAX(size, 1);
+        }
+        copy[n] = '\0';
+        shorter = realloc(copy, n + 1);
+        return shorter ? shorter : copy;
+}
+
+/* As the kubelet has it, the UID of a node is its name. */
+static ObjectMeta node_object_metadata(const EventStore *events) {
+        return (ObjectMeta){ .name = (char *) (uintptr_t) events->node_name,
+                             .namespace = (char *) (uintptr_t) "default",
+                             .uid = (char *) (uintptr_t) events->node_name };
+}
+
+static StoredEvent *stored_event_new(const EventStore *events, const PodEvent *event,
+                                     uint64_t now) {
+        const ObjectMeta node = node_object_metadata(events);
+        const ObjectMeta *object = event->pod         ? &event->pod->metadata
+                                   : event->daemonset ? &event->daemonset->metadata
+                                                      : &node;
+        StoredEvent *stored = calloc(1, sizeof(*stored));
+
+        if (!stored)
+                return NULL;
+        stored->kind_of_object = event->pod ? "Pod" : event->daemonset ? "DaemonSet" : "Node";
+        stored->api_version = event->daemonset && !event->pod ? "apps/v1" : "v1";
+        stored->uid = strdup(strna(object->uid));
+        stored->namespace = strdup(strna(object->namespace));
+        stored->object = strdup(strna(object->name));
+        stored->kind = event->kind;
+        stored->reason = strdup(event->reason);
+        stored->message = copy_event_message(event->message);
+        stored->first = now;
+        if (format_event_field_path(event, &stored->field_path) < 0 || !stored->uid ||
+            !stored->namespace || !stored->object || !stored->reason || !stored->message) {
+                stored_event_free(stored);
+                return NULL;
+        }
+        return stored;
+}
+
+static bool is_same_event(const StoredEvent *a, const StoredEvent *b) {
+        return a->kind == b->kind && streq(a->uid, b->uid) && streq(a->reason, b->reason) &&
+               streq_ptr(a->field_path, b->field_path) && streq(a->message, b->message);
+}
+
+static StoredEvent *find_same_event(const EventStore *events, const StoredEvent *like) {
+        for (StoredEvent *stored = events->latest; stored; stored = stored->earlier)
+                if (is_same_event(stored, like))
+                        return stored;
+        return NULL;
+}
+
+static void drop_stored_event(EventStore *events, StoredEvent *stored) {
+        unlink_stored_event(events, stored);
+        stored_event_free(stored);
+}
+
+/* Makes room for one more of this pod. */
+static void make_room_for_event(EventStore *events, const char *uid) {
+        StoredEvent *oldest_of_pod = NULL;
+        size_t of_pod = 0;
+
+        for (StoredEvent *stored = events->latest; stored; stored = stored->earlier)
+                if (streq(stored->uid, uid)) {
+                        oldest_of_pod = stored;
+                        of_pod++;
+                }
+        if (of_pod >= STORED_EVENTS_OF_POD_MAX)
+                drop_stored_event(events, oldest_of_pod);
+        else if (events->n >= STORED_EVENTS_MAX)
+                drop_stored_event(events, events->oldest);
+}
+
+bool event_store_add(EventStore *events, const PodEvent *event, uint64_t now) {
+        StoredEvent *stored = stored_event_new(events, event, now), *same;
+
+        if (!stored)
+                return false;
+        same = find_same_event(events, stored);
+        if (same) {
+                stored_event_free(stored);
+                stored = same;
+                unlink_stored_event(events, stored);
+        } else {
+                make_room_for_event(events, stored->uid);
+                stored->name = events->last_number + 1;
+        }
+        stored->count++;
+        stored->last = now;
+        append_stored_event(events, stored);
+        return !same;
+}
+
+static json_t *event_time_to_json(uint64_t realtime) {
+        char buffer[RFC3339_SIZE];
+
+        return json_string(format_rfc3339(buffer, realtime));
+}
+
+static json_t *event_metadata_to_json(const StoredEvent *stored) {
+        char name[512];
+
+        (void) snprintf(name, sizeof(name), "%s.%016" PRIx64, stored->object,
+                        stored->first + stored->name);
+        return json_pack("{s:s, s:s, s:o}", "name", name, "namespace", stored->namespace,
+                         "creationTimestamp", event_time_to_json(stored->first));
+}
+
+static json_t *involved_object_to_json(const StoredEvent *stored) {
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s*}", "kind", stored->kind_of_object,
+                         "namespace", stored->namespace, "name", stored->object, "uid", stored->uid,
+                         "apiVersion", stored->api_version, "fieldPath", stored->field_path);
+}
+
+static char *format_event_json(const EventStore *events, const StoredEvent *stored) {
+        char *text;
+        json_t *json = json_pack(
+                "{s:s, s:s, s:o, s:o, s:s, s:s, s:{s:s, s:s}, s:o, s:o, s:I, s:s, s:n, s:s, s:s}",
+                "kind", "Event", "apiVersion", "v1", "metadata", event_metadata_to_json(stored),
+                "involvedObject", involved_object_to_json(stored), "reason", stored->reason,
+                "message", stored->message, "source", "component", "mainstay", "host",
+                events->node_name, "firstTimestamp", event_time_to_json(stored->first),
+                "lastTimestamp", event_time_to_json(stored->last), "count",
+                (json_int_t) stored->count, "type", event_type_names[stored->kind], "eventTime",
+                "reportingComponent", "mainstay", "reportingInstance", events->node_name);
+
+        text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+        json_decref(json);
+        return text;
+}
+
+int event_store_next(const EventStore *events, uint64_t after, uint64_t *ret_number,
+                     char **ret_json) {
+        for (const StoredEvent *stored = events->oldest; stored; stored = stored->later) {
+                char *json;
+
+                if (stored->number <= after)
+                        continue;
+                json = format_event_json(events, stored);
+                if (!json)
+                        return -ENOMEM;
+                *ret_number = stored->number;
+                *ret_json = json;
+                return 1;
+        }
+        return 0;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/metrics/metrics.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/resource.h>
+
+/* One table of metrics: a row is a sample. Rows of one name stand together, as the format demands,
+ * and its help stands in the first of them. */
+
+typedef struct PrometheusSample {
+        const char *name;
+        const char *type;
+        const char *help;   /* NULL: the name of the row above */
+        const char *labels; /* without the braces, NULL: none */
+        double value;
+} PrometheusSample;
+
+/* What /proc knows of this process. */
+typedef struct ProcessMetrics {
+        double cpu_seconds;
+        double resident_bytes;
+        double virtual_bytes;
+        double start_time;
+        double open_fds;
+        double max_fds;
+} ProcessMetrics;
+
+static double system_boot_time_seconds(void) {
+        return (double) (now_realtime_usec() - now_boottime_usec()) / (double) USEC_PER_SEC;
+}
+
+/* Fields 22 to 24 of /proc/self/stat: start time, size, pages in memory. The name in the second
+ * field may hold anything, so counting begins at its closing bracket. */
+static void read_process_stat(ProcessMetrics *process) {
+        cleanup_close int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+        cleanup_free char *text = NULL;
+        const char *p;
+        unsigned long long start, size;
+        long pages;
+
+        if (fd < 0 || read_stream(fd, 4 * KIB, &text, NULL) < 0)
+                return;
+        p = strrchr(text, ')');
+        for (unsigned field = 2; p && field < 22; field++) {
+                p = strchr(p, ' ');
+                if (p)
+                        p++;
+        }
+        if (!p || sscanf(p, "%llu %llu %ld", &start, &size, &pages) != 3)
+                return;
+        process->start_time =
+                system_boot_time_seconds() + (double) start / (double) sysconf(_SC_CLK_TCK);
+        process->virtual_bytes = (double) size;
+        process->resident_bytes = (double) pages * (double) sysconf(_SC_PAGESIZE);
+}
+
+static double count_open_fds(void) {
+        cleanup_closedir DIR *dir = opendir("/proc/self/fd");
+        unsigned n = 0;
+
+        if (!dir)
+                return 0;
+        for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+                if (entry->d_name[0] != '.')
+                        n++;
+        return n - 1; /* without the one that reads the directory */
+}
+
+static double timeval_seconds(const struct timeval *tv) {
+        return (double) tv->tv_sec + (double) tv->tv_usec / (double) USEC_PER_SEC;
+}
+
+static ProcessMetrics read_process_metrics(void) {
+        ProcessMetrics process = { 0 };
+        struct rusage usage;
+        struct rlimit limit;
+
+        read_process_stat(&process);
+        process.open_fds = count_open_fds();
+        if (getrusage(RUSAGE_SELF, &usage) >= 0)
+                process.cpu_seconds =
+                        timeval_seconds(&usage.ru_utime) + timeval_seconds(&usage.ru_stime);
+        if (getrlimit(RLIMIT_NOFILE, &limit) >= 0)
+                process.max_fds = (double) limit.rlim_cur;
+        return process;
+}
+
+/* node="<name>", with what the format wants escaped escaped. */
+static char *format_node_label(const char *name) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        fputs("node=\"", out);
+        for (const char *p = strna(name); *p; p++) {
+                if (*p == '\n')
+                        fputs("\\n", out);
+                else if (*p == '"' || *p == '\\')
+                        fprintf(out, "\\%c", *p);
+                else
+                        fputc(*p, out);
+        }
+        fputc('"', out);
+        return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+static void write_prometheus_sample(FILE *out, const PrometheusSample *metric) {
+        if (metric->help)
+                fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", metric->name, metric->help,
+                        metric->name, metric->type);
+        fprintf(out, "%s%s%s%s %.15g\n", metric->name, metric->labels ? "{" : "",
+                strna(metric->labels), metric->labels ? "}" : "", metric->value);
+}
+
+static void write_agent_metrics(FILE *out, const AgentMetrics *counts, const char *node) {
+        ProcessMetrics process = read_process_metrics();
+        /* clang-format off */
+        const PrometheusSample metrics[] = {
+                { "kubelet_node_name", "gauge", "The name of this node, as a label.", node, 1 },
+                { "kubelet_desired_pods", "gauge", "Pods that are to run here.", "static=\"true\"", counts->pods_desired },
+                { "kubelet_running_pods", "gauge", "Pods of which a container runs.", NULL, counts->pods_running },
+                { "kubelet_running_containers", "gauge", "Containers by the state of their latest attempt.", "container_state=\"created\"", counts->containers_created },
+                { "kubelet_running_containers", "gauge", NULL, "container_state=\"exited\"", counts->containers_exited },
+                { "kubelet_running_containers", "gauge", NULL, "container_state=\"running\"", counts->containers_running },
+                { "kubelet_running_containers", "gauge", NULL, "container_state=\"unknown\"", counts->containers_unknown },
+                { "kubelet_started_pods_total", "counter", "Pods started since the agent started.", NULL, (double) counts->pods_started },
+                { "kubelet_started_containers_total", "counter", "Container starts since the agent started.", "container_type=\"container\"", (double) counts->containers_started },
+                { "kubelet_started_containers_errors_total", "counter", "Container starts that failed since the agent started.", "container_type=\"container\"", (double) counts->containers_start_errors },
+                { "mainstay_pods", "gauge", "Pods that exist here, those being stopped included.", NULL, counts->pods },
+                { "mainstay_restarted_containers_total", "counter", "Container starts that followed an earlier attempt.", NULL, (double) counts->containers_restarted },
+                { "mainstay_manifest_errors", "gauge", "Files of the manifest directory whose contents cannot be used.", NULL, counts->manifests_broken },
+                { "mainstay_manifest_directory_error", "gauge", "1 while the manifest directory cannot be read.", NULL, counts->manifest_directory_error ? 1 : 0 },
+                { "mainstay_archive_errors", "gauge", "Image archives that cannot be used.", NULL, counts->archives_broken },
+                { "mainstay_build_info", "gauge", "The version of this agent, as a label.", "version=\"" MAINSTAY_VERSION "\"", 1 },
+                { "process_cpu_seconds_total", "counter", "Processor time of the agent, user and system.", NULL, process.cpu_seconds },
+                { "process_max_fds", "gauge", "Descriptors that the agent may open.", NULL, process.max_fds },
+                { "process_open_fds", "gauge", "Descriptors that the agent has open.", NULL, process.open_fds },
+                { "process_resident_memory_bytes", "gauge", "Memory of the agent that is in RAM.", NULL, process.resident_bytes },
+                { "process_start_time_seconds", "gauge", "When the agent started, in seconds since 1970.", NULL, process.start_time },
+                { "process_virtual_memory_bytes", "gauge", "Address space of the agent.", NULL, process.virtual_bytes },
+        };
+        /* clang-format on */
+
+        for (size_t i = 0; i < N_ELEMENTS(metrics); i++)
+                write_prometheus_sample(out, &metrics[i]);
+}
+
+static void write_eviction_metrics(FILE *out, const AgentMetrics *counts) {
+        if (counts->evictions)
+                (void) fputs("# HELP kubelet_evictions Pods evicted since the agent started, by "
+                             "what the node was short of.\n"
+                             "# TYPE kubelet_evictions counter\n",
+                             out);
+        for (EvictionSignal s = 0; counts->evictions && s < N_EVICTION_SIGNALS; s++)
+                (void) fprintf(out, "kubelet_evictions{eviction_signal=\"%s\"} %" PRIu64 "\n",
+                               eviction_signals[s].name, counts->evictions[s]);
+        if (counts->conditions)
+                (void) fputs("# HELP mainstay_node_condition 1 while the node has the condition.\n"
+                             "# TYPE mainstay_node_condition gauge\n",
+                             out);
+        for (NodeCondition c = 0; counts->conditions && c < N_NODE_CONDITIONS; c++)
+                (void) fprintf(out, "mainstay_node_condition{condition=\"%s\"} %d\n",
+                               node_conditions[c].name,
+                               (counts->conditions->set & NODE_CONDITION_BIT(c)) != 0);
+}
+
+/* Names of objects have nothing in them that would have to be escaped. */
+static void write_probe_metrics(FILE *out, const AgentMetrics *counts) {
+        static const char name[] = "prober_probe_total";
+
+        if (counts->n_probes > 0)
+                fprintf(out,
+                        "# HELP %s Probes of containers, by what came of them.\n"
+                        "# TYPE %s counter\n",
+                        name, name);
+        for (size_t i = 0; i < counts->n_probes; i++) {
+                const ProbeSample *p = &counts->probes[i];
+
+                fprintf(out,
+                        "%s{container=\"%s\",namespace=\"%s\",pod=\"%s\",pod_uid=\"%s\","
+                        "probe_type=\"%s\",result=\"%s\"} %" PRIu64 "\n",
+                        name, p->container, p->namespace, p->pod, p->uid, p->probe_type, p->result,
+                        p->n);
+        }
+}
+
+char *agent_metrics_format(const AgentMetrics *counts) {
+        cleanup_free char *text = NULL;
+        cleanup_free char *node = format_node_label(counts->node_name);
+        size_t length;
+        FILE *out;
+
+        if (!node)
+                return NULL;
+        out = open_memstream(&text, &length);
+        if (!out)
+                return NULL;
+        write_agent_metrics(out, counts, node);
+        write_eviction_metrics(out, counts);
+        write_probe_metrics(out, counts);
+        return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node/machine-info.h"
+
+#include "agent/model/capability.h"
+#include "agent/model/names.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/selinux.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <linux/capability.h>
+#include <net/if.h>
+#include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char *find_node_address(void) {
+        struct ifaddrs *addresses, *a;
+        char text[INET_ADDRSTRLEN];
+        char *result = NULL;
+
+        if (getifaddrs(&addresses) < 0)
+                return NULL;
+        for (a = addresses; a && !result; a = a->ifa_next) {
+                struct sockaddr_in in;
+
+                if (!a->ifa_addr || a->ifa_addr->sa_family != AF_INET || !(a->ifa_flags & IFF_UP) ||
+                    (a->ifa_flags & IFF_LOOPBACK))
+                        continue;
+                memcpy(&in, a->ifa_addr, sizeof(in));
+                if (inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text)))
+                        result = strdup(text);
+        }
+        freeifaddrs(addresses);
+        return result;
+}
+
+/* Where systemd starts the shims, containers have what PID 1 may give. We may be confined so that
+ * we do not even see it; then it is the system's own and lacks nothing. */
+static uint64_t read_manager_missing_capabilities(void) {
+        static const char key[] = "\nCapBnd:";
+        cleanup_free char *text = NULL;
+        const char *line;
+
+        if (read_file_at(AT_FDCWD, "/proc/1/status", 64 * KIB, &text, NULL) < 0)
+                return 0;
+        line = strstr(text, key);
+        return line ? ~strtoull(line + strlen(key), NULL, 16) & (CAPABILITY_BIT(N_CAPABILITIES) - 1)
+                    : 0;
+}
+
+/* What a child of ours could have: permitted and in the bounding set. */
+static uint64_t read_missing_capabilities(void) {
+        struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+        uint64_t missing = 0;
+
+        (void) syscall(SYS_capget, &header, data);
+        for (int i = 0; i < N_CAPABILITIES; i++)
+                if (!(data[CAP_TO_INDEX(i)].effective & CAP_TO_MASK(i)) ||
+                    prctl(PR_CAPBSET_READ, i) != 1)
+                        missing |= CAPABILITY_BIT(i);
+        return missing;
+}
+
+/* Asked by a child, for a filter of ours may end who asks. */
+static bool probe_x32_support(void) {
+#if defined(__x86_64__) && defined(__X32_SYSCALL_BIT)
+        pid_t pid = fork();
+        int status = -1;
+
+        if (pid == 0)
+                _exit(syscall(__X32_SYSCALL_BIT | SYS_getppid) > 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+        while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+                ;
+        return status == 0;
+#else
+        return false;
+#endif
+}
+
+static bool is_app_armor_enabled(void) {
+        cleanup_free char *text = NULL;
+        cleanup_close int fd =
+                open("/sys/module/apparmor/parameters/enabled", O_RDONLY | O_CLOEXEC);
+
+        return fd >= 0 && read_stream(fd, 16, &text, NULL) >= 0 && text[0] == 'Y';
+}
+
+/* The package brings it, and the system loads it before it begins any service. */
+static const char *find_app_armor_profile(void) {
+        static const char name[] = "mainstay-container", line[] = "\nmainstay-container (";
+        cleanup_free char *text = NULL;
+        cleanup_close int fd = open("/sys/kernel/security/apparmor/profiles", O_RDONLY | O_CLOEXEC);
+
+        if (fd < 0 || read_stream(fd, MIB, &text, NULL) < 0)
+                return NULL;
+        return strstr(text, line) || strncmp(text, line + 1, strlen(line) - 1) == 0 ? name : NULL;
+}
+
+/* A distribution's policy may speak of containers without the types that it speaks of. */
+static void discover_selinux_labels(MachineInfo *machine) {
+        SeLinuxLabelDefaults *labels = &machine->labels;
+        const char *unknown = NULL;
+        int r;
+
+        machine->has_se_linux = selinux_is_enabled();
+        if (!machine->has_se_linux)
+                return;
+        r = selinux_label_defaults_load("", labels);
+        if (r < 0 && r != -ENOENT)
+                log_warning("Cannot read what SELinux's policy says of containers: %s",
+                            strerror(-r));
+        if (r >= 0 && selinux_check_label(labels->process) == -EINVAL)
+                unknown = labels->process;
+        else if (r >= 0 && selinux_check_label(labels->file) == -EINVAL)
+                unknown = labels->file;
+        machine->has_selinux_labels = r >= 0 && !unknown;
+        if (!machine->has_selinux_labels)
+                log_warning("Containers have no SELinux label unless a pod asks for one: the "
+                            "policy %s%s",
+                            unknown ? "does not know " : "says nothing of containers",
+                            strna(unknown));
+}
+
+/* Without CAP_SYS_RESOURCE a process may only raise its oom_score_adj, and an OCI runtime that is
+ * asked to lower it dies with a sentence that helps nobody. */
+static int find_min_oom_score_adj(uint64_t missing) {
+        cleanup_free char *text = NULL;
+        int own = 0;
+
+        if (!(missing & CAPABILITY_BIT(CAP_SYS_RESOURCE)))
+                return -1000;
+        if (read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", 64, &text, NULL) >= 0)
+                own = (int) strtol(text, NULL, 10);
+        if (own > -997)
+                log_warning("No CAP_SYS_RESOURCE: oom_score_adj cannot go below %d, so Guaranteed "
+                            "pods get that "
+                            "in place of -997",
+                            own);
+        return own;
+}
+
+static int check_own_node_name(char *name, Error *reterr) {
+        cleanup_error Error error = ERROR_NULL;
+        int r;
+
+        for (char *c = name; *c; c++)
+                *c = (char) tolower((unsigned char) *c);
+        r = check_dns_subdomain(name, &error);
+        if (r < 0)
+                return error_setf(reterr, EINVAL,
+                                  "the node's name %s; give another with --node-name",
+                                  error_message(&error, r));
+        return 0;
+}
+
+int machine_info_discover(const char *name, bool has_manager, MachineInfo *ret, Error *reterr) {
+        cleanup_with(machine_info_done) MachineInfo machine = { 0 };
+        struct utsname uts;
+        struct sysinfo info;
+        int r;
+
+        if (uname(&uts) < 0 || sysinfo(&info) < 0)
+                return -errno;
+        machine.hostname = strdup(uts.nodename);
+        machine.name = strdup(name ? name : uts.nodename);
+        if (!machine.hostname || !machine.name)
+                return -ENOMEM;
+        r = check_own_node_name(machine.name, reterr);
+        if (r < 0)
+                return r;
+        machine.address = find_node_address();
+        machine.memory_capacity = (int64_t) info.totalram * info.mem_unit;
+        machine.swap_capacity = (int64_t) info.totalswap * info.mem_unit;
+        machine.missing_capabilities =
+                has_manager ? read_manager_missing_capabilities() : read_missing_capabilities();
+        machine.has_x32 = probe_x32_support();
+        machine.has_app_armor = is_app_armor_enabled();
+        machine.app_armor_default = machine.has_app_armor ? find_app_armor_profile() : NULL;
+        discover_selinux_labels(&machine);
+        machine.oom_score_adj_min = find_min_oom_score_adj(machine.missing_capabilities);
+        machine.n_cpus = (unsigned) MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+        *ret = machine;
+        machine = (MachineInfo){ 0 };
+        return 0;
+}
+
+int64_t machine_storage_capacity(const char *directory) {
+        struct statvfs st;
+
+        if (statvfs(directory, &st) < 0)
+                return 0;
+        return (int64_t) (st.f_blocks * st.f_frsize);
+}
+
+void machine_info_done(MachineInfo *machine) {
+        free(machine->name);
+        free(machine->hostname);
+        free(machine->address);
+        selinux_label_defaults_done(&machine->labels);
+        *machine = (MachineInfo){ 0 };
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What is kept of the node: since when taints are there, and what others have put onto the Node of
+ * an API server, for when that is away. Lines of text, sealed; what is damaged is none. */
+
+#include "agent/model/match.h"
+#include "agent/model/pod.h"
+#include "agent/node/node-labels-private.h"
+#include "common/checksummed.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define LABEL_CHECKPOINT_MAX_BYTES (1 * MIB) /* an object of the API has no more */
+
+static const char taints_file[] = "taints", external_file[] = "node";
+
+/* ---- both ---- */
+
+/* "key=value:effect <time>"; the time may not be there. */
+static int read_taint_line(char *line, NodeLabelsTaints *node) {
+        char *time = strchr(line, ' ');
+        Taint *longer, *taint;
+        int r;
+
+        if (time)
+                *time++ = '\0';
+        longer = reallocarray(node->taints.items, node->taints.n + 1, sizeof(*longer));
+        if (!longer)
+                return -ENOMEM;
+        node->taints.items = longer;
+        taint = &longer[node->taints.n++];
+        *taint = (Taint){ 0 };
+        r = taint_parse(line, taint, NULL);
+        if (r >= 0 && time && !(taint->time_added = strdup(time)))
+                r = -ENOMEM;
+        return r;
+}
+
+static void write_taint_line(const Taint *taint, FILE *out) {
+        char buffer[TAINT_SIZE];
+
+        fputs(taint_format(taint, buffer), out);
+        if (taint->time_added)
+                fprintf(out, " %s", taint->time_added);
+        fputc('\n', out);
+}
+
+typedef int (*read_label_line_t)(char *line, NodeLabelsTaints *node);
+
+static int read_label_checkpoint(const char *state_dir, const char *name,
+                                 read_label_line_t read_line, NodeLabelsTaints *ret) {
+        cleanup_close int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints node = { 0 };
+        cleanup_free char *text = NULL;
+        char *rest, *line;
+        int r = fd < 0 ? -errno : checksummed_read_at(fd, name, LABEL_CHECKPOINT_MAX_BYTES, &text);
+
+        if (r == -EBADMSG)
+                checksummed_set_aside_at(fd, name);
+        for (rest = text; r >= 0 && (line = strsep(&rest, "\n"));)
+                if (*line)
+                        r = read_line(line, &node);
+        if (r == -ENOMEM)
+                return r;
+        *ret = (NodeLabelsTaints){ 0 };
+        if (r < 0)
+                return 0;
+        *ret = node;
+        node = (NodeLabelsTaints){ 0 };
+        return 0;
+}
+
+static int write_label_checkpoint(const char *state_dir, const char *name, const char *text,
+                                  Error *reterr) {
+        cleanup_close int fd = open(state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : 0;
+
+        if (r >= 0 && !text[0] && faccessat(fd, name, F_OK, 0) < 0)
+                return 0;
+        if (r >= 0)
+                r = checksummed_write_at(fd, name, text, 0600);
+        return r < 0 ? error_setf(reterr, -r, "cannot write %s/%s: %s", state_dir, name,
+                                  strerror(-r))
+                     : 0;
+}
+
+/* Takes the stream of open_memstream(). */
+static void write_label_checkpoint_or_log(const char *state_dir, const char *name, FILE *out,
+                                          char **text) {
+        cleanup_error Error error = ERROR_NULL;
+        cleanup_free char *whole = memstream_finish(out, text);
+        int r;
+
+        *text = NULL;
+        r = whole ? write_label_checkpoint(state_dir, name, whole, &error) : -ENOMEM;
+        if (r < 0)
+                log_error("%s", error_message(&error, r));
+}
+
+/* ---- since when taints are there ---- */
+
+int node_labels_load_taints(const char *state_dir, NodeLabelsTaints *ret) {
+        return read_label_checkpoint(state_dir, taints_file, read_taint_line, ret);
+}
+
+void node_labels_save_taints(const char *state_dir, const NodeLabelsTaints *node) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        for (size_t i = 0; out && i < node->taints.n; i++)
+                if (node->taints.items[i].time_added)
+                        write_taint_line(&node->taints.items[i], out);
+        if (out)
+                write_label_checkpoint_or_log(state_dir, taints_file, out, &text);
+}
+
+/* ---- what others have put onto the Node ---- */
+
+/* "label key=value" or "taint key=value:effect <time>" */
+static int read_external_line(char *line, NodeLabelsTaints *node) {
+        char *word = strsep(&line, " "), *key;
+
+        if (!line)
+                return -EBADMSG;
+        if (streq(word, "taint"))
+                return read_taint_line(line, node);
+        key = strsep(&line, "=");
+        return line ? string_map_set(&node->labels, key, line) : -EBADMSG;
+}
+
+int node_labels_load_external(const char *state_dir, NodeLabelsTaints *ret) {
+        return read_label_checkpoint(state_dir, external_file, read_external_line, ret);
+}
+
+void node_labels_save_external(const char *state_dir, const NodeLabelsTaints *external) {
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        for (size_t i = 0; out && i < external->labels.n; i++)
+                fprintf(out, "label %s=%s\n", external->labels.items[i].key,
+                        strna(external->labels.items[i].value));
+        for (size_t i = 0; out && i < external->taints.n; i++) {
+                fputs("taint ", out);
+                write_taint_line(&external->taints.items[i], out);
+        }
+        if (out)
+                write_label_checkpoint_or_log(state_dir, external_file, out, &text);
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/node/node-labels-private.h"
+
+#include "agent/manifest/manifest.h"
+#include "agent/model/match.h"
+#include "agent/model/names.h"
+#include "agent/model/pod.h"
+#include "agent/model/schema.h"
+#include "common/architecture.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define OS_RELEASE_MAX (64 * KIB)
+
+/* As node-feature-discovery names them, so that selectors that are written for it hold here. */
+#define OS_LABEL "feature.node.kubernetes.io/system-os_release."
+
+static int add_os_label(NodeLabelsTaints *node, const char *key, const char *value) {
+        if (check_label_value(value, NULL) < 0 || string_map_get(&node->labels, key))
+                return 0;
+        return string_map_set(&node->labels, key, value);
+}
+
+/* "12.5": the whole, the major and the minor version. */
+static int add_os_version(NodeLabelsTaints *node, const char *version) {
+        cleanup_free char *major = strndup(version, strcspn(version, "."));
+        const char *dot = strchr(version, '.');
+        cleanup_free char *minor = strndup(dot ? dot + 1 : "", dot ? strcspn(dot + 1, ".") : 0);
+        int r;
+
+        if (!major || !minor)
+                return -ENOMEM;
+        r = add_os_label(node, OS_LABEL "VERSION_ID", version);
+        if (r >= 0)
+                r = add_os_label(node, OS_LABEL "VERSION_ID.major", major);
+        if (r >= 0 && minor[0])
+                r = add_os_label(node, OS_LABEL "VERSION_ID.minor", minor);
+        return r;
+}
+
+/* One line of os-release, which is a shell's assignment; quotes stand around all or nothing. */
+static int add_os_line(NodeLabelsTaints *node, char *line) {
+        char *value = strchr(line, '='), *end;
+
+        if (!value)
+                return 0;
+        *value++ = '\0';
+        value += *value == '"' || *value == '\'';
+        end = value + strcspn(value, "\"'");
+        *end = '\0';
+        if (streq(line, "ID"))
+                return add_os_label(node, OS_LABEL "ID", value);
+        return streq(line, "VERSION_ID") ? add_os_version(node, value) : 0;
+}
+
+static int add_os_release(NodeLabelsTaints *node) {
+        cleanup_free char *text = NULL;
+        char *rest, *line;
+        int r = read_file_at(AT_FDCWD, "/etc/os-release", OS_RELEASE_MAX, &text, NULL);
+
+        if (r < 0)
+                r = read_file_at(AT_FDCWD, "/usr/lib/os-release", OS_RELEASE_MAX, &text, NULL);
+        if (r < 0)
+                return r == -ENOMEM ? r : 0;
+        for (rest = text; (line = strsep(&rest, "\n"));) {
+                r = add_os_line(node, line);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static const Taint *find_same_taint(const NodeLabelsTaints *node, const Taint *taint) {
+        for (size_t i = 0; node && i < node->taints.n; i++) {
+                const Taint *other = &node->taints.items[i];
+
+                if (streq(other->key, taint->key) && other->effect == taint->effect &&
+                    streq_ptr(other->value, taint->value))
+                        return other;
+        }
+        return NULL;
+}
+
+/* The time of a clock that was set back since is still to come, and no time to count from. */
+static bool has_time_passed(const char *time_added, uint64_t now) {
+        uint64_t time;
+
+        return parse_rfc3339(time_added, &time) >= 0 && time <= now;
+}
+
+static int set_taint_time(Taint *taint, const NodeLabelsTaints *before, uint64_t now) {
+        const Taint *known = find_same_taint(before, taint);
+        char text[RFC3339_SIZE];
+
+        if (taint->time_added || taint->effect != TAINT_NO_EXECUTE)
+                return 0;
+        if (!known || !known->time_added || !has_time_passed(known->time_added, now))
+                known = NULL;
+        taint->time_added = strdup(known ? known->time_added : format_rfc3339(text, now));
+        return taint->time_added ? 0 : -ENOMEM;
+}
+
+/* What this node says of itself. */
+static int add_local_taints(const TaintList *taints, const NodeLabelsTaints *before, uint64_t now,
+                            NodeLabelsTaints *node) {
+        node->taints.items = calloc(taints->n + 1, sizeof(Taint));
+        if (!node->taints.items)
+                return -ENOMEM;
+        for (size_t i = 0; i < taints->n; i++) {
+                Taint *taint = &node->taints.items[node->taints.n++];
+                int r = schema_copy(&taint_schema, taint, &taints->items[i]);
+
+                if (r >= 0)
+                        r = set_taint_time(taint, before, now);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int collect_local_labels(const MergedNodeLabels *node, const Config *config, uint64_t now,
+                                NodeLabelsTaints *local) {
+        const StringMap *labels = &config->mainstay.node_labels;
+        int r = 0;
+
+        local->name = strdup(node->node_name);
+        if (!local->name)
+                return -ENOMEM;
+        /* The configuration's first: nothing that we find out is said against it. */
+        for (size_t i = 0; i < labels->n && r >= 0; i++)
+                r = string_map_set(&local->labels, labels->items[i].key, labels->items[i].value);
+        if (r >= 0)
+                r = node_labels_taints_add_well_known(local, node->hostname,
+                                                      machine_architecture());
+        if (r >= 0)
+                r = add_os_release(local);
+        return r < 0 ? r
+                     : add_local_taints(&config->register_with_taints, &node->effective, now,
+                                        local);
+}
+
+/* ---- all of it ---- */
+
+/* A taint is known by its key and effect; the first one of them stands. */
+static bool has_taint_key(const NodeLabelsTaints *node, const Taint *taint) {
+        for (size_t i = 0; i < node->taints.n; i++)
+                if (streq(node->taints.items[i].key, taint->key) &&
+                    node->taints.items[i].effect == taint->effect)
+                        return true;
+        return false;
+}
+
+static int add_missing_taints(const TaintList *taints, const NodeLabelsTaints *before, uint64_t now,
+                              NodeLabelsTaints *node) {
+        int r = 0;
+
+        for (size_t i = 0; i < taints->n && r >= 0; i++) {
+                Taint *taint = &node->taints.items[node->taints.n];
+
+                if (has_taint_key(node, &taints->items[i]))
+                        continue;
+                r = schema_copy(&taint_schema, taint, &taints->items[i]);
+                if (r < 0)
+                        break;
+                node->taints.n++;
+                r = set_taint_time(taint, before, now);
+        }
+        return r;
+}
+
+/* What the node lifecycle controller adds where there is one. */
+static int add_condition_taints(NodeLabelsTaints *node) {
+        for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
+                const Taint taint = { .key = (char *) (uintptr_t) node_conditions[c].taint,
+                                      .effect = TAINT_NO_SCHEDULE };
+                int r;
+
+                if (!(node->conditions & NODE_CONDITION_BIT(c)) || find_same_taint(node, &taint))
+                        continue;
+                r = schema_copy(&taint_schema, &node->taints.items[node->taints.n++], &taint);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+/* Ours first: what a node says of itself is not for others to change. */
+static int merge_node_labels(const NodeLabelsTaints *local, const NodeLabelsTaints *external,
+                             unsigned conditions, const NodeLabelsTaints *before, uint64_t now,
+                             NodeLabelsTaints *effective) {
+        int r;
+
+        effective->conditions = conditions;
+        effective->name = strdup(local->name);
+        effective->taints.items =
+                calloc(local->taints.n + external->taints.n + N_NODE_CONDITIONS, sizeof(Taint));
+        if (!effective->name || !effective->taints.items)
+                return -ENOMEM;
+        r = node_labels_taints_add_labels(effective, &local->labels);
+        if (r >= 0)
+                r = node_labels_taints_add_labels(effective, &external->labels);
+        if (r >= 0)
+                r = add_missing_taints(&local->taints, before, now, effective);
+        if (r >= 0)
+                r = add_missing_taints(&external->taints, before, now, effective);
+        return r < 0 ? r : add_condition_taints(effective);
+}
+
+static void replace_node_labels(NodeLabelsTaints *node, NodeLabelsTaints *with) {
+        node_labels_taints_done(node);
+        *node = *with;
+        *with = (NodeLabelsTaints){ 0 };
+}
+
+/* 1 where all of it is another than before; 0; -ENOMEM, and then it is as it was. */
+static int update_effective_labels(MergedNodeLabels *node, const NodeLabelsTaints *local,
+                                   const NodeLabelsTaints *external, unsigned conditions) {
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints effective = { 0 };
+        int r = merge_node_labels(local, external, conditions, &node->effective,
+                                  steady_now_usec(node->clock), &effective);
+        bool is_same;
+
+        if (r < 0)
+                return r;
+        is_same = node_labels_taints_equal(&effective, &node->effective);
+        replace_node_labels(&node->effective, &effective);
+        return !is_same;
+}
+
+int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joined) {
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
+        int r = node_labels_load_taints(node->state_dir, &node->effective);
+
+        if (r >= 0 && is_joined)
+                r = node_labels_load_external(node->state_dir, &node->external);
+        if (r >= 0)
+                r = collect_local_labels(node, config, steady_now_usec(node->clock), &local);
+        if (r >= 0)
+                r = update_effective_labels(node, &local, &node->external, 0);
+        if (r < 0)
+                return r;
+        replace_node_labels(&node->local, &local);
+        node_labels_save_taints(node->state_dir, &node->effective);
+        return 0;
+}
+
+void node_labels_done(MergedNodeLabels *node) {
+        node_labels_taints_done(&node->local);
+        node_labels_taints_done(&node->external);
+        node_labels_taints_done(&node->effective);
+}
+
+int node_labels_set_conditions(MergedNodeLabels *node, unsigned conditions) {
+        return update_effective_labels(node, &node->local, &node->external, conditions);
+}
+
+int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *external) {
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints copy = { 0 };
+        int r;
+
+        if (node_labels_taints_equal(external, &node->external))
+                return 0;
+        r = schema_copy(&node_labels_taints_schema, &copy, external);
+        if (r >= 0)
+                r = update_effective_labels(node, &node->local, &copy, node->effective.conditions);
+        if (r < 0)
+                return r;
+        replace_node_labels(&node->external, &copy);
+        node_labels_save_external(node->state_dir, &node->external);
+        node_labels_save_taints(node->state_dir, &node->effective);
+        return r;
+}
+
+/* Whether something is another that is not looked at before the next start. */
+static bool other_settings_differ(const Config *running, Config *read) {
+        Config borrowed = *running;
+
+        borrowed.mainstay.node_labels = read->mainstay.node_labels;
+        borrowed.register_with_taints = read->register_with_taints;
+        return !schema_equal(&config_schema, &borrowed, read);
+}
+
+int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Config *running,
+                       Error *reterr) {
+        cleanup_with(config_done) Config config = { 0 };
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints local = { 0 };
+        cleanup_strv char **warnings = NULL;
+        int r;
+
+        if (access(config_path, F_OK) < 0)
+                return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
+        r = config_load(config_path, &config, &warnings, reterr);
+        if (r >= 0)
+                r = collect_local_labels(node, &config, steady_now_usec(node->clock), &local);
+        if (r >= 0)
+                r = update_effective_labels(node, &local, &node->external,
+                                            node->effective.conditions);
+        if (r < 0)
+                return r;
+        if (other_settings_differ(running, &config))
+                log_warning("%s: labels and taints of the node are used at once, other settings "
+                            "from the next start on",
+                            config_path);
+        /* That of which others say the same is no news here, but it is for the server. */
+        r = r > 0 || !node_labels_taints_equal(&local, &node->local);
+        replace_node_labels(&node->local, &local);
+        if (r > 0)
+                node_labels_save_taints(node->state_dir, &node->effective);
+        return r;
+}

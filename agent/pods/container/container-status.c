@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A container's life in the words of core/v1. */
+
+#include "agent/bundle/paths.h"
+#include "agent/pods/container/container-machine-private.h"
+
+#include <errno.h>
+
+static char *format_container_id(const ContainerMachine *c, const char *uid, unsigned attempt) {
+        char id[65], *text;
+
+        container_id(uid, c->spec->name, attempt, id);
+        return asprintf(&text, "mainstay://%s", id) < 0 ? NULL : text;
+}
+
+static int copy_terminated_state(const ContainerMachine *c, const ContainerState *from,
+                                 const char *uid, unsigned attempt, ContainerState *ret) {
+        *ret = *from;
+        ret->reason = from->reason ? strdup(from->reason) : NULL;
+        ret->message = from->message ? strdup(from->message) : NULL;
+        ret->container_id =
+                from->kind == STATE_TERMINATED ? format_container_id(c, uid, attempt) : NULL;
+        return 0;
+}
+
+const char *container_machine_waiting_reason(const ContainerMachine *c) {
+        const char *reason =
+                c->waiting_reason ? c->waiting_reason : machine_state_facts[c->state].reason;
+
+        return reason ? reason : c->default_waiting_reason;
+}
+
+static void fill_container_state(const ContainerMachine *c, const char *uid, ContainerState *ret) {
+        switch (machine_state_facts[c->state].api_state) {
+        case STATE_RUNNING:
+                if (c->started_at > 0 && c->attempt_is_used) {
+                        *ret = (ContainerState){ .kind = STATE_RUNNING,
+                                                 .started_at = c->started_at };
+                        return;
+                }
+                break; /* stopped while it was being created */
+        case STATE_TERMINATED:
+                if (c->terminated.kind == STATE_TERMINATED) {
+                        (void) copy_terminated_state(c, &c->terminated, uid, c->attempt, ret);
+                        return;
+                }
+                break; /* stopped before it ever ran */
+        case STATE_WAITING:
+        case STATE_NONE:
+                break;
+        }
+        ret->kind = STATE_WAITING;
+        ret->reason = strdup(container_machine_waiting_reason(c));
+        ret->message = c->waiting_message ? strdup(c->waiting_message) : NULL;
+}
+
+int container_machine_status(const ContainerMachine *c, const char *uid, ContainerStatus *ret) {
+        bool is_running = machine_state_facts[c->state].api_state == STATE_RUNNING;
+
+        *ret = (ContainerStatus){ 0 };
+        ret->name = strdup(c->spec->name);
+        fill_container_state(c, uid, &ret->state);
+        /* While it waits, the attempt that ended is the last state; then it is the present one. */
+        if (c->terminated.kind == STATE_TERMINATED && ret->state.kind != STATE_TERMINATED)
+                (void) copy_terminated_state(c, &c->terminated, uid, c->attempt, &ret->last_state);
+        else if (c->last_terminated.kind == STATE_TERMINATED)
+                (void) copy_terminated_state(c, &c->last_terminated, uid, c->attempt - 1,
+                                             &ret->last_state);
+        ret->ready = ret->started = is_running && ret->state.kind == STATE_RUNNING;
+        ret->restart_count = c->attempt;
+        if (container_machine_has_any_attempt(c))
+                ret->container_id = format_container_id(
+                        c, uid, c->attempt_is_used ? c->attempt : c->attempt - 1);
+        return ret->name ? 0 : -ENOMEM;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/event-recorder.h"
+
+#include "agent/pods/pod-worker-private.h"
+#include "common/cleanup.h"
+
+#include <stdarg.h>
+
+void record_pod_event(const PodWorker *worker, const char *container, PodEventKind kind,
+                      const char *reason, const char *format, ...) {
+        const PodContext *context = worker->context;
+        cleanup_free char *message = NULL;
+        va_list ap;
+        int r;
+
+        if (!context->on_event)
+                return;
+        va_start(ap, format);
+        r = vasprintf(&message, format, ap);
+        va_end(ap);
+        if (r < 0) {
+                message = NULL;
+                return;
+        }
+        context->on_event(&(PodEvent){ .pod = worker->pod,
+                                       .container = container,
+                                       .kind = kind,
+                                       .reason = reason,
+                                       .message = message },
+                          context->userdata);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* PriorityClasses and RuntimeClasses, as admission would apply them: a pod has the priority and the
+ * overhead of the classes that it names. A class that goes takes nothing from a pod that has it. */
+
+#include "agent/model/object.h"
+#include "agent/model/pod.h"
+
+/* The OCI runtimes of a node. Borrowed. */
+typedef struct OciRuntimes {
+        const char *path;          /* of pods without a class */
+        const StringMap *handlers; /* of RuntimeClasses: path or name by handler */
+} OciRuntimes;
+
+/* Fills in priority, priorityClassName where the pod names none, and overhead, from the classes
+ * that there are, or else from 'running', the same pod as it runs, or NULL. 0 or -ENOMEM. */
+int resolve_pod_classes(const ObjectLookup *lookup, const Pod *running, Pod *pod);
+
+/* Whether the classes that the pod names are there, and which runtime it gets. -ENOENT with the
+ * sentence: it has to wait. */
+int check_pod_classes(const ObjectLookup *lookup, const OciRuntimes *runtimes, const Pod *pod,
+                      const char **ret_runtime, Error *reterr);

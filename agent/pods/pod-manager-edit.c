@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An edit of a pod that runs. The plan (model/edit.h) says what it takes. What can be applied is
+ * recorded, then done: an agent that dies in between leaves a record by which the next one goes on.
+ * What replaces the pod is staged first; only when the successor could begin is the one that runs
+ * told to end, on disk too, and when it has ended the successor begins in the same step. */
+
+#include "agent/pods/pod-manager-private.h"
+#include "agent/pods/pod-record.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/fsync-queue.h"
+#include "common/log.h"
+
+/* A record that cannot be written is tried again after this. */
+#define STORE_RETRY_USEC (5 * USEC_PER_SEC)
+
+int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod, const char *file,
+                           const char *outdated, Error *reterr) {
+        cleanup_free char *present = NULL;
+        PodRecord record = {
+                .file = (char *) (uintptr_t) file,
+                .pod = (Pod *) (uintptr_t) pod,
+                .outdated = (char *) (uintptr_t) outdated,
+        };
+        int r;
+
+        if (!outdated && entry->worker) {
+                present = pod_worker_print_outdated(entry->worker, NULL);
+                if (!present)
+                        return -ENOMEM;
+                record.outdated = present;
+        }
+        r = pod_record_store(s->context.bundle->state_dir, &record, reterr);
+        if (r >= 0)
+                fsync_queue_add(s->context.state_sync, pod->metadata.uid);
+        return r;
+}
+
+void pod_entry_forget_next(PodEntry *entry) {
+        entry->preflight = preflight_free(entry->preflight);
+        entry->next = pod_free(entry->next);
+        free(entry->next_file);
+        entry->next_file = NULL;
+        entry->retry_delay_usec = 0;
+        entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
+        if (entry->worker)
+                pod_worker_set_edit_error(entry->worker, NULL);
+}
+
+static int on_pod_entry_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodEntry *entry = userdata;
+
+        entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
+        if (entry->preflight)
+                preflight_retry(entry->preflight);
+        pod_entry_mark_dirty(entry);
+        return 0;
+}
+
+void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec) {
+        int r;
+
+        entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
+        r = sd_event_add_time_relative(entry->manager->context.event, &entry->retry_timer,
+                                       CLOCK_BOOTTIME, delay_usec, 0, on_pod_entry_retry, entry);
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", entry->description);
+}
+
+void pod_entry_retry_preflight(PodEntry *entry) {
+        preflight_retry(entry->preflight);
+        pod_entry_mark_dirty(entry);
+}
+
+/* ---- in place ---- */
+
+static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *plan,
+                               Error *reterr) {
+        cleanup_free char *outdated = pod_worker_print_outdated(entry->worker, plan);
+        int r = outdated ? edit_inherit_pod_identity(pod_worker_pod(entry->worker), entry->next)
+                         : -ENOMEM;
+
+        if (r >= 0)
+                r = pod_entry_store_record(s, entry, entry->next, entry->next_file, outdated,
+                                           reterr);
+        if (r < 0)
+                return r;
+        free(entry->file);
+        entry->file = TAKE_PTR(entry->next_file);
+        pod_worker_apply_edit_take(entry->worker, TAKE_PTR(entry->next), plan);
+        pod_entry_forget_next(entry);
+        s->qos_is_due = true;
+        return 0;
+}
+
+static void apply_edit_or_retry(PodManager *s, PodEntry *entry, const EditPlan *plan) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = apply_edit_in_place(s, entry, plan, &error);
+
+        if (r >= 0)
+                return;
+        pod_worker_set_edit_error(entry->worker, error_message(&error, r));
+        pod_entry_mark_dirty_later(entry, STORE_RETRY_USEC);
+}
+
+/* ---- in its place ---- */
+
+static void on_preflight_changed(void *userdata) {
+        pod_entry_mark_dirty(userdata);
+}
+
+static void replace_pod(PodEntry *entry, const char *why) {
+        log_info("Pod '%s' is replaced, edited: %s", entry->description, why);
+        pod_worker_set_edit_error(entry->worker, NULL);
+        entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
+        /* On disk: the next agent, too, shall start nothing of it again. */
+        pod_worker_delete(entry->worker, -1);
+}
+
+static char *print_replace_reasons(const EditPlan *plan) {
+        cleanup_free char *of_pod = edit_plan_format(plan, EDIT_RECREATE_POD, NULL);
+        char *text = NULL;
+
+        if (of_pod && of_pod[0])
+                return TAKE_PTR(of_pod);
+        /* The ports of a container are all else that is of the pod. */
+        for (size_t i = 0; i < plan->changes.n; i++)
+                if (plan->changes.items[i].effect == EDIT_RECREATE_POD &&
+                    asprintf(&text, "%s of container %s", plan->changes.items[i].path,
+                             strna(plan->changes.items[i].container)) >= 0)
+                        return text;
+        return NULL;
+}
+
+static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *reasons,
+                                 const char *sentence) {
+        cleanup_free char *message = NULL;
+
+        if (asprintf(&message, "%s is another, and the pod with it cannot begin: %s", reasons,
+                     sentence) < 0)
+                message = NULL;
+        pod_worker_set_edit_error(entry->worker, strna(message));
+        if (entry->retry_timer)
+                return; /* not the time yet: a pod is stepped for other reasons too */
+        entry->retry_delay_usec =
+                back_off_next_delay(entry->retry_delay_usec, &s->context.back_off);
+        pod_entry_mark_dirty_later(entry, entry->retry_delay_usec);
+}
+
+static void preflight_replacement(PodManager *s, PodEntry *entry, const EditPlan *plan) {
+        cleanup_free char *reasons = print_replace_reasons(plan);
+        cleanup_error Error error = ERROR_NULL;
+        int r = 0;
+
+        /* Nothing would be lost, and what the successor lacks is better seen in its own status. */
+        if (pod_worker_has_terminated(entry->worker) || !pod_worker_has_started(entry->worker)) {
+                replace_pod(entry, strna(reasons));
+                return;
+        }
+        if (!entry->preflight)
+                r = preflight_new(&s->context, entry->next, on_preflight_changed, entry,
+                                  &entry->preflight);
+        if (r >= 0)
+                r = preflight_step(entry->preflight, &error);
+        if (r > 0)
+                replace_pod(entry, strna(reasons));
+        else if (r < 0)
+                wait_for_replacement(s, entry, strna(reasons), error_message(&error, r));
+}
+
+void pod_entry_apply_edit(PodManager *s, PodEntry *entry) {
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+        int r;
+
+        if (!pod_worker_is_editable(entry->worker))
+                return; /* it begins when the other has ended, or is looked at when that is known */
+        r = edit_plan_make(pod_worker_pod(entry->worker), entry->next, &plan);
+        if (r < 0) {
+                pod_entry_mark_dirty_later(entry, STORE_RETRY_USEC);
+                return;
+        }
+        switch (plan.effect) {
+        case EDIT_NONE:
+                pod_entry_forget_next(entry);
+                break;
+        case EDIT_RESTART_CONTAINER:
+                if (pod_worker_has_terminated(entry->worker))
+                        replace_pod(entry, "it had ended");
+                else
+                        apply_edit_or_retry(s, entry, &plan);
+                break;
+        case EDIT_IN_PLACE:
+                if (pod_worker_has_failed(entry->worker))
+                        replace_pod(entry, "it had failed");
+                else
+                        apply_edit_or_retry(s, entry, &plan);
+                break;
+        case EDIT_RECREATE_POD:
+                preflight_replacement(s, entry, &plan);
+                break;
+        case N_EDIT_EFFECTS:
+                break;
+        }
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Which pods there are, how they are, and where they come from. */
+
+#include "agent/pods/pod-manager-private.h"
+#include "common/cleanup.h"
+
+/* Compares the slot's "<namespace>/<name>/<uid>" with one that is told. */
+static bool is_entry_after(const PodEntry *entry, const char *after) {
+        size_t length = strlen(entry->key);
+        int order = strncmp(entry->key, after, length);
+
+        return order > 0 || (order == 0 && strcmp(pod_worker_pod(entry->worker)->metadata.uid,
+                                                  after + length) > 0);
+}
+
+int pod_manager_next_pod(PodManager *s, const char *after, const Pod **ret_pod,
+                         PodStatus *ret_status) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                int r;
+
+                if (!entry->worker || (after && !is_entry_after(entry, after)))
+                        continue;
+                r = pod_worker_status(entry->worker, ret_status);
+                if (r < 0)
+                        return r;
+                *ret_pod = pod_worker_pod(entry->worker);
+                return 1;
+        }
+        return 0;
+}
+
+int pod_manager_for_each_pod(PodManager *s, int (*each)(const Pod *, const PodStatus *, void *),
+                             void *userdata) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                cleanup_with(pod_status_done) PodStatus status = { 0 };
+                int r = entry->worker ? pod_worker_status(entry->worker, &status) : 0;
+
+                if (r >= 0 && entry->worker)
+                        r = each(pod_worker_pod(entry->worker), &status, userdata);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int pod_manager_pod_status(PodManager *s, const char *uid, const Pod **ret_pod,
+                           PodStatus *ret_status) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                int r;
+
+                if (!entry->worker || !streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        continue;
+                r = pod_worker_status(entry->worker, ret_status);
+                if (r >= 0)
+                        *ret_pod = pod_worker_pod(entry->worker);
+                return r;
+        }
+        return -ENOENT;
+}
+
+const char *pod_manager_pod_source(const PodManager *s, const char *uid) {
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        return entry->file;
+        return NULL;
+}

@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the lives, and steps the dirty ones once a turn of the loop: events only mark. What is gone
+ * is swept at the same place, so that nobody is freed under his own feet. */
+
+#include "agent/pods/pod-manager.h"
+
+#include "agent/bundle/resources.h"
+#include "agent/model/adoption.h"
+#include "agent/model/schema.h"
+#include "agent/pods/orphaned-pods.h"
+#include "agent/pods/pod-manager-private.h"
+#include "agent/pods/pod-record.h"
+#include "agent/pods/slices.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/fsync-queue.h"
+#include "common/http-client.h"
+#include "common/log.h"
+#include "common/message-ids.h"
+
+/* A pod that cannot be begun (its record cannot be written) is tried again after this. */
+#define START_RETRY_USEC (5 * USEC_PER_SEC)
+
+/* So long the pods are stepped before whoever else waits in the loop is heard. */
+#define STEP_USEC (5 * USEC_PER_MSEC)
+
+static const char *const synced_file_names[] = { "record",   "failure", "ends",
+                                                 "deletion", "network", NULL };
+
+static int step_dirty_pods(sd_event_source *source, void *userdata);
+
+void pod_manager_schedule_step(PodManager *s) {
+        int r = sd_event_source_set_enabled(s->step_source, SD_EVENT_ONESHOT);
+
+        if (r < 0)
+                (void) log_error_errno(r, "Cannot schedule the next step");
+}
+
+void pod_entry_mark_dirty(PodEntry *entry) {
+        entry->is_dirty = true;
+        pod_manager_schedule_step(entry->manager);
+}
+
+static void on_pod_worker_dirty(void *entry, void *userdata) {
+        pod_entry_mark_dirty(entry);
+}
+
+static void on_container_log_ended(const char *directory, unsigned attempt, void *userdata) {
+        PodManager *s = userdata;
+
+        s->callbacks->on_log_ended(directory, attempt, s->userdata);
+}
+
+static void on_pod_worker_event(const PodEvent *event, void *userdata) {
+        PodManager *s = userdata;
+
+        if (s->callbacks->on_event)
+                s->callbacks->on_event(event, s->userdata);
+}
+
+static int open_state_sync(PodManager *s) {
+        cleanup_free char *pods = path_join(s->context.bundle->state_dir, "pods");
+
+        if (!pods)
+                return -ENOMEM;
+        return fsync_queue_new(s->context.event, pods, synced_file_names, &s->context.state_sync);
+}
+
+int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
+                    void *userdata, PodManager **ret) {
+        PodManager *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->context = (PodContext){
+                .event = config->event,
+                .bundle = config->bundle,
+                .sandbox = config->sandbox,
+                .network = config->network,
+                .runtimes = { config->sandbox->runtime_path, config->runtimes },
+                .images = config->images,
+                .back_off = config->back_off,
+                .log_max_size = config->log_max_size,
+                .log_max_files = config->log_max_files,
+                .host_ip = config->host_ip,
+                .node = config->node,
+                .conditions = config->conditions,
+                .on_dirty = on_pod_worker_dirty,
+                .on_log_ended = on_container_log_ended,
+                .on_event = on_pod_worker_event,
+                .userdata = s,
+        };
+        start_limiter_init(&s->context.start_limiter, config->creating_max);
+        s->callbacks = callbacks;
+        s->userdata = userdata;
+        s->orphans = orphaned_pods_new(&s->context);
+        r = s->orphans ? open_state_sync(s) : -ENOMEM;
+        if (r >= 0)
+                r = sd_event_add_defer(config->event, &s->step_source, step_dirty_pods, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
+        /* After all news of a turn, so that ten events cost one step. */
+        if (r >= 0)
+                r = sd_event_source_set_priority(s->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
+        if (r < 0) {
+                pod_manager_free(s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}
+
+static void pod_entry_free(PodEntry *entry) {
+        preflight_free(entry->preflight);
+        pod_worker_free(entry->worker);
+        pod_free(entry->next);
+        free(entry->next_file);
+        free(entry->file);
+        sd_event_source_disable_unref(entry->retry_timer);
+        free(entry->start_error);
+        free(entry->description);
+        free(entry->key);
+        free(entry);
+}
+
+PodManager *pod_manager_free(PodManager *s) {
+        if (!s)
+                return NULL;
+        /* Whoever gives back his turn must not be handed on to one that is freed next. */
+        s->context.start_limiter.max = 0;
+        while (s->entries) {
+                PodEntry *entry = s->entries;
+
+                s->entries = entry->next_entry;
+                pod_entry_free(entry);
+        }
+        pod_evictions_done(&s->evictions);
+        http_client_free(s->context.http);
+        orphaned_pods_free(s->orphans);
+        sd_event_source_disable_unref(s->stage_timer);
+        sd_event_source_disable_unref(s->step_source);
+        fsync_queue_free(s->context.state_sync);
+        free(s);
+        return NULL;
+}
+
+static int format_pod_entry_key(const Pod *pod, char **ret) {
+        return asprintf(ret, "%s/%s/", pod->metadata.namespace, pod->metadata.name) < 0 ? -ENOMEM
+                                                                                        : 0;
+}
+
+/* Finds the slot of a name, or makes it at its place. */
+static int get_pod_entry(PodManager *s, const Pod *pod, PodEntry **ret) {
+        cleanup_free char *key = NULL;
+        PodEntry **link = &s->entries, *entry;
+
+        if (format_pod_entry_key(pod, &key) < 0) {
+                key = NULL;
+                return -ENOMEM;
+        }
+        while (*link && strcmp((*link)->key, key) < 0)
+                link = &(*link)->next_entry;
+        if (*link && streq((*link)->key, key)) {
+                *ret = *link;
+                return 0;
+        }
+        entry = calloc(1, sizeof(*entry));
+        if (!entry)
+                return -ENOMEM;
+        entry->manager = s;
+        entry->description = strndup(key, strlen(key) - 1);
+        if (!entry->description) {
+                free(entry);
+                return -ENOMEM;
+        }
+        entry->key = TAKE_PTR(key);
+        entry->next_entry = *link;
+        *link = entry;
+        *ret = entry;
+        return 0;
+}
+
+/* ---- what an earlier agent left ---- */
+
+static int load_pod_record(PodManager *s, const char *uid,
+                           void (*each)(const char *, const Pod *, void *)) {
+        cleanup_with(pod_record_done) PodRecord record = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        PodEntry *entry;
+        int r;
+
+        r = pod_record_load(s->context.bundle->state_dir, uid, &record, &error);
+        if (r == -EBADMSG) {
+                log_set_message_id(MESSAGE_RECORD_DAMAGED);
+                log_error("%s, setting it aside", error_message(&error, r));
+                return pod_record_set_aside(s->context.bundle->state_dir, uid, NULL);
+        }
+        if (r < 0)
+                return r == -ENOENT ? 0 : r; /* an orphan, see orphans.h */
+        r = get_pod_entry(s, record.pod, &entry);
+        if (r < 0)
+                return r;
+        each(record.file, record.pod, s->userdata);
+        if (entry->worker)
+                return 0; /* the successor was recorded too; it comes again with the wishes */
+        entry->generation = s->generation;
+        r = pod_worker_new_take(&s->context, record.pod, /* was_recorded= */ true, entry,
+                                &entry->worker);
+        if (r < 0)
+                return r;
+        record.pod = NULL;
+        entry->file = TAKE_PTR(record.file);
+        pod_worker_parse_outdated(entry->worker, record.outdated);
+        pod_entry_mark_dirty(entry);
+        return 0;
+}
+
+int pod_manager_load_records(PodManager *s,
+                             void (*each)(const char *file, const Pod *pod, void *userdata),
+                             Error *reterr) {
+        cleanup_free char *path = path_join(s->context.bundle->state_dir, "pods");
+        cleanup_closedir DIR *dir = NULL;
+        struct dirent *entry;
+
+        if (!path)
+                return -ENOMEM;
+        dir = opendir(path);
+        if (!dir && errno != ENOENT)
+                return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
+        while (dir && (entry = readdir(dir))) {
+                int r = entry->d_name[0] == '.' ? 0 : load_pod_record(s, entry->d_name, each);
+
+                if (r == -ENOMEM)
+                        return r;
+                if (r < 0)
+                        (void) log_error_errno(r, "Cannot take up pod %s, ignoring it",
+                                               entry->d_name);
+        }
+        return 0;
+}
+
+static bool is_known_pod_uid(const char *uid, void *userdata) {
+        const PodManager *s = userdata;
+
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if ((entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid)) ||
+                    (entry->next && streq(entry->next->metadata.uid, uid)))
+                        return true;
+        return false;
+}
+
+/* ---- wishes ---- */
+
+void pod_manager_begin_desired(PodManager *s) {
+        s->generation++;
+}
+
+static int set_next_pod_take(PodEntry *entry, const char *file, Pod *pod) {
+        char *file_copy = strdup(file);
+
+        if (!file_copy)
+                return -ENOMEM;
+        pod_entry_forget_next(entry);
+        entry->next = pod;
+        entry->next_file = file_copy;
+        return 0;
+}
+
+/* Already so, or to be so: then there is nothing to do, or just to go on. */
+static int is_same_pod(const Pod *there, const Pod *desired) {
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+        int r = edit_plan_make(there, desired, &plan);
+
+        return r < 0 ? r : plan.effect == EDIT_NONE;
+}
+
+/* The pod is as the file has it; the record must name that file, for the day when it is broken. */
+static int keep_unchanged_pod(PodManager *s, PodEntry *entry, const char *file, Error *reterr) {
+        cleanup_free char *copy = NULL;
+        int r;
+
+        pod_entry_forget_next(entry);
+        if (streq_ptr(entry->file, file))
+                return 0;
+        copy = strdup(file);
+        if (!copy)
+                return -ENOMEM;
+        r = pod_entry_store_record(s, entry, pod_worker_pod(entry->worker), file, NULL, reterr);
+        if (r < 0)
+                return r;
+        free(entry->file);
+        entry->file = TAKE_PTR(copy);
+        return 0;
+}
+
+static int set_desired_pod_take(PodManager *s, PodEntry *entry, const char *file, Pod **pod,
+                                Error *reterr) {
+        bool is_desired = entry->worker && pod_worker_is_desired(entry->worker);
+        int r = is_desired ? is_same_pod(pod_worker_pod(entry->worker), *pod) : 0;
+
+        if (r > 0)
+                return keep_unchanged_pod(s, entry, file, reterr);
+        if (r >= 0 && entry->next)
+                r = is_same_pod(entry->next, *pod);
+        if (r != 0 && (r < 0 || streq(entry->next_file, file)))
+                return r;
+        r = set_next_pod_take(entry, file, *pod);
+        if (r < 0)
+                return r;
+        *pod = NULL;
+        pod_entry_mark_dirty(entry);
+        return 0;
+}
+
+int pod_manager_add_desired(PodManager *s, const char *file, const Pod *desired, Error *reterr) {
+        cleanup_with(pod_freep) Pod *pod = NULL;
+        PodEntry *entry;
+        int r = get_pod_entry(s, desired, &entry);
+
+        if (r < 0)
+                return r;
+        entry->generation = s->generation;
+        r = pod_copy(desired, &pod);
+        if (r >= 0)
+                r = resolve_pod_classes(&s->context.bundle->objects,
+                                        entry->worker ? pod_worker_pod(entry->worker) : NULL, pod);
+        return r < 0 ? r : set_desired_pod_take(s, entry, file, &pod, reterr);
+}
+
+bool pod_manager_has_desired_name(const PodManager *s, const char *namespace, const char *pod) {
+        size_t length = strlen(namespace);
+
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->generation == s->generation &&
+                    strncmp(entry->description, namespace, length) == 0 &&
+                    entry->description[length] == '/' &&
+                    streq(entry->description + length + 1, pod))
+                        return true;
+        return false;
+}
+
+/* The weight of all Burstable pods together follows what they ask for. */
+static void update_qos_cgroups(PodManager *s) {
+        cleanup_error Error error = ERROR_NULL;
+        int64_t sum = 0;
+        int r;
+
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker &&
+                    pod_qos_class(&pod_worker_pod(entry->worker)->spec) == QOS_BURSTABLE)
+                        sum += MIN(pod_milli_cpu_request(&pod_worker_pod(entry->worker)->spec),
+                                   INT32_MAX);
+        s->has_qos_groups = true;
+        s->context.burstable_milli_cpu = sum;
+        slices_set_qos(&s->context);
+        r = bundle_update_qos(s->context.bundle, sum, &error);
+        if (r < 0)
+                log_warning("Cannot set the weight of the QoS groups: %s",
+                            error_message(&error, r));
+}
+
+void pod_manager_stop_undesired(PodManager *s) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                if (entry->generation == s->generation)
+                        continue;
+                pod_entry_forget_next(entry);
+                if (entry->worker)
+                        pod_worker_terminate(entry->worker);
+        }
+        pod_manager_schedule_step(s);
+        if (!s->has_swept_orphans)
+                clean_up_orphaned_pods(s->orphans, is_known_pod_uid, s);
+        s->has_swept_orphans = true;
+}
+
+void pod_manager_on_objects_changed(PodManager *s, bool (*concerns)(const Pod *, void *),
+                                    void *userdata) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                if (entry->worker &&
+                    (!concerns || concerns(pod_worker_pod(entry->worker), userdata)))
+                        pod_worker_on_objects_changed(entry->worker);
+                if (entry->preflight && (!concerns || concerns(entry->next, userdata)))
+                        pod_entry_mark_dirty(entry);
+        }
+}
+
+void pod_manager_on_node_changed(PodManager *s) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                pod_entry_mark_dirty(entry);
+}
+
+int pod_manager_new_preflight(PodManager *s, Pod *pod, void (*on_change)(void *userdata),
+                              void *userdata, Preflight **ret) {
+        int r = resolve_pod_classes(&s->context.bundle->objects, /* running= */ NULL, pod);
+
+        return r < 0 ? r : preflight_new(&s->context, pod, on_change, userdata, ret);
+}
+
+void pod_manager_on_images_changed(PodManager *s) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                if (entry->worker)
+                        pod_worker_on_images_changed(entry->worker);
+                if (entry->preflight)
+                        pod_entry_retry_preflight(entry);
+        }
+}
+
+/* ---- the step ---- */
+
+static void remove_pod_worker(PodManager *s, PodEntry *entry) {
+        s->callbacks->on_pod(pod_worker_pod(entry->worker), false, /* is_gone= */ true,
+                             s->userdata);
+        log_info("Pod '%s' is gone", entry->description);
+        entry->worker = pod_worker_free(entry->worker);
+        free(entry->file);
+        entry->file = NULL;
+        entry->is_reported = false;
+        s->qos_is_due = true;
+}
+
+static int start_pod_worker(PodManager *s, PodEntry *entry, Error *reterr) {
+        int r;
+
+        if (orphaned_pods_has(s->orphans, entry->next->metadata.uid))
+                return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
+        r = pod_reset_config_seen(entry->next);
+        if (r >= 0)
+                r = pod_entry_store_record(s, entry, entry->next, entry->next_file, NULL, reterr);
+        if (r >= 0)
+                r = pod_worker_new_take(&s->context, entry->next, /* was_recorded= */ false, entry,
+                                        &entry->worker);
+        if (r < 0)
+                return r;
+        entry->next = NULL;
+        entry->file = TAKE_PTR(entry->next_file);
+        log_info("Pod '%s' of %s begins", entry->description, entry->file);
+        pod_entry_forget_next(entry);
+        s->n_pods_started++;
+        s->qos_is_due = true;
+        return 0;
+}
+
+static int on_pod_start_retry(sd_event_source *source, uint64_t usec, void *userdata) {
+        PodEntry *entry = userdata;
+
+        pod_entry_mark_dirty(entry);
+        return 0;
+}
+
+/* NULL: none. Each is said once, not at each try. */
+static void set_pod_start_error(PodEntry *entry, const char *message) {
+        if (streq_ptr(entry->start_error, message))
+                return;
+        free(entry->start_error);
+        entry->start_error = message ? strdup(message) : NULL;
+        if (message) {
+                log_set_message_id(MESSAGE_POD_NOT_STARTED);
+                log_error("Cannot begin pod '%s', trying again every %us: %s", entry->description,
+                          (unsigned) (START_RETRY_USEC / USEC_PER_SEC), message);
+        }
+}
+
+static void start_pod_or_retry(PodManager *s, PodEntry *entry) {
+        cleanup_error Error error = ERROR_NULL;
+        int r = start_pod_worker(s, entry, &error);
+
+        entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
+        set_pod_start_error(entry, r < 0 ? error_message(&error, r) : NULL);
+        if (r < 0)
+                (void) sd_event_add_time_relative(s->context.event, &entry->retry_timer,
+                                                  CLOCK_BOOTTIME, START_RETRY_USEC, 0,
+                                                  on_pod_start_retry, entry);
+}
+
+static void step_pod_entry(PodManager *s, PodEntry *entry) {
+        bool is_new = !entry->is_reported;
+
+        entry->is_dirty = false;
+        /* First, so that nothing is started that an edit stops. */
+        if (entry->worker && entry->next && !s->stages)
+                pod_entry_apply_edit(s, entry);
+        if (entry->worker) {
+                pod_worker_step(entry->worker);
+                if (pod_worker_is_removed(entry->worker))
+                        remove_pod_worker(s, entry);
+        }
+        if (!entry->worker && entry->next && !s->stages) {
+                start_pod_or_retry(s, entry);
+                is_new = true;
+                if (entry->worker)
+                        pod_worker_step(entry->worker);
+        }
+        if (!entry->worker && entry->next && s->stages)
+                pod_manager_reject_for_shutdown(s, entry);
+        if (!entry->worker)
+                return;
+        entry->is_reported = true;
+        s->callbacks->on_pod(pod_worker_pod(entry->worker), is_new, false, s->userdata);
+}
+
+/* Gives whether any slot is left. */
+static bool remove_empty_entries(PodManager *s) {
+        PodEntry **link = &s->entries;
+
+        while (*link) {
+                PodEntry *entry = *link;
+
+                if (entry->worker || entry->next) {
+                        link = &entry->next_entry;
+                        continue;
+                }
+                *link = entry->next_entry;
+                pod_entry_free(entry);
+        }
+        return s->entries != NULL;
+}
+
+static int step_dirty_pods(sd_event_source *source, void *userdata) {
+        PodManager *s = userdata;
+        uint64_t end = now_boottime_usec() + STEP_USEC;
+
+        if (s->entries && !s->has_qos_groups) /* before there is anything in them */
+                update_qos_cgroups(s);
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                if (!entry->is_dirty)
+                        continue;
+                if (now_boottime_usec() > end) { /* five hundred that begin at once take a while */
+                        pod_manager_schedule_step(s);
+                        break;
+                }
+                step_pod_entry(s, entry);
+        }
+        if (!remove_empty_entries(s)) {
+                slices_remove_empty(&s->context, /* all= */ true);
+                s->has_qos_groups = false;
+        } else if (s->qos_is_due) {
+                update_qos_cgroups(s);
+                slices_remove_empty(&s->context, /* all= */ false);
+        }
+        s->qos_is_due = false;
+        if (s->stages)
+                pod_manager_continue_shutdown(s);
+        return 0;
+}
+
+/* ---- questions ---- */
+
+/* By its full name, or that of the pod for which it stands. */
+static bool is_pod_called(const Pod *pod, const char *name) {
+        cleanup_free char *covered = pod_adoption_api_name(pod);
+
+        return streq(pod->metadata.name, name) || streq_ptr(covered, name);
+}
+
+/* The one with a life; or NULL, said. */
+static PodEntry *find_running_entry(PodManager *s, const char *namespace, const char *pod,
+                                    Error *reterr) {
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                const Pod *running = entry->worker ? pod_worker_pod(entry->worker) : NULL;
+
+                if (running && streq(running->metadata.namespace, namespace) &&
+                    is_pod_called(running, pod))
+                        return entry;
+        }
+        (void) error_setf(reterr, ENOENT, "pods \"%s\" not found", pod);
+        return NULL;
+}
+
+int pod_manager_find_log(PodManager *s, const char *namespace, const char *pod,
+                         const char *container, bool previous, char **ret_directory,
+                         unsigned *ret_attempt, bool *ret_is_live, Error *reterr) {
+        PodEntry *entry = find_running_entry(s, namespace, pod, reterr);
+
+        return entry ? pod_worker_find_log(entry->worker, container, previous, ret_directory,
+                                           ret_attempt, ret_is_live, reterr)
+                     : -ENOENT;
+}
+
+int pod_manager_open_session(PodManager *s, const char *namespace, const char *pod,
+                             const char *container, const SandboxSession *session, int socket_fd,
+                             Error *reterr) {
+        PodEntry *entry = find_running_entry(s, namespace, pod, reterr);
+
+        return entry ? pod_worker_open_session(entry->worker, container, session, socket_fd, reterr)
+                     : -ENOENT;
+}
+
+int pod_manager_delete_pod(PodManager *s, const char *namespace, const char *pod,
+                           int64_t grace_seconds, Error *reterr) {
+        PodEntry *entry = find_running_entry(s, namespace, pod, reterr);
+
+        if (!entry)
+                return -ENOENT;
+        pod_worker_delete(entry->worker, grace_seconds);
+        return 0;
+}
+
+bool pod_manager_is_synced(const PodManager *s) {
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker && !pod_worker_is_synced(entry->worker))
+                        return false;
+        return true;
+}
+
+bool pod_manager_is_empty(const PodManager *s) {
+        return !s->entries && orphaned_pods_is_empty(s->orphans);
+}
+
+PodManagerCounts pod_manager_counts(const PodManager *s) {
+        PodManagerCounts counts = {
+                .pods_started = s->n_pods_started,
+                .containers_started = s->context.n_containers_started,
+                .containers_restarted = s->context.n_containers_restarted,
+                .containers_start_errors = s->context.n_start_errors,
+        };
+
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
+                counts.pods += entry->worker != NULL;
+                counts.pods_desired +=
+                        entry->next || (entry->worker && pod_worker_is_desired(entry->worker));
+        }
+        return counts;
+}
+
+void pod_manager_for_each_probe(const PodManager *s, probe_sample_t each, void *userdata) {
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker)
+                        pod_worker_for_each_probe(entry->worker, each, userdata);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program in the container, run by its shim. */
+
+#include "agent/bundle/runtime-spec.h"
+#include "agent/pods/probe/handler-run-private.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/strv.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+/* What the container's variables say as they are written: of those that refer to something nothing
+ * is known here, as with the kubelet. */
+static int build_static_environment(const Container *container, char ***ret) {
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < container->env.n; i++)
+                r = env_set(ret, container->env.items[i].name,
+                            strna(container->env.items[i].value));
+        return r;
+}
+
+static int build_exec_command(const HandlerRun *run, char ***ret) {
+        char *const *words = run->spec.handler->exec->command;
+        cleanup_strv char **argv = NULL, **env = NULL;
+        int r;
+
+        if (run->spec.is_hook)
+                return strv_extend(ret, words);
+        r = build_static_environment(run->target.container, &env);
+        for (size_t i = 0; r >= 0 && words[i]; i++) {
+                cleanup_free char *word = NULL;
+
+                r = expand_variables(words[i], env, &word, NULL);
+                if (r >= 0)
+                        r = strv_append(&argv, word);
+        }
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(argv);
+        return 0;
+}
+
+void handler_begin_exec(HandlerRun *run) {
+        static uint64_t serial;
+        cleanup_strv char **argv = NULL;
+        int r = build_exec_command(run, &argv);
+
+        /* An answer to an agent before us must not be taken for ours. */
+        if (asprintf(&run->exec_id, "action-%d-%" PRIu64, (int) getpid(), ++serial) < 0) {
+                run->exec_id = NULL;
+                r = -ENOMEM;
+        }
+        if (r >= 0)
+                r = sandbox_exec_in_container(
+                        run->target.sandbox,
+                        &(SandboxContainerExec){ .id = run->exec_id,
+                                                 .container = run->target.id,
+                                                 .argv = argv,
+                                                 .timeout_usec = run->spec.timeout_usec });
+        if (r < 0)
+                handler_run_finish_deferred(run, HANDLER_ERROR, "cannot ask the shim: %s",
+                                            strerror(-r));
+}
+
+bool handler_run_on_exec_done(HandlerRun *run, const SandboxEvent *event) {
+        if (!run || !run->exec_id || !event->id || !streq(run->exec_id, event->id))
+                return false;
+        if (event->timed_out)
+                handler_run_finish(run, HANDLER_FAILED,
+                                   "command timed out: \"%s\" timed out after %" PRIu64 "s",
+                                   run->spec.handler->exec->command[0],
+                                   run->spec.timeout_usec / USEC_PER_SEC);
+        else if (event->message && event->message[0])
+                handler_run_finish(run, HANDLER_ERROR, "%s", event->message);
+        else if (event->exit_code == 0)
+                handler_run_finish(run, HANDLER_SUCCEEDED, "%s", strna(event->output));
+        else if (run->spec.is_hook)
+                handler_run_finish(run, HANDLER_FAILED, "command '%s' exited with %d: %.*s",
+                                   run->spec.handler->exec->command[0], event->exit_code,
+                                   HANDLER_OUTPUT_MAX, strna(event->output));
+        else
+                handler_run_finish(run, HANDLER_FAILED, "%.*s", HANDLER_OUTPUT_MAX,
+                                   strna(event->output));
+        return true;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GET. Redirections are followed as the kubelet follows them: ten, and none to another host. */
+
+#include "agent/pods/probe/handler-run-private.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+
+static void send_handler_request(HandlerRun *run);
+
+const char *http_timeout_message(const HandlerRun *run) {
+        static char sentence[512];
+
+        (void) snprintf(sentence, sizeof(sentence),
+                        "Get \"%.300s\": context deadline exceeded (Client.Timeout exceeded while "
+                        "awaiting headers)",
+                        strna(run->url));
+        return sentence;
+}
+
+static bool is_redirect_status(long status) {
+        return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+/* A server that speaks HTTP where a hook asks for HTTPS is asked again without, and without telling
+ * it any secret. The words are those of GnuTLS, and of OpenSSL. */
+static bool should_retry_without_tls(const HandlerRun *run, const char *error) {
+        return run->spec.is_hook && !run->is_downgraded && strncmp(run->url, "https://", 8) == 0 &&
+               (strstr(error, "unexpected TLS packet") || strstr(error, "wrong version number"));
+}
+
+static void retry_without_tls(HandlerRun *run) {
+        char *url = NULL;
+
+        if (asprintf(&url, "http://%s", run->url + strlen("https://")) < 0)
+                url = NULL;
+        free(run->url);
+        run->url = url;
+        run->is_downgraded = true;
+        if (url)
+                send_handler_request(run);
+        else
+                handler_run_finish(run, HANDLER_ERROR, "out of memory");
+}
+
+static void follow_handler_redirect(HandlerRun *run, const char *location) {
+        char *url = strdup(location);
+
+        free(run->url);
+        run->url = url;
+        if (!url)
+                handler_run_finish(run, HANDLER_ERROR, "out of memory");
+        else if (++run->n_redirects > HANDLER_REDIRECTS_MAX)
+                handler_run_finish(run, HANDLER_FAILED, "Get \"%s\": stopped after %d redirects",
+                                   url, HANDLER_REDIRECTS_MAX);
+        else
+                send_handler_request(run);
+}
+
+static void judge_http_response(HandlerRun *run, const HttpClientResponse *response) {
+        if (is_redirect_status(response->status) && response->location &&
+            http_client_same_host(run->url, response->location))
+                follow_handler_redirect(run, response->location);
+        else if (run->spec.is_hook || (response->status >= 200 && response->status < 400))
+                handler_run_finish(run, HANDLER_SUCCEEDED, "%.*s", HANDLER_OUTPUT_MAX,
+                                   (const char *) response->body);
+        else
+                handler_run_finish(run, HANDLER_FAILED, "HTTP probe failed with statuscode: %ld",
+                                   response->status);
+}
+
+static void on_handler_response(const HttpClientResponse *response, const char *error,
+                                void *userdata) {
+        HandlerRun *run = userdata;
+
+        run->request = NULL;
+        if (response)
+                judge_http_response(run, response);
+        else if (should_retry_without_tls(run, error))
+                retry_without_tls(run);
+        else
+                handler_run_finish(run, HANDLER_FAILED, "Get \"%s\": %s", run->url, error);
+}
+
+static int append_handler_header(char ***headers, const HttpHeader *header) {
+        if (!header->value || !header->value[0])
+                return strv_appendf(headers, "%s;", header->name);
+        return strv_appendf(headers, "%s: %s", header->name, header->value);
+}
+
+static bool has_handler_header(const HttpGetAction *http, const char *name) {
+        for (size_t i = 0; i < http->http_headers.n; i++)
+                if (strcasecmp(http->http_headers.items[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
+static int build_handler_headers(const HandlerRun *run, char ***ret) {
+        const HttpGetAction *http = run->spec.handler->http_get;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < http->http_headers.n; i++) {
+                const HttpHeader *header = &http->http_headers.items[i];
+
+                if (!run->is_downgraded || strcasecmp(header->name, "Authorization") != 0)
+                        r = append_handler_header(ret, header);
+        }
+        if (r >= 0 && !has_handler_header(http, "User-Agent"))
+                r = strv_append(ret, "User-Agent: " HANDLER_USER_AGENT);
+        if (r >= 0 && !has_handler_header(http, "Connection"))
+                r = strv_append(ret, "Connection: close");
+        return r;
+}
+
+static void send_handler_request(HandlerRun *run) {
+        cleanup_strv char **headers = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        HttpClient *http = handler_run_http_client(run);
+        int r;
+
+        if (!http)
+                return;
+        r = build_handler_headers(run, &headers);
+        if (r >= 0)
+                r = http_client_start(http,
+                                      &(HttpClientSpec){ .url = run->url,
+                                                         .headers = (const char *const *) headers,
+                                                         .response_max = HANDLER_OUTPUT_MAX },
+                                      on_handler_response, run, &run->request, &error);
+        if (r < 0)
+                handler_run_finish_deferred(run, HANDLER_ERROR, "%s", error_message(&error, r));
+}
+
+void handler_begin_http(HandlerRun *run) {
+        const HttpGetAction *http = run->spec.handler->http_get;
+
+        run->url = format_handler_url(http->scheme == URI_SCHEME_HTTPS ? "https" : "http",
+                                      http->host ? http->host : run->address,
+                                      handler_run_port(run, &http->port), http->path);
+        if (run->url)
+                send_handler_request(run);
+        else
+                handler_run_finish_deferred(run, HANDLER_ERROR, "out of memory");
+}

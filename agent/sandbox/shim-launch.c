@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/sandbox/shim-launch.h"
+
+#include "agent/sandbox/systemd-client.h"
+#include "common/child.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+/* Where systemd is PID 1 the shim is its child and has nothing of ours, so that we may be confined
+ * as containers must not be. It lives beside the slices of pods, not in one: a pod's limit is the
+ * pod's own. */
+static const char shim_slice[] = "mainstay.slice";
+
+static int build_shim_arguments(const SandboxConfig *config, const char *uid,
+                                const SandboxStartOptions *start, char ***ret) {
+        const char *const words[] = {
+                config->shim_path, "sandbox",       "--pod",     uid,
+                "--run-dir",       config->run_dir, "--runtime", config->runtime_path,
+        };
+        cleanup_strv char **argv = NULL;
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < N_ELEMENTS(words); i++)
+                r = strv_append(&argv, words[i]);
+        if (r >= 0 && config->shim_cgroup && !config->systemd)
+                r = strv_appendf(&argv, "--cgroup=%s/%s", config->shim_cgroup, uid);
+        if (r >= 0 && config->runtime_timeout_sec > 0)
+                r = strv_appendf(&argv, "--runtime-timeout=%u", config->runtime_timeout_sec);
+        if (r >= 0 && start->host_network)
+                r = strv_append(&argv, "--host-network");
+        if (r >= 0 && start->host_ipc)
+                r = strv_append(&argv, "--host-ipc");
+        if (r >= 0 && start->has_systemd_cgroup)
+                r = strv_append(&argv, "--systemd-cgroup");
+        if (r >= 0)
+                *ret = TAKE_PTR(argv);
+        return r;
+}
+
+/* With the listening socket as its standard input, in a session of its own, so that what ends us
+ * does not end it. */
+static int spawn_detached_shim(char *const *argv, int listen_fd, pid_t *ret_pid, Error *reterr) {
+        posix_spawn_file_actions_t actions;
+        posix_spawnattr_t attributes;
+        sigset_t none, all;
+        int r;
+
+        if (posix_spawn_file_actions_init(&actions) != 0)
+                return -ENOMEM;
+        if (posix_spawnattr_init(&attributes) != 0) {
+                posix_spawn_file_actions_destroy(&actions);
+                return -ENOMEM;
+        }
+        (void) sigemptyset(&none);
+        (void) sigfillset(&all);
+        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
+                                                             POSIX_SPAWN_SETSIGDEF);
+        (void) posix_spawnattr_setsigmask(&attributes, &none);
+        (void) posix_spawnattr_setsigdefault(&attributes, &all);
+        r = posix_spawn_file_actions_adddup2(&actions, listen_fd, STDIN_FILENO);
+        if (r == 0)
+                r = posix_spawn(ret_pid, argv[0], &actions, &attributes, argv, environ);
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+        if (r != 0)
+                return error_setf(reterr, r, "cannot start '%s': %s", argv[0], strerror(r));
+        return 0;
+}
+
+/* The loop owns the source, for the shim may outlive its Sandbox. What its end means comes from the
+ * socket; here it is only reaped. */
+static int on_shim_reaped(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        (void) sd_event_source_set_floating(source, false);
+        return 0;
+}
+
+static void reap_shim_on_exit(sd_event *event, pid_t pid) {
+        sd_event_source *source = NULL;
+        int r = sd_event_add_child(event, &source, pid, WEXITED, on_shim_reaped, NULL);
+
+        if (r >= 0) {
+                (void) child_source_rearm(source);
+                (void) sd_event_source_set_description(source, "shim");
+                (void) sd_event_source_set_floating(source, true);
+                sd_event_source_unref(source);
+        } else
+                (void) log_warning_errno(r, "Cannot watch the shim with pid %d", pid);
+}
+
+static char *format_shim_unit_name(const char *uid) {
+        char *name;
+
+        return asprintf(&name, "mainstay-pod-%s.service", uid) < 0 ? NULL : name;
+}
+
+static int start_shim_unit(const SandboxConfig *config, const char *uid,
+                           const SandboxStartOptions *start, char *const *argv, int listen_fd,
+                           Error *reterr) {
+        cleanup_free char *name = format_shim_unit_name(uid), *description = NULL;
+
+        if (!name || asprintf(&description, "Mainstay pod %s",
+                              start->description ? start->description : uid) < 0) {
+                description = NULL;
+                return -ENOMEM;
+        }
+        return systemd_client_start_service(config->systemd,
+                                            &(TransientService){ .name = name,
+                                                                 .description = description,
+                                                                 .slice = shim_slice,
+                                                                 .argv = argv,
+                                                                 .input_fd = listen_fd },
+                                            reterr);
+}
+
+int shim_launch(const SandboxConfig *config, const char *uid, const SandboxStartOptions *start,
+                int listen_fd, pid_t *ret_pid, Error *reterr) {
+        cleanup_strv char **argv = NULL;
+        pid_t pid = 0;
+        int r = build_shim_arguments(config, uid, start, &argv);
+
+        if (r < 0)
+                return r;
+        if (config->systemd)
+                r = start_shim_unit(config, uid, start, argv, listen_fd, reterr);
+        else {
+                r = spawn_detached_shim(argv, listen_fd, &pid, reterr);
+                if (r >= 0)
+                        reap_shim_on_exit(config->event, pid);
+        }
+        if (r >= 0)
+                *ret_pid = pid;
+        return r;
+}
+
+int shim_append_cgroup_options(const SandboxConfig *config, const char *uid, char ***argv) {
+        int r = config->shim_cgroup ? strv_appendf(argv, "--cgroup=%s/%s", config->shim_cgroup, uid)
+                                    : 0;
+
+        if (r >= 0 && config->systemd)
+                r = strv_appendf(argv, "--cgroup=/%s/mainstay-pod-%s.service", shim_slice, uid);
+        return r;
+}

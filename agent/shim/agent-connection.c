@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/shim/agent-connection.h"
+
+#include "common/cleanup.h"
+#include "common/log.h"
+#include "common/packet.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+enum {
+        PACKETS_PER_TURN = 16,
+};
+
+static void close_agent_peer(AgentConnection *connection) {
+        epoll_source_remove(connection->epoll_fd, &connection->peer);
+        /* A task may hold a copy of the descriptor; the agent shall see the end now. */
+        if (connection->peer.fd >= 0)
+                (void) shutdown(connection->peer.fd, SHUT_RDWR);
+        connection->peer.fd = close_fd(connection->peer.fd);
+        packet_queue_clear(&connection->queue);
+}
+
+/* Writes what is queued as far as the socket takes it. */
+static void flush_packet_queue(AgentConnection *connection) {
+        while (connection->queue.first) {
+                const QueuedPacket *packet = connection->queue.first;
+
+                if (send(connection->peer.fd, packet->data, packet->length,
+                         MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+                        if (errno == EINTR)
+                                continue;
+                        /* A peer that is gone is seen when we read: it may have left requests. */
+                        break;
+                }
+                packet_queue_pop(&connection->queue);
+        }
+        (void) epoll_source_change(connection->epoll_fd, &connection->peer,
+                                   connection->queue.first ? EPOLLIN | EPOLLOUT : EPOLLIN);
+}
+
+void agent_connection_send(AgentConnection *connection, const ShimEvent *event) {
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+        int r;
+
+        if (connection->peer.fd < 0)
+                return;
+        r = shim_event_encode(event, &data, &length);
+        if (r < 0) {
+                (void) log_warning_errno(r, "Cannot tell the agent what happened");
+                return;
+        }
+        if (!connection->queue.first &&
+            send(connection->peer.fd, data, length, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+                return;
+        r = packet_queue_append(&connection->queue, QUEUE_BYTES_MAX, data, length);
+        if (r < 0) {
+                (void) log_warning_errno(r, "The agent does not listen, closing the connection");
+                close_agent_peer(connection);
+                return;
+        }
+        (void) TAKE_PTR(data);
+        flush_packet_queue(connection);
+}
+
+void agent_connection_greet(AgentConnection *connection, const ShimEvent *event, int fd) {
+        cleanup_free char *data = NULL;
+        size_t length = 0;
+
+        if (connection->queue.first || shim_event_encode(event, &data, &length) < 0 ||
+            packet_send(connection->peer.fd, data, length, fd) < 0)
+                agent_connection_send(connection, event);
+}
+
+static void handle_request_packet(AgentConnection *connection, const char *data, size_t length) {
+        cleanup_shim_request ShimRequest request = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = shim_request_decode(data, length, &request, &error);
+
+        if (r >= 0) {
+                connection->on_request(connection, &request);
+                return;
+        }
+        if (r != -ENOTSUP) /* of that the agent is told, and there is nothing to repair here */
+                log_warning("Dropped a request: %s", error_message(&error, r));
+        agent_connection_send(connection, &(ShimEvent){ .type = SHIM_EVENT_ERROR,
+                                                        .message = error_message(&error, r) });
+}
+
+/* One packet. 1; 0 when there is none; -errno when the peer is gone. */
+static int receive_request_packet(AgentConnection *connection) {
+        int fd = connection->peer.fd;
+        cleanup_free char *data = NULL;
+        ssize_t length, n;
+
+        length = recv(fd, NULL, 0, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+        if (length < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (length == 0)
+                return -ECONNRESET;
+        data = length <= SHIM_PROTOCOL_PACKET_MAX ? malloc((size_t) length) : NULL;
+        n = packet_receive(fd, data, data ? (size_t) length : 0, &connection->received_fd);
+        if (n < 0)
+                return (int) n;
+        if (data)
+                handle_request_packet(connection, data, (size_t) n);
+        else
+                log_warning("Dropped a request of %zd bytes", n);
+        connection->received_fd = close_fd(connection->received_fd);
+        return 1;
+}
+
+static void on_agent_peer_ready(EpollSource *source, uint32_t events) {
+        AgentConnection *connection = container_of(source, AgentConnection, peer);
+
+        if (events & EPOLLOUT)
+                flush_packet_queue(connection);
+        for (unsigned i = 0; i < PACKETS_PER_TURN && connection->peer.fd >= 0; i++) {
+                int r = receive_request_packet(connection);
+
+                if (r < 0)
+                        close_agent_peer(connection);
+                if (r <= 0)
+                        break;
+        }
+}
+
+/* What the last agent asked for before it went is done before the next one is told how things
+ * are. */
+static void send_rest_and_close_peer(AgentConnection *connection) {
+        for (unsigned i = 0; i < 1024 && connection->peer.fd >= 0; i++)
+                if (receive_request_packet(connection) <= 0)
+                        break;
+        close_agent_peer(connection);
+}
+
+static bool is_peer_root(int fd) {
+        struct ucred credentials;
+        socklen_t length = sizeof(credentials);
+
+        return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) >= 0 &&
+               credentials.uid == 0;
+}
+
+static void on_agent_connecting(EpollSource *source, uint32_t events) {
+        AgentConnection *connection = container_of(source, AgentConnection, listener);
+        int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+        if (fd < 0)
+                return;
+        if (!is_peer_root(fd)) {
+                log_warning("Refused a connection of a user who is not root");
+                close_fd(fd);
+                return;
+        }
+        send_rest_and_close_peer(connection);
+        connection->peer.fd = fd;
+        if (epoll_source_add(connection->epoll_fd, &connection->peer, EPOLLIN) < 0) {
+                connection->peer.fd = close_fd(fd);
+                return;
+        }
+        connection->on_connected(connection);
+}
+
+int agent_connection_init(AgentConnection *connection, int epoll_fd, int listen_fd) {
+        connection->epoll_fd = epoll_fd;
+        connection->listener = (EpollSource){ .fd = listen_fd, .on_ready = on_agent_connecting };
+        connection->peer = (EpollSource){ .fd = -EBADF, .on_ready = on_agent_peer_ready };
+        if (fcntl(listen_fd, F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        return epoll_source_add(epoll_fd, &connection->listener, EPOLLIN);
+}
+
+void agent_connection_done(AgentConnection *connection) {
+        close_agent_peer(connection);
+        epoll_source_remove(connection->epoll_fd, &connection->listener);
+        connection->listener.fd = close_fd(connection->listener.fd);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The shim's loop: epoll, one event at a time, so that a source may be removed (and its owner
+ * freed) by the handling of another without leaving a stale event behind. */
+
+#include "common/macros.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+typedef struct EpollSource EpollSource;
+typedef void (*epoll_source_ready_t)(EpollSource *source, uint32_t events);
+
+/* A part of the object that it belongs to; container_of() finds the way back. */
+struct EpollSource {
+        int fd; /* owned by the object, not by the loop */
+        epoll_source_ready_t on_ready;
+};
+
+#define EPOLL_SOURCE_NULL ((EpollSource){ .fd = -EBADF })
+
+#define container_of(ptr, type, member) ((type *) (void *) ((char *) (ptr) -offsetof(type, member)))
+
+/* Watches source->fd for 'events' (EPOLLIN, EPOLLOUT; 0 for neither). 0 or -errno. */
+int epoll_source_add(int epoll_fd, EpollSource *source, uint32_t events);
+int epoll_source_change(int epoll_fd, EpollSource *source, uint32_t events);
+void epoll_source_remove(int epoll_fd, EpollSource *source);
+
+/* Waits until 'deadline' (boottime, USEC_INFINITY: for ever) for one event and handles it. 0 or
+ * -errno. */
+int epoll_loop_run_once(int epoll_fd, uint64_t deadline);

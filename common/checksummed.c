@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/checksummed.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "common/hash.h"
+
+enum {
+        CHECKSUM_LINE_LENGTH = SHA256_HEX_SIZE /* the hex digits and a newline */
+};
+
+char *checksummed_format(const char *text, size_t *ret_length) {
+        size_t length = strlen(text);
+        const char *newline = length > 0 && text[length - 1] == '\n' ? "" : "\n";
+        char *whole = NULL, hex[SHA256_HEX_SIZE];
+        int n;
+
+        n = asprintf(&whole, "%s%s%*s\n", text, newline, SHA256_HEX_SIZE - 1, "");
+        if (n < 0)
+                return NULL;
+        sha256_hex(whole, (size_t) n - CHECKSUM_LINE_LENGTH, hex);
+        memcpy(whole + n - CHECKSUM_LINE_LENGTH, hex, SHA256_HEX_SIZE - 1);
+        *ret_length = (size_t) n;
+        return whole;
+}
+
+int checksummed_read_at(int dir_fd, const char *path, size_t max_bytes, char **ret_text) {
+        cleanup_free char *text = NULL;
+        char hex[SHA256_HEX_SIZE];
+        size_t length;
+        int r;
+
+        r = read_file_at(dir_fd, path, max_bytes, &text, &length);
+        if (r < 0)
+                return r;
+        if (length < CHECKSUM_LINE_LENGTH || text[length - 1] != '\n')
+                return -EBADMSG;
+        length -= CHECKSUM_LINE_LENGTH;
+        sha256_hex(text, length, hex);
+        if (memcmp(text + length, hex, SHA256_HEX_SIZE - 1) != 0)
+                return -EBADMSG;
+        text[length] = '\0';
+        *ret_text = TAKE_PTR(text);
+        return 0;
+}
+
+int checksummed_write_at(int dir_fd, const char *name, const char *text, mode_t mode) {
+        size_t length = 0;
+        cleanup_free char *whole = checksummed_format(text, &length);
+
+        return whole ? write_file_atomic_at(dir_fd, name, whole, length, mode) : -ENOMEM;
+}
+
+void checksummed_set_aside_at(int dir_fd, const char *name) {
+        cleanup_free char *aside = NULL;
+
+        if (asprintf(&aside, "%s.damaged", name) < 0) {
+                aside = NULL;
+                return;
+        }
+        (void) renameat(dir_fd, name, dir_fd, aside);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/durable-write.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+enum {
+        BESIDE_SIZE = 256 + 8,
+};
+
+typedef struct DurableWriteJob {
+        const DurableFile *files;
+        size_t n;
+        char beside[DURABLE_WRITE_FILES_MAX][BESIDE_SIZE];
+} DurableWriteJob;
+
+/* ---- the child, in which nothing may be called that another thread could hold ---- */
+
+static int remove_file_if_present(int dir_fd, const char *name) {
+        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+static int write_temporary_synced(int dir_fd, const DurableFile *file, const char *beside) {
+        int fd, r;
+
+        if (!file->text)
+                return remove_file_if_present(dir_fd, file->name);
+        fd = openat(dir_fd, beside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
+                    file->mode);
+        if (fd < 0)
+                return -errno;
+        r = fchmod(fd, file->mode) < 0 ? -errno : write_all(fd, file->text, strlen(file->text));
+        if (r >= 0 && fsync(fd) < 0)
+                r = -errno;
+        close(fd);
+        if (r >= 0 && renameat(dir_fd, beside, dir_fd, file->name) < 0)
+                r = -errno;
+        return r;
+}
+
+static int durable_write_run(int dir_fd, const void *userdata) {
+        const DurableWriteJob *work = userdata;
+        int r = 0;
+
+        for (size_t i = 0; i < work->n && r >= 0; i++)
+                r = write_temporary_synced(dir_fd, &work->files[i], work->beside[i]);
+        return r >= 0 && fsync(dir_fd) < 0 ? -errno : r;
+}
+
+/* ---- the parent ---- */
+
+static int prepare_durable_write(const DurableFile *files, size_t n, DurableWriteJob *ret) {
+        if (n > DURABLE_WRITE_FILES_MAX)
+                return -E2BIG;
+        for (size_t i = 0; i < n; i++) {
+                if (!files[i].name[0] || strchr(files[i].name, '/') || strlen(files[i].name) > 250)
+                        return -EINVAL;
+                (void) snprintf(ret->beside[i], BESIDE_SIZE, ".%s", files[i].name);
+        }
+        ret->files = files;
+        ret->n = n;
+        return 0;
+}
+
+int durable_write_start(sd_event *event, const char *directory, const DurableFile *files, size_t n,
+                        forked_task_done_t done, void *userdata, ForkedTask **ret) {
+        DurableWriteJob work;
+        cleanup_close int dir_fd = -EBADF;
+        int r = prepare_durable_write(files, n, &work);
+
+        if (r < 0)
+                return r;
+        dir_fd = open_directory_at(AT_FDCWD, directory, 0700);
+        return dir_fd < 0 ? dir_fd
+                          : forked_task_start(event, durable_write_run, dir_fd, &work, done,
+                                              userdata, ret);
+}

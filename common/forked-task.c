@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/forked-task.h"
+
+#include "common/child.h"
+#include "common/cleanup.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+struct ForkedTask {
+        sd_event_source *end;
+        forked_task_done_t done;
+        void *userdata;
+};
+
+static void close_other_descriptors(int fd) {
+        (void) close_range((unsigned) MAX(fd, 2) + 1, ~0U, 0);
+        if (fd > 3)
+                (void) close_range(3, (unsigned) fd - 1, 0);
+}
+
+static int on_forked_task_exit(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        ForkedTask *forked = userdata;
+        int r = si->si_code == CLD_EXITED ? -si->si_status : -EIO;
+
+        if (!forked) /* forgotten: the loop's own, and nobody's from here on */
+                return sd_event_source_set_floating(source, false);
+        forked->end = sd_event_source_disable_unref(forked->end);
+        forked->done(r, forked->userdata);
+        free(forked);
+        return 0;
+}
+
+static int watch_forked_task(sd_event *event, pid_t pid, ForkedTask *forked) {
+        int r = sd_event_add_child(event, &forked->end, pid, WEXITED, on_forked_task_exit, forked);
+
+        if (r >= 0)
+                r = child_source_rearm(forked->end);
+        if (r < 0) {
+                forked->end = sd_event_source_disable_unref(forked->end);
+                (void) waitpid(pid, NULL, 0);
+        }
+        return r;
+}
+
+int forked_task_start(sd_event *event, forked_task_run_t run, int fd, const void *work,
+                      forked_task_done_t done, void *userdata, ForkedTask **ret) {
+        cleanup_free ForkedTask *forked = calloc(1, sizeof(*forked));
+        pid_t pid;
+        int r;
+
+        if (!forked)
+                return -ENOMEM;
+        *forked = (ForkedTask){ .done = done, .userdata = userdata };
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0) {
+                close_other_descriptors(fd);
+                _exit(-run(fd, work) & 0xff); /* no errno is larger */
+        }
+        r = watch_forked_task(event, pid, forked);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(forked);
+        return 0;
+}
+
+ForkedTask *forked_task_free(ForkedTask *forked) {
+        if (!forked)
+                return NULL;
+        (void) sd_event_source_set_userdata(forked->end, NULL);
+        (void) sd_event_source_set_floating(forked->end, true);
+        sd_event_source_unref(forked->end);
+        free(forked);
+        return NULL;
+}

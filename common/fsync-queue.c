@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fsync-queue.h"
+
+#include "common/cleanup.h"
+#include "common/forked-task.h"
+#include "common/log.h"
+#include "common/strv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct FsyncQueue {
+        sd_event *event;
+        char *base;
+        const char *const *names;
+        char **marked;
+        sd_event_source *due_source; /* at the end of the turn */
+        ForkedTask *child;
+        int last_error; /* -errno, that was said */
+};
+
+/* ---- the child, in which nothing may be called that another thread could hold ---- */
+
+/* What is not there needs nothing. */
+static int fsync_path_at(int dir_fd, const char *name, int flags) {
+        int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | flags);
+        int r;
+
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        r = fsync(fd) < 0 ? -errno : 0;
+        close(fd);
+        return r;
+}
+
+static int fsync_marked_directory(const FsyncQueue *sync, int base_fd, const char *directory) {
+        int fd = openat(base_fd, directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        int r = 0;
+
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        for (const char *const *name = sync->names; *name && r >= 0; name++)
+                r = fsync_path_at(fd, *name, 0);
+        if (r >= 0)
+                r = fsync_path_at(fd, ".", O_DIRECTORY);
+        close(fd);
+        return r;
+}
+
+static int fsync_queue_run(int fd, const void *work) {
+        const FsyncQueue *sync = work;
+        cleanup_close int base_fd = open(sync->base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = 0;
+
+        if (base_fd < 0)
+                return -errno;
+        strv_foreach(directory, sync->marked) {
+                int one = fsync_marked_directory(sync, base_fd, *directory);
+
+                r = r < 0 ? r : one;
+        }
+        return r >= 0 && fsync(base_fd) < 0 ? -errno : r;
+}
+
+/* ---- the parent ---- */
+
+static void arm_fsync_queue(FsyncQueue *sync) {
+        if (sync->marked && !sync->child)
+                (void) sd_event_source_set_enabled(sync->due_source, SD_EVENT_ONESHOT);
+}
+
+static void log_fsync_result(FsyncQueue *sync, int r) {
+        if (r < 0 && r != sync->last_error)
+                (void) log_error_errno(r, "What was written below %s may not survive a power cut",
+                                       sync->base);
+        sync->last_error = r;
+}
+
+static void on_fsync_child_done(int r, void *userdata) {
+        FsyncQueue *sync = userdata;
+
+        sync->child = NULL;
+        log_fsync_result(sync, r);
+        arm_fsync_queue(sync);
+}
+
+static int on_fsync_queue_due(sd_event_source *source, void *userdata) {
+        FsyncQueue *sync = userdata;
+        int r = forked_task_start(sync->event, fsync_queue_run, -EBADF, sync, on_fsync_child_done,
+                                  sync, &sync->child);
+
+        sync->marked = strv_free(sync->marked);
+        if (r < 0)
+                log_fsync_result(sync, r);
+        return 0;
+}
+
+void fsync_queue_add(FsyncQueue *sync, const char *directory) {
+        if (!sync || strv_contains(sync->marked, directory))
+                return;
+        if (strv_append(&sync->marked, directory) < 0)
+                log_fsync_result(sync, -ENOMEM);
+        arm_fsync_queue(sync);
+}
+
+int fsync_queue_new(sd_event *event, const char *base, const char *const *names, FsyncQueue **ret) {
+        cleanup_with(fsync_queue_freep) FsyncQueue *sync = calloc(1, sizeof(*sync));
+        int r;
+
+        if (!sync)
+                return -ENOMEM;
+        *sync = (FsyncQueue){ .event = event, .names = names, .base = strdup(base) };
+        if (!sync->base)
+                return -ENOMEM;
+        r = sd_event_add_defer(event, &sync->due_source, on_fsync_queue_due, sync);
+        if (r >= 0)
+                r = sd_event_source_set_priority(sync->due_source, SD_EVENT_PRIORITY_IDLE);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(sync->due_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(sync);
+        return 0;
+}
+
+FsyncQueue *fsync_queue_free(FsyncQueue *sync) {
+        if (!sync)
+                return NULL;
+        forked_task_free(sync->child);
+        sd_event_source_disable_unref(sync->due_source);
+        strv_free(sync->marked);
+        free(sync->base);
+        free(sync);
+        return NULL;
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/eviction/eviction-manager.h"
+#include "agent/eviction/memory-pressure-watch.h"
+#include "common/cgroup.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <sys/mman.h>
+
+#define STEP_USEC (3 * USEC_PER_SEC)
+
+/* Neighbours that do as they are told, and what was asked of them. */
+typedef struct World {
+        bool has_active_pods, is_reclaiming, has_images, has_pods;
+        unsigned evictions, prunes, conditions, shortages;
+        ResourceShortage shortage;
+        sd_event *event;
+        EvictionPolicy policy;
+        EvictionManager *pressure;
+} World;
+
+static bool is_busy(void *userdata) {
+        return ((World *) userdata)->has_active_pods;
+}
+
+static bool is_relieving(void *userdata) {
+        return ((World *) userdata)->is_reclaiming;
+}
+
+static bool remove_images(void *userdata) {
+        World *world = userdata;
+
+        world->prunes++;
+        return world->has_images;
+}
+
+static bool evict(const ResourceShortage *shortage, void *userdata) {
+        World *world = userdata;
+
+        world->evictions++;
+        world->shortage = *shortage;
+        return world->has_pods;
+}
+
+static void on_conditions(void *userdata) {
+        ((World *) userdata)->conditions++;
+}
+
+static void on_shortage(const ResourceShortage *shortage, void *userdata) {
+        ((World *) userdata)->shortages++;
+}
+
+/* More is wanted than there can be: the node is short whatever it has. */
+static void build(World *world, EvictionSignal signal, bool is_short) {
+        static const EvictionManagerCallbacks callbacks = { is_busy, is_relieving,  remove_images,
+                                                            evict,   on_conditions, on_shortage };
+
+        world->policy.thresholds[0] =
+                (EvictionThreshold){ .signal = signal,
+                                     .value = { .quantity = is_short ? INT64_MAX / 4 : 1 } };
+        world->policy.n_thresholds = 1;
+        world->policy.transition_usec = 300 * USEC_PER_SEC;
+        REQUIRE(sd_event_new(&world->event) >= 0);
+        REQUIRE(eviction_manager_new(
+                        &(EvictionManagerConfig){ .event = world->event,
+                                                  .policy = &world->policy,
+                                                  .paths = { .state_dir = test_directory(),
+                                                             .images_dir = test_directory() },
+                                                  .callbacks = &callbacks,
+                                                  .userdata = world },
+                        &world->pressure) >= 0);
+}
+
+static void end(World *world) {
+        eviction_manager_free(world->pressure);
+        sd_event_unref(world->event);
+}
+
+/* Lets the loop do what it has to, until the count is there or a while has passed. */
+static void run_until(World *world, const unsigned *count, unsigned wanted) {
+        uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
+
+        while (*count < wanted && now_boottime_usec() < deadline)
+                REQUIRE(sd_event_run(world->event, STEP_USEC) >= 0);
+        EXPECT(*count >= wanted);
+}
+
+/* Of this process: descriptors of timers that will go off. */
+static unsigned count_armed_timers(void) {
+        DIR *dir = opendir("/proc/self/fdinfo");
+        struct dirent *entry;
+        unsigned n = 0;
+
+        REQUIRE(dir != NULL);
+        while ((entry = readdir(dir))) {
+                cleanup_free char *text = NULL;
+                const char *value;
+
+                if (read_file_at(dirfd(dir), entry->d_name, 4096, &text, NULL) < 0)
+                        continue;
+                value = strstr(text, "it_value: (");
+                n += value && strncmp(value, "it_value: (0, 0)", 16) != 0;
+        }
+        (void) closedir(dir);
+        return n;
+}
+
+TEST(a_timer_runs_while_there_are_pods_and_none_where_there_are_none)
+{
+        World world = { 0 };
+
+        build(&world, EVICTION_PIDS, /* is_short= */ false);
+        eviction_manager_synchronize(world.pressure);
+        REQUIRE(sd_event_run(world.event, 0) >= 0);
+        EXPECT_EQ(count_armed_timers(), 0);
+        world.has_active_pods = true;
+        eviction_manager_wake(world.pressure);
+        REQUIRE(sd_event_run(world.event, 0) >= 0);
+        EXPECT_EQ(count_armed_timers(), 1);
+        world.has_active_pods = false;
+        for (int i = 0; i < 3; i++)
+                REQUIRE(sd_event_run(world.event, STEP_USEC) >= 0);
+        EXPECT_EQ(count_armed_timers(), 0);
+        EXPECT_EQ(eviction_manager_conditions(world.pressure)->set, 0);
+        end(&world);
+}
+
+TEST(pods_of_a_node_that_has_enough_are_left_alone)
+{
+        World world = { .has_active_pods = true, .has_pods = true };
+
+        build(&world, EVICTION_NODE_FS, /* is_short= */ false);
+        eviction_manager_synchronize(world.pressure);
+        EXPECT_EQ(world.evictions + world.prunes + world.shortages + world.conditions, 0);
+        end(&world);
+}
+
+TEST(one_goes_and_the_next_not_before_it_is_known_what_that_has_brought)
+{
+        World world = { .has_active_pods = true, .has_pods = true };
+
+        build(&world, EVICTION_PIDS, /* is_short= */ true);
+        eviction_manager_synchronize(world.pressure);
+        EXPECT_EQ(world.evictions, 1);
+        EXPECT_EQ(world.shortage.grace_seconds, 1);
+        EXPECT_EQ(world.conditions, 1);
+        EXPECT_EQ(eviction_manager_conditions(world.pressure)->set,
+                  NODE_CONDITION_BIT(NODE_PID_PRESSURE));
+        world.is_reclaiming = true;
+        for (int i = 0; i < 2; i++)
+                REQUIRE(sd_event_run(world.event, STEP_USEC) >= 0);
+        EXPECT_EQ(world.evictions, 1);
+        world.is_reclaiming = false;
+        run_until(&world, &world.evictions, 2);
+        EXPECT_EQ(world.shortages, 1);
+        EXPECT_EQ(world.prunes, 0);
+        end(&world);
+}
+
+TEST(of_a_disk_images_go_first_and_pods_when_there_are_none_any_more)
+{
+        World world = { .has_active_pods = true, .has_pods = true, .has_images = true };
+
+        build(&world, EVICTION_NODE_FS, /* is_short= */ true);
+        eviction_manager_synchronize(world.pressure);
+        run_until(&world, &world.prunes, 2);
+        EXPECT_EQ(world.evictions, 0);
+        world.has_images = false;
+        run_until(&world, &world.evictions, 1);
+        end(&world);
+}
+
+TEST(what_an_earlier_agent_has_seen_in_this_boot_still_holds)
+{
+        World world = { 0 };
+
+        build(&world, EVICTION_PIDS, /* is_short= */ false);
+        eviction_manager_restore_condition(world.pressure, NODE_DISK_PRESSURE,
+                                           1); /* in another boot */
+        eviction_manager_restore_condition(world.pressure, NODE_PID_PRESSURE, now_realtime_usec());
+        eviction_manager_synchronize(world.pressure);
+        EXPECT_EQ(eviction_manager_conditions(world.pressure)->set,
+                  NODE_CONDITION_BIT(NODE_PID_PRESSURE));
+        end(&world);
+}
+
+static void ring(void *userdata) {
+        (*(unsigned *) userdata)++;
+}
+
+TEST(a_kernel_with_control_groups_of_version_1_rings_when_memory_is_used)
+{
+        enum {
+                SIZE = 64 << 20
+        };
+        MemoryPressureWatch *doorbell = NULL;
+        unsigned rings = 0;
+        World world = { 0 };
+        char *memory;
+
+        if (cgroup_version() != 1)
+                return;
+        REQUIRE(sd_event_new(&world.event) >= 0);
+        REQUIRE(memory_pressure_watch_new(world.event, /* has_memcg= */ true, ring, &rings,
+                                          &doorbell) >= 0);
+        memory_pressure_watch_set_growth(doorbell, SIZE / 2);
+        EXPECT(memory_pressure_watch_is_active(doorbell));
+        memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        REQUIRE(memory != MAP_FAILED);
+        memset(memory, 1, SIZE);
+        run_until(&world, &rings, 1);
+        EXPECT_EQ(munmap(memory, SIZE), 0);
+        memory_pressure_watch_free(doorbell);
+        sd_event_unref(world.event);
+}

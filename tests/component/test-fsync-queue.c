@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/fsync-queue.h"
+
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+/* Whether a file has reached the disk nobody tells; that there is a child, how often, and how it
+ * ends, is seen. */
+
+static const char *const names[] = { "one", "two", NULL };
+
+typedef struct FsyncWorld {
+        sd_event *event;
+        FsyncQueue *sync;
+} FsyncWorld;
+
+static void fsync_world_init(FsyncWorld *world) {
+        sigset_t child;
+
+        REQUIRE(sigemptyset(&child) == 0 && sigaddset(&child, SIGCHLD) == 0);
+        REQUIRE(sigprocmask(SIG_BLOCK, &child, NULL) == 0);
+        REQUIRE(sd_event_new(&world->event) >= 0);
+        REQUIRE(fsync_queue_new(world->event, test_directory(), names, &world->sync) >= 0);
+}
+
+static void fsync_world_done(FsyncWorld *world) {
+        fsync_queue_free(world->sync);
+        sd_event_unref(world->event);
+}
+
+static bool has_fsync_child(void) {
+        siginfo_t si = { 0 };
+
+        return waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Until there is no child any more. */
+static void run_fsync_loop_once(FsyncWorld *world) {
+        uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
+
+        do
+                REQUIRE(sd_event_run(world->event, 10 * USEC_PER_MSEC) >= 0);
+        while (has_fsync_child() && now_boottime_usec() < deadline);
+        EXPECT(!has_fsync_child());
+}
+
+TEST(many_marks_of_one_turn_are_one_child)
+{
+        FsyncWorld world;
+
+        fsync_world_init(&world);
+        fsync_queue_add(world.sync, "a");
+        fsync_queue_add(world.sync, "b");
+        fsync_queue_add(world.sync, "a");
+        EXPECT(!has_fsync_child());
+        REQUIRE(sd_event_run(world.event, 0) >= 0);
+        EXPECT(has_fsync_child());
+        fsync_queue_add(world.sync, "c"); /* after this one */
+        run_fsync_loop_once(&world);
+        fsync_world_done(&world);
+}
+
+TEST(what_is_gone_or_in_the_way_harms_nobody)
+{
+        cleanup_free char *directory = path_join(test_directory(), "d"), *fifo = NULL;
+        FsyncWorld world;
+
+        fsync_world_init(&world);
+        REQUIRE(mkdir(directory, 0700) == 0);
+        fifo = path_join(directory, "one");
+        REQUIRE(mkfifo(fifo, 0600) == 0);
+        fsync_queue_add(world.sync, "d");
+        fsync_queue_add(world.sync, "missing");
+        run_fsync_loop_once(&world);
+        fsync_queue_add(world.sync, "d");
+        run_fsync_loop_once(&world);
+        fsync_queue_add(NULL, "d");
+        fsync_world_done(&world);
+}
+
+TEST(one_that_is_freed_leaves_its_child_to_the_loop)
+{
+        FsyncWorld world;
+
+        fsync_world_init(&world);
+        fsync_queue_add(world.sync, "a");
+        REQUIRE(sd_event_run(world.event, 0) >= 0);
+        EXPECT(has_fsync_child());
+        world.sync = fsync_queue_free(world.sync);
+        run_fsync_loop_once(&world);
+        fsync_world_done(&world);
+}

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done to a container over the network: against servers that misbehave, and a few that do
+ * not. */
+
+#include "agent/pods/probe/handler-run.h"
+
+#include "common/clock.h"
+#include "tests/component/probe-server.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <semaphore.h>
+
+static struct {
+        sem_t has_begun, may_end, has_ended;
+        bool was_let_go; /* before its patience was over */
+} lookup;
+
+/* In place of the C library's: the server of one name answers when the test says so. */
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *req,
+                struct addrinfo **pai) {
+        static const char symbol[] = "getaddrinfo";
+        struct timespec patience;
+        __typeof__(&getaddrinfo) real = NULL;
+        void *next;
+
+        if (name && strcmp(name, "two.test") == 0) { /* of which only the second answers */
+                struct addrinfo *second = NULL;
+                int r = getaddrinfo("127.0.0.2", service, req, pai);
+
+                if (r == 0)
+                        r = getaddrinfo("127.0.0.1", service, req, &second);
+                if (r == 0)
+                        (*pai)->ai_next = second;
+                return r;
+        }
+        if (!name || strcmp(name, "slow.test") != 0) {
+                next = dlsym(RTLD_NEXT, symbol);
+                memcpy(&real, &next, sizeof(real));
+                return real(name, service, req, pai);
+        }
+        (void) sem_post(&lookup.has_begun);
+        (void) clock_gettime(CLOCK_REALTIME, &patience);
+        patience.tv_sec += 20;
+        lookup.was_let_go = sem_timedwait(&lookup.may_end, &patience) == 0;
+        (void) sem_post(&lookup.has_ended);
+        return EAI_NONAME;
+}
+
+typedef struct World {
+        sd_event *event;
+        HttpClient *http;
+        Server server;
+        Container container;
+        ContainerPort port;
+        HandlerRun *action;
+        bool is_done;
+        HandlerResult result;
+        char message[16 * 1024];
+} World;
+
+static void world_init(World *world, serve_t serve) {
+        static char name[] = "web";
+
+        *world = (World){ 0 };
+        REQUIRE(sd_event_new(&world->event) >= 0);
+        world->server = server_start(serve);
+        world->port =
+                (ContainerPort){ .name = name, .container_port = { true, world->server.port } };
+        world->container.ports.items = &world->port;
+        world->container.ports.n = 1;
+}
+
+static void world_done(World *world) {
+        http_client_free(world->http);
+        server_stop(&world->server);
+        sd_event_unref(world->event);
+}
+
+static void on_done(HandlerResult result, const char *message, void *userdata) {
+        World *world = userdata;
+
+        world->is_done = true;
+        world->result = result;
+        (void) snprintf(world->message, sizeof(world->message), "%s", message);
+        world->action = handler_run_free(world->action);
+}
+
+static void begin(World *world, const Handler *handler, uint64_t timeout_usec, bool is_hook) {
+        world->is_done = false;
+        REQUIRE(handler_run_start(&(HandlerTarget){ .event = world->event,
+                                                    .http = &world->http,
+                                                    .container = &world->container,
+                                                    .id = "none",
+                                                    .address = "127.0.0.1" },
+                                  &(HandlerRunSpec){ .handler = handler,
+                                                     .timeout_usec = timeout_usec,
+                                                     .is_hook = is_hook },
+                                  on_done, world, &world->action) == 0);
+        EXPECT(!world->is_done);
+}
+
+static void perform(World *world, const Handler *handler, uint64_t timeout_usec, bool is_hook) {
+        uint64_t deadline = now_boottime_usec() + 30 * USEC_PER_SEC;
+
+        begin(world, handler, timeout_usec, is_hook);
+        while (!world->is_done && now_boottime_usec() < deadline)
+                REQUIRE(sd_event_run(world->event, USEC_PER_SEC) >= 0);
+        REQUIRE(world->is_done);
+}
+
+static void get(World *world, const char *path, uint64_t timeout_usec, bool is_hook) {
+        HttpGetAction http = { .path = (char *) (uintptr_t) path,
+                               .port = { .number = { true, world->server.port } } };
+
+        perform(world, &(Handler){ .http_get = &http }, timeout_usec, is_hook);
+}
+
+TEST(answers_are_judged_as_kubernetes_judges_them)
+{
+        static const struct {
+                const char *path;
+                HandlerResult result;
+                const char *says;
+        } cases[] = {
+                { "/ok", HANDLER_SUCCEEDED, "fine" },
+                { "/500", HANDLER_FAILED, "HTTP probe failed with statuscode: 500" },
+                { "/here", HANDLER_SUCCEEDED, "fine" },
+                { "/to-500", HANDLER_FAILED, "HTTP probe failed with statuscode: 500" },
+                { "/loop", HANDLER_FAILED, "stopped after 10 redirects" },
+                { "/away", HANDLER_SUCCEEDED, "" }, /* to another host: not followed */
+                { "/close", HANDLER_FAILED, "Get \"http://127.0.0.1:" },
+                { "/garbage", HANDLER_FAILED, "Get \"http://127.0.0.1:" },
+                { "/huge", HANDLER_SUCCEEDED, "xxxxx" },
+                { "/cut", HANDLER_FAILED, "Get \"http://127.0.0.1:" },
+        };
+        World world;
+
+        world_init(&world, serve_http);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                printf("%s\n", cases[i].path);
+                get(&world, cases[i].path, 20 * USEC_PER_SEC, false);
+                EXPECT_EQ(world.result, cases[i].result);
+                if (!strstr(world.message, cases[i].says))
+                        EXPECT_STREQ(world.message, cases[i].says);
+        }
+        world_done(&world);
+}
+
+TEST(a_server_that_does_not_come_to_the_point_has_failed_when_its_time_is_over)
+{
+        static const char *const paths[] = { "/hang", "/slow-header" };
+        World world;
+
+        world_init(&world, serve_http);
+        for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+                get(&world, paths[i], 200 * USEC_PER_MSEC, false);
+                EXPECT_EQ(world.result, HANDLER_FAILED);
+                EXPECT(strstr(world.message, "context deadline exceeded"));
+        }
+        world_done(&world);
+}
+
+TEST(trailers_without_end_are_not_listened_to)
+{
+        World world;
+
+        world_init(&world, serve_http);
+        get(&world, "/trailers", 5 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        EXPECT(!strstr(world.message, "deadline exceeded"));
+        world_done(&world);
+}
+
+TEST(a_request_says_what_it_was_told_to_say)
+{
+        HttpHeader headers[] = { { (char[]){ "X-A" }, (char[]){ "b" } },
+                                 { (char[]){ "Host" }, (char[]){ "example.com" } },
+                                 { (char[]){ "X-Empty" }, NULL } };
+        HttpGetAction http = { .path = (char[]){ "echo" },
+                               .port = { .text = (char[]){ "web" } },
+                               .host = (char[]){ "localhost" },
+                               .http_headers = { headers, N_ELEMENTS(headers) } };
+        World world;
+
+        world_init(&world, serve_http);
+        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        EXPECT(strstr(world.message, "GET /echo HTTP/1.1\r\n"));
+        EXPECT(strstr(world.message, "\r\nHost: example.com\r\n"));
+        EXPECT(strstr(world.message, "\r\nX-A: b\r\n"));
+        EXPECT(strstr(world.message, "\r\nX-Empty:\r\n"));
+        EXPECT(strstr(world.message, "\r\nUser-Agent: kube-probe/"));
+        EXPECT(strstr(world.message, "\r\nAccept: */*\r\n"));
+        EXPECT(strstr(world.message, "\r\nConnection: close\r\n"));
+        world_done(&world);
+}
+
+TEST(nobody_looks_at_a_certificate)
+{
+        HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };
+        World world;
+
+        world_init(&world, serve_tls);
+        http.port.number = (OptionalInt){ true, world.server.port };
+        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        EXPECT_STREQ(world.message, "fine");
+        http.host = (char[]){ "two.test" };
+        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        EXPECT_STREQ(world.message, "fine");
+        world_done(&world);
+}
+
+TEST(a_handshake_without_end_stops_nobody)
+{
+        HttpGetAction http = { .path = (char[]){ "/" }, .scheme = URI_SCHEME_HTTPS };
+        uint64_t begun;
+        World world;
+
+        world_init(&world, flood_with_handshake);
+        http.port.number = (OptionalInt){ true, world.server.port };
+        begun = now_boottime_usec();
+        perform(&world, &(Handler){ .http_get = &http }, USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        world_done(&world);
+}
+
+TEST(a_hook_takes_any_answer_and_does_without_tls)
+{
+        HttpGetAction http = { .path = (char[]){ "/500" }, .scheme = URI_SCHEME_HTTPS };
+        World world;
+
+        world_init(&world, serve_http);
+        get(&world, "/500", 0, /* is_hook= */ true);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        get(&world, "/close", 0, /* is_hook= */ true);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        http.port.number = (OptionalInt){ true, world.server.port };
+        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, /* is_hook= */ true);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        perform(&world, &(Handler){ .http_get = &http }, 20 * USEC_PER_SEC, /* is_hook= */ false);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        world_done(&world);
+}
+
+TEST(a_connection_is_enough_for_tcp)
+{
+        TcpSocketAction tcp = { .port = { .text = (char[]){ "web" } } };
+        World world;
+
+        world_init(&world, serve_http);
+        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        EXPECT(!world.http);
+        tcp.host = (char[]){ "localhost" };
+        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        tcp.host = (char[]){ "no-such-host.invalid" };
+        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        tcp.host = NULL;
+        server_stop(&world.server);
+        perform(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        EXPECT(strstr(world.message, "connect: Connection refused"));
+        world.server = server_start(serve_http);
+        world_done(&world);
+}
+
+TEST(a_service_says_of_itself_how_it_is)
+{
+        static const struct {
+                const char *service;
+                HandlerResult result;
+                const char *says;
+        } cases[] = {
+                { NULL, HANDLER_SUCCEEDED, "service healthy" },
+                { "some", HANDLER_SUCCEEDED, "service healthy" },
+                { "not", HANDLER_FAILED, "service unhealthy (responded with \"NOT_SERVING\")" },
+                { "code", HANDLER_FAILED, "error: health rpc probe failed: code 14: in words" },
+                { "garbage", HANDLER_FAILED, "the answer cannot be read" },
+                { "unimplemented", HANDLER_FAILED, "does not implement the grpc health protocol" },
+                { "hang", HANDLER_FAILED, "timeout: health rpc did not complete within 1s" },
+        };
+        World world;
+
+        world_init(&world, serve_grpc);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                GrpcAction grpc = { .port = { true, world.server.port },
+                                    .service = (char *) (uintptr_t) cases[i].service };
+
+                printf("%s\n", strna(cases[i].service));
+                perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+                EXPECT_EQ(world.result, cases[i].result);
+                if (!strstr(world.message, cases[i].says))
+                        EXPECT_STREQ(world.message, cases[i].says);
+        }
+        world_done(&world);
+}
+
+TEST(a_service_that_says_nothing_without_end_stops_nobody)
+{
+        GrpcAction grpc = { .service = (char[]){ "nothing" } };
+        uint64_t begun;
+        World world;
+
+        world_init(&world, serve_grpc);
+        grpc.port = (OptionalInt){ true, world.server.port };
+        begun = now_boottime_usec();
+        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        server_stop(&world.server);
+        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        EXPECT_STREQ(world.message, "error: health rpc probe failed: Connection refused");
+        world.server = server_start(serve_grpc);
+        world_done(&world);
+}
+
+TEST(who_does_not_speak_grpc_has_failed)
+{
+        GrpcAction grpc = { 0 };
+        World world;
+
+        world_init(&world, serve_http);
+        grpc.port = (OptionalInt){ true, world.server.port };
+        perform(&world, &(Handler){ .grpc = &grpc }, USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_FAILED);
+        world_done(&world);
+}
+
+TEST(to_sleep_is_to_let_time_pass_and_no_failure)
+{
+        SleepAction none = { .seconds = { true, 0 } }, much = { .seconds = { true, 3600 } };
+        World world;
+
+        world_init(&world, serve_http);
+        perform(&world, &(Handler){ .sleep = &none }, 0, /* is_hook= */ true);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        perform(&world, &(Handler){ .sleep = &much }, 50 * USEC_PER_MSEC, /* is_hook= */ true);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        world_done(&world);
+}
+
+TEST(a_name_that_is_still_looked_up_keeps_nobody_waiting)
+{
+        TcpSocketAction tcp = { .port = { .number = { true, 1 } },
+                                .host = (char[]){ "slow.test" } };
+        World world;
+
+        REQUIRE(sem_init(&lookup.has_begun, 0, 0) == 0 && sem_init(&lookup.may_end, 0, 0) == 0 &&
+                sem_init(&lookup.has_ended, 0, 0) == 0);
+        world_init(&world, serve_http);
+        begin(&world, &(Handler){ .tcp_socket = &tcp }, 20 * USEC_PER_SEC, false);
+        while (sem_trywait(&lookup.has_begun) < 0)
+                REQUIRE(sd_event_run(world.event, 10 * USEC_PER_MSEC) >= 0);
+        world.action = handler_run_free(world.action);
+        REQUIRE(sem_post(&lookup.may_end) == 0);
+        REQUIRE(sem_wait(&lookup.has_ended) == 0);
+        EXPECT(lookup.was_let_go);
+        world_done(&world);
+}
+
+TEST(what_is_under_way_can_be_given_up_at_any_time)
+{
+        World world;
+
+        world_init(&world, serve_http);
+        for (unsigned i = 0; i < 40; i++) {
+                HttpGetAction http = { .path = (char[]){ "/here" },
+                                       .port = { .number = { true, world.server.port } } };
+                const Handler handler = { .http_get = &http };
+                uint64_t until = now_boottime_usec() + (uint64_t) i * 100;
+
+                begin(&world, &handler, USEC_PER_SEC, false);
+                while (!world.is_done && now_boottime_usec() < until)
+                        REQUIRE(sd_event_run(world.event, 100) >= 0);
+                world.action = handler_run_free(world.action);
+        }
+        get(&world, "/ok", 20 * USEC_PER_SEC, false);
+        EXPECT_EQ(world.result, HANDLER_SUCCEEDED);
+        world_done(&world);
+}

@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/component/fake-agent.h"
+
+TEST(every_route_answers)
+{
+        start();
+        expect_answer("/healthz", "HTTP/1.1 200", "ok");
+        expect_answer("/readyz", "HTTP/1.1 503", "the first scan is under way\n");
+        fake_agent.is_ready = true;
+        expect_answer("/readyz", "HTTP/1.1 200", "ok");
+        expect_answer("/metrics", "HTTP/1.1 200", "kubelet_running_pods 3\n");
+        expect_answer(
+                "/pods", "HTTP/1.1 200",
+                "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},\"items\":[]}\n");
+        expect_answer("/manifests", "HTTP/1.1 200",
+                      "{\"directory\":\"/etc/kubernetes/manifests\",\"trouble\":null,\"items\":["
+                      "{\"file\":\"web.yaml\",\"pods\":[\"default/"
+                      "web-n1\"],\"daemonsets\":[],\"error\":null,"
+                      "\"warnings\":[\"web.yaml:9:5: spec.foo: unknown field\"]},"
+                      "{\"file\":\"bad.yaml\",\"pods\":[],\"daemonsets\":[],"
+                      "\"error\":\"bad.yaml:1:1: is \\\"no\\\" mapping\","
+                      "\"errorSince\":\"2026-01-02T03:04:05Z\",\"warnings\":[]}],"
+                      "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is no archive\"}]}");
+        expect_idle();
+        stop();
+}
+
+TEST(what_is_not_there_is_404_and_what_may_not_be_done_is_405)
+{
+        static const char *const paths[] = {
+                "/",        "/pod",     "/pods/",           "//pods",
+                "/pods%00", "/../pods", "/containerLogs/a", "/healthz;x"
+        };
+        HttpTestClient client;
+
+        start();
+        for (size_t i = 0; i < N_ELEMENTS(paths); i++) {
+                client = client_open();
+                client_ask(&client, paths[i]);
+                EXPECT(client_wait(&client, "HTTP/1.1 404"));
+                client_close(&client);
+        }
+        client = client_open();
+        client_say(&client, "DELETE /pods HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, "HTTP/1.1 405", 12) == 0);
+        EXPECT(strstr(client.data, "Allow: GET"));
+        EXPECT_STREQ(client_body(&client), "only GET can be asked of /pods\n");
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+/* Asks and gives the first bytes of the answer's head. */
+static void expect_delete(const char *path, const char *head, const char *deleted) {
+        cleanup_free char *request = NULL;
+        HttpTestClient client = client_open();
+
+        fake_agent.deleted[0] = '\0';
+        REQUIRE(asprintf(&request, "DELETE %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+                         path) > 0);
+        client_say(&client, request);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, head, strlen(head)) == 0);
+        EXPECT_STREQ(fake_agent.deleted, deleted);
+        client_close(&client);
+}
+
+static void expect_order(const char *path, const char *head, const char *ordered) {
+        cleanup_free char *request = NULL;
+        HttpTestClient client = client_open();
+
+        fake_agent.ordered[0] = '\0';
+        REQUIRE(asprintf(&request, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+                         path) > 0);
+        client_say(&client, request);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(strncmp(client.data, head, strlen(head)) == 0);
+        EXPECT_STREQ(fake_agent.ordered, ordered);
+        client_close(&client);
+}
+
+TEST(daemonsets_are_told_of_and_told_what_to_do)
+{
+        start();
+        expect_answer("/daemonsets", "HTTP/1.1 200",
+                      "{\"kind\":\"DaemonSetList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
+                      "\"items\":[]}\n");
+        fake_agent.n_sets = 2;
+        expect_answer("/daemonsets", "HTTP/1.1 200",
+                      "{\"kind\":\"DaemonSetList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
+                      "\"items\":[{\"set\":0,\"state\":0},{\"set\":1,\"state\":0}]}\n");
+        expect_answer("/node", "HTTP/1.1 200", "{\"kind\":\"Node\"}\n");
+        expect_order("/daemonsets/default/logs/undo?revision=3", "HTTP/1.1 200",
+                     "undo default/logs 3");
+        expect_order("/daemonsets/default/logs/undo?revision=9", "HTTP/1.1 200",
+                     "undo default/logs 9");
+        expect_order("/daemonsets/default/logs/restart", "HTTP/1.1 200", "restart default/logs 0");
+        expect_order("/daemonsets/a/b/orphan", "HTTP/1.1 200", "orphan a/b 0");
+        expect_order("/daemonsets/a/b/delete", "HTTP/1.1 200", "delete a/b 0");
+        expect_order("/daemonsets/default/gone/undo", "HTTP/1.1 404", "");
+        expect_order("/daemonsets/default/logs/undo?revision=x", "HTTP/1.1 400", "");
+        expect_order("/daemonsets/default/logs/explode", "HTTP/1.1 404", "");
+        expect_order("/daemonsets/default/logs", "HTTP/1.1 404", "");
+        expect_order("/daemonsets/default/logs/undo/more", "HTTP/1.1 404", "");
+        expect_order("/daemonsets", "HTTP/1.1 405", "");
+        expect_idle();
+        stop();
+}
+
+TEST(a_pod_is_deleted_as_at_the_api_server)
+{
+        start();
+        expect_delete("/api/v1/namespaces/default/pods/web-n1", "HTTP/1.1 200",
+                      "default/web-n1/-1");
+        expect_delete("/api/v1/namespaces/default/pods/web-n1?gracePeriodSeconds=7", "HTTP/1.1 200",
+                      "default/web-n1/7");
+        expect_delete("/api/v1/namespaces/default/pods/gone-n1", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/pods/web-n1?gracePeriodSeconds=x", "HTTP/1.1 400",
+                      "");
+        expect_delete("/api/v1/namespaces/default/pods", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/pods/", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/services/web", "HTTP/1.1 404", "");
+        expect_delete("/api/v1/namespaces/default/pods/web-n1/status", "HTTP/1.1 404", "");
+        expect_idle();
+        stop();
+}
+
+#define UPGRADE                                           \
+        "Connection: Upgrade\r\nUpgrade: websocket\r\n"   \
+        "Sec-WebSocket-Version: 13\r\n"                   \
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" \
+        "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
+
+static HttpTestClient ask_exec(const char *path, const char *headers) {
+        cleanup_free char *request = NULL;
+        HttpTestClient client = client_open();
+
+        REQUIRE(asprintf(&request, "GET %s HTTP/1.1\r\nHost: x\r\n%s\r\n", path, headers) > 0);
+        client_say(&client, request);
+        return client;
+}
+
+TEST(a_connection_for_a_command_is_given_away_and_lives_on)
+{
+        HttpTestClient client;
+
+        start();
+        client = ask_exec("/exec/default/web-n1/app?command=echo&command=a%20b&input=1&output=1",
+                          UPGRADE);
+        EXPECT(client_wait(&client, "\r\n\r\n"));
+        EXPECT(strncmp(client.data, "HTTP/1.1 101", 12) == 0);
+        EXPECT(strstr(client.data, "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"));
+        EXPECT(strstr(client.data, "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"));
+        for (unsigned i = 0; i < 1000 && fake_agent.executed_fd == 0; i++)
+                turn();
+        EXPECT_STREQ(fake_agent.executed, "default/web-n1/app echo a b 1100");
+        REQUIRE(fake_agent.executed_fd > 0);
+        expect_idle();
+        REQUIRE(write_all(fake_agent.executed_fd, "raw", 3) >= 0);
+        EXPECT(client_wait(&client, "raw"));
+        close_fd(fake_agent.executed_fd);
+        client_close(&client);
+        stop();
+}
+
+TEST(a_client_that_is_gone_before_the_upgrade_leaves_nothing)
+{
+        start();
+        for (unsigned i = 0; i < 20; i++) {
+                HttpTestClient client =
+                        ask_exec("/exec/default/web-n1/app?command=echo&output=1", UPGRADE);
+
+                /* It has spoken, and hears nothing any more. */
+                REQUIRE(shutdown(client.fd, SHUT_RD) == 0);
+                for (unsigned n = 0; n < 10; n++)
+                        turn();
+                client_close(&client);
+                EXPECT_EQ(fake_agent.executed_fd, 0);
+        }
+        expect_idle();
+        stop();
+}
+
+TEST(what_cannot_be_executed_is_refused_before_the_upgrade)
+{
+        static const struct {
+                const char *path, *headers, *head;
+        } cases[] = {
+                { "/exec/default/gone-n1/app?command=x&output=1", UPGRADE, "HTTP/1.1 404" },
+                { "/exec/default/web-n1?command=x&output=1", UPGRADE, "HTTP/1.1 404" },
+                { "/exec/default/web-n1/app?output=1", UPGRADE, "HTTP/1.1 400" },
+                { "/exec/default/web-n1/app?command=x", UPGRADE, "HTTP/1.1 400" },
+                { "/exec/default/web-n1/app?command=x&output=1", "", "HTTP/1.1 426" },
+        };
+
+        start();
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                HttpTestClient client = ask_exec(cases[i].path, cases[i].headers);
+
+                EXPECT(client_wait(&client, cases[i].head));
+                EXPECT_EQ(fake_agent.executed_fd, 0);
+                client_close(&client);
+        }
+        expect_idle();
+        stop();
+}
+
+TEST(a_body_that_nobody_asked_for_is_not_read)
+{
+        HttpTestClient client;
+
+        start();
+        client = client_open();
+        client_say(&client,
+                   "POST /pods HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\nabc");
+        EXPECT(client_wait(&client, "HTTP/1.1 405"));
+        EXPECT(client_wait(&client, NULL));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(headers_without_end_are_refused)
+{
+        HttpTestClient client;
+        char line[1024];
+
+        start();
+        client = client_open();
+        client_say(&client, "GET /pods HTTP/1.1\r\nHost: x\r\n");
+        memset(line, 'a', sizeof(line));
+        memcpy(line, "x: ", 3);
+        memcpy(line + sizeof(line) - 3, "\r\n", 3);
+        for (unsigned i = 0; i < 64; i++) {
+                if (send(client.fd, line, strlen(line), MSG_NOSIGNAL) < 0)
+                        break;
+                turn();
+        }
+        EXPECT(client_wait(&client, "HTTP/1.1 431"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(the_pods_come_one_after_the_other)
+{
+        start();
+        agent_add("default/a/1", "{\"a\":1}");
+        agent_add("default/b/2", "{\"b\":2}");
+        expect_answer("/pods", "HTTP/1.1 200",
+                      "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[{\"a\":1},{\"b\":2}]}\n");
+        stop();
+}
+
+TEST(a_watch_of_daemonsets_tells_what_has_become_of_each)
+{
+        HttpTestClient client;
+
+        start();
+        fake_agent.n_sets = 2;
+        client = client_open();
+        client_ask(&client, "/daemonsets?watch=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"set\":1,\"state\":0}}"));
+        fake_agent.state_of_sets = 1;
+        http_server_notify_daemonsets(server);
+        fake_agent.state_of_sets = 2; /* it is asked when there is time to */
+        http_server_notify_daemonsets(server);
+        EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"set\":1,\"state\":2}}"));
+        EXPECT(!strstr(client_body(&client), "\"state\":1"));
+        fake_agent.n_sets = 1;
+        http_server_notify_daemonsets(server);
+        EXPECT(client_wait(&client, "{\"type\":\"DELETED\",\"object\":{\"set\":1,\"state\":2}}"));
+        EXPECT(!strstr(client_body(&client), "{\"type\":\"DELETED\",\"object\":{\"set\":0"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(events_come_in_order_and_a_watch_goes_on)
+{
+        HttpTestClient client;
+
+        start();
+        expect_answer("/events", "HTTP/1.1 200",
+                      "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[]}\n");
+        fake_agent.n_events = 2;
+        expect_answer("/events", "HTTP/1.1 200",
+                      "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                      "\"items\":[{\"n\":1},{\"n\":2}]}\n");
+        client = client_open();
+        client_ask(&client, "/events?watch=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"n\":2}}"));
+        fake_agent.n_events = 3;
+        http_server_notify_event(server);
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"n\":3}}"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+/* A thousand pods of four thousand bytes. */
+static void add_many_pods(void) {
+        cleanup_free char *json = malloc(4001);
+        char key[32];
+
+        REQUIRE(json);
+        memset(json, ' ', 4000);
+        memcpy(json, "{\"pod\":1", 8);
+        json[3999] = '}';
+        json[4000] = '\0';
+        for (unsigned i = 0; i < 1000; i++) {
+                (void) snprintf(key, sizeof(key), "default/%04u", i);
+                agent_add(key, json);
+        }
+}
+
+TEST(a_long_list_reaches_a_reader_that_takes_its_time)
+{
+        HttpTestClient client;
+
+        start();
+        add_many_pods();
+        client = client_open();
+        client_ask(&client, "/pods");
+        for (unsigned i = 0; i < 20; i++)
+                turn();
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(client.length > 1000 * (size_t) 4000);
+        EXPECT(strstr(client_body(&client), "}]}\n"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(a_reader_that_takes_nothing_at_all_is_cut_off)
+{
+        struct pollfd hangup = { .events = POLLRDHUP };
+        HttpTestClient client;
+
+        request_timeout_usec = USEC_PER_SEC / 2;
+        start();
+        request_timeout_usec = 0;
+        add_many_pods();
+        client = client_open();
+        client_ask(&client, "/pods");
+        hangup.fd = client.fd;
+        for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+             now_boottime_usec() < end && poll(&hangup, 1, 0) == 0;)
+                turn();
+        EXPECT(hangup.revents & POLLRDHUP);
+        EXPECT(client_wait(&client, NULL));
+        EXPECT(!strstr(client.data, "}]}\n"));
+        client_close(&client);
+        expect_idle();
+        stop();
+}
+
+TEST(a_watch_tells_what_is_there_and_then_what_changes)
+{
+        HttpTestClient client;
+
+        start();
+        agent_add("default/a/1", "{\"a\":1}");
+        EXPECT(!http_server_has_pod_watchers(server));
+        client = client_open();
+        client_ask(&client, "/pods?watch=1");
+        EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"a\":1}}\n"));
+        EXPECT(http_server_has_pod_watchers(server));
+        expect_idle();
+
+        http_server_notify_pod(server, HTTP_WATCH_MODIFIED, "default/a/1", "{\"a\":2}");
+        EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"a\":2}}\n"));
+        http_server_notify_pod(server, HTTP_WATCH_ADDED, "default/b/1", "{\"b\":1}");
+        http_server_notify_pod(server, HTTP_WATCH_DELETED, "default/a/1", "{\"a\":3}");
+        EXPECT(client_wait(&client, "{\"type\":\"DELETED\",\"object\":{\"a\":3}}\n"));
+        EXPECT(strstr(client.data, "{\"type\":\"ADDED\",\"object\":{\"b\":1}}\n"));
+        expect_idle();
+        client_close(&client);
+        while (http_server_has_pod_watchers(server))
+                turn();
+        expect_idle();
+        stop();
+}
+
+TEST(a_watcher_that_does_not_read_is_dropped_and_the_others_are_not)
+{
+        HttpTestClient slow, good;
+        cleanup_free char *json = malloc(10001);
+        unsigned told = 0;
+
+        start();
+        slow = client_open();
+        good = client_open();
+        client_ask(&slow, "/pods?watch=true");
+        client_ask(&good, "/pods?watch");
+        EXPECT(client_wait(&good, "200 OK"));
+        EXPECT(client_wait(&slow, "200 OK"));
+        memset(json, '1', 10000);
+        json[10000] = '\0';
+        for (; told < 400; told++) {
+                http_server_notify_pod(server, HTTP_WATCH_MODIFIED, "default/a/1", json);
+                for (unsigned i = 0; i < 8; i++)
+                        REQUIRE(sd_event_run(event, 0) >= 0);
+                client_read(&good);
+        }
+        http_server_notify_pod(server, HTTP_WATCH_MODIFIED, "default/a/1", "{\"last\":1}");
+        EXPECT(client_wait(&good, "{\"last\":1}"));
+        EXPECT(good.length > (size_t) told * 10000);
+        EXPECT(client_wait(&slow, NULL));
+        EXPECT(!strstr(slow.data, "{\"last\":1}"));
+        EXPECT(slow.length < (size_t) told * 10000);
+        client_close(&slow);
+        client_close(&good);
+        stop();
+}
+
+TEST(half_a_request_keeps_nobody_waiting_and_ends)
+{
+        HttpTestClient half, whole;
+
+        request_timeout_usec = USEC_PER_SEC;
+        start();
+        request_timeout_usec = 0;
+        half = client_open();
+        client_say(&half, "GET /pods HTT");
+        for (unsigned i = 0; i < 5; i++)
+                turn();
+        whole = client_open();
+        client_ask(&whole, "/healthz");
+        EXPECT(client_wait(&whole, "200 OK"));
+        EXPECT(client_wait(&half, NULL));
+        client_close(&half);
+        client_close(&whole);
+        expect_idle();
+        stop();
+}
+
+TEST(forty_clients_are_all_answered_though_not_at_once)
+{
+        HttpTestClient clients[40];
+        unsigned watching = 0, refused = 0;
+
+        start();
+        for (unsigned i = 0; i < 40; i++) {
+                clients[i] = client_open();
+                client_ask(&clients[i], i < 28 ? "/pods?watch=1" : "/healthz");
+        }
+        for (unsigned i = 0; i < 40; i++) {
+                EXPECT(client_wait(&clients[i], "\r\n\r\n"));
+                if (strstr(clients[i].data, "HTTP/1.1 200"))
+                        watching += i < 28;
+                else
+                        refused++;
+        }
+        EXPECT_EQ(watching, 24);
+        EXPECT_EQ(refused, 4);
+        EXPECT(client_wait(&clients[39], NULL));
+        EXPECT_STREQ(client_body(&clients[39]), "ok");
+        for (unsigned i = 0; i < 40; i++)
+                client_close(&clients[i]);
+        expect_idle();
+        EXPECT(!http_server_has_pod_watchers(server));
+        stop();
+}
+
+/* Asks as somebody who is neither root nor in root's group: the status of the answer. */
+static int ask_as_nobody(void) {
+        int status = -1;
+        pid_t pid = fork();
+
+        REQUIRE(pid >= 0);
+        if (pid == 0) {
+                char answer[512] = { 0 };
+                HttpTestClient client;
+
+                if (setgroups(0, NULL) < 0 || setresgid(65534, 65534, 65534) < 0 ||
+                    setresuid(65534, 65534, 65534) < 0)
+                        _exit(2);
+                client = client_open();
+                (void) fcntl(client.fd, F_SETFL, 0);
+                (void) send(client.fd, "GET /pods HTTP/1.0\r\n\r\n", 22, MSG_NOSIGNAL);
+                (void) recv(client.fd, answer, sizeof(answer) - 1, 0);
+                _exit((int) strtol(answer + strlen("HTTP/1.1 "), NULL, 10) - 200);
+        }
+        for (uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
+             now_boottime_usec() < end && waitpid(pid, &status, WNOHANG) == 0;)
+                turn();
+        EXPECT(WIFEXITED(status));
+        return WEXITSTATUS(status) + 200;
+}
+
+TEST(the_socket_is_for_root_and_its_group)
+{
+        struct stat st;
+
+        start();
+        EXPECT_EQ(stat(socket_path, &st), 0);
+        EXPECT_EQ(st.st_mode & 07777, 0660);
+        if (geteuid() == 0) {
+                EXPECT_EQ(chmod(test_directory(), 0755), 0);
+                EXPECT_EQ(chmod(socket_path, 0666), 0);
+                EXPECT_EQ(ask_as_nobody(), 403);
+                EXPECT_EQ(chown(socket_path, 0, 65534), 0);
+                EXPECT_EQ(ask_as_nobody(), 200);
+        }
+        stop();
+}
+
+TEST(a_dead_agents_socket_is_replaced_and_a_successors_is_left_alone)
+{
+        HttpServer *first, *second = NULL;
+        HttpServerConfig config;
+        struct stat st;
+
+        start();
+        first = server;
+        config = (HttpServerConfig){ event, socket_path, &handlers, &fake_agent, 0 };
+        REQUIRE(http_server_new(&config, &second, NULL) >= 0);
+        server = second;
+        http_server_free(first);
+        expect_answer("/healthz", "HTTP/1.1 200", "ok");
+        stop();
+        EXPECT(stat(socket_path, &st) < 0);
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* A directory of the layer turns into a link that leads out, and back, as fast as another process
+ * can, while things are put into it. */
+
+#include "agent/image-helper/layer-tree.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum {
+        ROUNDS = 20000,
+};
+
+static int directory(const char *name) {
+        cleanup_free char *path = path_join(test_directory(), name);
+        int fd = path ? open_directory_at(AT_FDCWD, path, 0700) : -ENOMEM;
+
+        REQUIRE(fd >= 0);
+        return fd;
+}
+
+static size_t count_entries_below(int fd, const char *name) {
+        int below = openat(fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        cleanup_closedir DIR *dir = below >= 0 ? fdopendir(below) : NULL;
+        const struct dirent *entry;
+        size_t n = 0;
+
+        REQUIRE(dir != NULL);
+        while ((entry = readdir(dir)))
+                n += entry->d_name[0] != '.';
+        return n;
+}
+
+static pid_t swap_without_end(int fd, unsigned *swaps) {
+        pid_t pid = fork();
+
+        REQUIRE(pid >= 0);
+        if (pid > 0)
+                return pid;
+        for (;;)
+                if (renameat2(fd, "d", fd, "e", RENAME_EXCHANGE) == 0)
+                        __atomic_fetch_add(swaps, 1, __ATOMIC_RELAXED);
+}
+
+/* True where it went in. */
+static bool put_test_entry(LayerTree *tree, unsigned i) {
+        cleanup_error Error error = ERROR_NULL;
+        char name[32];
+        int fd;
+
+        if (layer_tree_enter(tree, "d/s", &error) < 0)
+                return false;
+        (void) snprintf(name, sizeof(name), "f%u", i);
+        fd = openat(layer_tree_fd(tree), name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0)
+                (void) close(fd);
+        layer_tree_leave(tree);
+        return fd >= 0;
+}
+
+TEST(a_directory_that_turns_into_a_link_leads_nobody_out)
+{
+        cleanup_close int layer = directory("layer"), outside = directory("outside");
+        unsigned *swaps = mmap(NULL, sizeof(*swaps), PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        const LayerView below = { 0 };
+        cleanup_with(layer_tree_freep) LayerTree *tree = NULL;
+        unsigned n_put = 0, n_out = 0;
+        pid_t swapper;
+
+        REQUIRE(swaps != MAP_FAILED);
+        REQUIRE(mkdirat(layer, "d", 0700) == 0 && mkdirat(layer, "d/s", 0700) == 0);
+        REQUIRE(mkdirat(outside, "s", 0700) == 0 && mkdirat(outside, "canary", 0700) == 0);
+        REQUIRE(symlinkat("../outside", layer, "e") == 0);
+        REQUIRE(layer_tree_new(layer, &below, &tree) >= 0);
+        swapper = swap_without_end(layer, swaps);
+        for (unsigned i = 0; i < ROUNDS; i++) {
+                n_put += put_test_entry(tree, i);
+                /* Who follows links does get out, so that the test can fail. */
+                n_out += faccessat(layer, "d/canary", F_OK, 0) == 0;
+        }
+        REQUIRE(kill(swapper, SIGKILL) == 0 && waitpid(swapper, NULL, 0) == swapper);
+        EXPECT(*swaps > 0);
+        EXPECT(n_put > 0);
+        EXPECT(n_out > 0);
+        EXPECT_EQ(count_entries_below(outside, "s"), 0);
+        EXPECT_EQ(count_entries_below(outside, "."), 2);
+        (void) munmap(swaps, sizeof(*swaps));
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writing behind, to a server that does not always take it. */
+
+#include "agent/kubeclient/work-queue.h"
+
+#include "tests/component/kube-server.h"
+
+typedef struct Author {
+        World world;
+        KubeWorkQueue *writer;
+        unsigned n_made, n_answers, n_again;
+        const char *path; /* NULL: nothing is to be written */
+        KubeWorkResult verdict;
+        unsigned status;
+        bool marks, forgets, ends; /* the key, as it hears the answer */
+        char order[1024];
+} Author;
+
+static int build_author_request(const char *key, KubeRequestSpec *ret, void *userdata) {
+        Author *author = userdata;
+        size_t n = strlen(author->order);
+
+        author->n_made++;
+        (void) snprintf(author->order + n, sizeof(author->order) - n, "%s ", key);
+        if (!author->path)
+                return 0;
+        *ret = (KubeRequestSpec){ .method = "PATCH",
+                                  .path = strdup(author->path),
+                                  .body = strdup("{}"),
+                                  .body_length = 2 };
+        return ret->path && ret->body ? 1 : -ENOMEM;
+}
+
+static void free_author_request(KubeRequestSpec *call, void *userdata) {
+        free((void *) (uintptr_t) call->path);
+        free((void *) (uintptr_t) call->body);
+}
+
+static KubeWorkResult on_author_response(const char *key, const KubeResponse *answer,
+                                         void *userdata) {
+        Author *author = userdata;
+
+        author->n_answers++;
+        author->status = answer->status;
+        if (author->marks) {
+                author->marks = false;
+                EXPECT_EQ(kube_work_queue_add(author->writer, key), 0);
+        }
+        if (author->forgets)
+                kube_work_queue_forget(author->writer, key);
+        if (author->ends)
+                author->writer = kube_work_queue_free(author->writer);
+        if (author->n_again > 0) {
+                author->n_again--;
+                return author->verdict;
+        }
+        return KUBE_WORK_DONE;
+}
+
+static void author_init(Author *author, const char *path) {
+        *author = (Author){ .path = path };
+        world_init(&author->world, NULL);
+        world_connect(&author->world);
+        REQUIRE(kube_work_queue_new(author->world.event,
+                                    &(KubeWorkQueueSpec){ .client = author->world.client,
+                                                          .max_parallel = 2,
+                                                          .build_request = build_author_request,
+                                                          .free_request = free_author_request,
+                                                          .on_response = on_author_response,
+                                                          .userdata = author },
+                                    &author->writer) >= 0);
+}
+
+static void author_done(Author *author) {
+        author->writer = kube_work_queue_free(author->writer);
+        world_done(&author->world);
+}
+
+static void mark(Author *author, const char *key) {
+        REQUIRE(kube_work_queue_add(author->writer, key) >= 0);
+}
+
+static void finish(Author *author) {
+        WAIT_UNTIL(&author->world, kube_work_queue_length(author->writer) == 0);
+}
+
+static void turn_for(Author *author, uint64_t usec) {
+        uint64_t until = now_boottime_usec() + usec;
+
+        while (now_boottime_usec() < until)
+                REQUIRE(sd_event_run(author->world.event, until - now_boottime_usec()) >= 0);
+}
+
+TEST(a_hundred_changes_of_one_object_are_one_request)
+{
+        Author author;
+
+        author_init(&author, "/echo");
+        for (size_t i = 0; i < 100; i++)
+                mark(&author, "a");
+        EXPECT_EQ(kube_work_queue_length(author.writer), 1);
+        finish(&author);
+        EXPECT_EQ(author.n_made, 1);
+        EXPECT_EQ(author.status, 200);
+        mark(&author, "a");
+        finish(&author);
+        EXPECT_EQ(author.n_made, 2);
+        author_done(&author);
+}
+
+TEST(what_changes_on_the_way_is_written_once_more)
+{
+        Author author;
+
+        author_init(&author, "/echo");
+        author.marks = true;
+        mark(&author, "a");
+        finish(&author);
+        EXPECT_EQ(author.n_made, 2);
+        EXPECT_EQ(author.n_answers, 2);
+        author_done(&author);
+}
+
+TEST(keys_are_written_in_the_order_in_which_they_were_marked)
+{
+        Author author;
+
+        author_init(&author, "/echo");
+        mark(&author, "c");
+        mark(&author, "a");
+        mark(&author, "c");
+        mark(&author, "b");
+        finish(&author);
+        EXPECT_STREQ(author.order, "c a b ");
+        author_done(&author);
+}
+
+TEST(nothing_to_write_is_no_request)
+{
+        Author author;
+
+        author_init(&author, NULL);
+        mark(&author, "a");
+        finish(&author);
+        EXPECT_EQ(author.n_made, 1);
+        EXPECT_EQ(kube_client_state(author.world.client).n_requests, 0);
+        author_done(&author);
+}
+
+TEST(a_conflict_is_looked_at_and_sent_again_at_once)
+{
+        Author author;
+
+        author_init(&author, "/status/409");
+        author.verdict = KUBE_WORK_RETRY_NOW;
+        author.n_again = 3;
+        mark(&author, "a");
+        finish(&author);
+        EXPECT_EQ(author.n_made, 4);
+        EXPECT_EQ(author.status, 409);
+        author_done(&author);
+}
+
+TEST(an_endless_conflict_is_not_sent_at_once_for_ever)
+{
+        Author author;
+
+        author_init(&author, "/status/409");
+        author.verdict = KUBE_WORK_RETRY_NOW;
+        author.n_again = 1000;
+        mark(&author, "a");
+        turn_for(&author, 1500 * USEC_PER_MSEC);
+        EXPECT(author.n_made >= 6);
+        EXPECT(author.n_made <= 12);
+        EXPECT_EQ(kube_work_queue_length(author.writer), 1);
+        author_done(&author);
+}
+
+TEST(a_server_that_is_not_ready_is_asked_again_without_asking)
+{
+        Author author;
+
+        author_init(&author, "/once/a/2");
+        mark(&author, "a");
+        finish(&author);
+        EXPECT_EQ(author.n_made, 3);
+        EXPECT_EQ(author.n_answers, 1);
+        EXPECT_EQ(author.status, 200);
+        author_done(&author);
+}
+
+TEST(many_keys_that_fail_are_tried_no_more_than_once_a_second)
+{
+        Author author;
+        unsigned before;
+
+        author_init(&author, "/status/503");
+        for (char key[2] = "a"; key[0] < 'k'; key[0]++)
+                mark(&author, key);
+        WAIT_UNTIL(&author.world, author.n_made == 10);
+        before = author.n_made;
+        turn_for(&author, 5 * USEC_PER_SEC);
+        EXPECT(author.n_made - before >= 2);
+        EXPECT(author.n_made - before <= 7);
+        EXPECT_EQ(kube_work_queue_length(author.writer), 10);
+        author_done(&author);
+}
+
+TEST(with_no_server_one_request_asks_for_all_and_then_all_are_sent)
+{
+        cleanup_answer Answer answer = { 0 };
+        uint64_t begun;
+        Author author;
+
+        author_init(&author, "/echo");
+        world_kill(&author.world);
+        for (char key[2] = "a"; key[0] < 'u'; key[0]++)
+                mark(&author, key);
+        turn_for(&author, 3 * USEC_PER_SEC);
+        EXPECT(author.n_made >= 2);
+        EXPECT(author.n_made <= 5); /* two at first, then one after 0.8 s and after 1.6 s */
+        EXPECT_EQ(kube_work_queue_length(author.writer), 20);
+        world_serve(&author.world, NULL);
+        free(author.world.config.server);
+        author.world.config.server = strdup(author.world.url);
+        EXPECT_EQ(kube_client_reload(author.world.client, &author.world.config, NULL), 1);
+        begun = now_boottime_usec();
+        ask(&author.world, &(KubeRequestSpec){ .path = "/echo" }, &answer);
+        finish(&author);
+        EXPECT_EQ(author.n_answers, 20);
+        EXPECT(now_boottime_usec() - begun < 10 * USEC_PER_SEC);
+        author_done(&author);
+}
+
+TEST(what_is_forgotten_is_cancelled)
+{
+        Author author;
+
+        author_init(&author, "/silent");
+        mark(&author, "a");
+        WAIT_UNTIL(&author.world, author.n_made == 1);
+        kube_work_queue_forget(author.writer, "a");
+        EXPECT_EQ(kube_work_queue_length(author.writer), 0);
+        author.path = "/echo";
+        mark(&author, "b");
+        finish(&author);
+        EXPECT_EQ(author.n_answers, 1);
+        author_done(&author);
+}
+
+TEST(who_hears_an_answer_may_forget_the_key_and_end_the_writer)
+{
+        for (unsigned i = 0; i < 4; i++) {
+                Author author;
+
+                author_init(&author, "/echo");
+                author.marks = i & 1;
+                author.forgets = i != 3;
+                author.ends = i >= 2;
+                mark(&author, "a");
+                mark(&author, "b");
+                WAIT_UNTIL(&author.world, author.n_answers >= (author.ends ? 1 : 2));
+                if (!author.ends)
+                        EXPECT_EQ(kube_work_queue_length(author.writer), 0);
+                turn_for(&author, 100 * USEC_PER_MSEC);
+                author_done(&author);
+        }
+}

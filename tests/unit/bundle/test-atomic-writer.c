@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A volume's directory, as readers see it, before and after its files were exchanged. */
+
+#include "agent/bundle/atomic-writer.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+static int open_scratch(char path[64]) {
+        int fd;
+
+        (void) snprintf(path, 64, "/tmp/payload-XXXXXX");
+        REQUIRE(mkdtemp(path));
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        REQUIRE(fd >= 0);
+        return fd;
+}
+
+static void expect_file(int dir_fd, const char *path, const char *expected) {
+        cleanup_free char *data = NULL;
+        int r = read_file_at(dir_fd, path, MIB, &data, NULL);
+
+        if (!expected)
+                EXPECT_EQ(r, -ENOENT);
+        else
+                EXPECT_STREQ(r < 0 ? NULL : data, expected);
+}
+
+static int write_two(int dir_fd, const char *first, const char *a, const char *second,
+                     const char *b, bool anew) {
+        cleanup_with(volume_payload_done) VolumePayload payload = { .group = -1 };
+
+        REQUIRE(volume_payload_add(&payload, first, a, strlen(a), 0640) == 0);
+        REQUIRE(volume_payload_add(&payload, second, b, strlen(b), 0400) == 0);
+        return atomic_writer_write(dir_fd, &payload, anew);
+}
+
+static size_t count_entries(int dir_fd) {
+        int copy = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        cleanup_closedir DIR *dir = fdopendir(copy);
+        size_t n = 0;
+
+        REQUIRE(dir);
+        while (readdir(dir))
+                n++;
+        return n - 2;
+}
+
+TEST(files_are_exchanged_all_at_once_and_the_old_ones_go)
+{
+        char path[64];
+        cleanup_close int fd = open_scratch(path), old = -EBADF;
+        struct stat st;
+
+        EXPECT_EQ(write_two(fd, "dir/a", "1", "b", "2", false), 1);
+        expect_file(fd, "dir/a", "1");
+        expect_file(fd, "b", "2");
+        EXPECT(fstatat(fd, "dir/a", &st, 0) == 0 && (st.st_mode & 07777) == 0640);
+        EXPECT(fstatat(fd, "b", &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode));
+        EXPECT_EQ(count_entries(fd), 4);
+
+        old = openat(fd, "b", O_RDONLY | O_CLOEXEC);
+        EXPECT_EQ(write_two(fd, "dir/a", "x", "c", "y", false), 1);
+        expect_file(fd, "dir/a", "x");
+        expect_file(fd, "c", "y");
+        expect_file(fd, "b", NULL);
+        EXPECT(fstatat(fd, "b", &st, AT_SYMLINK_NOFOLLOW) < 0);
+        EXPECT_EQ(count_entries(fd), 4);
+        /* Who had it open reads on. */
+        EXPECT(old >= 0 && fstat(old, &st) == 0 && st.st_size == 1);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+}
+
+TEST(what_is_the_same_is_not_written_unless_it_is_not_trusted)
+{
+        char path[64], before[128] = "", after[128] = "";
+        cleanup_close int fd = open_scratch(path);
+
+        EXPECT_EQ(write_two(fd, "a", "1", "b", "2", false), 1);
+        REQUIRE(readlinkat(fd, "..data", before, sizeof(before) - 1) > 0);
+        REQUIRE(unlinkat(fd, "b", 0) == 0);
+        EXPECT_EQ(write_two(fd, "b", "2", "a", "1", false), 1); /* the modes are others */
+        EXPECT_EQ(write_two(fd, "b", "2", "a", "1", false), 0);
+        expect_file(fd, "b", "2");
+        REQUIRE(readlinkat(fd, "..data", before, sizeof(before) - 1) > 0);
+        EXPECT_EQ(write_two(fd, "b", "2", "a", "1", true), 1);
+        REQUIRE(readlinkat(fd, "..data", after, sizeof(after) - 1) > 0);
+        EXPECT(!streq(before, after));
+        EXPECT_EQ(count_entries(fd), 4);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+}
+
+TEST(no_link_that_was_planted_is_followed)
+{
+        char path[64], outside[64];
+        cleanup_close int fd = open_scratch(path), outside_fd = open_scratch(outside);
+
+        REQUIRE(symlinkat(outside, fd, "..data") == 0);
+        REQUIRE(symlinkat(outside, fd, "dir") == 0);
+        EXPECT_EQ(write_two(fd, "dir/a", "1", "b", "2", false), 1);
+        EXPECT_EQ(count_entries(outside_fd), 0);
+        expect_file(fd, "b", "2");
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, outside), 0);
+}
+
+TEST(a_file_where_a_directory_is_needed_changes_nothing)
+{
+        char path[64];
+        cleanup_close int fd = open_scratch(path);
+
+        EXPECT_EQ(write_two(fd, "a", "1", "b", "2", false), 1);
+        EXPECT(write_two(fd, "a", "x", "a/b", "y", false) < 0);
+        expect_file(fd, "a", "1");
+        expect_file(fd, "b", "2");
+        EXPECT_EQ(count_entries(fd), 4);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+}
+
+TEST(of_two_files_with_one_path_the_later_one_is_meant)
+{
+        char path[64];
+        cleanup_close int fd = open_scratch(path);
+
+        EXPECT_EQ(write_two(fd, "a", "1", "a", "2", false), 1);
+        expect_file(fd, "a", "2");
+        /* Names that sort between a directory and what is in it. */
+        EXPECT_EQ(write_two(fd, "a/b", "3", "a-b", "4", false), 1);
+        expect_file(fd, "a/b", "3");
+        expect_file(fd, "a-b", "4");
+        EXPECT_EQ(count_entries(fd), 4);
+        EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
+}

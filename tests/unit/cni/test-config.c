@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/cni/cni.h"
+#include "agent/cni/config.h"
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+/* The list as compact JSON, or the sentence. */
+static char *verdict(const char *text) {
+        Error error = ERROR_NULL;
+        json_t *list = NULL;
+        int r = cni_config_list_parse(text, &list, &error);
+        char *answer = r < 0 ? strdup(error_message(&error, r)) : json_dumps(list, JSON_COMPACT);
+
+        error_done(&error);
+        json_decref(list);
+        REQUIRE(answer);
+        return answer;
+}
+
+TEST(a_configuration_is_a_list_or_becomes_one)
+{
+        static const struct {
+                const char *text, *answer;
+        } cases[] = {
+                { "{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"bridge\",\"x\":1}",
+                  "{\"name\":\"n\",\"cniVersion\":\"0.3.1\",\"plugins\":[{\"cniVersion\":\"0.3.1\","
+                  "\"name\":\"n\",\"type\":\"bridge\",\"x\":1}]}" },
+                { "{\"cniVersion\":\"1.1.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a.b-c_1\"}]}",
+                  "{\"cniVersion\":\"1.1.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a.b-c_1\"}]"
+                  "}" },
+                { "", "1:0: '[' or '{' expected near end of file" },
+                { "[]", "must be an object" },
+                { "{\"name\":\"n\",\"name\":\"m\"}", "1:18: duplicate object key near '\"name\"'" },
+                { "{\"cniVersion\":\"0.2.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a\"}]}",
+                  "cniVersion: must be one of 0.3.0, 0.3.1, 0.4.0, 1.0.0 and 1.1.0, not '0.2.0'" },
+                { "{\"cniVersion\":1,\"name\":\"n\",\"plugins\":[{\"type\":\"a\"}]}",
+                  "cniVersion: must be one of 0.3.0, 0.3.1, 0.4.0, 1.0.0 and 1.1.0, not ''" },
+                { "{\"cniVersion\":\"1.0.0\",\"name\":\"../n\",\"plugins\":[{\"type\":\"a\"}]}",
+                  "name: must be letters, digits, '_', '.' and '-', the first of them a letter or "
+                  "a "
+                  "digit, not '../n'" },
+                { "{\"cniVersion\":\"1.0.0\",\"plugins\":[{\"type\":\"a\"}]}",
+                  "name: must be letters, digits, '_', '.' and '-', the first of them a letter or "
+                  "a "
+                  "digit, not ''" },
+                { "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[]}",
+                  "plugins: must be a list of at least one plugin" },
+                { "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[1]}",
+                  "plugins[0]: must be an object" },
+                { "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{}]}",
+                  "plugins[0].type: is missing" },
+                { "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a\"},"
+                  "{\"type\":\"/bin/sh\"}]}",
+                  "plugins[1].type: must be a file's name of letters, digits, '_', '.' and '-', "
+                  "not "
+                  "'/bin/sh'" },
+                { "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"..\"}]}",
+                  "plugins[0].type: must be a file's name of letters, digits, '_', '.' and '-', "
+                  "not "
+                  "'..'" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *answer = verdict(cases[i].text);
+
+                EXPECT_STREQ(answer, cases[i].answer);
+        }
+}
+
+/* "<head><unit><unit>…<tail>" */
+static char *repeat(const char *head, const char *unit, unsigned n, const char *tail) {
+        size_t length;
+        char *text = NULL;
+        FILE *out = open_memstream(&text, &length);
+
+        REQUIRE(out);
+        fprintf(out, "%s", head);
+        for (unsigned i = 0; i < n; i++)
+                fprintf(out, "%s", unit);
+        fprintf(out, "%s", tail);
+        REQUIRE(fclose(out) == 0);
+        return text;
+}
+
+TEST(what_is_nested_too_deep_or_too_long_is_refused)
+{
+        cleanup_free char *deep =
+                repeat("{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"a\","
+                       "\"x\":",
+                       "{\"x\":", 40, "1}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}}");
+        cleanup_free char *many =
+                repeat("{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a\"}",
+                       ",{\"type\":\"a\"}", 16, "]}");
+        cleanup_free char *of_deep = verdict(deep), *of_many = verdict(many);
+
+        EXPECT_STREQ(of_deep, "is nested more than 32 levels deep");
+        EXPECT_STREQ(of_many, "plugins: must be at most 16 plugins, not 17");
+}
+
+TEST(our_own_network_is_the_one_in_packaging)
+{
+        cleanup_free char *file = NULL, *answer = verdict(cni_default_config);
+
+        REQUIRE(read_file_at(AT_FDCWD, SOURCE_DIR "/packaging/cni/10-mainstay.conflist", MIB, &file,
+                             NULL) == 0);
+        EXPECT_STREQ(file, cni_default_config);
+        EXPECT(answer[0] == '{');
+}
+
+static void put(const char *name, const char *text) {
+        cleanup_close int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        REQUIRE(fd >= 0 && write_file_atomic_at(fd, name, text, strlen(text), 0644) >= 0);
+}
+
+static void expect_read(const char *expected_text, const char *expected_name) {
+        cleanup_free char *text = NULL, *file = NULL, *expected = NULL;
+        cleanup_error Error error = ERROR_NULL;
+
+        EXPECT_EQ(cni_config_load(test_directory(), &text, &file, &error), 0);
+        EXPECT_STREQ(text, expected_text);
+        if (expected_name)
+                expected = path_join(test_directory(), expected_name);
+        EXPECT_STREQ(file, expected);
+}
+
+TEST(the_first_file_by_name_counts_and_without_one_our_own_does)
+{
+        cleanup_free char *text = NULL, *file = NULL, *nowhere = path_join(test_directory(), "no");
+
+        EXPECT_EQ(cni_config_load(nowhere, &text, &file, NULL), 0);
+        EXPECT_STREQ(text, cni_default_config);
+        EXPECT(!file);
+        put("README", "x");
+        put(".05-hidden.conf", "x");
+        put("05-old.conf.bak", "x");
+        expect_read(cni_default_config, NULL);
+        put("87-last.conflist", "last");
+        put("20-middle.json", "middle");
+        expect_read("middle", "20-middle.json");
+        put("10-first.conf", "first");
+        expect_read("first", "10-first.conf");
+}
+
+TEST(a_configuration_that_cannot_be_read_is_named)
+{
+        cleanup_free char *text = NULL, *file = NULL, *path = path_join(test_directory(), "1.conf");
+        cleanup_error Error error = ERROR_NULL;
+
+        REQUIRE(mkfifo(path, 0600) == 0);
+        EXPECT(cni_config_load(test_directory(), &text, &file, &error) < 0);
+        EXPECT(error.message && strstr(error.message, "/1.conf: "));
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/checksummed.h"
+
+#include "common/cleanup.h"
+#include "common/file.h"
+#include "tests/test.h"
+
+#include <fcntl.h>
+
+static int open_test_directory(void) {
+        int fd = open(test_directory(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        REQUIRE(fd >= 0);
+        return fd;
+}
+
+TEST(what_was_sealed_is_read_back)
+{
+        cleanup_close int fd = open_test_directory();
+        cleanup_free char *text = NULL;
+
+        EXPECT_EQ(checksummed_write_at(fd, "record", "{\"a\":1}", 0600), 0);
+        EXPECT_EQ(checksummed_read_at(fd, "record", KIB, &text), 0);
+        EXPECT_STREQ(text, "{\"a\":1}\n");
+}
+
+TEST(every_flipped_bit_and_every_cut_is_seen)
+{
+        cleanup_close int fd = open_test_directory();
+        cleanup_free char *whole = NULL;
+        size_t length = 0;
+
+        EXPECT_EQ(checksummed_write_at(fd, "record", "{\"a\":1}", 0600), 0);
+        REQUIRE(read_file_at(fd, "record", KIB, &whole, &length) == 0);
+        for (size_t i = 0; i < 8 * length; i++) {
+                cleanup_free char *text = NULL;
+
+                whole[i / 8] = (char) (whole[i / 8] ^ 1 << i % 8);
+                REQUIRE(write_file_atomic_at(fd, "record", whole, length, 0600) == 0);
+                whole[i / 8] = (char) (whole[i / 8] ^ 1 << i % 8);
+                EXPECT_EQ(checksummed_read_at(fd, "record", KIB, &text), -EBADMSG);
+        }
+        for (size_t i = 0; i < length; i++) {
+                cleanup_free char *text = NULL;
+
+                REQUIRE(write_file_atomic_at(fd, "record", whole, i, 0600) == 0);
+                EXPECT_EQ(checksummed_read_at(fd, "record", KIB, &text), -EBADMSG);
+        }
+}
+
+TEST(a_damaged_file_is_set_aside)
+{
+        cleanup_close int fd = open_test_directory();
+
+        REQUIRE(write_file_atomic_at(fd, "record", "x", 1, 0600) == 0);
+        checksummed_set_aside_at(fd, "record");
+        EXPECT(faccessat(fd, "record", F_OK, 0) < 0);
+        EXPECT_EQ(faccessat(fd, "record.damaged", F_OK, 0), 0);
+}

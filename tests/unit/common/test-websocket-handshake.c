@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/test.h"
+
+#include "common/websocket-handshake.h"
+
+TEST(the_answer_to_a_key_is_that_of_the_rfc)
+{
+        char accept[WEBSOCKET_ACCEPT_SIZE];
+
+        EXPECT_STREQ(websocket_accept_key("dGhlIHNhbXBsZSBub25jZQ==", accept),
+                     "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+}
+
+TEST(a_key_is_sixteen_bytes_and_another_each_time)
+{
+        char a[WEBSOCKET_ACCEPT_SIZE], b[WEBSOCKET_ACCEPT_SIZE];
+
+        EXPECT_EQ(strlen(websocket_new_key(a)), 24);
+        EXPECT(!streq(a, websocket_new_key(b)));
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Revisions: how they are numbered, forgotten, and read again. */
+
+#include "agent/daemonset/rules/history.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+#include <errno.h>
+
+static DaemonSetHistory make(void) {
+        DaemonSetHistory history = { .namespace = strdup("default"), .name = strdup("d") };
+
+        REQUIRE(history.namespace && history.name);
+        return history;
+}
+
+static void note(DaemonSetHistory *history, const char *hash) {
+        REQUIRE(daemonset_history_set_template(history, hash, "{}", NULL, 5) >= 0);
+}
+
+/* "1:a 3:b" */
+static void expect_revisions(const DaemonSetHistory *history, const char *expected) {
+        char text[128] = "";
+        size_t n = 0;
+
+        for (size_t i = 0; i < history->revisions.n; i++)
+                n += (size_t) snprintf(text + n, sizeof(text) - n, "%s%lld:%s", i > 0 ? " " : "",
+                                       (long long) history->revisions.items[i].number,
+                                       history->revisions.items[i].hash);
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(each_new_template_is_a_revision_and_an_old_one_gets_the_next_number)
+{
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+
+        EXPECT_EQ(daemonset_history_set_template(&history, "a", "{}", "why\nnot", 5), 1);
+        EXPECT_EQ(daemonset_history_set_template(&history, "a", "{}", NULL, 6), 0);
+        expect_revisions(&history, "1:a");
+        EXPECT_STREQ(history.revisions.items[0].cause, "why not");
+        note(&history, "b");
+        note(&history, "a");
+        expect_revisions(&history, "2:b 3:a");
+        EXPECT_STREQ(daemonset_history_desired(&history), "a");
+}
+
+TEST(what_is_pinned_is_wanted_until_the_file_changes)
+{
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+
+        note(&history, "a");
+        note(&history, "b");
+        EXPECT_EQ(daemonset_history_pin(&history, "x", NULL, "r", 7), -ENOENT);
+        EXPECT_EQ(daemonset_history_pin(&history, "a", NULL, "Undone\nhere", 7), 0);
+        EXPECT_STREQ(daemonset_history_desired(&history), "a");
+        EXPECT_STREQ(history.pin_reason, "Undone here");
+        expect_revisions(&history, "2:b 3:a");
+        EXPECT_EQ(daemonset_history_set_template(&history, "b", "{}", NULL, 8), 0);
+        EXPECT_STREQ(daemonset_history_desired(&history), "a");
+        note(&history, "c");
+        EXPECT_STREQ(daemonset_history_desired(&history), "c");
+        EXPECT(!history.pin_reason);
+}
+
+TEST(a_pin_to_what_the_file_has_is_none)
+{
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+
+        note(&history, "a");
+        note(&history, "b");
+        REQUIRE(daemonset_history_pin(&history, "a", NULL, "x", 7) == 0);
+        REQUIRE(daemonset_history_pin(&history, "b", NULL, "y", 8) == 0);
+        EXPECT_STREQ(history.pinned, "");
+        EXPECT_STREQ(daemonset_history_desired(&history), "b");
+        REQUIRE(daemonset_history_pin(&history, "new", "{}", "Restarted", 9) == 0);
+        EXPECT_STREQ(daemonset_history_desired(&history), "new");
+}
+
+TEST(a_rollout_lasts_until_the_wanted_one_is_good)
+{
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+
+        note(&history, "a");
+        EXPECT_EQ(history.rollout_since, 5);
+        EXPECT(daemonset_history_mark_available(&history));
+        EXPECT(!daemonset_history_mark_available(&history));
+        EXPECT_EQ(history.rollout_since, 0);
+        note(&history, "b");
+        EXPECT_EQ(history.rollout_since, 5);
+        REQUIRE(daemonset_history_pin(&history, history.last_available, NULL, "Rolled back", 9) ==
+                0);
+        EXPECT_STREQ(daemonset_history_desired(&history), "a");
+        EXPECT_EQ(history.rollout_since, 0);
+}
+
+TEST(the_oldest_that_nobody_needs_are_forgotten)
+{
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
+
+        note(&history, "a");
+        (void) daemonset_history_mark_available(&history);
+        note(&history, "b");
+        note(&history, "c");
+        note(&history, "d");
+        EXPECT(!daemonset_history_truncate(&history, 3));
+        EXPECT(daemonset_history_truncate(&history, 2));
+        expect_revisions(&history, "1:a 3:c 4:d");
+        EXPECT(daemonset_history_truncate(&history, 0));
+        expect_revisions(&history, "1:a 4:d");
+}
+
+TEST(a_history_is_read_as_it_was_written)
+{
+        cleanup_with(daemonset_history_done) DaemonSetHistory history = make(), again = { 0 };
+        cleanup_free char *text = NULL, *copy = NULL, *second = NULL;
+
+        REQUIRE(daemonset_history_set_template(&history, "a", "{\"spec\":{}}", "cause and effect",
+                                               5) == 1);
+        (void) daemonset_history_mark_available(&history);
+        note(&history, "b");
+        REQUIRE(daemonset_history_pin(&history, "a", NULL, "Undone by somebody", 7) == 0);
+        history.origin = strdup("some file.yaml");
+        history.set = strdup("{\"metadata\":{}}");
+        history.is_orphaning = true;
+        REQUIRE(history.origin && history.set);
+        text = daemonset_history_format(&history);
+        REQUIRE(text);
+        copy = strdup(text);
+        REQUIRE(copy && daemonset_history_parse(copy, &again) == 0);
+        second = daemonset_history_format(&again);
+        EXPECT_STREQ(second, text);
+        EXPECT_STREQ(daemonset_history_find_number(&again, 3)->template, "{\"spec\":{}}");
+        EXPECT_STREQ(again.pin_reason, "Undone by somebody");
+        EXPECT_STREQ(again.origin, "some file.yaml");
+        EXPECT_STREQ(again.set, "{\"metadata\":{}}");
+        EXPECT(again.is_orphaning);
+}
+
+TEST(what_is_no_history_is_refused)
+{
+        static const char *const cases[] = {
+                "",
+                "\n",
+                "mainstay-daemonset 2\nname d\nnamespace n\n",
+                "mainstay-daemonset 1\nname d\n",
+                "mainstay-daemonset 1\nname d\nnamespace n\nrevision x\n",
+                "mainstay-daemonset 1\nname d\nnamespace n\nrevision 1 a 5 \n",
+                "mainstay-daemonset 1\nname d\nnamespace n\nfile much-too-long-a-hash\n",
+                "mainstay-daemonset 1\nname d\nnamespace n\nrevision 2 a 5 {}\nrevision 1 b 5 {}\n",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_with(daemonset_history_done) DaemonSetHistory history = { 0 };
+                cleanup_free char *copy = strdup(cases[i]);
+
+                REQUIRE(copy);
+                if (daemonset_history_parse(copy, &history) != -EBADMSG)
+                        test_fail(__FILE__, __LINE__, cases[i], "is taken");
+        }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pod that a DaemonSet's template becomes. */
+
+#include "agent/daemonset/rules/rules.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/json.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+
+static const char yaml[] =
+        "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: logs, namespace: kube-system}\n"
+        "spec:\n  selector: {matchLabels: {app: logs}}\n"
+        "  template:\n    metadata: {labels: {app: logs}, annotations: {a: b}}\n    spec:\n"
+        "      tolerations:\n"
+        "      - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute}\n"
+        "      - {key: mine, operator: Exists}\n"
+        "      affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+        "{nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}\n"
+        "      containers: [{name: c, image: busybox}]\n";
+
+static ManifestObjects parse(const char *text) {
+        ManifestObjects objects = { 0 };
+
+        REQUIRE(manifest_parse("f", text, strlen(text), "node1", &objects, NULL) == 0);
+        REQUIRE(objects.daemonsets.n == 1);
+        return objects;
+}
+
+static Pod *make(const DaemonSet *set, const char *node) {
+        char hash[REVISION_HASH_SIZE];
+        Pod *pod;
+
+        REQUIRE(daemonset_revision_hash(&set->spec.template, hash) == 0);
+        EXPECT_EQ(strlen(hash), 10);
+        EXPECT_EQ(strspn(hash, "bcdfghjklmnpqrstvwxz2456789"), 10);
+        REQUIRE(daemonset_make_pod(set, &set->spec.template, hash, 3, node, &pod) == 0);
+        EXPECT_STREQ(string_map_get(&pod->metadata.labels, "controller-revision-hash"), hash);
+        return pod;
+}
+
+TEST(the_pod_carries_what_the_controller_gives_it)
+{
+        ManifestObjects objects = parse(yaml);
+        const DaemonSet *set = objects.daemonsets.items[0];
+        cleanup_with(pod_freep) Pod *pod = make(set, "node1");
+        const OwnerReference *owner = object_controller(&pod->metadata);
+        const NodeSelector *required = pod->spec.affinity->node_affinity->required;
+
+        EXPECT_EQ(strlen(pod->metadata.name), 10);
+        EXPECT(strncmp(pod->metadata.name, "logs-", 5) == 0);
+        EXPECT_EQ(strspn(pod->metadata.name + 5, "bcdfghjklmnpqrstvwxz2456789"), 5);
+        EXPECT_STREQ(pod->metadata.namespace, "kube-system");
+        EXPECT_EQ(strlen(pod->metadata.uid), 32);
+        EXPECT_STREQ(string_map_get(&pod->metadata.labels, "app"), "logs");
+        EXPECT_STREQ(string_map_get(&pod->metadata.labels, "pod-template-generation"), "3");
+        EXPECT_STREQ(string_map_get(&pod->metadata.annotations, "a"), "b");
+        EXPECT_STREQ(pod->spec.node_name, "node1");
+        REQUIRE(owner);
+        EXPECT_STREQ(owner->kind, "DaemonSet");
+        EXPECT_STREQ(owner->api_version, "apps/v1");
+        EXPECT_STREQ(owner->name, "logs");
+        EXPECT_STREQ(owner->uid, set->metadata.uid);
+        REQUIRE(required->terms.n == 1 && required->terms.items[0].match_fields.n == 1);
+        EXPECT_EQ(required->terms.items[0].match_expressions.n, 0);
+        EXPECT_STREQ(required->terms.items[0].match_fields.items[0].key, "metadata.name");
+        EXPECT_STREQ(required->terms.items[0].match_fields.items[0].values[0], "node1");
+        /* Two of its own, of which one is the controller's too, which has six. */
+        EXPECT_EQ(pod->spec.tolerations.n, 7);
+        EXPECT(daemonset_selects_pod(set, pod));
+        manifest_objects_done(&objects);
+}
+
+TEST(the_same_revision_is_the_same_pod_and_another_is_another)
+{
+        cleanup_free char *changed = strdup(yaml);
+        ManifestObjects a = parse(yaml), b;
+        cleanup_with(pod_freep) Pod *first = make(a.daemonsets.items[0], "node1");
+        cleanup_with(pod_freep) Pod *again = make(a.daemonsets.items[0], "node1");
+        cleanup_with(pod_freep) Pod *elsewhere = make(a.daemonsets.items[0], "node2");
+        cleanup_with(pod_freep) Pod *second = NULL;
+
+        EXPECT_STREQ(again->metadata.name, first->metadata.name);
+        EXPECT_STREQ(again->metadata.uid, first->metadata.uid);
+        EXPECT(!streq(elsewhere->metadata.name, first->metadata.name));
+        REQUIRE(changed);
+        memcpy(strstr(changed, "a: b"), "a: c", 4);
+        b = parse(changed);
+        second = make(b.daemonsets.items[0], "node1");
+        EXPECT(!streq(second->metadata.name, first->metadata.name));
+        manifest_objects_done(&a);
+        manifest_objects_done(&b);
+}
+
+TEST(a_pod_of_a_set_survives_its_record)
+{
+        ManifestObjects objects = parse(yaml);
+        cleanup_with(pod_freep) Pod *pod = make(objects.daemonsets.items[0], "node1");
+        cleanup_with(pod_freep) Pod *again = NULL;
+        cleanup_free char *json = pod_to_json(pod, NULL);
+
+        REQUIRE(json && manifest_parse_record(json, strlen(json), &again, NULL) == 0);
+        EXPECT(schema_equal(&pod_schema, pod, again));
+        manifest_objects_done(&objects);
+}
+
+TEST(long_names_are_cut_so_that_they_are_host_names)
+{
+        cleanup_free char *text = NULL;
+        char name[101];
+        ManifestObjects objects;
+        cleanup_with(pod_freep) Pod *pod = NULL;
+
+        memset(name, 'a', 100);
+        name[100] = '\0';
+        REQUIRE(asprintf(&text,
+                         "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: %s}\nspec:\n"
+                         "  selector: {matchLabels: {app: d}}\n  template:\n"
+                         "    metadata: {labels: {app: d}}\n"
+                         "    spec: {containers: [{name: c, image: busybox}]}\n",
+                         name) > 0);
+        objects = parse(text);
+        pod = make(objects.daemonsets.items[0], "node1");
+        EXPECT_EQ(strlen(pod->metadata.name), 63);
+        manifest_objects_done(&objects);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/eviction/eviction-message.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+TEST(an_eviction_names_those_containers_that_use_more_than_they_asked_for)
+{
+        const ResourceShortage shortage = { .signal = EVICTION_MEMORY,
+                                            .quantity = 100 << 20,
+                                            .available = 80836 << 10 };
+        const ContainerUsage uses[] = { { "fat", 123456 << 10, 0, NULL },
+                                        { "slim", 10 << 20, 64 << 20, "64Mi" },
+                                        { "thick", 100 << 20, 64 << 20, "64Mi" } };
+        cleanup_free char *text = format_eviction_message(&shortage, uses, N_ELEMENTS(uses));
+
+        EXPECT_STREQ(text, "The node was low on resource: memory. Threshold quantity: 100Mi, "
+                           "available: 80836Ki. Container fat was using 123456Ki, request is 0, "
+                           "has larger consumption of memory. Container thick was using 100Mi, "
+                           "request is 64Mi, has larger consumption of memory.");
+}
+
+TEST(what_is_counted_is_told_in_thousands)
+{
+        const ResourceShortage shortage = { .signal = EVICTION_PIDS,
+                                            .quantity = 2000,
+                                            .available = 1234 };
+        cleanup_free char *text = format_eviction_message(&shortage, NULL, 0);
+
+        EXPECT_STREQ(text, "The node was low on resource: pids. Threshold quantity: 2k, "
+                           "available: 1234.");
+}
+
+TEST(conditions_are_told_in_brackets)
+{
+        cleanup_free char *text = format_condition_list(NODE_CONDITION_BIT(NODE_PID_PRESSURE) |
+                                                        NODE_CONDITION_BIT(NODE_DISK_PRESSURE));
+
+        EXPECT_STREQ(text, "[DiskPressure PIDPressure]");
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/eviction/monitoring-interval.h"
+#include "tests/test.h"
+
+#define SEC UINT64_C(1000000)
+#define GIB ((int64_t) 1 << 30)
+
+static const EvictionPolicy memory_policy = {
+        .thresholds = { { .signal = EVICTION_MEMORY, .value = { .quantity = GIB } } },
+        .n_thresholds = 1,
+};
+
+static SignalObservations with_memory(int64_t available) {
+        return (SignalObservations){ .of = { [EVICTION_MEMORY] = { true, available, 64 * GIB } } };
+}
+
+static uint64_t next(int64_t before, int64_t now, bool has_memory_watch, uint64_t previous) {
+        SignalObservations earlier = with_memory(before), later = with_memory(now);
+
+        return next_monitoring_interval(&memory_policy, &earlier, &later, has_memory_watch,
+                                        previous);
+}
+
+TEST(the_farther_the_threshold_the_later_the_next_look)
+{
+        uint64_t near = next(2 * GIB, 2 * GIB, true, 0), far = next(33 * GIB, 33 * GIB, true, 0);
+
+        EXPECT(near >= SEC);
+        EXPECT(near < 10 * SEC);
+        EXPECT(far > 100 * SEC);
+        EXPECT(far <= 300 * SEC);
+}
+
+TEST(where_nobody_rings_memory_is_looked_at_more_often)
+{ EXPECT(next(33 * GIB, 33 * GIB, false, 0) < next(33 * GIB, 33 * GIB, true, 0)); }
+
+TEST(while_nothing_moves_near_a_threshold_the_looks_become_as_rare_as_the_kubelets)
+{
+        int64_t there = GIB + GIB / 8;
+        uint64_t interval = next(there, there, true, 0);
+
+        EXPECT(interval < 5 * SEC);
+        for (int i = 0; i < 8; i++)
+                interval = next(there, there, true, interval);
+        EXPECT_EQ(interval, 10 * SEC);
+        EXPECT(next(there, there - GIB / 16, true, interval) < 5 * SEC);
+}
+
+TEST(where_nothing_is_known_nothing_is_asked_often)
+{
+        SignalObservations nothing = { 0 };
+
+        EXPECT_EQ(next_monitoring_interval(&memory_policy, &nothing, &nothing, true, 0), 300 * SEC);
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/image-helper/credentials.h"
+#include "agent/image-helper/document.h"
+#include "agent/image-helper/registry-token.h"
+#include "tests/test.h"
+
+TEST(a_key_is_meant_for_its_registry_and_what_is_below_its_path)
+{
+        static const struct {
+                const char *key, *registry, *repository;
+                bool is_meant;
+        } cases[] = {
+                { "https://index.docker.io/v1/", "registry-1.docker.io", "library/x", true },
+                { "docker.io", "registry-1.docker.io", "library/x", true },
+                { "example.com", "example.com", "a/b", true },
+                { "http://example.com/v2/", "example.com", "a/b", true },
+                { "example.com:5000", "example.com", "a/b", false },
+                { "example.com/a", "example.com", "a/b", true },
+                { "example.com/a/", "example.com", "a/b", true },
+                { "example.com/a", "example.com", "ab", false },
+                { "*.example.com", "x.example.com", "a", true },
+                { "*.example.com", "x.y.example.com", "a", false },
+                { "*", "example.com", "a", false },
+                { "", "example.com", "a", false },
+                { "/", "example.com", "a", false },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                bool is_meant =
+                        credentials_match(cases[i].key, cases[i].registry, cases[i].repository) > 0;
+
+                EXPECT_EQ((int) is_meant, (int) cases[i].is_meant);
+        }
+}
+
+TEST(the_closest_entry_comes_first_and_what_cannot_be_read_is_left_out)
+{
+        static const char text[] = "{\"auths\":{\"example.com\":{\"auth\":\"am9lOnB3\"},"
+                                   "\"example.com/team\":{\"username\":\"ann\",\"password\":\"x\"},"
+                                   "\"example.com/team/app\":{\"auth\":\"no base64!\"},"
+                                   "\"*.com\":{\"registrytoken\":\"t\"},\"other\":{}}}";
+        Credentials credentials = { 0 };
+        cleanup_json json_t *document = NULL;
+
+        REQUIRE(document_parse(text, strlen(text), &document, NULL) >= 0);
+        EXPECT_EQ(credentials_add(&credentials, document, "example.com", "team/app", false), 0);
+        REQUIRE(credentials.n == 3);
+        EXPECT_STREQ(credentials.items[0].user, "ann");
+        EXPECT_STREQ(credentials.items[1].user, "joe");
+        EXPECT_STREQ(credentials.items[1].password, "pw");
+        EXPECT_STREQ(credentials.items[2].registry_token, "t");
+        credentials_done(&credentials);
+}
+
+TEST(a_password_is_shown_to_the_registry_s_own_token_servers_only)
+{
+        static const struct {
+                const char *server, *registry;
+                bool is_own;
+        } cases[] = {
+                { "auth.docker.io", "registry-1.docker.io", true },
+                { "ghcr.io", "ghcr.io", true },
+                { "gitlab.com", "registry.gitlab.com", true },
+                { "auth.example.com", "example.com", true },
+                { "auth.evil.com", "registry.example.com", false },
+                { "example.com.evil.com", "registry.example.com", false },
+                { "evil.io", "ghcr.io", false },
+                { "10.0.0.2", "10.0.0.1", false },
+                { "127.0.0.1", "127.0.0.1", true },
+                { "localhost", "registry", false },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                EXPECT_EQ((int) token_server_is_trusted(cases[i].server, cases[i].registry),
+                          (int) cases[i].is_own);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/backoff.h"
+
+#include "common/clock.h"
+#include "tests/test.h"
+
+enum {
+        ALWAYS = 1000, /* the chance that is all of the jitter */
+};
+
+TEST(it_doubles_until_its_limit_and_half_of_it_is_chance)
+{
+        static const unsigned msec[] = { 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000 };
+        KubeBackoff least = { 0 }, most = { 0 };
+
+        for (size_t i = 0; i < N_ELEMENTS(msec); i++) {
+                EXPECT_EQ(kube_backoff_next(&least, &kube_backoff_default, 0, 0, 0),
+                          msec[i] * USEC_PER_MSEC);
+                EXPECT_EQ(kube_backoff_next(&most, &kube_backoff_default, 0, 0, ALWAYS),
+                          msec[i] * (2 * USEC_PER_MSEC));
+        }
+}
+
+TEST(a_hundred_who_fail_together_do_not_come_back_together)
+{
+        enum {
+                N = 100
+        };
+        uint64_t first = UINT64_MAX, last = 0;
+        unsigned n_early = 0;
+
+        for (unsigned i = 0; i < N; i++) {
+                KubeBackoff backoff = { 0 };
+                uint64_t wait =
+                        kube_backoff_next(&backoff, &kube_backoff_default, 0, 0, kube_random_u32());
+
+                first = MIN(first, wait);
+                last = MAX(last, wait);
+                n_early += wait <
+                           kube_backoff_default.first_usec + kube_backoff_default.first_usec / 2;
+        }
+        EXPECT(last - first >= first / 5);
+        EXPECT(n_early > 10 && n_early < 90); /* half of them, by chance */
+}
+
+TEST(it_forgets_failures_of_long_ago)
+{
+        KubeBackoff backoff = { 0 };
+        uint64_t now = 1000 * USEC_PER_SEC;
+
+        for (size_t i = 0; i < 20; i++)
+                (void) kube_backoff_next(&backoff, &kube_backoff_default, now, 0, 0);
+        EXPECT_EQ(
+                kube_backoff_next(&backoff, &kube_backoff_default, now + 180 * USEC_PER_SEC, 0, 0),
+                30 * USEC_PER_SEC);
+        EXPECT_EQ(
+                kube_backoff_next(&backoff, &kube_backoff_default, now + 361 * USEC_PER_SEC, 0, 0),
+                800 * USEC_PER_MSEC);
+        (void) kube_backoff_next(&backoff, &kube_backoff_default, now, 0, 0);
+        kube_backoff_reset(&backoff);
+        EXPECT_EQ(kube_backoff_next(&backoff, &kube_backoff_default, now, 0, 0),
+                  800 * USEC_PER_MSEC);
+}
+
+TEST(what_the_server_asks_for_is_waited_and_some_more)
+{
+        KubeBackoff backoff = { 0 };
+
+        EXPECT_EQ(kube_backoff_next(&backoff, &kube_backoff_default, 0, 60 * USEC_PER_SEC, 0),
+                  60 * USEC_PER_SEC);
+        EXPECT_EQ(kube_backoff_next(&backoff, &kube_backoff_default, 0, 60 * USEC_PER_SEC, ALWAYS),
+                  75 * USEC_PER_SEC);
+        EXPECT_EQ(kube_backoff_next(&backoff, &kube_backoff_slow, 0, USEC_PER_SEC, 0),
+                  40 * USEC_PER_SEC);
+}
+
+TEST(jitter_is_between_nothing_and_its_share)
+{
+        EXPECT_EQ(kube_jitter(1000 * USEC_PER_MSEC, 20, 0), 1000 * USEC_PER_MSEC);
+        EXPECT_EQ(kube_jitter(1000 * USEC_PER_MSEC, 20, ALWAYS), 1200 * USEC_PER_MSEC);
+        for (size_t i = 0; i < 1000; i++) {
+                uint64_t some = kube_jitter(USEC_PER_SEC, 20, kube_random_u32());
+
+                EXPECT(some >= USEC_PER_SEC && some <= USEC_PER_SEC + USEC_PER_SEC / 5);
+        }
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/node-local-labels.h"
+#include "agent/model/match.h"
+#include "agent/model/pod.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+#include <stdio.h>
+
+#define LIST "mainstay.dev/own-labels"
+
+static void own(NodeLabelsTaints *facts, const char *key, const char *value) {
+        REQUIRE(string_map_set(&facts->labels, key, value) == 0);
+}
+
+static void own_taint(NodeLabelsTaints *facts, const char *text) {
+        facts->taints.items = reallocarray(facts->taints.items, facts->taints.n + 1, sizeof(Taint));
+        REQUIRE(facts->taints.items);
+        facts->taints.items[facts->taints.n] = (Taint){ 0 };
+        REQUIRE(taint_parse(text, &facts->taints.items[facts->taints.n++], NULL) == 0);
+}
+
+/* A Node as the server has it: labels, taints, and the two lists. */
+static json_t *node(const char *labels, const char *taints, const char *own_labels,
+                    const char *own_taints) {
+        cleanup_free char *text = NULL;
+        json_t *json;
+
+        REQUIRE(asprintf(&text,
+                         "{\"metadata\":{\"labels\":{%s},\"annotations\":{\"x\":\"y\","
+                         "\"" LIST "\":\"%s\",\"mainstay.dev/own-taints\":\"%s\"}},"
+                         "\"spec\":{\"taints\":[%s]}}",
+                         labels, own_labels, own_taints, taints) >= 0);
+        json = json_loads(text, 0, NULL);
+        REQUIRE(json);
+        return json;
+}
+
+static void expect_patch(json_t *taken, const NodeLabelsTaints *facts, const char *expected) {
+        cleanup_with(json_decrefp) json_t *known = taken,
+                                          *patch = node_local_metadata_patch(known, facts);
+        cleanup_free char *text = json_dumps(patch, JSON_COMPACT | JSON_SORT_KEYS);
+
+        EXPECT_STREQ(text, expected);
+}
+
+static void expect_others(json_t *taken, const char *expected) {
+        cleanup_with(json_decrefp) json_t *known = taken;
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints others = { 0 };
+        char text[512] = "", taint[TAINT_SIZE];
+        size_t n = 0;
+
+        REQUIRE(node_external_labels_parse(known, &others) == 0);
+        for (size_t i = 0; i < others.labels.n; i++)
+                n += (size_t) snprintf(text + n, sizeof(text) - n, "%s=%s ",
+                                       others.labels.items[i].key, others.labels.items[i].value);
+        for (size_t i = 0; i < others.taints.n; i++)
+                n += (size_t) snprintf(text + n, sizeof(text) - n, "%s ",
+                                       taint_format(&others.taints.items[i], taint));
+        EXPECT_STREQ(text, expected);
+}
+
+TEST(labels_that_only_administrators_give_are_left_out)
+{
+        static const struct {
+                const char *key;
+                bool is_ours;
+        } cases[] = {
+                { "disk", true },
+                { "example.com/rack", true },
+                { "kubernetes.io/hostname", true },
+                { "topology.kubernetes.io/zone", true },
+                { "node.kubernetes.io/anything", true },
+                { "feature.node.kubernetes.io/cpu", true },
+                { "sub.kubelet.kubernetes.io/x", true },
+                { "node-role.kubernetes.io/control-plane", false },
+                { "node-restriction.kubernetes.io/x", false },
+                { "kubernetes.io/other", false },
+                { "x.k8s.io/other", false },
+                { "notkubernetes.io/x", true },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++)
+                EXPECT_EQ(node_label_is_self_assignable(cases[i].key), cases[i].is_ours);
+}
+
+TEST(labels_of_others_are_never_in_a_patch)
+{
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+
+        own(&facts, "disk", "ssd");
+        expect_patch(node("\"disk\":\"ssd\",\"team\":\"red\"", "", "disk=ssd", ""), &facts,
+                     "{\"annotations\":{\"mainstay.dev/own-taints\":null}}");
+}
+
+TEST(a_label_of_the_node_s_own_is_brought_back)
+{
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        json_t *known = node("\"disk\":\"hdd\",\"team\":\"red\"", "", "disk=ssd", "a:NoSchedule");
+
+        own(&facts, "disk", "ssd");
+        (void) json_object_del(json_object_get(json_object_get(known, "metadata"), "annotations"),
+                               "mainstay.dev/own-taints");
+        expect_patch(known, &facts, "{\"labels\":{\"disk\":\"ssd\"}}");
+}
+
+TEST(what_the_node_does_not_say_any_more_goes_unless_somebody_has_changed_it)
+{
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+
+        own(&facts, "disk", "ssd");
+        expect_patch(node("\"disk\":\"ssd\",\"old\":\"1\",\"taken\":\"theirs\"", "",
+                          "disk=ssd,old=1,taken=ours", ""),
+                     &facts,
+                     "{\"annotations\":{\"" LIST "\":\"disk=ssd\","
+                     "\"mainstay.dev/own-taints\":null},\"labels\":{\"old\":null}}");
+}
+
+TEST(a_label_that_only_administrators_give_is_not_given)
+{
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(json_decrefp) json_t *labels = NULL;
+
+        own(&facts, "node-role.kubernetes.io/edge", "");
+        own(&facts, "disk", "ssd");
+        labels = node_local_labels_to_json(&facts);
+        EXPECT_EQ(json_object_size(labels), 1);
+        EXPECT_STREQ(json_string_value(json_object_get(labels, "disk")), "ssd");
+}
+
+TEST(others_are_who_is_not_listed)
+{
+        expect_others(node("\"disk\":\"ssd\",\"team\":\"red\"", "", "disk=ssd", ""), "team=red ");
+        expect_others(node("\"disk\":\"hdd\",\"bad key\":\"x\",\"v\":\"b d\",\"n\":7", "",
+                           "disk=ssd", ""),
+                      "disk=hdd ");
+}
+
+TEST(taints_of_others_are_who_is_not_listed_nor_of_a_condition)
+{
+        expect_others(
+                node("",
+                     "{\"key\":\"a\",\"effect\":\"NoSchedule\"},"
+                     "{\"key\":\"b\",\"value\":\"\",\"effect\":\"NoExecute\"},"
+                     "{\"key\":\"c\",\"effect\":\"Odd\"},"
+                     "{\"key\":\"node.kubernetes.io/not-ready\",\"effect\":\"NoExecute\"},"
+                     "{\"key\":\"node.kubernetes.io/memory-pressure\",\"effect\":\"NoSchedule\"},"
+                     "{\"key\":\"node.kubernetes.io/unschedulable\",\"effect\":\"NoSchedule\"},7",
+                     "", "a:NoSchedule"),
+                "b:NoExecute node.kubernetes.io/unschedulable:NoSchedule ");
+}
+
+TEST(a_taint_that_somebody_removed_is_not_the_node_s_own_any_more)
+{
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(json_decrefp) json_t *taints = NULL;
+
+        own_taint(&facts, "a=1:NoSchedule");
+        own_taint(&facts, "b:NoExecute");
+        taints = node_local_taints_to_json(&facts);
+        EXPECT_EQ(json_array_size(taints), 2);
+        expect_patch(node("", "{\"key\":\"b\",\"effect\":\"NoExecute\"}", "",
+                          "a=1:NoSchedule,b:NoExecute"),
+                     &facts, "{\"annotations\":{\"mainstay.dev/own-taints\":\"b:NoExecute\"}}");
+}
+
+TEST(a_node_that_is_registered_says_what_is_its_own)
+{
+        cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
+        cleanup_with(json_decrefp) json_t *annotations = NULL, *labels = NULL;
+
+        own(&facts, "b", "2");
+        own(&facts, "a", "1");
+        own_taint(&facts, "t:NoSchedule");
+        labels = node_local_labels_to_json(&facts);
+        EXPECT_EQ(json_object_size(labels), 2);
+        annotations = node_local_annotations_to_json(&facts);
+        EXPECT_STREQ(json_string_value(json_object_get(annotations, LIST)), "a=1,b=2");
+        EXPECT_STREQ(json_string_value(json_object_get(annotations, "mainstay.dev/own-taints")),
+                     "t:NoSchedule");
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/kubeclient/node-object.h"
+#include "agent/model/pod.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+#include <jansson.h>
+
+#define NOW   (UINT64_C(1767225600) * USEC_PER_SEC) /* 2026-01-01T00:00:00Z */
+#define LATER (NOW + 60 * USEC_PER_SEC)
+
+typedef struct Sample {
+        NodeLabelsTaints facts;
+        NodeStatus status;
+} Sample;
+
+static void sample_init(Sample *sample) {
+        NodeStatus *status = &sample->status;
+
+        *sample = (Sample){ 0 };
+        sample->facts.name = strdup("node1");
+        REQUIRE(node_labels_taints_add_well_known(&sample->facts, "node1", "amd64") == 0);
+        status->capacity =
+                (NodeResources){ 2000, 24684092 * 1024LL, 264212084 * 1024LL, 0, 0, 110 };
+        status->allocatable = (NodeResources){ 1930, 24581692 * 1024LL,  243497856212LL,
+                                               0,    NODE_RESOURCE_NONE, 110 };
+        REQUIRE(strv_append(&status->addresses, "192.0.2.10") == 0);
+        status->hostname = strdup("node1");
+        status->info.kernel_version = strdup("6.18.0");
+        status->info.architecture = strdup("amd64");
+        status->port = 10250;
+}
+
+static void sample_done(Sample *sample) {
+        node_labels_taints_done(&sample->facts);
+        node_status_done(&sample->status);
+}
+
+static json_t *get(json_t *json, const char *path) {
+        char copy[256], *rest = copy, *part;
+
+        (void) snprintf(copy, sizeof(copy), "%s", path);
+        while ((part = strsep(&rest, "|")) && json)
+                json = json_is_array(json) ? json_array_get(json, (size_t) (part[0] - '0'))
+                                           : json_object_get(json, part);
+        return json;
+}
+
+static const char *text(json_t *json, const char *path) {
+        return json_string_value(get(json, path));
+}
+
+static json_t *make(const Sample *sample) {
+        cleanup_free char *body = node_object_new(&sample->facts, &sample->status, NOW);
+        json_t *json = body ? json_loads(body, 0, NULL) : NULL;
+
+        REQUIRE(json);
+        return json;
+}
+
+/* What the server answers to the body. */
+static char *known_of(const Sample *sample) {
+        json_t *json = make(sample);
+        char *known;
+
+        (void) json_object_set_new(get(json, "metadata"), "uid", json_string("u-1"));
+        (void) json_object_set_new(get(json, "metadata"), "resourceVersion", json_string("7"));
+        known = json_dumps(json, JSON_COMPACT);
+        json_decref(json);
+        return known;
+}
+
+static json_t *patch_of(const Sample *sample, const char *known, bool heartbeat, int expected) {
+        cleanup_free char *patch = NULL;
+
+        EXPECT_EQ(
+                node_object_patch(known, &sample->facts, &sample->status, LATER, heartbeat, &patch),
+                expected);
+        return patch ? json_loads(patch, 0, NULL) : NULL;
+}
+
+TEST(a_node_is_registered_in_the_kubelet_s_words)
+{
+        Sample sample;
+        json_t *json;
+
+        sample_init(&sample);
+        json = make(&sample);
+        EXPECT_STREQ(text(json, "kind"), "Node");
+        EXPECT_STREQ(text(json, "metadata|labels|kubernetes.io/hostname"), "node1");
+        EXPECT_STREQ(text(json, "status|capacity|cpu"), "2");
+        EXPECT_STREQ(text(json, "status|allocatable|cpu"), "1930m");
+        EXPECT_STREQ(text(json, "status|capacity|memory"), "24684092Ki");
+        EXPECT_STREQ(text(json, "status|allocatable|ephemeral-storage"), "243497856212");
+        EXPECT_STREQ(text(json, "status|capacity|hugepages-2Mi"), "0");
+        EXPECT(!get(json, "status|allocatable|hugepages-2Mi"));
+        EXPECT_STREQ(text(json, "status|conditions|0|type"), "MemoryPressure");
+        EXPECT_STREQ(text(json, "status|conditions|0|reason"), "KubeletHasSufficientMemory");
+        EXPECT_STREQ(text(json, "status|conditions|3|type"), "Ready");
+        EXPECT_STREQ(text(json, "status|conditions|3|status"), "True");
+        EXPECT_STREQ(text(json, "status|conditions|3|message"), "kubelet is posting ready status");
+        EXPECT_STREQ(text(json, "status|conditions|3|lastTransitionTime"), "2026-01-01T00:00:00Z");
+        EXPECT_STREQ(text(json, "status|addresses|0|type"), "InternalIP");
+        EXPECT_STREQ(text(json, "status|addresses|1|address"), "node1");
+        EXPECT_STREQ(text(json, "status|nodeInfo|operatingSystem"), "linux");
+        EXPECT_EQ(json_integer_value(get(json, "status|daemonEndpoints|kubeletEndpoint|Port")),
+                  10250);
+        EXPECT(!get(json, "spec|taints"));
+        json_decref(json);
+        sample_done(&sample);
+}
+
+TEST(nothing_is_said_of_what_the_server_knows)
+{
+        Sample sample;
+        cleanup_free char *known = NULL;
+
+        sample_init(&sample);
+        known = known_of(&sample);
+        (void) patch_of(&sample, known, false, 0);
+        sample_done(&sample);
+}
+
+TEST(a_heartbeat_names_all_conditions_and_no_more)
+{
+        Sample sample;
+        cleanup_free char *known = NULL;
+        json_t *patch;
+
+        sample_init(&sample);
+        known = known_of(&sample);
+        patch = patch_of(&sample, known, true, 1);
+        EXPECT_EQ(json_object_size(get(patch, "status")), 2);
+        EXPECT_EQ(json_array_size(get(patch, "status|conditions")), 4);
+        EXPECT_EQ(json_object_size(get(patch, "status|conditions|2")), 2);
+        EXPECT_STREQ(text(patch, "status|conditions|2|type"), "PIDPressure");
+        EXPECT_STREQ(text(patch, "status|conditions|2|lastHeartbeatTime"), "2026-01-01T00:01:00Z");
+        EXPECT_STREQ(text(patch, "status|$setElementOrder/conditions|3|type"), "Ready");
+        EXPECT(!get(patch, "metadata"));
+        json_decref(patch);
+        sample_done(&sample);
+}
+
+TEST(a_condition_that_turns_is_told_with_its_time)
+{
+        Sample sample;
+        cleanup_free char *known = NULL;
+        json_t *patch;
+
+        sample_init(&sample);
+        known = known_of(&sample);
+        sample.status.pressure.set = NODE_CONDITION_BIT(NODE_DISK_PRESSURE);
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text(patch, "status|conditions|1|status"), "True");
+        EXPECT_STREQ(text(patch, "status|conditions|1|reason"), "KubeletHasDiskPressure");
+        EXPECT_STREQ(text(patch, "status|conditions|1|lastTransitionTime"), "2026-01-01T00:01:00Z");
+        EXPECT(!get(patch, "status|conditions|3|status"));
+        json_decref(patch);
+        sample_done(&sample);
+}
+
+TEST(another_message_is_no_transition)
+{
+        Sample sample;
+        cleanup_free char *known = NULL;
+        json_t *patch;
+
+        sample_init(&sample);
+        sample.status.last_error = strdup("one");
+        known = known_of(&sample);
+        free(sample.status.last_error);
+        sample.status.last_error = strdup("another");
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text(patch, "status|conditions|3|message"), "another");
+        EXPECT(!get(patch, "status|conditions|3|reason"));
+        EXPECT(!get(patch, "status|conditions|3|lastTransitionTime"));
+        json_decref(patch);
+        sample_done(&sample);
+}
+
+TEST(only_what_is_another_is_told)
+{
+        Sample sample;
+        cleanup_free char *known = NULL;
+        json_t *patch;
+
+        sample_init(&sample);
+        known = known_of(&sample);
+        sample.status.capacity.memory *= 2;
+        sample.status.capacity.huge_pages_2mi = NODE_RESOURCE_NONE;
+        REQUIRE(strv_append(&sample.status.addresses, "2001:db8::1") == 0);
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_EQ(json_object_size(get(patch, "status|capacity")), 2);
+        EXPECT(json_is_null(get(patch, "status|capacity|hugepages-2Mi")));
+        EXPECT(!get(patch, "status|allocatable"));
+        EXPECT(!get(patch, "status|nodeInfo"));
+        EXPECT_EQ(json_array_size(get(patch, "status|addresses")), 4);
+        EXPECT_STREQ(text(patch, "status|addresses|3|$patch"), "replace");
+        EXPECT_EQ(json_array_size(get(patch, "status|conditions")), 4);
+        json_decref(patch);
+        sample_done(&sample);
+}
+
+TEST(what_was_refused_is_a_condition_from_then_on)
+{
+        Sample sample;
+        cleanup_free char *known = NULL;
+        json_t *patch;
+
+        sample_init(&sample);
+        known = known_of(&sample);
+        sample.status.refused = strdup("DaemonSets: it may not list them");
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text(patch, "status|conditions|4|type"), "mainstay.io/Refused");
+        EXPECT_STREQ(text(patch, "status|conditions|4|status"), "True");
+        EXPECT_STREQ(text(patch, "status|conditions|4|message"),
+                     "DaemonSets: it may not list them");
+        json_decref(patch);
+
+        free(known);
+        known = known_of(&sample);
+        free(sample.status.refused);
+        sample.status.refused = NULL;
+        patch = patch_of(&sample, known, false, 1);
+        EXPECT_STREQ(text(patch, "status|conditions|4|status"), "False");
+        EXPECT_STREQ(text(patch, "status|conditions|4|reason"), "NothingRefused");
+        json_decref(patch);
+        sample_done(&sample);
+}
+
+TEST(no_more_images_are_told_than_the_api_takes)
+{
+        Sample sample;
+        json_t *json;
+
+        sample_init(&sample);
+        sample.status.images.items = calloc(60, sizeof(NodeImage));
+        REQUIRE(sample.status.images.items);
+        for (sample.status.images.n = 0; sample.status.images.n < 60; sample.status.images.n++)
+                for (unsigned i = 0; i < 7; i++)
+                        REQUIRE(strv_appendf(
+                                        &sample.status.images.items[sample.status.images.n].names,
+                                        "image:%u", i) == 0);
+        json = make(&sample);
+        EXPECT_EQ(json_array_size(get(json, "status|images")), NODE_IMAGES_MAX);
+        EXPECT_EQ(json_array_size(get(json, "status|images|0|names")), NODE_IMAGE_NAMES_MAX);
+        json_decref(json);
+        sample_done(&sample);
+}
+
+TEST(a_node_is_read)
+{
+        NodeLabelsTaints facts = { 0 };
+        char *uid = NULL, *version = NULL;
+
+        REQUIRE(node_object_parse(
+                        "{\"metadata\":{\"name\":\"n\",\"uid\":\"u\",\"resourceVersion\":\"9\","
+                        "\"labels\":{\"a\":\"b\",\"bad\":3}},\"spec\":{\"taints\":[{\"key\":\"k\","
+                        "\"effect\":\"NoExecute\"},{\"key\":\"x\",\"effect\":\"Odd\"},7]}}",
+                        &facts, &uid, &version) == 0);
+        EXPECT_STREQ(facts.name, "n");
+        EXPECT_STREQ(uid, "u");
+        EXPECT_STREQ(version, "9");
+        EXPECT_EQ(facts.labels.n, 1);
+        EXPECT_EQ(facts.taints.n, 1);
+        EXPECT_EQ(facts.taints.items[0].effect, TAINT_NO_EXECUTE);
+        node_labels_taints_done(&facts);
+        free(uid);
+        free(version);
+}
+
+TEST(what_is_no_node_is_refused)
+{
+        static const char *const cases[] = { "",
+                                             "{}",
+                                             "[]",
+                                             "7",
+                                             "{\"metadata\":7}",
+                                             "{\"metadata\":{\"name\":7,\"uid\":[]}}",
+                                             "{\"metadata\":{\"name\":\"n\"},\"spec\":[]}" };
+        Sample sample;
+
+        sample_init(&sample);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                NodeLabelsTaints facts = { 0 };
+                char *uid, *version, *patch;
+
+                EXPECT_EQ(node_object_parse(cases[i], &facts, &uid, &version), -EBADMSG);
+                if (i < 5)
+                        EXPECT_EQ(node_object_patch(cases[i], &sample.facts, &sample.status, NOW,
+                                                    false, &patch),
+                                  -EBADMSG);
+        }
+        sample_done(&sample);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What objects of a server say of themselves, and objects that are none. */
+
+#include "agent/kubeclient/object-summary.h"
+
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+static int read_json(const char *json, KubeObjectSummary *ret) {
+        return kube_object_summary_parse(json, strlen(json), ret, NULL);
+}
+
+TEST(an_object_is_known_by_its_metadata)
+{
+        cleanup_with(kube_object_summary_done) KubeObjectSummary m = { 0 };
+
+        REQUIRE(read_json("{\"metadata\":{\"name\":\"p\",\"namespace\":\"d\",\"uid\":\"u\","
+                          "\"resourceVersion\":\"7\",\"annotations\":{\"kubernetes.io/"
+                          "config.mirror\":"
+                          "\"h\"}},\"status\":{\"phase\":\"Running\"}}",
+                          &m) == 0);
+        EXPECT_STREQ(m.name, "p");
+        EXPECT_STREQ(m.namespace, "d");
+        EXPECT_STREQ(m.uid, "u");
+        EXPECT_STREQ(m.resource_version, "7");
+        EXPECT_STREQ(m.mirror_hash, "h");
+        EXPECT_STREQ(m.phase, "Running");
+        EXPECT_STREQ(m.status, "{\"phase\":\"Running\"}");
+        EXPECT(!m.is_deleting);
+        EXPECT_EQ(m.grace_seconds, -1);
+}
+
+TEST(a_deletion_tells_its_grace)
+{
+        cleanup_with(kube_object_summary_done) KubeObjectSummary m = { 0 };
+
+        REQUIRE(read_json("{\"metadata\":{\"name\":\"p\",\"uid\":\"u\",\"deletionTimestamp\":"
+                          "\"2026-01-01T00:00:00Z\",\"deletionGracePeriodSeconds\":0}}",
+                          &m) == 0);
+        EXPECT(m.is_deleting);
+        EXPECT_EQ(m.grace_seconds, 0);
+        EXPECT_STREQ(m.namespace, "");
+        EXPECT_STREQ(m.status, NULL);
+}
+
+TEST(what_has_the_wrong_types_or_is_no_object_is_refused_and_nothing_is_held)
+{
+        static const char *const bad[] = {
+                "",
+                "null",
+                "[]",
+                "7",
+                "{",
+                "{\"metadata\":7}",
+                "{}",
+                "{\"metadata\":{\"name\":\"p\"}}",
+                "{\"metadata\":{\"uid\":\"u\"}}",
+                "{\"metadata\":{\"name\":7,\"uid\":[]}}",
+                "{\"metadata\":{\"name\":\"\\ud800\",\"uid\":\"u\"}}",
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(bad); i++) {
+                KubeObjectSummary m = { 0 };
+
+                EXPECT_EQ(read_json(bad[i], &m), -EBADMSG);
+                EXPECT(!m.name);
+        }
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of edits: what each class of fields takes. */
+
+#include "agent/model/edit-plan.h"
+
+#include "agent/manifest/manifest.h"
+#include "agent/model/schema.h"
+#include "common/cleanup.h"
+#include "tests/test.h"
+
+static const char manifest[] =
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: p, labels: {a: b}, annotations: {c: d}}\n"
+        "spec:\n"
+        "  terminationGracePeriodSeconds: 5\n"
+        "  volumes: [{name: v, emptyDir: {}}, {name: w, emptyDir: {}}]\n"
+        "  initContainers: [{name: i, image: 'x:1'}, {name: s, image: 'x:1', restartPolicy: "
+        "Always}]\n"
+        "  containers:\n"
+        "  - name: web\n    image: 'x:1'\n    command: [run]\n    ports: [{containerPort: 80}]\n"
+        "    resources: {requests: {memory: 1Mi}, limits: {memory: 8Mi}}\n"
+        "    volumeMounts: [{name: v, mountPath: /v}]\n"
+        "  - {name: db, image: 'x:1'}\n";
+
+static ManifestObjects parse(const char *yaml) {
+        ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        int r = manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error);
+
+        if (r < 0)
+                test_fail(__FILE__, __LINE__, yaml, "is refused: %s", error_message(&error, r));
+        REQUIRE(r == 0 && objects.pods.n == 1);
+        return objects;
+}
+
+/* The manifest with one piece of its text in the place of another. */
+static ManifestObjects edit(const char *from, const char *to) {
+        const char *at = strstr(manifest, from);
+        char *yaml;
+        ManifestObjects objects;
+
+        REQUIRE(at != NULL);
+        REQUIRE(asprintf(&yaml, "%.*s%s%s", (int) (at - manifest), manifest, to,
+                         at + strlen(from)) > 0);
+        objects = parse(yaml);
+        free(yaml);
+        return objects;
+}
+
+/* "live web: resources.limits.memory (8Mi -> 9Mi); …" */
+static char *print(const EditPlan *plan) {
+        static const char *const names[N_EDIT_EFFECTS] = { "none", "live", "restart", "replace" };
+        char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        for (size_t i = 0; i < plan->changes.n; i++) {
+                const EditChange *change = &plan->changes.items[i];
+
+                fprintf(out, "%s%s%s%s: %s", i > 0 ? "; " : "", names[change->effect],
+                        change->container ? " " : "", strna(change->container), change->path);
+                if (change->from)
+                        fprintf(out, " (%s -> %s)", change->from, change->to);
+        }
+        fclose(out);
+        return text;
+}
+
+TEST(each_class_of_fields_takes_what_it_must)
+{
+        static const struct {
+                const char *from;
+                const char *to;
+                const char *plan;
+        } cases[] = {
+                { "a: b", "a: b", "" },
+                { "    command: [run]\n", "    command: [run]\n    # a comment\n", "" },
+                { "a: b", "a: c", "live: metadata.labels" },
+                { "c: d", "c: e", "live: metadata.annotations" },
+                { "Seconds: 5", "Seconds: 7", "live: spec.terminationGracePeriodSeconds (5 -> 7)" },
+                { "spec:\n", "spec:\n  activeDeadlineSeconds: 9\n",
+                  "live: spec.activeDeadlineSeconds ( -> 9)" },
+                { "spec:\n", "spec:\n  priorityClassName: high\n",
+                  "live: spec.priorityClassName ( -> high)" },
+                { "memory: 8Mi", "memory: 9Mi", "live web: resources.limits.memory (8Mi -> 9Mi)" },
+                { "memory: 8Mi", "memory: 8Mi, ephemeral-storage: 1Gi",
+                  "restart web: resources.limits.ephemeral-storage ( -> 1Gi); "
+                  "restart web: resources.requests.ephemeral-storage ( -> 1Gi)" },
+                { "command: [run]", "command: [run]\n    imagePullPolicy: Never",
+                  "live web: imagePullPolicy (IfNotPresent -> Never)" },
+                { "containerPort: 80", "containerPort: 81", "live web: ports" },
+                { "containerPort: 80", "containerPort: 80, hostPort: 80", "replace web: ports" },
+                { "image: 'x:1'\n    command", "image: 'x:2'\n    command",
+                  "restart web: image (x:1 -> x:2)" },
+                { "command: [run]", "command: [go]", "restart web: command" },
+                { "command: [run]", "command: [run]\n    env: [{name: A, value: secret}]",
+                  "restart web: env" },
+                { "mountPath: /v", "mountPath: /w", "restart web: volumeMounts" },
+                { "command: [run]", "command: [run]\n    securityContext: {privileged: true}",
+                  "restart web: securityContext" },
+                { "spec:\n", "spec:\n  hostNetwork: true\n",
+                  "live web: ports; replace: spec.hostNetwork (false -> true)" },
+                { "spec:\n", "spec:\n  hostname: h\n", "replace: spec.hostname ( -> h)" },
+                { "spec:\n", "spec:\n  runtimeClassName: r\n",
+                  "replace: spec.runtimeClassName ( -> r)" },
+                { "spec:\n", "spec:\n  securityContext: {fsGroup: 1}\n",
+                  "replace: spec.securityContext" },
+                { "emptyDir: {}}]", "hostPath: {path: /x}}]", "replace: spec.volumes[w]" },
+                { ", {name: w, emptyDir: {}}", "", "replace: spec.volumes[w]" },
+                { "[{name: v, emptyDir: {}}, {name: w, emptyDir: {}}]",
+                  "[{name: w, emptyDir: {}}, {name: v, emptyDir: {}}]", "" },
+                { "  - {name: db, image: 'x:1'}\n", "", "replace: spec.containers[db]" },
+                { "name: db", "name: da",
+                  "replace: spec.containers[db]; replace: spec.containers[da]" },
+                { "requests: {memory: 1Mi}, limits: {memory: 8Mi}", "",
+                  "live web: resources.limits.memory (8Mi -> ); "
+                  "live web: resources.requests.memory (1Mi -> ); "
+                  "replace: status.qosClass (Burstable -> BestEffort)" },
+                { "{name: i, image: 'x:1'}", "{name: i, image: 'x:2'}",
+                  "replace i: image (x:1 -> x:2)" },
+                { "{name: s, image: 'x:1', ", "{name: s, image: 'x:2', ",
+                  "restart s: image (x:1 -> x:2)" },
+                { "{name: i, image: 'x:1'}", "{name: i, image: 'x:1', imagePullPolicy: Never}",
+                  "live i: imagePullPolicy (IfNotPresent -> Never)" },
+        };
+        ManifestObjects before = parse(manifest);
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                ManifestObjects after = edit(cases[i].from, cases[i].to);
+                cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+                cleanup_free char *text = NULL;
+
+                EXPECT_EQ(edit_plan_make(before.pods.items[0], after.pods.items[0], &plan), 0);
+                text = print(&plan);
+                EXPECT_STREQ(text, cases[i].plan);
+                manifest_objects_done(&after);
+        }
+        manifest_objects_done(&before);
+}
+
+TEST(a_container_restarts_for_a_resource_that_it_asks_to_be_restarted_for)
+{
+        static const char with[] = "command: [run]\n    resizePolicy: [{resourceName: memory, "
+                                   "restartPolicy: RestartContainer}]";
+        static const struct {
+                const char *from;
+                const char *to;
+                const char *plan;
+        } cases[] = {
+                { "memory: 8Mi", "memory: 9Mi",
+                  "restart web: resources.limits.memory (8Mi -> 9Mi)" },
+                { "requests: {memory: 1Mi}", "requests: {memory: 1Mi, cpu: 1}",
+                  "live web: resources.requests.cpu ( -> 1)" },
+                { "RestartContainer", "NotRequired", "live web: resizePolicy" },
+        };
+        ManifestObjects before = edit("command: [run]", with);
+        cleanup_free char *yaml = NULL;
+        const char *at = strstr(manifest, "command: [run]");
+
+        REQUIRE(asprintf(&yaml, "%.*s%s%s", (int) (at - manifest), manifest, with,
+                         at + strlen("command: [run]")) > 0);
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                const char *place = strstr(yaml, cases[i].from);
+                cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+                cleanup_free char *text = NULL, *other = NULL;
+                ManifestObjects after;
+
+                REQUIRE(place && asprintf(&other, "%.*s%s%s", (int) (place - yaml), yaml,
+                                          cases[i].to, place + strlen(cases[i].from)) > 0);
+                after = parse(other);
+                EXPECT_EQ(edit_plan_make(before.pods.items[0], after.pods.items[0], &plan), 0);
+                text = print(&plan);
+                EXPECT_STREQ(text, cases[i].plan);
+                manifest_objects_done(&after);
+        }
+        manifest_objects_done(&before);
+}
+
+TEST(who_takes_the_place_of_a_pod_has_its_identity_and_its_order)
+{
+        ManifestObjects before = parse(manifest);
+        ManifestObjects after =
+                parse("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
+                      "  containers: [{name: db, image: i}, {name: web, image: i}]\n");
+        Pod *running = before.pods.items[0], *wanted = after.pods.items[0];
+
+        EXPECT(!streq(running->metadata.uid, wanted->metadata.uid));
+        EXPECT_EQ(edit_inherit_pod_identity(running, wanted), 0);
+        EXPECT_STREQ(wanted->metadata.uid, running->metadata.uid);
+        EXPECT_STREQ(string_map_get(&wanted->metadata.annotations, "kubernetes.io/config.hash"),
+                     running->metadata.uid);
+        EXPECT_STREQ(string_map_get(&wanted->metadata.annotations, "kubernetes.io/config.seen"),
+                     string_map_get(&running->metadata.annotations, "kubernetes.io/config.seen"));
+        EXPECT_STREQ(wanted->spec.containers.items[0].name, "web");
+        EXPECT_STREQ(wanted->spec.containers.items[1].name, "db");
+        manifest_objects_done(&after);
+        manifest_objects_done(&before);
+}
+
+TEST(who_takes_the_place_of_a_pod_has_its_volumes_in_their_order)
+{
+        static const char text[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
+                                   "  containers: [{name: c, image: i}]\n"
+                                   "  volumes: [{name: %s, image: {reference: %s}}, {name: %s, "
+                                   "image: {reference: %s}}]\n";
+        cleanup_free char *left = NULL, *right = NULL;
+        ManifestObjects before, after;
+        Pod *wanted;
+
+        REQUIRE(asprintf(&left, text, "a", "one", "b", "two") > 0);
+        REQUIRE(asprintf(&right, text, "b", "two", "a", "one") > 0);
+        before = parse(left);
+        after = parse(right);
+        wanted = after.pods.items[0];
+        EXPECT_EQ(edit_inherit_pod_identity(before.pods.items[0], wanted), 0);
+        EXPECT_STREQ(wanted->spec.volumes.items[0].name, "a");
+        EXPECT_STREQ(wanted->spec.volumes.items[0].image->reference, "one");
+        EXPECT_STREQ(wanted->spec.volumes.items[1].name, "b");
+        manifest_objects_done(&after);
+        manifest_objects_done(&before);
+}
+
+TEST(a_plan_is_told_by_effect_and_container)
+{
+        ManifestObjects before = parse(manifest);
+        ManifestObjects after = edit("image: 'x:1'\n    command: [run]",
+                                     "image: 'x:2'\n    command: [go]\n    imagePullPolicy: Never");
+        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
+        cleanup_free char *restarts = NULL, *live = NULL, *pod = NULL;
+
+        REQUIRE(edit_plan_make(before.pods.items[0], after.pods.items[0], &plan) == 0);
+        restarts = edit_plan_format(&plan, EDIT_RESTART_CONTAINER, "web");
+        live = edit_plan_format(&plan, EDIT_IN_PLACE, "web");
+        pod = edit_plan_format(&plan, EDIT_IN_PLACE, NULL);
+        EXPECT_STREQ(restarts, "image (x:1 -> x:2), command");
+        EXPECT_STREQ(live, "imagePullPolicy (IfNotPresent -> Never)");
+        EXPECT_STREQ(pod, "");
+        EXPECT_EQ(plan.effect, EDIT_RESTART_CONTAINER);
+        EXPECT_EQ(edit_plan_container_effect(&plan, "web"), EDIT_RESTART_CONTAINER);
+        EXPECT_EQ(edit_plan_container_effect(&plan, "db"), EDIT_NONE);
+        manifest_objects_done(&after);
+        manifest_objects_done(&before);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/pods/container/container-order.h"
+
+#include "tests/test.h"
+
+enum {
+        N_MAX = 6
+};
+
+/* A pod as a word: a letter for each container. Of init: 'i' waits, 'r' runs, 'd' is done, 'x' has
+ * failed; sidecars: 's' waits, 'u' is up, 'e' has ended; others: 'm' waits, 'M' runs, 'D' is done.
+ */
+static ContainerOrderEntry entry_of(char letter) {
+        ContainerOrderEntry entry = { .role = ROLE_MAIN };
+
+        if (strchr("irdx", letter))
+                entry.role = ROLE_INIT;
+        else if (strchr("sue", letter))
+                entry.role = ROLE_SIDECAR;
+        entry.is_waiting = strchr("ism", letter) != NULL;
+        entry.has_run = !entry.is_waiting;
+        entry.has_started = strchr("ruM", letter) != NULL;
+        entry.is_finished = strchr("dxeD", letter) != NULL;
+        entry.has_succeeded = letter == 'd' || letter == 'D';
+        return entry;
+}
+
+/* What is due, likewise: '.' nothing, 's' start, 'r' retire, 'x' stop. */
+static void plan(const char *pod, const ContainerOrderInput *wish, char ret[N_MAX + 1]) {
+        static const char letters[] = {
+                [ORDER_NOTHING] = '.',
+                [ORDER_START] = 's',
+                [ORDER_RETIRE] = 'r',
+                [ORDER_STOP] = 'x',
+        };
+        ContainerOrderEntry entries[N_MAX];
+        size_t n = strlen(pod);
+
+        REQUIRE(n <= N_MAX);
+        for (size_t i = 0; i < n; i++)
+                entries[i] = entry_of(pod[i]);
+        plan_container_order(entries, n, wish);
+        for (size_t i = 0; i < n; i++)
+                ret[i] = letters[entries[i].action];
+        ret[n] = '\0';
+}
+
+typedef struct Case {
+        const char *pod, *due;
+} Case;
+
+static void expect_plans(const Case *cases, size_t n, const ContainerOrderInput *wish) {
+        for (size_t i = 0; i < n; i++) {
+                char due[N_MAX + 1];
+
+                plan(cases[i].pod, wish, due);
+                if (!streq(due, cases[i].due))
+                        test_fail(__FILE__, __LINE__, cases[i].pod, "gives %s, not %s", due,
+                                  cases[i].due);
+        }
+}
+
+TEST(containers_begin_one_after_another_and_the_main_ones_together)
+{
+        static const Case cases[] = {
+                { "mm", "ss" },
+                { "imm", "s.." },
+                { "rmm", "..." },
+                { "dmm", ".ss" },
+                { "iim", "s.." },
+                { "dim", ".s." },
+                { "drm", "..." },
+                { "ddm", "..s" },
+                { "sim", "s.." },
+                { "uim", ".s." },
+                { "urm", "..." },
+                { "udm", "..s" },
+                { "ssm", "s.." },
+                { "usm", ".s." },
+                { "uum", "..s" },
+                { "dMm", "..s" },
+                /* A sidecar that was there once holds up nobody, and is there again. */
+                { "sdim", "s.s." },
+                { "sdM", "s.." },
+                { "sdMm", "s..s" },
+                { "iM", ".." },
+                { "usrm", ".s.." },
+        };
+
+        expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ 0 });
+}
+
+TEST(who_must_hold_starts_nobody)
+{
+        static const Case cases[] = { { "im", ".." }, { "dm", ".." }, { "sM", ".." } };
+
+        expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ .must_hold = true });
+}
+
+TEST(at_the_end_sidecars_wait_for_all_others_and_for_those_after_them)
+{
+        static const Case cases[] = {
+                { "uuMM", "rrxx" }, { "uuMD", "rrx." }, { "uuDD", "rx.." }, { "ueDD", "x..." },
+                { "urm", "rxx" },   { "sim", "rxx" },   { "usDD", "rx.." },
+        };
+        static const Case late[] = { { "uuMD", "xxx." }, { "urm", "xxx" } };
+
+        expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ .must_end = true });
+        expect_plans(late, N_ELEMENTS(late),
+                     &(ContainerOrderInput){ .must_end = true, .is_late = true });
+}
+
+TEST(a_pod_ends_by_itself_when_its_main_containers_are_done_or_init_has_failed)
+{
+        static const Case cases[] = {
+                { "uDM", "..." }, { "uDD", "x.." },   { "uuDD", "rx.." }, { "sDD", "x.." },
+                { "uxm", "r.x" }, { "uxim", "r.xx" }, { "uixm", "rx.x" },
+        };
+
+        expect_plans(cases, N_ELEMENTS(cases), &(ContainerOrderInput){ 0 });
+}
+
+static PodProgress course_of(const char *pod) {
+        ContainerOrderEntry entries[N_MAX];
+        size_t n = strlen(pod);
+
+        for (size_t i = 0; i < n; i++)
+                entries[i] = entry_of(pod[i]);
+        return pod_progress_of(entries, n);
+}
+
+TEST(the_course_of_a_pod_is_what_its_containers_say)
+{
+        EXPECT_EQ(course_of("im"), PROGRESS_INITIALIZING);
+        EXPECT_EQ(course_of("um"), PROGRESS_RUNNING);
+        EXPECT_EQ(course_of("sM"), PROGRESS_RUNNING);
+        EXPECT_EQ(course_of("xm"), PROGRESS_FAILED);
+        EXPECT_EQ(course_of("dDM"), PROGRESS_RUNNING);
+        EXPECT_EQ(course_of("dDD"), PROGRESS_DONE);
+        EXPECT_EQ(course_of("eD"), PROGRESS_DONE);
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/manifest.h"
+#include "agent/pods/ephemeral-storage.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+static const BundleConfig config = {
+        .run_dir = "/run/mainstay",
+        .state_dir = "/state",
+        .log_dir = "/log",
+};
+
+static ManifestObjects parse(const char *spec) {
+        ManifestObjects objects = { 0 };
+        cleanup_error Error error = ERROR_NULL;
+        char yaml[2048];
+        int r;
+
+        (void) snprintf(yaml, sizeof(yaml),
+                        "{apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {%s}}", spec);
+        r = manifest_parse("f", yaml, strlen(yaml), "node1", &objects, &error);
+        if (r < 0)
+                test_fail(__FILE__, __LINE__, spec, "%s", error_message(&error, r));
+        REQUIRE(r >= 0 && objects.pods.n == 1);
+        return objects;
+}
+
+static const char limited[] =
+        "containers: [{name: a, image: i, resources: {limits: {ephemeral-storage: 1Ki}}}, "
+        "{name: b, image: i}, "
+        "{name: c, image: i, resources: {limits: {ephemeral-storage: 3Ki}}}], "
+        "volumes: [{name: free, emptyDir: {}}, {name: small, emptyDir: {sizeLimit: 2Ki}}, "
+        "{name: memory, emptyDir: {medium: Memory, sizeLimit: 1}}]";
+
+TEST(only_pods_with_a_limit_on_the_disk_are_looked_at)
+{
+        static const struct {
+                const char *spec;
+                bool is_limited;
+        } cases[] = {
+                { "containers: [{name: a, image: i}]", false },
+                { "containers: [{name: a, image: i}], volumes: [{name: v, emptyDir: {}}]", false },
+                { "containers: [{name: a, image: i}], "
+                  "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: 1Mi}}]",
+                  false },
+                { "containers: [{name: a, image: i}], volumes: [{name: v, emptyDir: {sizeLimit: "
+                  "1}}]",
+                  true },
+                { limited, true },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                ManifestObjects objects = parse(cases[i].spec);
+
+                EXPECT_EQ(pod_has_storage_limit(&objects.pods.items[0]->spec), cases[i].is_limited);
+                manifest_objects_done(&objects);
+        }
+}
+
+TEST(volumes_come_first_then_layers_and_logs_of_each_container)
+{
+        ManifestObjects objects = parse(limited);
+        Pod *pod = objects.pods.items[0];
+        cleanup_strv char **paths = NULL;
+        cleanup_free char *first = NULL;
+
+        REQUIRE(pod_storage_paths(&config, pod, &paths) == 0);
+        EXPECT_EQ(strv_length(paths), 8);
+        REQUIRE(asprintf(&first, "/state/pods/%s/volumes/kubernetes.io~empty-dir/free",
+                         pod->metadata.uid) > 0);
+        EXPECT_STREQ(paths[0], first);
+        EXPECT(strstr(paths[2], "/containers/a") != NULL);
+        EXPECT(strncmp(paths[3], "/log/pods/", strlen("/log/pods/")) == 0);
+        manifest_objects_done(&objects);
+}
+
+TEST(the_first_limit_that_is_exceeded_is_named_in_the_kubelets_words)
+{
+        static const struct {
+                uint64_t bytes[8]; /* free, small, a, its log, b, its log, c, its log */
+                const char *verdict;
+        } cases[] = {
+                { { 0 }, NULL },
+                { { 0, 2048, 512, 512 }, NULL },
+                { { 4096 }, NULL },
+                { { 0, 2049 }, "Usage of EmptyDir volume \"small\" exceeds the limit \"2Ki\"." },
+                { { 4097 },
+                  "Pod ephemeral local storage usage exceeds the total limit of containers 4Ki." },
+                { { 0, 0, 0, 0, 5000 },
+                  "Pod ephemeral local storage usage exceeds the total limit of containers 4Ki." },
+                { { 0, 0, 1000, 25 },
+                  "Container a exceeded its local ephemeral storage limit \"1Ki\"." },
+                { { 0, 0, 0, 0, 0, 0, 3072, 1 },
+                  "Container c exceeded its local ephemeral storage limit \"3Ki\"." },
+                { { 0, UINT64_MAX, UINT64_MAX },
+                  "Usage of EmptyDir volume \"small\" exceeds the limit \"2Ki\"." },
+        };
+        ManifestObjects objects = parse(limited);
+
+        for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
+                cleanup_free char *verdict =
+                        storage_limit_message(&objects.pods.items[0]->spec, cases[i].bytes, 8);
+
+                EXPECT_STREQ(verdict, cases[i].verdict);
+        }
+        manifest_objects_done(&objects);
+}
