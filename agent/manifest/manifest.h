@@ -28,6 +28,11 @@ void manifest_objects_done(ManifestObjects *objects);
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
 
+/* The same for a person who asks what is wrong: all errors of a file that cannot be used, but at
+ * most a hundred, go to 'ret_errors', for strv_free(). */
+int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
+                      ManifestObjects *ret, char ***ret_errors);
+
 /* Parses an object that an API server gave; in a list it does not say of what kind it is. Fields
  * that this version does not know mean nothing; those that are for others than a node neither. A
  * pod keeps its name and UID. 'place' begins the sentences. */
