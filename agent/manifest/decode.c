@@ -51,8 +51,13 @@ int decode_keep_error(const Decoder *d, int r) {
         if (!d->reterr->message) /* it was kept further down */
                 return errors->n > 0 ? 0 : r;
         r = 0;
-        if (++errors->n <= DECODE_ERRORS_MAX)
-                r = strv_append(&errors->messages, d->reterr->message);
+        errors->n++;
+        if (!errors->messages || !strv_contains(errors->messages, d->reterr->message)) {
+                if (strv_length(errors->messages) < DECODE_ERRORS_MAX)
+                        r = strv_append(&errors->messages, d->reterr->message);
+                else
+                        errors->n_more++;
+        }
         error_done(d->reterr);
         return r;
 }
@@ -66,16 +71,14 @@ int decode_result(const Decoder *d, size_t n_errors, int r) {
 }
 
 int decode_take_errors(const Decoder *d, char ***ret) {
-        size_t n = d->errors->n;
+        int r = 0;
 
-        if (n > DECODE_ERRORS_MAX) {
-                int r = strv_appendf(&d->errors->messages, "%s: and %zu more", d->file,
-                                     n - DECODE_ERRORS_MAX);
-                if (r < 0)
-                        return r;
-        }
+        if (d->errors->n_more > 0)
+                r = strv_appendf(&d->errors->messages, "%s: and %zu more", d->file,
+                                 d->errors->n_more);
+        if (r < 0)
+                return r;
         *ret = TAKE_PTR(d->errors->messages);
-        d->errors->n = 0;
         return 0;
 }
 

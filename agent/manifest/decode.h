@@ -32,8 +32,9 @@ typedef enum DecodeMode {
 
 /* All errors of a file, for a caller that does not stop at the first one. */
 typedef struct DecodeErrors {
-        char **messages; /* the first DECODE_ERRORS_MAX of them */
-        size_t n;        /* all of them */
+        char **messages; /* the first DECODE_ERRORS_MAX, each once */
+        size_t n_more;   /* that were not added for that limit */
+        size_t n;        /* all */
 } DecodeErrors;
 
 typedef struct Decoder {

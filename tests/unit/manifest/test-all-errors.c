@@ -42,7 +42,7 @@ TEST(all_fields_of_wrong_types_are_reported)
                            "    command: [a, 1, 2]\n"
                            "  - image: i\n",
                       "f:5:16: spec.hostNetwork: must be true or false, not the number 1\n"
-                      "f:6:17: spec.restartPolicy: must be Always, OnFailure or Never, not "
+                      "f:6:18: spec.restartPolicy: must be Always, OnFailure or Never, not "
                       "'Sometimes'\n"
                       "f:8:11: spec.containers[0].name: must be a DNS label, not 'C'\n"
                       "f:9:18: spec.containers[0].command[1]: must be a string, not the number 1; "
