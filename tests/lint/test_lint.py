@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 import layers
 import shape
@@ -190,16 +191,35 @@ class Tools(Lint):
         self.put("README.md", "rec" + "ieved\n")
         self.assertIn("README.md:1", "\n".join(tools.check_spelling(self.root)))
 
-    def test_clang_tidy(self):
+    def tidy(self, text, **options):
+        """What is found in common/a.c."""
         shutil.copy(os.path.join(TOP, ".clang-tidy"), self.root)
-        source = self.put("common/a.c", "int f(int a);\nint f(int a) {\n        return a + 1;\n}\n")
+        source = self.put("common/a.c", text)
         self.put("build/compile_commands.json",
-                 f'[{{"directory": "{self.root}", "command": "clang -c {source}", "file": "{source}"}}]')
-        build = os.path.join(self.root, "build")
-        self.assertEqual(tools.check_tidy(self.root, build), [])
-        self.put("common/a.c", "int Bad_Name(int a);\nint Bad_Name(int a) {\n        return 1 / (a - a);\n}\n")
-        os.utime(source, (2**31 - 1, 2**31 - 1))
-        self.assertIn("readability-identifier-naming", "\n".join(tools.check_tidy(self.root, build)))
+                 f'[{{"directory": "{self.root}", "command": "clang -Wall -I{self.root} -c {source}", "file": "{source}"}}]')
+        with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": f"{self.root}/build"}):
+            return "\n".join(tools.check_tidy(self.root, os.path.join(self.root, "build"), **options))
+
+    def test_clang_tidy(self):
+        self.assertEqual(self.tidy("int f(int a);\nint f(int a) {\n        return a + 1;\n}\n"), "")
+        self.assertIn("readability-identifier-naming",
+                      self.tidy("int Bad_Name(int a);\nint Bad_Name(int a) {\n        return a;\n}\n"))
+
+    def test_warnings_of_clang_are_found(self):
+        self.assertIn("clang-diagnostic-unused-variable",
+                      self.tidy("int f(void);\nint f(void) {\n        int a;\n        return 1;\n}\n"))
+
+    def test_a_change_of_a_header_is_looked_at_again(self):
+        text = '#include "common/a.h"\nint f(void);\nint f(void) {\n        return 1;\n}\n'
+        self.put("common/a.h", "#pragma once\n")
+        self.assertEqual(self.tidy(text), "")
+        self.put("common/a.h", "#pragma once\nint g(int Bad);\n")
+        self.assertIn("readability-identifier-naming", self.tidy(text))
+
+    def test_what_the_analyzer_finds_is_found_where_it_is_asked_for(self):
+        text = "int f(int *a);\nint f(int *a) {\n        if (!a)\n                return *a;\n        return 0;\n}\n"
+        self.assertEqual(self.tidy(text, with_analyzer=False), "")
+        self.assertIn("clang-analyzer-core.NullDereference", self.tidy(text))
 
 
 if __name__ == "__main__":

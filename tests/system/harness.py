@@ -297,9 +297,9 @@ class Node:
         return os.path.join(self.log, "pods", f"{metadata['namespace']}_{metadata['name']}_{metadata['uid']}")
 
     def log_lines(self, name, container="main", attempt=0):
-        """What a container's log file holds, line by line as they are on disk."""
+        """What a container's log file holds, line by line as they are on disk. One that is still being written is not there."""
         text = world.read(os.path.join(self.log_directory(name), container, f"{attempt}.log"))
-        return (text or "").splitlines()
+        return (text or "").split("\n")[:-1]
 
     def logged(self, name, container="main", attempt=0):
         """The messages alone."""

@@ -13,6 +13,7 @@ from world import wait
 DEAF = "trap '' TERM; while :; do sleep 1; done"
 
 
+@pytest.mark.quick
 def test_a_deleted_pod_begins_anew(node):
     node.drop(specs.pod("web", specs.container(
         script="date >> /v/starts; " + specs.IDLE, volumeMounts=[specs.mount("v", "/v")]),

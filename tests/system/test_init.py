@@ -67,6 +67,7 @@ def touch(node, name):
 WAIT_FOR_GATE = "while [ ! -e /v/gate ]; do sleep 0.02; done"
 
 
+@pytest.mark.quick
 def test_init_containers_run_one_after_another_and_before_the_others(node):
     node.launch(init_pod(node, "ordered", [step("one", "sleep 0.2; echo one end >> /v/events"),
                                            step("two", "sleep 0.1; echo two end >> /v/events")]))
@@ -133,6 +134,7 @@ def test_an_init_container_that_may_not_be_tried_again_fails_the_pod(node, spec,
     assert events(node) == ["side begin", "one begin", "side end"]
 
 
+@pytest.mark.quick
 def test_a_sidecar_runs_beside_what_follows_and_counts_as_ready(node):
     node.launch(init_pod(node, "beside", [sidecar("side"), step("one")]))
     assert [event for event in events(node) if event != "side begin"] == ["one begin", "main begin"]

@@ -61,6 +61,7 @@ def test_readiness_follows_its_probe_up_and_down_and_restarts_nothing(node):
     assert {result for result, count in counts if int(count) > 0} == {"successful", "failed"}
 
 
+@pytest.mark.quick
 def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(node):
     touch(node, "alive")
     node.launch(probed(node, "web", probes={"livenessProbe": {

@@ -519,6 +519,7 @@ def verified(puller):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+@pytest.mark.long
 def test_pulls_side_by_side_that_are_killed_at_any_moment_leave_nothing_but_whole_layers(puller, serve):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 32)))
     print(f"MAINSTAY_SEED={seed}")

@@ -57,6 +57,7 @@ def reasons(node):
     return node.cli("get", "events").stdout
 
 
+@pytest.mark.quick
 def test_a_pod_s_image_is_pulled_and_the_pod_runs(registry, pulling_node):
     node = pulling_node(registry)
     node.launch(pod("web", f"{registry.host}/team/busybox:1"))
