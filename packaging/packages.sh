@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # What building, running and testing need on Debian 12; sourced by packaging/try and tests/run.
 
-# shellcheck disable=SC2034 # used by those who source this
+# shellcheck disable=SC2034 # used by the scripts that source this
 BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
@@ -22,7 +22,7 @@ BENCH_PACKAGES=(podman curl tar gzip)
 # shellcheck disable=SC2034
 VM_PACKAGES=(mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm)
 
-# Installs those that are missing; asks nobody, and not even apt where none is.
+# Installs those that are missing, without questions; apt does not run if none is.
 install_packages() {
     local package
     local -a missing=()

@@ -23,7 +23,7 @@ char *page_read(const char *page) {
 }
 
 /* Behind the line of the heading ("## FIELDS") and the blank line after it; '*ret_end' is where the
- * next heading of this or a higher level begins. */
+ * next heading of this or a higher level starts. */
 static char *page_find_section(char *text, const char *heading, char **ret_end) {
         size_t level = strspn(heading, "#");
         cleanup_free char *line = NULL;

@@ -28,8 +28,8 @@ void manifest_objects_done(ManifestObjects *objects);
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
 
-/* The same for a person who asks what is wrong: all errors of a file that cannot be used, but at
- * most a hundred, go to 'ret_errors', for strv_free(). */
+/* The same for 'mainstay validate': all errors of a file that cannot be used, at most a hundred,
+ * are in 'ret_errors', for strv_free(). */
 int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
                       ManifestObjects *ret, char ***ret_errors);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A manifest of any bytes gives pods that can be written and read again, or one sentence. */
+/* A manifest of any bytes gives pods that can be written and read again, or one error. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -42,7 +42,7 @@ static void check_parsed_daemonset(const DaemonSet *set) {
         check_parsed_pod(pod);
 }
 
-/* Who asks for all errors gets the same verdict, and the same error first. */
+/* Validation of all errors gives the same verdict, and the same first error. */
 static void check_all_errors(const uint8_t *data, size_t size, int verdict, const Error *error) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_strv char **errors = NULL;

@@ -31,7 +31,7 @@ def manuals(root):
 
 
 def check_title(path, text):
-    """"mainstay-config.5.md" begins with "# mainstay-config 5 "."""
+    """"mainstay-config.5.md" starts with "# mainstay-config 5 "."""
     name, section = os.path.basename(path)[:-len(".md")].rsplit(".", 1)
     if not text.startswith(f"# {name} {section} "):
         yield f"{path}:1: the title is not '# {name} {section} …'"
@@ -49,7 +49,7 @@ def check_code(path, text):
     """go-md2man passes lines of code on as they are."""
     for match in re.finditer(r"^    [.']", text, re.M):
         place = f"{path}:{tree.line_of(text, match.start())}"
-        yield f"{place}: roff takes a line that begins with {match.group(0)[-1]} for a request"
+        yield f"{place}: roff takes a line that starts with {match.group(0)[-1]} for a request"
 
 
 def check_rendering(root, path):

@@ -181,7 +181,7 @@ class Pages(Lint):
         self.expect(self.put_page("text\n\nSee **mainstay-y**(7).\n"), "mainstay-x.7.md:11:", "no page mainstay-y(7)")
 
     def test_a_line_of_code_that_roff_would_take_for_a_request(self):
-        self.expect(self.put_page("    code\n    .B code\n"), "mainstay-x.7.md:10:", "begins with .")
+        self.expect(self.put_page("    code\n    .B code\n"), "mainstay-x.7.md:10:", "starts with .")
 
     def test_a_link_that_leads_nowhere(self):
         self.put("a/b.md", "see [this](c.md) and `[that](d.md)`\n")

@@ -50,7 +50,7 @@ static char *print_terms(const Option *options, size_t n) {
         return text;
 }
 
-/* The lines that begin with an option. */
+/* The lines that start with an option. */
 static char *find_terms(char *section) {
         char *text, *line, *rest = section;
         size_t length;

@@ -30,7 +30,7 @@ static void expect_errors(const char *yaml, const char *expected) {
         EXPECT_STREQ(errors, expected);
 }
 
-TEST(a_good_file_has_no_errors)
+TEST(a_valid_file_gives_an_empty_list)
 { expect_errors(HEAD "  containers: [{name: c, image: i}]\n", ""); }
 
 TEST(all_fields_of_wrong_types_are_reported)

@@ -140,7 +140,7 @@ static void print_row(FILE *out, const char *key, const char *value) {
         fputc('\n', out);
 }
 
-/* Two types of one name are told apart by the type that names the second one. */
+/* Two types of one name are distinguished by the type that names the second one. */
 static bool has_namesake_before(const SchemaList *list, size_t i) {
         for (size_t j = 0; j < i; j++)
                 if (streq(list->items[j]->name, list->items[i]->name))
