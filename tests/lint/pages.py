@@ -21,8 +21,8 @@ REPORTING = ("agent/pods/**/*.c", "agent/daemonset/*.c", "agent/apiserver/*.c", 
              "agent/kubeclient/pod-*.c")
 CAPITALIZED = re.compile(r'"((?:mainstay\.io/)?[A-Z][a-z]*(?:[A-Z]+[a-z]*)*)"')
 # Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks.
-OTHER_WORDS = {"Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets", "DeleteOptions",
-               "False", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PostStart", "PreStop", "Readiness", "SERVING",
+OTHER_WORDS = {"Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
+               "DeleteOptions", "False", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PostStart", "PreStop", "Readiness", "SERVING",
                "Startup", "TokenRequest", "True", "UNKNOWN"}
 
 
@@ -108,5 +108,14 @@ def check_reasons(root):
     return problems
 
 
+def check_routes(root):
+    """Every path that the agent answers stands in mainstayd(8)."""
+    page, routes = tree.read(root, os.path.join(MAN, "mainstayd.8.md")), os.path.join("agent", "http", "routes.c")
+    for match in re.finditer(r'\{ "([A-Z]+)", *"(/[^"]*)"', tree.read(root, routes)):
+        method = "" if match.group(1) == "GET" else f"{match.group(1)} "
+        if f"`{method}{match.group(2)}`" not in page:
+            yield f"{routes}: {match.group(1)} {match.group(2)} is not described by {MAN}/mainstayd.8.md"
+
+
 def check(root):
-    return check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root)
+    return [*check_routes(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root)

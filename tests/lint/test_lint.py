@@ -195,6 +195,11 @@ class Pages(Lint):
         self.put("README.md", "é" * 121 + "\n")
         self.expect(pages.check_readme(self.root), "121 columns")
 
+    def test_a_route_that_is_not_described(self):
+        self.put("packaging/man/mainstayd.8.md", "`/a`\n: A.\n\n`POST /b`, `/c/`*NAME*\n: B.\n")
+        self.put("agent/http/routes.c", '{ "GET",    "/a", x },\n{ "POST", "/b", x },\n{ "GET", "/c/", x },\n{ "POST", "/a", x },\n')
+        self.expect(list(pages.check_routes(self.root)), "POST /a is not described")
+
     def test_a_reason_that_is_not_explained(self):
         self.put("packaging/man/mainstay-troubleshooting.7.md", "`Known`\n: It is.\n")
         self.put("agent/pods/probe/a.c", '/* "Comment" */\nf("Known", "Pod",\n  "mainstay.io/NewReason");\n')

@@ -14,7 +14,7 @@ enum {
         FILE_MODE_MAX = 0777,
         SCHEMAS_MAX = 128,
         VALUE_COLUMN = 30,
-        LINE_LENGTH = 70, /* without the indentation */
+        LINE_LENGTH = 64, /* without the indentation */
 };
 
 /* Each schema once, in the order in which the fields name them. */
