@@ -22,8 +22,8 @@ REPORTING = ("agent/pods/**/*.c", "agent/daemonset/*.c", "agent/apiserver/*.c", 
 CAPITALIZED = re.compile(r'"((?:mainstay\.io/)?[A-Z][a-z]*(?:[A-Z]+[a-z]*)*)"')
 # Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks.
 OTHER_WORDS = {"Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
-               "DeleteOptions", "False", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PostStart", "PreStop", "Readiness", "SERVING",
-               "Startup", "TokenRequest", "True", "UNKNOWN"}
+               "DeleteOptions", "False", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PostStart", "PreStop",
+               "Readiness", "SERVING", "Startup", "TokenRequest", "True", "UNKNOWN"}
 
 
 def manuals(root):
