@@ -97,6 +97,10 @@ int manifest_directory_start(ManifestDirectory *source, Error *reterr);
 /* NULL, or why the directory as a whole cannot be read; then the last good set stands. */
 const char *manifest_directory_last_error(const ManifestDirectory *source);
 
+/* False while memory did not suffice to decide which file has which name: then the files lack
+ * objects that they contain. */
+bool manifest_directory_is_resolved(const ManifestDirectory *source);
+
 /* All files, sorted by name. Valid until the next scan. */
 size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *const **ret);
 
