@@ -28,6 +28,11 @@ void manifest_objects_done(ManifestObjects *objects);
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
 
+/* The same for 'mainstay validate': all errors of a file that cannot be used, at most a hundred,
+ * are in 'ret_errors', for strv_free(). */
+int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
+                      ManifestObjects *ret, char ***ret_errors);
+
 /* Parses an object that an API server gave; in a list it does not say of what kind it is. Fields
  * that this version does not know mean nothing; those that are for others than a node neither. A
  * pod keeps its name and UID. 'place' begins the sentences. */
