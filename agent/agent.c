@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent.h"
 
-#include "agent/agent-private.h"
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
@@ -11,18 +10,19 @@
 #include "agent/image-handlers.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
-#include "agent/metrics-collect.h"
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/journal.h"
 #include "agent/metrics/metrics.h"
 #include "agent/model/json.h"
-#include "agent/node-shutdown.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/paths.h"
+#include "agent/pods/metrics-collect.h"
+#include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/sandbox/systemd-client.h"
+#include "agent/wiring.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -500,6 +500,34 @@ static int build_desired_state(Agent *agent) {
         return r;
 }
 
+static void on_agent_terminating(void *userdata) {
+        desired_state_suspend(((Agent *) userdata)->desired);
+}
+
+static void on_node_shutting_down(bool is_shutting_down, void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->apiserver)
+                apiserver_set_shutting_down(agent->apiserver, is_shutting_down);
+}
+
+static int build_node_shutdown_manager(Agent *agent) {
+        agent->notifier = service_notifier_new();
+        if (!agent->notifier)
+                return -ENOMEM;
+        return node_shutdown_manager_new(
+                &(NodeShutdownConfig){ .event = agent->event,
+                                       .pod_manager = agent->pod_manager,
+                                       .systemd = agent->systemd,
+                                       .notifier = agent->notifier,
+                                       .stages = agent->config.shutdown_stages,
+                                       .n_stages = agent->config.n_shutdown_stages,
+                                       .on_terminating = on_agent_terminating,
+                                       .on_shutting_down = on_node_shutting_down,
+                                       .userdata = agent },
+                &agent->shutdown_manager);
+}
+
 static int build_modules(Agent *agent, bool drain, Error *reterr) {
         int r;
 
@@ -528,15 +556,12 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
                                     &agent->http_server, reterr);
         if (r < 0)
                 return r;
-        agent->notifier = service_notifier_new();
-        return agent->notifier ? 0 : -ENOMEM;
+        return build_node_shutdown_manager(agent);
 }
 
 static int build_event_loop(Agent *agent) {
         int r = sd_event_default(&agent->event);
 
-        if (r >= 0)
-                r = watch_termination_signals(agent);
         if (r >= 0)
                 r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due,
                                        agent);
@@ -645,7 +670,7 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         if (r >= 0 && agent->apiserver)
                 apiserver_start(agent->apiserver);
         if (r >= 0)
-                r = watch_node_shutdown(agent);
+                r = node_shutdown_manager_start(agent->shutdown_manager);
         if (r < 0)
                 return r;
         agent_schedule_status_update(agent);
@@ -658,13 +683,13 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
 static void agent_done(Agent *agent) {
         http_server_free(agent->http_server);
         config_watch_free(agent->config_watch);
+        node_shutdown_manager_free(agent->shutdown_manager);
         apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);
         desired_state_free(agent->desired);
         pod_manager_free(agent->pod_manager);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
-        shutdown_inhibitor_free(agent->inhibitor);
         systemd_client_free(agent->systemd);
         image_store_free(agent->images);
         service_notifier_free(agent->notifier);

@@ -3,8 +3,8 @@
  * supervise/. The node's conditions become taints of it; whoever was kept out for them is asked
  * again. */
 
-#include "agent/agent-private.h"
 #include "agent/bundle/cgroups.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/message-ids.h"

@@ -2,11 +2,11 @@
 
 /* What is asked on the socket, and whom of the rooms it is asked of. */
 
-#include "agent/agent-private.h"
 #include "agent/desired/manifest-status.h"
 #include "agent/image-handlers.h"
-#include "agent/metrics-collect.h"
 #include "agent/model/json.h"
+#include "agent/pods/metrics-collect.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"

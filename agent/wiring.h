@@ -19,8 +19,8 @@
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"
+#include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
-#include "agent/sandbox/shutdown-inhibitor.h"
 #include "agent/sandbox/systemd-client.h"
 
 typedef struct Agent {
@@ -57,7 +57,6 @@ typedef struct Agent {
         const ManifestDirectory *manifests; /* of 'desired' */
         SystemdClient *systemd;             /* NULL where systemd is not PID 1 */
         bool has_slices;                    /* the cgroup driver is systemd */
-        ShutdownInhibitor *inhibitor;       /* NULL where nothing is to be waited for */
         EvictionManager *eviction_manager;
         char *pods_group; /* the control group of all pods */
         PodManager *pod_manager;
@@ -66,14 +65,12 @@ typedef struct Agent {
         ConfigWatch *config_watch;
         HttpServer *http_server;
         ServiceNotifier *notifier;
+        NodeShutdownManager *shutdown_manager;
         EventStore *events;
         uint64_t last_containers_started; /* containers, when the counts were looked at last */
         uint64_t last_reported_event;     /* its number, of those that the API server was told of */
 
         bool is_ready;
-        bool is_terminating;   /* it was told to */
-        bool is_shutting_down; /* pods are stopped because the machine goes down, */
-        bool has_shut_down;    /* and all of them are */
 } Agent;
 
 /* Desired pods may be different. 'userdata' is the Agent. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/metrics-collect.h"
+#include "agent/pods/metrics-collect.h"
 
 #include "agent/bundle/cgroups.h"
 #include "agent/metrics/resource-metrics.h"
