@@ -21,7 +21,7 @@ struct NodeShutdownManager {
         ShutdownInhibitor *inhibitor; /* NULL: shutdowns are not held back */
         sd_event_source *sigterm_source;
         sd_event_source *sigint_source;
-        bool is_terminating;   /* the agent was told to exit */
+        bool is_terminating;   /* the agent will exit */
         bool is_shutting_down; /* pods are being stopped, */
         bool has_shut_down;    /* and none of their containers runs */
 };

@@ -180,7 +180,7 @@ TEST(a_noexecute_taint_keeps_the_time_when_it_was_first_seen)
         EXPECT_EQ(node_labels_set_external(&node, &external), 1);
         REQUIRE(node.effective.taints.n == 2);
         EXPECT_STREQ(node.effective.taints.items[1].time_added, past);
-        /* The next agent: the server does not say a time any more, which is known. */
+        /* The next agent: the server no longer gives the time, which is known. */
         node_labels_done(&node);
         node = load_node(&config, true);
         free(external.taints.items[0].time_added);
