@@ -148,7 +148,7 @@ def test_why_a_pod_of_a_set_cannot_be_is_told(node):
     assert re.search("Rollout: .*none:1", told(node, "describe", "ds", "logs"))
     node.drop(specs.pod("cache", metadata={"labels": {"app": "cache"}}))
     wait_daemon(node, "social")
-    assert node.said().count("its new pod could not begin, so the old one goes on") == 1, "not at each look"
+    assert node.said().count("; the old pod keeps running") == 1, "not at each look"
     node.drop(logs("3"))
     wait_version(node, "3")
     assert "Rollout:" not in told(node, "describe", "ds", "logs"), "the trouble is over"

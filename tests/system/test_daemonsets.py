@@ -379,7 +379,7 @@ def test_an_edit_of_a_label_is_decided_at_once_among_many(make_node):
 
 @pytest.mark.parametrize("file, sentence", [
     ("logs.yaml", "spec.selector: field is immutable; give the set another name"),
-    ("other.yaml", "spec.selector: field is immutable; its pods go on as they are")])
+    ("other.yaml", "spec.selector: field is immutable; its pods keep running as they are")])
 def test_a_selector_that_changed_while_no_agent_looked_changes_no_pod(node, file, sentence):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")

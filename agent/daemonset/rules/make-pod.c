@@ -22,6 +22,8 @@ enum {
         NAME_BASE_MAX = 58, /* so that a name is a host name, too */
 };
 
+const char revision_hash_label[] = "controller-revision-hash";
+
 /* No vowels and nothing that looks like another, so that no word comes of it. */
 static const char safe_alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
 
@@ -73,7 +75,7 @@ static int set_revision_labels(Pod *pod, const char *hash, int64_t generation) {
         int r;
 
         (void) snprintf(number, sizeof(number), "%lld", (long long) generation);
-        r = string_map_set(&pod->metadata.labels, "controller-revision-hash", hash);
+        r = string_map_set(&pod->metadata.labels, revision_hash_label, hash);
         if (r >= 0)
                 r = string_map_set(&pod->metadata.labels, "pod-template-generation", number);
         return r;

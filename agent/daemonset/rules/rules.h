@@ -44,6 +44,9 @@ enum {
         REVISION_HASH_SIZE = 11
 };
 
+/* The label of a pod with the hash of its revision. */
+extern const char revision_hash_label[];
+
 /* What a template is called: ten characters of Kubernetes' safe alphabet. 0 or -ENOMEM. */
 int daemonset_revision_hash(const Pod *template, char ret[REVISION_HASH_SIZE]);
 
