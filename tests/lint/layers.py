@@ -80,7 +80,6 @@ KNOWN_INCLUDES = {
 KNOWN_CIRCLES = {
     "agent/agent",
     "agent/bundle/bundle",
-    "agent/cni/cni",
     "agent/image-helper/byte-stream",
     "agent/image/image-archive",
     "agent/manifest/scalar",
