@@ -18,6 +18,7 @@
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/journal.h"
 #include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
 #include "agent/model/json.h"
 #include "agent/node-shutdown.h"
 #include "agent/node/config-watch.h"
@@ -199,8 +200,10 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         }
         if (service_notifier_has_socket(agent->notifier)) {
                 AgentMetrics counts = agent_collect_counts(agent);
+                cleanup_free char *status = agent_metrics_format_status(&counts);
 
-                service_notifier_status(agent->notifier, &counts);
+                if (status)
+                        service_notifier_status(agent->notifier, status);
         }
         if (agent->apiserver && agent->has_scanned &&
             (pods.containers_started > 0 || pods.pods_desired == 0))
