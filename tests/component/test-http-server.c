@@ -45,7 +45,7 @@ TEST(what_is_not_there_is_404_and_what_may_not_be_done_is_405)
         EXPECT(client_wait(&client, NULL));
         EXPECT(strncmp(client.data, "HTTP/1.1 405", 12) == 0);
         EXPECT(strstr(client.data, "Allow: GET"));
-        EXPECT_STREQ(client_body(&client), "only GET can be asked of /pods\n");
+        EXPECT_STREQ(client_body(&client), "/pods takes the method GET only\n");
         client_close(&client);
         expect_idle();
         stop();
