@@ -49,10 +49,10 @@ int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *
 extern const char orphan_pod_source[]; /* in place of a file's name, in records */
 
 /* One pass, between pod_manager_begin_desired() and pod_manager_stop_undesired(), after the pods of
- * files: begin, each set, end. 'origin' is where the set comes from: the name of its file, or a
- * name in brackets, which no file has. It appears in messages and in the records of the pods. Sets
- * are told apart by UID: two sets of one name are two. 0, or -ENOMEM: then the desired pods are
- * incomplete. */
+ * files: begin_sync, sync_set for each set, end_sync. 'origin' is where the set comes from: the
+ * name of its file, or a name in brackets, which no file has. It appears in messages and in the
+ * records of the pods. Sets are identified by UID: two sets of one name are two. 0, or -ENOMEM:
+ * then the desired pods are incomplete. */
 void daemonset_controller_begin_sync(DaemonSetController *controller);
 int daemonset_controller_sync_set(DaemonSetController *controller, const char *origin,
                                   const DaemonSet *set);

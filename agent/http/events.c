@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* /events, as a list or a watch. Both follow the numbers of the events, one event at a time and as
- * fast as the client reads; a watch sleeps after the last event. It has no queue: a slow client
+ * fast as the client reads; a watch sleeps after the last event. It is not queued: a slow client
  * gets the latest count of an event instead of each. */
 
 #include "agent/http/handlers.h"

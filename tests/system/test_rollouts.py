@@ -184,10 +184,10 @@ def test_describe_daemonset_says_which_rule_decided(make_node):
     node.drop(specs.daemonset("elsewhere", nodeSelector={"disktype": "hdd"}))
     node.drop(logs("1"))
     wait_version(node, "1")
-    assert re.search(r"Runs Here:\s+no: nodeSelector wants disktype=hdd, the node has disktype=ssd",
+    assert re.search(r"Runs Here:\s+no: nodeSelector requires disktype=hdd, the node has disktype=ssd",
                      told(node, "describe", "daemonset", "elsewhere"))
     text = told(node, "describe", "ds", "logs")
-    assert re.search(r"Runs Here:\s+yes: nothing asks for another node", text)
+    assert re.search(r"Runs Here:\s+yes: nothing requires a different node", text)
     assert "Desired Number of Nodes Scheduled: 1" in text
     assert re.search(r"Image:\s+docker.io/library/busybox:1", text)
 

@@ -18,7 +18,7 @@ typedef struct DaemonSetRollout {
         uint64_t now;
 } DaemonSetRollout;
 
-/* 0: the set has no deadline. */
+/* 0: the set is without a deadline. */
 uint64_t daemonset_progress_deadline_usec(const DaemonSet *set);
 
 /* The desired revision is good. It must stay available for a while first if a rollback depends on

@@ -57,7 +57,7 @@ static inline FakePod *fake_find_pod(FakeNode *node, const char *name) {
         return NULL;
 }
 
-/* A pod that does not exist yet has no phase until fake_node_apply(). */
+/* The phase of a pod that does not exist yet is N_POD_PHASES until fake_node_apply(). */
 static inline int fake_add_desired(void *pods, const char *origin, const Pod *pod, Error *reterr) {
         FakeNode *node = pods;
         FakePod *known = fake_find_pod(node, pod->metadata.name);
