@@ -2,7 +2,7 @@
 #pragma once
 
 /* The HTTP server on the local unix socket, for the mainstay CLI, mainstay-api and tools of the
- * kubelet: status, logs, exec, metrics. It calls the agent through HttpServerHandlers and has no
+ * kubelet: status, logs, exec, metrics. It calls the agent through HttpServerHandlers and keeps no
  * state but its connections. Requests that change something are for root, not for the socket's
  * group. */
 

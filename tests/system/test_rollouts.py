@@ -323,7 +323,7 @@ def test_a_revision_that_cannot_be_read_stops_nobody(node):
     node.start()
     node.drop(specs.pod("later"))
     node.wait_running("later")
-    assert "Cannot decide on daemonset 'default/logs', its pods go on" in node.said(), node.said()
+    assert "Cannot sync DaemonSet 'default/logs'" in node.said(), node.said()
     assert world.is_alive(pid)
     node.remove("later")
     node.wait_gone("later")
