@@ -13,7 +13,6 @@ struct DaemonSetController {
         DaemonSetSyncPass pass;
         bool has_undesired; /* some set is there only for its pods */
         char **warnings;
-        sd_event_source *sync_source;
         sd_event_source *timer;
 };
 
@@ -21,5 +20,5 @@ struct DaemonSetController {
 DaemonSetState *find_desired_daemonset(const DaemonSetController *controller, const char *namespace,
                                        const char *name);
 
-/* A pass is due in the next turn of the loop. */
+/* A pass is due. */
 void daemonset_controller_schedule_sync(DaemonSetController *controller);

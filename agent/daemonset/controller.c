@@ -16,8 +16,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-const char orphan_pod_source[] = "(no file)";
-
 static DaemonSetState *find_daemonset_by_uid(const DaemonSetController *controller,
                                              const char *uid) {
         for (size_t i = 0; i < controller->n_sets; i++)
@@ -50,40 +48,17 @@ static DaemonSetState *add_daemonset(DaemonSetController *controller, const char
         return longer[controller->n_sets++];
 }
 
-static int on_daemonset_sync_due(sd_event_source *source, void *userdata) {
-        DaemonSetController *controller = userdata;
-
-        controller->config.on_recompute_due(controller->config.userdata);
-        return 0;
-}
-
-static int on_daemonset_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        return on_daemonset_sync_due(source, userdata);
-}
-
 void daemonset_controller_schedule_sync(DaemonSetController *controller) {
-        (void) sd_event_source_set_enabled(controller->sync_source, SD_EVENT_ONESHOT);
+        controller->config.on_recompute_due(controller->config.userdata);
 }
 
 static void on_pass_requested(void *userdata) {
         daemonset_controller_schedule_sync(userdata);
 }
 
-static int add_event_sources(DaemonSetController *controller) {
-        sd_event *event = controller->config.event;
-        int r;
-
-        r = sd_event_add_defer(event, &controller->sync_source, on_daemonset_sync_due, controller);
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(controller->sync_source, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        r = sd_event_add_time(event, &controller->timer, CLOCK_BOOTTIME, 0, 1, on_daemonset_timer,
-                              controller);
-        if (r < 0)
-                return r;
-        return sd_event_source_set_enabled(controller->timer, SD_EVENT_OFF);
+static int on_daemonset_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        daemonset_controller_schedule_sync(userdata);
+        return 0;
 }
 
 int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetController **ret) {
@@ -109,7 +84,11 @@ int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetC
         };
         if (!controller->pass.orphans)
                 return -ENOMEM;
-        r = add_event_sources(controller);
+        r = sd_event_add_time(config->event, &controller->timer, CLOCK_BOOTTIME, 0, 1,
+                              on_daemonset_timer, controller);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(controller->timer, SD_EVENT_OFF);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(controller);
@@ -125,7 +104,6 @@ DaemonSetController *daemonset_controller_free(DaemonSetController *controller) 
         orphan_pods_free(controller->pass.orphans);
         observed_pods_done(&controller->pass.observed);
         strv_free(controller->warnings);
-        sd_event_source_disable_unref(controller->sync_source);
         sd_event_source_disable_unref(controller->timer);
         free(controller);
         return NULL;
@@ -147,18 +125,26 @@ static int restore_daemonset(const char *uid, DaemonSetHistory *history, DaemonS
         return 0;
 }
 
-int daemonset_controller_load(DaemonSetController *controller, Error *reterr) {
+/* The source of a set may not be readable now. */
+static int report_restored_daemonset(const DaemonSetState *state, restored_daemonset_t each,
+                                     void *userdata) {
+        cleanup_with(pod_source_done) PodSource source = { 0 };
+        int r;
+
+        r = pod_source_parse(daemonset_state_history(state)->origin, &source);
+        if (r < 0)
+                return r;
+        return each(&source, daemonset_state_set(state), userdata);
+}
+
+int daemonset_controller_load(DaemonSetController *controller, restored_daemonset_t each,
+                              void *userdata, Error *reterr) {
         int r = daemonset_checkpoint_load(controller->config.state_dir, restore_daemonset,
                                           controller, reterr);
 
-        for (size_t i = 0; r >= 0 && i < controller->n_sets; i++) {
-                const DaemonSetState *state = controller->sets[i];
-
-                if (daemonset_state_set(state))
-                        r = controller->config.on_restored_set(
-                                daemonset_state_history(state)->origin, daemonset_state_set(state),
-                                controller->config.userdata);
-        }
+        for (size_t i = 0; r >= 0 && i < controller->n_sets; i++)
+                if (daemonset_state_set(controller->sets[i]))
+                        r = report_restored_daemonset(controller->sets[i], each, userdata);
         return r;
 }
 
@@ -166,30 +152,29 @@ int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *
         return orphan_pods_add(controller->pass.orphans, pod);
 }
 
-static const DaemonSetState *find_owner_daemonset(const DaemonSetController *controller,
-                                                  const Pod *pod) {
+static DaemonSetState *find_owner_daemonset(const DaemonSetController *controller, const Pod *pod) {
         const OwnerReference *owner = object_controller(&pod->metadata);
 
         return owner ? find_daemonset_by_uid(controller, owner->uid) : NULL;
 }
 
-bool daemonset_controller_claim_record(DaemonSetController *controller, const char *file,
-                                       const Pod *pod) {
+int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata) {
+        DaemonSetController *controller = userdata;
         const DaemonSetState *state = find_owner_daemonset(controller, pod);
+        int r;
 
-        if (!streq(file, orphan_pod_source) && !(state && daemonset_state_is_orphaning(state)))
+        if (source->kind != POD_SOURCE_ORPHAN && !(state && daemonset_state_is_orphaning(state)))
                 return state && daemonset_state_set(state);
-        if (daemonset_controller_add_orphan(controller, pod) < 0)
-                log_error("Cannot keep orphan pod '%s/%s': out of memory; stopping it",
-                          pod->metadata.namespace, pod->metadata.name);
-        return true;
+        r = daemonset_controller_add_orphan(controller, pod);
+        return r < 0 ? r : 1;
 }
 
 /* ---- a pass ---- */
 
-void daemonset_controller_begin_sync(DaemonSetController *controller) {
+static void begin_daemonset_pass(DaemonSetController *controller, DesiredPods *desired) {
         DaemonSetSyncPass *pass = &controller->pass;
 
+        pass->desired = desired;
         pass->generation++;
         pass->now = steady_now_usec(pass->clock);
         pass->requeue_at = 0;
@@ -197,7 +182,7 @@ void daemonset_controller_begin_sync(DaemonSetController *controller) {
         pass->has_failed = sync_pass_observe_pods(pass) < 0;
 }
 
-static int sync_daemonset(DaemonSetController *controller, const char *origin,
+static int sync_daemonset(DaemonSetController *controller, const PodSource *source,
                           const DaemonSet *set) {
         DaemonSetState *state = find_daemonset_by_uid(controller, set->metadata.uid);
         int r;
@@ -206,7 +191,7 @@ static int sync_daemonset(DaemonSetController *controller, const char *origin,
                 state = add_daemonset(controller, set->metadata.uid);
         if (!state)
                 return -ENOMEM;
-        r = daemonset_state_set_desired(state, origin, set, controller->pass.generation);
+        r = daemonset_state_set_desired(state, source, set, controller->pass.generation);
         if (r < 0)
                 return r;
         r = daemonset_state_sync(&controller->pass, state);
@@ -217,27 +202,13 @@ static int sync_daemonset(DaemonSetController *controller, const char *origin,
         return daemonset_state_keep_pods(&controller->pass, state);
 }
 
-int daemonset_controller_sync_set(DaemonSetController *controller, const char *origin,
-                                  const DaemonSet *set) {
-        DaemonSetSyncPass *pass = &controller->pass;
-
-        /* A set that could not be synced must not look like a set that is not desired. */
-        if (!pass->has_failed && sync_daemonset(controller, origin, set) < 0)
-                pass->has_failed = true;
-        return pass->has_failed ? -ENOMEM : 0;
-}
-
-static void add_desired_orphans(DaemonSetController *controller) {
+static void add_desired_orphans(DaemonSetSyncPass *pass) {
+        static const PodSource source = { .kind = POD_SOURCE_ORPHAN };
         const Pod *orphan;
 
-        for (size_t i = 0; (orphan = orphan_pods_get(controller->pass.orphans, i)); i++) {
-                cleanup_error Error error = ERROR_NULL;
-                int r = sync_pass_add_desired(&controller->pass, orphan_pod_source, orphan, &error);
-
-                if (r < 0)
-                        log_error("Cannot keep orphan pod '%s/%s': %s", orphan->metadata.namespace,
-                                  orphan->metadata.name, error_message(&error, r));
-        }
+        for (size_t i = 0; (orphan = orphan_pods_get(pass->orphans, i)); i++)
+                if (desired_pods_add(pass->desired, &source, orphan) < 0)
+                        pass->has_failed = true;
 }
 
 static void forget_daemonset_at(DaemonSetController *controller, size_t i) {
@@ -271,7 +242,8 @@ static void forget_undesired_daemonsets(DaemonSetController *controller) {
 }
 
 static DaemonSetWithOrigin describe_origin(const DaemonSetState *state) {
-        return (DaemonSetWithOrigin){ daemonset_state_set(state), daemonset_state_origin(state) };
+        return (DaemonSetWithOrigin){ daemonset_state_set(state),
+                                      pod_source_format(daemonset_state_source(state)) };
 }
 
 static void warn_daemonset_overlaps(DaemonSetController *controller) {
@@ -303,11 +275,11 @@ static int set_daemonset_timer(DaemonSetController *controller, uint64_t when) {
         return sd_event_source_set_enabled(controller->timer, SD_EVENT_ONESHOT);
 }
 
-int daemonset_controller_end_sync(DaemonSetController *controller) {
+static void end_daemonset_pass(DaemonSetController *controller) {
         DaemonSetSyncPass *pass = &controller->pass;
         int r;
 
-        add_desired_orphans(controller);
+        add_desired_orphans(pass);
         if (!pass->has_failed)
                 forget_undesired_daemonsets(controller);
         warn_daemonset_overlaps(controller);
@@ -315,20 +287,40 @@ int daemonset_controller_end_sync(DaemonSetController *controller) {
         if (r < 0)
                 (void) log_error_errno(r, "Cannot set the timer of the DaemonSet controller");
         observed_pods_done(&pass->observed);
+        pass->desired = NULL;
         controller->config.on_changed(controller->config.userdata);
+}
+
+int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *desired,
+                                  void *userdata) {
+        DaemonSetController *controller = userdata;
+        DaemonSetSyncPass *pass = &controller->pass;
+
+        begin_daemonset_pass(controller, desired);
+        /* A set that could not be synced must not look like a set that is not desired. */
+        for (size_t i = 0; i < sets->n && !pass->has_failed; i++)
+                if (sync_daemonset(controller, &sets->items[i].source, sets->items[i].set) < 0)
+                        pass->has_failed = true;
+        end_daemonset_pass(controller);
         return pass->has_failed ? -ENOMEM : 0;
 }
 
-char *const *daemonset_controller_warnings(const DaemonSetController *controller) {
-        return controller->warnings;
+char *const *daemonset_controller_warnings(void *userdata) {
+        return ((DaemonSetController *) userdata)->warnings;
+}
+
+char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata) {
+        DaemonSetController *controller = userdata;
+        const DaemonSetState *state = find_owner_daemonset(controller, pod);
+
+        return state ? daemonset_state_explain_stop(&controller->pass, state, pod) : NULL;
 }
 
 /* ---- between passes ---- */
 
 void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod, bool is_new,
                                  bool is_gone) {
-        const OwnerReference *owner = object_controller(&pod->metadata);
-        DaemonSetState *state = owner ? find_daemonset_by_uid(controller, owner->uid) : NULL;
+        DaemonSetState *state = find_owner_daemonset(controller, pod);
         bool is_due = controller->has_undesired ||
                       (controller->pass.has_peer_affinity && (is_new || is_gone));
 

@@ -10,6 +10,7 @@
 
 #include "agent/daemonset/pod-access.h"
 #include "agent/daemonset/rules/rules.h"
+#include "agent/model/desired-pods.h"
 #include "common/clock.h"
 
 typedef struct DaemonSetController DaemonSetController;
@@ -23,10 +24,7 @@ typedef struct DaemonSetControllerConfig {
         void *pods;                  /* for 'pod_access' */
         const SteadyClock *clock;
 
-        /* A set from its checkpoint, as it was desired last, and where it came from: its source
-         * uses it while it cannot be read. Called by daemonset_controller_load(). 0 or -ENOMEM. */
-        int (*on_restored_set)(const char *origin, const DaemonSet *set, void *userdata);
-        void (*on_recompute_due)(void *userdata); /* a pass is due; once a turn of the loop */
+        void (*on_recompute_due)(void *userdata); /* the desired pods must be computed again */
         void (*on_changed)(void *userdata); /* daemonset_controller_each() may give other results */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
@@ -36,30 +34,31 @@ int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetC
 DaemonSetController *daemonset_controller_free(DaemonSetController *controller);
 DEFINE_CLEANUP(DaemonSetController *, daemonset_controller_free)
 
-/* Reads the checkpoints of sets and their revisions. Damaged files are set aside and logged. */
-int daemonset_controller_load(DaemonSetController *controller, Error *reterr);
+/* Reads the checkpoints of sets and their revisions. Damaged files are set aside and logged. 'each'
+ * gets every set as it was desired last, and its source; it returns 0 or -ENOMEM. */
+typedef int (*restored_daemonset_t)(const PodSource *source, const DaemonSet *set, void *userdata);
+int daemonset_controller_load(DaemonSetController *controller, restored_daemonset_t each,
+                              void *userdata, Error *reterr);
 
-/* A restored pod and the file that its record names. True if the pod belongs to a known set or is
- * an orphan, so not to the file: the controller keeps it desired from then on. */
-bool daemonset_controller_claim_record(DaemonSetController *controller, const char *file,
-                                       const Pod *pod);
+/* A restored pod and its source. 1 if it belongs to a known set or is an orphan: the controller
+ * keeps it desired from then on; 0; -ENOMEM. 'userdata' is the controller, likewise below. */
+int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata);
 
 /* The pod is an orphan from then on. 0 or -ENOMEM. */
 int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *pod);
-extern const char orphan_pod_source[]; /* in place of a file's name, in records */
 
-/* One pass, between pod_manager_begin_desired() and pod_manager_stop_undesired(), after the pods of
- * files: begin_sync, sync_set for each set, end_sync. 'origin' is where the set comes from: the
- * name of its file, or a name in brackets, which no file has. It appears in messages and in the
- * records of the pods. Sets are identified by UID: two sets of one name are two. 0, or -ENOMEM:
- * then the desired pods are incomplete. */
-void daemonset_controller_begin_sync(DaemonSetController *controller);
-int daemonset_controller_sync_set(DaemonSetController *controller, const char *origin,
-                                  const DaemonSet *set);
-int daemonset_controller_end_sync(DaemonSetController *controller);
+/* One pass: evaluates the sets, which must be complete, and adds their pods and all orphans to the
+ * desired pods. Sets are identified by UID: two sets of one name are two. 0, or -ENOMEM: then pods
+ * may be missing. */
+int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *desired,
+                                  void *userdata);
+
+/* After a pass: why a pod that its set does not want is stopped. The caller frees it; NULL: the pod
+ * is not of a known set. */
+char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata);
 
 /* Overlap warnings that hold at present, as messages. */
-char *const *daemonset_controller_warnings(const DaemonSetController *controller);
+char *const *daemonset_controller_warnings(void *userdata);
 
 /* A pod's status may have changed, or the pod is new or gone. */
 void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod, bool is_new,
@@ -100,5 +99,6 @@ void daemonset_controller_orphan_deleted(DaemonSetController *controller, const 
                                          const char *name);
 
 /* Where a set comes from, or NULL with a message. */
-const char *daemonset_controller_find_source(DaemonSetController *controller, const char *namespace,
-                                             const char *name, Error *reterr);
+const PodSource *daemonset_controller_find_source(DaemonSetController *controller,
+                                                  const char *namespace, const char *name,
+                                                  Error *reterr);

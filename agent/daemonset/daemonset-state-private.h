@@ -15,10 +15,11 @@
 /* Times are of the steady clock. */
 struct DaemonSetState {
         char *uid;
-        char *origin;
+        PodSource source;
         DaemonSet *set;      /* as it was desired last; NULL: only its pods remain */
         unsigned generation; /* of the pass in which it was desired last */
-        bool has_changed;    /* the set or its origin, since the history was updated */
+        bool is_removed;     /* its source no longer contains it; its pods are stopped */
+        bool has_changed;    /* the set or its source, since the history was updated */
         DaemonSetHistory history;
         DaemonSetDecision decision;
         DaemonSetPlan plan;

@@ -48,7 +48,7 @@ DaemonSetState *daemonset_state_free(DaemonSetState *state) {
         daemonset_decision_done(&state->decision);
         daemonset_free(state->set);
         daemonset_state_forget_pod(state);
-        free(state->origin);
+        pod_source_done(&state->source);
         free(state->uid);
         free(state);
         return NULL;
@@ -71,8 +71,8 @@ const DaemonSet *daemonset_state_set(const DaemonSetState *state) {
         return state->set;
 }
 
-const char *daemonset_state_origin(const DaemonSetState *state) {
-        return state->origin;
+const PodSource *daemonset_state_source(const DaemonSetState *state) {
+        return &state->source;
 }
 
 const DaemonSetHistory *daemonset_state_history(const DaemonSetState *state) {
@@ -81,16 +81,15 @@ const DaemonSetHistory *daemonset_state_history(const DaemonSetState *state) {
 
 /* ---- desired or not ---- */
 
-static int replace_daemonset_origin(DaemonSetState *state, const char *origin) {
-        char *copy;
+static int replace_daemonset_source(DaemonSetState *state, const PodSource *source) {
+        PodSource copy;
 
-        if (streq_ptr(state->origin, origin))
+        if (pod_sources_equal(&state->source, source))
                 return 0;
-        copy = strdup(origin);
-        if (!copy)
+        if (pod_source_copy(source, &copy) < 0)
                 return -ENOMEM;
-        free(state->origin);
-        state->origin = copy;
+        pod_source_done(&state->source);
+        state->source = copy;
         state->has_changed = true;
         return 0;
 }
@@ -110,11 +109,12 @@ static int replace_daemonset_spec(DaemonSetState *state, const DaemonSet *set) {
         return 0;
 }
 
-int daemonset_state_set_desired(DaemonSetState *state, const char *origin, const DaemonSet *set,
-                                unsigned generation) {
+int daemonset_state_set_desired(DaemonSetState *state, const PodSource *source,
+                                const DaemonSet *set, unsigned generation) {
         int r;
 
-        r = replace_daemonset_origin(state, origin);
+        state->is_removed = false;
+        r = replace_daemonset_source(state, source);
         if (r < 0)
                 return r;
         r = replace_daemonset_spec(state, set);
@@ -129,6 +129,7 @@ bool daemonset_state_is_desired(const DaemonSetState *state, unsigned generation
 }
 
 void daemonset_state_drop_set(DaemonSetState *state) {
+        state->is_removed = state->is_removed || state->set;
         daemonset_state_forget_pod(state);
         state->set = daemonset_free(state->set);
 }
@@ -160,7 +161,8 @@ static bool is_automatic_rollback(const DaemonSetHistory *history) {
                strncmp(history->pin_reason, ROLLED_BACK_PREFIX, strlen(ROLLED_BACK_PREFIX)) == 0;
 }
 
-char *daemonset_state_to_json(const DaemonSetState *state, const char *source) {
+char *daemonset_state_to_json(const DaemonSetState *state) {
+        cleanup_free char *source = print_daemonset_source(&state->source);
         const DaemonSetHistory *history = &state->history;
         const ControllerRevision *desired =
                 daemonset_history_find(history, daemonset_history_desired(history));
@@ -183,7 +185,7 @@ char *daemonset_state_to_json(const DaemonSetState *state, const char *source) {
                 .source = source,
         };
 
-        return daemonset_to_json(state->set, &status);
+        return source ? daemonset_to_json(state->set, &status) : NULL;
 }
 
 bool daemonset_state_print_revisions(const DaemonSetState *state, bool is_first, FILE *out) {
@@ -242,7 +244,7 @@ int daemonset_state_undo_rollout(DaemonSetState *state, int64_t revision, uint64
         if (streq(chosen->hash, daemonset_history_desired(&state->history)))
                 return 1;
         if (asprintf(&reason, "Undone: revision %" PRId64 " is desired until %s changes",
-                     chosen->number, state->origin) < 0) {
+                     chosen->number, pod_source_format(&state->source)) < 0) {
                 reason = NULL;
                 return -ENOMEM;
         }

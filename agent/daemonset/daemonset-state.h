@@ -22,19 +22,20 @@ void daemonset_state_restore_take(DaemonSetState *state, DaemonSetHistory *histo
 
 const char *daemonset_state_uid(const DaemonSetState *state);
 const DaemonSet *daemonset_state_set(const DaemonSetState *state); /* NULL: only its pods remain */
-const char *daemonset_state_origin(const DaemonSetState *state);
+const PodSource *daemonset_state_source(const DaemonSetState *state);
 const DaemonSetHistory *daemonset_state_history(const DaemonSetState *state);
 
 /* ---- desired or not ---- */
 
-/* The set is desired in the present pass. Its spec and origin are copied. 0 or -ENOMEM. */
-int daemonset_state_set_desired(DaemonSetState *state, const char *origin, const DaemonSet *set,
-                                unsigned generation);
+/* The set is desired in the present pass. Its spec and source are copied. 0 or -ENOMEM. */
+int daemonset_state_set_desired(DaemonSetState *state, const PodSource *source,
+                                const DaemonSet *set, unsigned generation);
 
 /* It was desired in the pass of this generation; otherwise only its pods remain. */
 bool daemonset_state_is_desired(const DaemonSetState *state, unsigned generation);
 
-/* The set was removed, but it owns pods that still terminate. Should it appear again, it is new. */
+/* The set was removed from its source, but it owns pods that still terminate. Should it appear
+ * again, it is new. */
 void daemonset_state_drop_set(DaemonSetState *state);
 
 /* ---- a pass: daemonset-sync.c ---- */
@@ -51,6 +52,11 @@ int daemonset_state_update_counts(DaemonSetSyncPass *pass, DaemonSetState *state
 bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, const Pod *pod,
                             bool is_new, bool is_gone);
 
+/* Why a pod of the set is stopped, after a pass that did not add it. The caller frees it; NULL: not
+ * known. */
+char *daemonset_state_explain_stop(const DaemonSetSyncPass *pass, const DaemonSetState *state,
+                                   const Pod *pod);
+
 /* Images may be there now. True if a preflight waits for one. */
 bool daemonset_state_retry_preflight(DaemonSetState *state);
 
@@ -64,9 +70,8 @@ void daemonset_state_clear_orphaning(DaemonSetState *state, const char *state_di
 
 /* ---- status and rollouts ---- */
 
-/* As a v1.DaemonSet with its status; the caller frees it, NULL: out of memory. 'source' is where
- * the set is from, for the user. */
-char *daemonset_state_to_json(const DaemonSetState *state, const char *source);
+/* As a v1.DaemonSet with its status; the caller frees it, NULL: out of memory. */
+char *daemonset_state_to_json(const DaemonSetState *state);
 
 /* Prints the ControllerRevisions, comma-separated. False: out of memory. */
 bool daemonset_state_print_revisions(const DaemonSetState *state, bool is_first, FILE *out);

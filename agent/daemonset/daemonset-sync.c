@@ -93,37 +93,39 @@ static int evaluate_daemonset(DaemonSetSyncPass *pass, DaemonSetState *state) {
 static int keep_observed_pod(DaemonSetSyncPass *pass, const DaemonSetState *state,
                              ObservedPod *observed) {
         cleanup_with(pod_freep) Pod *copy = NULL;
-        cleanup_error Error error = ERROR_NULL;
         int r;
 
+        if (!observed->is_orphan) {
+                r = desired_pods_add(pass->desired, &state->source, observed->pod);
+                return r < 0 ? r : 0;
+        }
         r = pod_copy(observed->pod, &copy);
         if (r < 0)
                 return r;
-        if (observed->is_orphan) {
-                log_info("DaemonSet '%s/%s' adopts orphan pod '%s'", state->set->metadata.namespace,
-                         state->set->metadata.name, copy->metadata.name);
-                r = daemonset_set_pod_owner(state->set, copy);
-                if (r < 0)
-                        return r;
-        }
-        r = sync_pass_add_desired(pass, state->origin, copy, &error);
+        r = daemonset_set_pod_owner(state->set, copy);
         if (r < 0)
-                log_error("Cannot keep pod '%s/%s' of %s: %s", copy->metadata.namespace,
-                          copy->metadata.name, state->origin, error_message(&error, r));
-        if (observed->is_orphan)
-                orphan_pods_drop(pass->orphans, copy->metadata.uid);
+                return r;
+        log_info("DaemonSet '%s/%s' adopts orphan pod '%s'", state->set->metadata.namespace,
+                 state->set->metadata.name, copy->metadata.name);
+        r = desired_pods_add_take(pass->desired, &state->source, TAKE_PTR(copy));
+        if (r < 0)
+                return r;
+        orphan_pods_drop(pass->orphans, observed->pod->metadata.uid);
         observed->is_orphan = false;
         return 0;
 }
 
-static void add_current_revision_pod(DaemonSetSyncPass *pass, DaemonSetState *state,
-                                     bool is_there) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = sync_pass_add_desired(pass, state->origin, state->pod, &error);
+static int add_current_revision_pod(DaemonSetSyncPass *pass, DaemonSetState *state, bool is_there) {
+        int r = desired_pods_add(pass->desired, &state->source, state->pod);
 
-        state->is_create_pending = !is_there && r >= 0;
-        if (r < 0 || !state->plan.awaits_preflight)
-                set_daemonset_error(pass, state, r < 0 ? error_message(&error, r) : NULL);
+        if (r < 0)
+                return r;
+        state->is_create_pending = !is_there && r > 0;
+        if (r == 0)
+                set_daemonset_error(pass, state, "another pod has its name");
+        else if (!state->plan.awaits_preflight)
+                set_daemonset_error(pass, state, NULL);
+        return 0;
 }
 
 static int keep_claimed_pods(DaemonSetSyncPass *pass, DaemonSetState *state,
@@ -147,7 +149,7 @@ static int keep_claimed_pods(DaemonSetSyncPass *pass, DaemonSetState *state,
                         return r;
         }
         if (state->plan.creates_pod || is_there)
-                add_current_revision_pod(pass, state, is_there);
+                return add_current_revision_pod(pass, state, is_there);
         return 0;
 }
 
@@ -421,7 +423,8 @@ static int keep_mismatched_pods(DaemonSetSyncPass *pass, DaemonSetState *state) 
         if (!state->has_selector_mismatch)
                 log_error("%s: daemonset %s/%s: spec.selector: field is immutable; its pods keep "
                           "running as they are",
-                          state->origin, state->set->metadata.namespace, state->set->metadata.name);
+                          pod_source_format(&state->source), state->set->metadata.namespace,
+                          state->set->metadata.name);
         state->has_selector_mismatch = true;
         return daemonset_state_keep_pods(pass, state);
 }
@@ -430,7 +433,8 @@ static int update_history(DaemonSetSyncPass *pass, DaemonSetState *state) {
         int r;
 
         pass->has_changed_sets = true;
-        r = daemonset_history_update_set(&state->history, state->set, state->origin,
+        r = daemonset_history_update_set(&state->history, state->set,
+                                         pod_source_format(&state->source),
                                          state->plan.is_available, pass->now);
         if (r < 0)
                 return r;
@@ -486,6 +490,48 @@ bool daemonset_state_on_pod(DaemonSetSyncPass *pass, DaemonSetState *state, cons
         }
         return is_gone || !state->plan.is_settled || state->history.rollout_since > 0 ||
                has_pod_terminated(pass, pod);
+}
+
+/* Why a desired set does not want one of its pods. */
+static char *explain_daemonset_plan(const DaemonSetSyncPass *pass, const DaemonSetState *state,
+                                    const Pod *pod) {
+        const ObjectMeta *set = &state->set->metadata;
+        const char *hash = daemonset_history_desired(&state->history);
+        const ControllerRevision *revision = daemonset_history_find(&state->history, hash);
+        bool is_current =
+                streq_ptr(string_map_get(&pod->metadata.labels, revision_hash_label), hash);
+        char *reason;
+        int n;
+
+        if (state->decision.verdict == DAEMONSET_SHOULD_STOP)
+                n = asprintf(&reason, "DaemonSet %s/%s no longer selects this node: %s",
+                             set->namespace, set->name, strna(state->decision.why));
+        else if (!is_current && revision)
+                n = asprintf(&reason, "replaced by revision %" PRId64 " of DaemonSet %s/%s",
+                             revision->number, set->namespace, set->name);
+        else if (has_pod_terminated(pass, pod))
+                n = asprintf(&reason, "it has terminated, and DaemonSet %s/%s replaces it",
+                             set->namespace, set->name);
+        else
+                n = asprintf(&reason, "DaemonSet %s/%s has another pod on this node",
+                             set->namespace, set->name);
+        return n < 0 ? NULL : reason;
+}
+
+char *daemonset_state_explain_stop(const DaemonSetSyncPass *pass, const DaemonSetState *state,
+                                   const Pod *pod) {
+        char *reason;
+
+        if (state->history.is_orphaning)
+                return NULL;
+        if (daemonset_state_is_desired(state, pass->generation))
+                return explain_daemonset_plan(pass, state, pod);
+        if (!state->is_removed)
+                return NULL; /* whether its source still contains it is not known */
+        return asprintf(&reason, "DaemonSet %s/%s was removed", strna(state->history.namespace),
+                        strna(state->history.name)) < 0
+                       ? NULL
+                       : reason;
 }
 
 bool daemonset_state_retry_preflight(DaemonSetState *state) {

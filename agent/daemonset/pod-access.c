@@ -10,10 +10,6 @@ static int for_each_managed_pod(void *pods,
         return pod_manager_for_each_pod(pods, each, context);
 }
 
-static int add_managed_pod(void *pods, const char *origin, const Pod *pod, Error *reterr) {
-        return pod_manager_add_desired(pods, origin, pod, reterr);
-}
-
 static int get_managed_pod_status(void *pods, const char *uid, PodStatus *ret) {
         const Pod *pod;
 
@@ -27,7 +23,6 @@ static int new_managed_pod_preflight(void *pods, Pod *pod, void (*on_change)(voi
 
 const PodAccess pod_manager_access = {
         .for_each = for_each_managed_pod,
-        .add_desired = add_managed_pod,
         .get_status = get_managed_pod_status,
         .new_preflight = new_managed_pod_preflight,
 };

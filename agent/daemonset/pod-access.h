@@ -13,9 +13,6 @@ typedef struct PodAccess {
                         int (*each)(const Pod *pod, const PodStatus *status, void *context),
                         void *context);
 
-        /* Adds a pod to the desired set. 0 or -errno with a message. */
-        int (*add_desired)(void *pods, const char *origin, const Pod *pod, Error *reterr);
-
         /* -ENOENT if there is no such pod. */
         int (*get_status)(void *pods, const char *uid, PodStatus *ret);
 

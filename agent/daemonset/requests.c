@@ -5,7 +5,6 @@
 #include "agent/daemonset/checkpoint.h"
 #include "agent/daemonset/controller-private.h"
 #include "agent/daemonset/rules/history.h"
-#include "agent/desired/pod-source.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 
@@ -68,10 +67,7 @@ int daemonset_controller_each(DaemonSetController *controller, daemonset_control
         if (!sorted)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                cleanup_free char *source =
-                        format_daemonset_source(daemonset_state_origin(sorted[i]));
-                cleanup_free char *json =
-                        source ? daemonset_state_to_json(sorted[i], source) : NULL;
+                cleanup_free char *json = daemonset_state_to_json(sorted[i]);
                 int r = json ? each(daemonset_state_set(sorted[i]), json, context) : -ENOMEM;
 
                 if (r < 0)
@@ -105,11 +101,12 @@ char *daemonset_controller_list_revisions(DaemonSetController *controller) {
         return NULL;
 }
 
-const char *daemonset_controller_find_source(DaemonSetController *controller, const char *namespace,
-                                             const char *name, Error *reterr) {
+const PodSource *daemonset_controller_find_source(DaemonSetController *controller,
+                                                  const char *namespace, const char *name,
+                                                  Error *reterr) {
         DaemonSetState *state = find_daemonset_or_error(controller, namespace, name, reterr);
 
-        return state ? daemonset_state_origin(state) : NULL;
+        return state ? daemonset_state_source(state) : NULL;
 }
 
 /* ---- rollouts ---- */

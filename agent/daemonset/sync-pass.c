@@ -27,14 +27,6 @@ void sync_pass_requeue_at(DaemonSetSyncPass *pass, uint64_t when) {
                 pass->requeue_at = when;
 }
 
-int sync_pass_add_desired(DaemonSetSyncPass *pass, const char *origin, const Pod *pod,
-                          Error *reterr) {
-        int r = pass->pod_access->add_desired(pass->pods, origin, pod, reterr);
-
-        pass->has_failed = pass->has_failed || r == -ENOMEM;
-        return r;
-}
-
 void record_daemonset_event(const DaemonSetSyncPass *pass, const DaemonSet *set, PodEventKind kind,
                             const char *reason, const char *format, ...) {
         cleanup_free char *message = NULL;

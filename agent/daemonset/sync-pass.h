@@ -8,6 +8,7 @@
 #include "agent/daemonset/orphan-pods.h"
 #include "agent/daemonset/pod-access.h"
 #include "agent/model/daemonset.h"
+#include "agent/model/desired-pods.h"
 #include "agent/model/node.h"
 #include "common/clock.h"
 
@@ -28,6 +29,7 @@ typedef struct DaemonSetSyncPass {
 
         /* Of the present pass. */
         unsigned generation;
+        DesiredPods *desired; /* to add to; NULL between passes */
         uint64_t now;
         uint64_t requeue_at; /* when the next pass is due at the latest; 0: never */
         ObservedPods observed;
@@ -42,10 +44,6 @@ int sync_pass_observe_pods(DaemonSetSyncPass *pass);
 
 /* The next pass is due at this time at the latest; 0: no demand. */
 void sync_pass_requeue_at(DaemonSetSyncPass *pass, uint64_t when);
-
-/* Adds a pod to the desired set. 0 or -errno with a message. */
-int sync_pass_add_desired(DaemonSetSyncPass *pass, const char *origin, const Pod *pod,
-                          Error *reterr);
 
 /* An event of a DaemonSet. Reasons and messages are those of Kubernetes' controller. */
 void record_daemonset_event(const DaemonSetSyncPass *pass, const DaemonSet *set, PodEventKind kind,

@@ -19,8 +19,8 @@ enum {
 
 typedef struct FakePod {
         Pod *pod;
-        Pod *desired; /* in the last pass, as which 'pod' continues; or NULL */
-        char *origin; /* likewise */
+        Pod *desired;         /* in the last pass, as which 'pod' continues; or NULL */
+        PodSourceKind source; /* likewise */
         PodStatus status;
 } FakePod;
 
@@ -58,23 +58,27 @@ static inline FakePod *fake_find_pod(FakeNode *node, const char *name) {
 }
 
 /* The phase of a pod that does not exist yet is N_POD_PHASES until fake_node_apply(). */
-static inline int fake_add_desired(void *pods, const char *origin, const Pod *pod, Error *reterr) {
-        FakeNode *node = pods;
-        FakePod *known = fake_find_pod(node, pod->metadata.name);
+static inline void fake_set_desired(FakeNode *node, const DesiredPod *desired) {
+        FakePod *known = fake_find_pod(node, desired->pod->metadata.name);
 
         if (!known) {
                 REQUIRE(node->n < FAKE_PODS_MAX);
                 known = &node->pods[node->n++];
                 *known = (FakePod){ .status.phase = N_POD_PHASES };
-                REQUIRE(pod_copy(pod, &known->pod) == 0);
+                REQUIRE(pod_copy(desired->pod, &known->pod) == 0);
         }
-        REQUIRE(!known->desired); /* nothing is desired twice */
-        REQUIRE(pod_copy(pod, &known->desired) == 0);
-        known->origin = strdup(origin);
-        return 0;
+        REQUIRE(pod_copy(desired->pod, &known->desired) == 0);
+        known->source = desired->source.kind;
 }
 
 static inline int fake_get_status(void *pods, const char *uid, PodStatus *ret) {
+        FakeNode *node = pods;
+
+        for (size_t i = 0; i < node->n; i++)
+                if (streq(node->pods[i].pod->metadata.uid, uid)) {
+                        *ret = node->pods[i].status;
+                        return 0;
+                }
         return -ENOENT;
 }
 
@@ -85,15 +89,16 @@ static inline int fake_new_preflight(void *pods, Pod *pod, void (*on_change)(voi
 
 static const PodAccess fake_pod_access = {
         .for_each = fake_for_each,
-        .add_desired = fake_add_desired,
         .get_status = fake_get_status,
         .new_preflight = fake_new_preflight,
 };
 
-static inline int fake_on_restored_set(const char *origin, const DaemonSet *set, void *userdata) {
+static inline int fake_on_restored_set(const PodSource *source, const DaemonSet *set,
+                                       void *userdata) {
         FakeNode *node = userdata;
 
-        return strv_appendf(&node->restored, "%s %s", origin, set->metadata.name);
+        return strv_appendf(&node->restored, "%s %s", pod_source_format(source),
+                            set->metadata.name);
 }
 
 static inline void fake_on_changed(void *userdata) {
@@ -118,13 +123,13 @@ static inline void fake_node_start_agent(FakeNode *node) {
                                                       .pod_access = &fake_pod_access,
                                                       .pods = node,
                                                       .clock = &node->clock,
-                                                      .on_restored_set = fake_on_restored_set,
                                                       .on_recompute_due = fake_on_changed,
                                                       .on_changed = fake_on_changed,
                                                       .on_event = fake_on_event,
                                                       .userdata = node },
                         &node->controller) == 0);
-        REQUIRE(daemonset_controller_load(node->controller, &error) == 0);
+        REQUIRE(daemonset_controller_load(node->controller, fake_on_restored_set, node, &error) ==
+                0);
 }
 
 static inline void fake_node_init(FakeNode *node) {
@@ -137,7 +142,6 @@ static inline void fake_node_init(FakeNode *node) {
 static inline void fake_pod_done(FakePod *pod) {
         pod_free(pod->pod);
         pod_free(pod->desired);
-        free(pod->origin);
 }
 
 static inline void fake_node_done(FakeNode *node) {
@@ -154,21 +158,21 @@ static inline void fake_node_advance(FakeNode *node, unsigned seconds) {
         node->clock.offset += seconds * USEC_PER_SEC;
 }
 
-/* One pass. Each set is from the file "<name>.yaml". 0 or -ENOMEM. */
+/* One pass. Each set is from the file "a.yaml". 0 or -ENOMEM. */
 static inline int fake_node_sync(FakeNode *node, const DaemonSet *const *sets) {
-        for (size_t i = 0; i < node->n; i++) {
-                node->pods[i].desired = pod_free(node->pods[i].desired);
-                free(node->pods[i].origin);
-                node->pods[i].origin = NULL;
-        }
-        daemonset_controller_begin_sync(node->controller);
-        for (; sets && *sets; sets++) {
-                char origin[64];
+        cleanup_with(desired_daemonsets_done) DesiredDaemonSets list = { 0 };
+        cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
+        const PodSource source = pod_source_of_file("a.yaml");
+        int r;
 
-                (void) snprintf(origin, sizeof(origin), "%s.yaml", (*sets)->metadata.name);
-                (void) daemonset_controller_sync_set(node->controller, origin, *sets);
-        }
-        return daemonset_controller_end_sync(node->controller);
+        for (size_t i = 0; i < node->n; i++)
+                node->pods[i].desired = pod_free(node->pods[i].desired);
+        for (; sets && *sets; sets++)
+                REQUIRE(desired_daemonsets_add(&list, &source, *sets) == 0);
+        r = daemonset_controller_add_pods(&list, &desired, node->controller);
+        for (size_t i = 0; i < desired.pods.n; i++)
+                fake_set_desired(node, &desired.pods.items[i]);
+        return r;
 }
 
 /* Pods that are not desired are removed; desired pods that do not exist are started. */

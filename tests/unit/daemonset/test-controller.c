@@ -49,6 +49,21 @@ static size_t count_listed_sets(FakeNode *node) {
         return n;
 }
 
+static int claim_record(FakeNode *node, PodSourceKind kind) {
+        const PodSource source = { .kind = kind };
+
+        return daemonset_controller_claim_record(&source, node->pods[0].pod, node->controller);
+}
+
+static void expect_stop_reason(FakeNode *node, const char *expected) {
+        const PodSource source = { .kind = POD_SOURCE_FILE };
+        cleanup_free char *reason =
+                daemonset_controller_explain_stop(&source, node->pods[0].pod, node->controller);
+
+        EXPECT(!node->pods[0].desired);
+        EXPECT_STREQ(reason, expected);
+}
+
 TEST(desired_daemonset_creates_one_pod)
 {
         cleanup_with(daemonset_freep) DaemonSet *a = make_daemonset("a", UID_A);
@@ -59,7 +74,7 @@ TEST(desired_daemonset_creates_one_pod)
         fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
         EXPECT_EQ(node.n, 1);
         EXPECT_STREQ(owner_uid_of(&node.pods[0]), UID_A);
-        EXPECT_STREQ(node.pods[0].origin, "a.yaml");
+        EXPECT_EQ(node.pods[0].source, POD_SOURCE_FILE);
         EXPECT_EQ(count_events(&node, "SuccessfulCreate a"), 1);
         EXPECT_EQ(count_listed_sets(&node), 1);
         EXPECT(has_checkpoint(UID_A));
@@ -73,7 +88,7 @@ TEST(removed_daemonset_is_forgotten_after_its_last_pod_is_gone)
         fake_node_init(&node);
         fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
         REQUIRE(fake_node_sync(&node, NULL) == 0);
-        EXPECT(!node.pods[0].desired);
+        expect_stop_reason(&node, "DaemonSet default/a was removed");
         EXPECT_EQ(count_listed_sets(&node), 0);
         EXPECT(has_checkpoint(UID_A));
         fake_node_apply(&node);
@@ -110,14 +125,14 @@ TEST(orphan_pod_stays_desired_until_a_matching_daemonset_adopts_it)
         REQUIRE(daemonset_controller_orphan_pods(node.controller, "default", "a", &error) == 0);
         fake_node_run(&node, (const DaemonSet *[]){ a, NULL }); /* its file is still there */
         EXPECT_EQ(node.n, 1);
-        EXPECT_STREQ(node.pods[0].origin, orphan_pod_source);
+        EXPECT_EQ(node.pods[0].source, POD_SOURCE_ORPHAN);
         EXPECT_STREQ(owner_uid_of(&node.pods[0]), "");
         fake_node_run(&node, NULL);
-        EXPECT_STREQ(node.pods[0].origin, orphan_pod_source);
+        EXPECT_EQ(node.pods[0].source, POD_SOURCE_ORPHAN);
         EXPECT(!has_checkpoint(UID_A));
         REQUIRE(fake_node_sync(&node, (const DaemonSet *[]){ b, NULL }) == 0);
         REQUIRE(node.pods[0].desired);
-        EXPECT_STREQ(node.pods[0].origin, "b.yaml");
+        EXPECT_EQ(node.pods[0].source, POD_SOURCE_FILE);
         EXPECT_STREQ(object_controller(&node.pods[0].desired->metadata)->uid, UID_B);
 }
 
@@ -146,10 +161,10 @@ TEST(agent_that_finds_an_orphaning_daemonset_and_its_file_adopts_the_pods_again)
         fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
         REQUIRE(daemonset_controller_orphan_pods(node.controller, "default", "a", &error) == 0);
         fake_node_start_agent(&node);
-        EXPECT(daemonset_controller_claim_record(node.controller, "a.yaml", node.pods[0].pod));
+        EXPECT_EQ(claim_record(&node, POD_SOURCE_FILE), 1);
         fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
         EXPECT_EQ(node.n, 1);
-        EXPECT_STREQ(node.pods[0].origin, "a.yaml");
+        EXPECT_EQ(node.pods[0].source, POD_SOURCE_FILE);
         EXPECT_STREQ(owner_uid_of(&node.pods[0]), UID_A);
 }
 
@@ -164,13 +179,12 @@ TEST(restored_pod_is_claimed_by_its_daemonset_only)
         fake_node_start_agent(&node);
         REQUIRE(node.restored);
         EXPECT_STREQ(node.restored[0], "a.yaml a");
-        EXPECT(daemonset_controller_claim_record(node.controller, "a.yaml", node.pods[0].pod));
+        EXPECT_EQ(claim_record(&node, POD_SOURCE_FILE), 1);
         REQUIRE(daemonset_set_pod_owner(b, node.pods[0].pod) == 0);
-        EXPECT(!daemonset_controller_claim_record(node.controller, "a.yaml", node.pods[0].pod));
+        EXPECT_EQ(claim_record(&node, POD_SOURCE_FILE), 0);
         REQUIRE(daemonset_set_pod_owner(NULL, node.pods[0].pod) == 0);
-        EXPECT(!daemonset_controller_claim_record(node.controller, "a.yaml", node.pods[0].pod));
-        EXPECT(daemonset_controller_claim_record(node.controller, orphan_pod_source,
-                                                 node.pods[0].pod));
+        EXPECT_EQ(claim_record(&node, POD_SOURCE_FILE), 0);
+        EXPECT_EQ(claim_record(&node, POD_SOURCE_ORPHAN), 1);
 }
 
 TEST(damaged_checkpoint_is_set_aside_and_the_others_are_read)
@@ -190,7 +204,7 @@ TEST(damaged_checkpoint_is_set_aside_and_the_others_are_read)
         fake_node_start_agent(&node);
         EXPECT(!has_checkpoint(UID_A));
         REQUIRE(node.restored && node.restored[0]);
-        EXPECT_STREQ(node.restored[0], "b.yaml b");
+        EXPECT_STREQ(node.restored[0], "a.yaml b");
         EXPECT(!node.restored[1]);
 }
 
@@ -203,7 +217,9 @@ TEST(failed_pod_is_replaced_at_once_and_then_after_its_back_off)
         fake_node_init(&node);
         fake_node_run(&node, sets);
         node.pods[0].status.phase = POD_FAILED;
-        fake_node_run(&node, sets);
+        REQUIRE(fake_node_sync(&node, sets) == 0);
+        expect_stop_reason(&node, "it has terminated, and DaemonSet default/a replaces it");
+        fake_node_apply(&node);
         EXPECT_EQ(node.n, 0);
         EXPECT_EQ(count_events(&node, "FailedDaemonPod a"), 1);
         fake_node_run(&node, sets);
@@ -297,7 +313,7 @@ TEST(overlapping_selectors_are_warned_of_while_both_sets_are_desired)
         fake_node_run(&node, (const DaemonSet *[]){ a, b, NULL });
         warnings = daemonset_controller_warnings(node.controller);
         REQUIRE(warnings && warnings[0]);
-        EXPECT_STREQ(warnings[0], "a.yaml: daemonset default/a and daemonset default/b of b.yaml: "
+        EXPECT_STREQ(warnings[0], "a.yaml: daemonset default/a and daemonset default/b of a.yaml: "
                                   "one's selector matches the pods of the other");
         EXPECT(!warnings[1]);
         fake_node_run(&node, (const DaemonSet *[]){ a, NULL });
