@@ -11,6 +11,7 @@ import sys
 import unittest
 
 import layers
+import pages
 import shape
 import test_lint
 import tools
@@ -31,6 +32,7 @@ def checks(build, configured, with_analyzer):
         ("the code is formatted", lambda: tools.check_format(TOP)),
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
+        ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, configured, with_analyzer)),
     ]
 
@@ -40,6 +42,7 @@ def quick_checks(changed):
         ("rooms include only rooms of lower rank", lambda: layers.check(TOP)),
         ("no forbidden word is in the tree", lambda: words.check(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
+        ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("what changed is formatted", lambda: tools.check_format(TOP, changed)),
     ]
 
