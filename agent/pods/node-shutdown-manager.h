@@ -6,7 +6,7 @@
  * the agent alone is stopped, pods run on. How a stage stops its pods is decided in pod-manager.h.
  */
 
-#include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/sandbox/systemd-client.h"
 
