@@ -71,7 +71,6 @@ KNOWN_INCLUDES = {
     ("agent/pods/pod-manager.h", "agent/eviction/eviction-message.h"),
 }
 KNOWN_CIRCLES = {
-    "agent/agent",
     "agent/bundle/bundle",
     "agent/image-helper/byte-stream",
     "agent/image/image-archive",
