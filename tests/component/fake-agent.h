@@ -2,8 +2,8 @@
 #pragma once
 
 /* An HTTP server on a socket of its own with a fake agent, run by the real event loop in the test's
- * thread. Clients are plain sockets that never block. All functions are static, for test programs of
- * one file. */
+ * thread. Clients are plain sockets that never block. All functions are static, for test programs
+ * of one file. */
 
 #include "tests/test.h"
 
