@@ -5,6 +5,7 @@
 
 #include "agent/manifest/validate.h"
 #include "agent/model/containers.h"
+#include "agent/model/qos.h"
 #include "agent/model/quantity.h"
 
 #include <errno.h>

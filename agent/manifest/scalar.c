@@ -186,14 +186,6 @@ bool yaml_node_bool(const YamlNode *node) {
         return is_one_of_words(node->text, words_true);
 }
 
-bool yaml_node_is_empty(const YamlNode *node) {
-        if (node->kind == YAML_NODE_NULL)
-                return true;
-        if (node->kind == YAML_NODE_STRING)
-                return node->text[0] == '\0';
-        return !yaml_node_is_scalar(node) && node->n == 0;
-}
-
 static bool parse_node_float(const YamlNode *node, double *ret) {
         char plain[NUMBER_LENGTH_MAX + 1];
 
@@ -284,21 +276,4 @@ bool yaml_node_number_as_key(const YamlNode *node, char buffer[NUMBER_SIZE]) {
             !isfinite((float) number))
                 return false;
         return format_node_number(node, &key_form, buffer);
-}
-
-const char *yaml_node_describe(const YamlNode *node, char buffer[DESCRIPTION_SIZE]) {
-        static const char *const forms[] = {
-                [YAML_NODE_NULL] = "nothing",         [YAML_NODE_BOOL] = "the boolean %s",
-                [YAML_NODE_INT] = "the number %s",    [YAML_NODE_FLOAT] = "the number %s",
-                [YAML_NODE_STRING] = "the string %s", [YAML_NODE_SEQUENCE] = "a list",
-                [YAML_NODE_MAPPING] = "a mapping",
-        };
-        char text[EXCERPT_SIZE];
-        const char *form = forms[node->kind], *hole = strstr(form, "%s");
-        const char *quote = node->kind == YAML_NODE_STRING ? "'" : "";
-        int n_form = hole ? (int) (hole - form) : (int) strlen(form);
-
-        (void) snprintf(buffer, DESCRIPTION_SIZE, "%.*s%s%s%s", n_form, form, quote,
-                        hole ? excerpt(text, node->text) : "", quote);
-        return buffer;
 }

@@ -581,12 +581,3 @@ int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree 
                 return parse_yaml(file, copy, n_copy, ret, reterr);
         return parse_yaml(file, data, length, ret, reterr);
 }
-
-const YamlNode *yaml_node_get(const YamlNode *mapping, const char *key) {
-        if (mapping->kind != YAML_NODE_MAPPING)
-                return NULL;
-        for (size_t i = 0; i < mapping->n; i++)
-                if (streq(yaml_node_key(mapping, i)->text, key))
-                        return yaml_node_value(mapping, i);
-        return NULL;
-}

@@ -4,7 +4,7 @@
 /* scheduling.k8s.io/v1 PriorityClass and node.k8s.io/v1 RuntimeClass: what a pod means by its
  * priorityClassName and its runtimeClassName. They belong to the node, not to a namespace. */
 
-#include "agent/model/schema.h"
+#include "agent/model/pod.h"
 
 /* What is above belongs to the classes of the system. */
 #define PRIORITY_OF_USERS_MAX 1000000000
@@ -34,7 +34,3 @@ typedef struct RuntimeClass {
         char *handler; /* a runtime of the node's configuration */
         RuntimeOverhead overhead;
 } RuntimeClass;
-
-/* Both lie in a DataObject (model/object.h). */
-extern const Schema priority_class_schema;
-extern const Schema runtime_class_schema;

@@ -6,6 +6,7 @@
  * default. */
 
 #include "agent/model/eviction.h"
+#include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
 typedef struct CrashLoopBackOffConfig {

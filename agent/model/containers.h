@@ -17,6 +17,9 @@ size_t pod_count_containers(const PodSpec *spec);
 /* Those of init first, then the others, as the spec has them; NULL beyond the last. */
 const Container *pod_nth_container(const PodSpec *spec, size_t n);
 
+/* The container of that name, of init or not, or NULL. */
+const Container *pod_find_container(const Pod *pod, const char *name);
+
 #define pod_foreach_container(container, spec)                                                   \
         for (size_t nth_container = 0; ((container) = pod_nth_container((spec), nth_container)); \
              nth_container++)

@@ -7,6 +7,7 @@
 #include "agent/model/edit-plan.h"
 
 #include "agent/model/containers.h"
+#include "agent/model/qos.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"

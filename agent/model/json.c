@@ -10,6 +10,7 @@
 
 #include "agent/model/json.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "agent/model/signals.h"

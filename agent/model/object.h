@@ -6,6 +6,8 @@
  * in. Values of a Secret are never shown or logged. */
 
 #include "agent/model/class.h"
+#include "agent/model/schema.h"
+#include "common/error.h"
 
 #define OBJECT_BYTES_MAX (1 * MIB) /* all values together, as in the API */
 
@@ -51,6 +53,8 @@ typedef struct DataObject {
 
 /* By kind; 'kind' and 'values' are in no table. */
 extern const Schema *const object_schemas[N_OBJECT_KINDS];
+extern const Schema priority_class_schema;
+extern const Schema runtime_class_schema;
 
 DataObject *data_object_free(DataObject *object);
 DEFINE_CLEANUP(DataObject *, data_object_free)

@@ -4,6 +4,7 @@
  * manifest/validate-placement.c's. */
 
 #include "agent/model/names.h"
+#include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
 #define REQUIRED  .is_required = true

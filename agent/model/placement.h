@@ -6,13 +6,6 @@
 
 #include "agent/model/values.h"
 
-typedef struct KeyValue {
-        char *key;
-        char *value;
-} KeyValue;
-
-typedef LIST_OF(KeyValue) StringMap;
-
 /* Label selectors know the first four. */
 typedef enum SelectorOperator {
         SELECTOR_OPERATOR_UNSET,

@@ -5,6 +5,7 @@
  * we do not honour; supporting it means giving it one. */
 
 #include "agent/model/names.h"
+#include "agent/model/pod.h"
 #include "agent/model/schema.h"
 
 #define REQUIRED  .is_required = true

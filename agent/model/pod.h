@@ -9,22 +9,9 @@
 
 #include "agent/model/placement.h"
 #include "agent/model/probe.h"
+#include "agent/model/quantity.h"
 #include "agent/model/security.h"
 #include "agent/model/values.h"
-
-/* A resource.Quantity. Unset where text is NULL. Values are rounded up and saturate at INT64_MAX.
- */
-typedef struct Quantity {
-        char *text;    /* canonical: "500m", "1536Mi" */
-        int64_t value; /* in units: bytes, CPUs */
-        int64_t milli; /* in thousandths */
-} Quantity;
-
-/* The value of a key, or NULL. */
-const char *string_map_get(const StringMap *map, const char *key);
-
-/* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
-int string_map_set(StringMap *map, const char *key, const char *value);
 
 typedef enum RestartPolicy {
         RESTART_POLICY_UNSET,
@@ -464,9 +451,6 @@ bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 /* The priority that a class of the system's gives; 0 for a class that is none. */
 int64_t system_priority_class_value(const char *class_name);
 
-/* The container of that name, of init or not, or NULL. */
-const Container *pod_find_container(const Pod *pod, const char *name);
-
 /* The volume of that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 
@@ -486,20 +470,3 @@ int pod_set_uid(Pod *pod);
 
 /* True where its files are written by us, and nobody in a container may write them. */
 bool volume_is_data(const Volume *volume);
-
-typedef enum QosClass {
-        QOS_GUARANTEED,
-        QOS_BURSTABLE,
-        QOS_BEST_EFFORT,
-        N_QOS_CLASSES,
-} QosClass;
-
-extern const char *const qos_class_names[N_QOS_CLASSES];
-
-/* Something is asked for or limited for all containers together. */
-bool pod_has_resources(const PodSpec *spec);
-
-/* Kubernetes' rule: Guaranteed where every container has cpu and memory limits and requests equal
- * to them, BestEffort where none has any of either, else Burstable. What the pod says of all its
- * containers together is looked at in their place. */
-QosClass pod_qos_class(const PodSpec *spec);

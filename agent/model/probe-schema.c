@@ -3,6 +3,7 @@
 /* The tables of core/v1's Probe and Lifecycle, in the order of its types. */
 
 #include "agent/model/names.h"
+#include "agent/model/pod.h"
 #include "agent/model/schema.h"
 #include "agent/model/signals.h"
 

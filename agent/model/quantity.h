@@ -4,8 +4,17 @@
 /* resource.Quantity: "500m", "1.5Gi", "1e3". Read, brought into Kubernetes' canonical form, and
  * worked out as numbers that are rounded up and never overflow. */
 
-#include "agent/model/pod.h"
 #include "common/error.h"
+
+#include <stdint.h>
+
+/* A resource.Quantity. Unset where text is NULL. Values are rounded up and saturate at INT64_MAX.
+ */
+typedef struct Quantity {
+        char *text;    /* canonical: "500m", "1536Mi" */
+        int64_t value; /* in units: bytes, CPUs */
+        int64_t milli; /* in thousandths */
+} Quantity;
 
 enum {
         QUANTITY_LENGTH_MAX = 256

@@ -6,7 +6,7 @@
  * tests must show, at once. To support a field, add a member to the struct and a row to its table.
  */
 
-#include "agent/model/pod.h"
+#include "agent/model/values.h"
 #include "common/error.h"
 
 typedef enum FieldType {

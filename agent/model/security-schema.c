@@ -4,6 +4,7 @@
 
 #include "agent/model/capability.h"
 #include "agent/model/names.h"
+#include "agent/model/pod.h"
 #include "agent/model/schema.h"
 
 const char *const profile_type_names[N_PROFILE_TYPES] = {

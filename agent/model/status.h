@@ -4,7 +4,7 @@
 /* PodStatus as core/v1 has it. supervise/ fills it in, model/json writes it, publish/ and serve/
  * tell it on. Times are realtime microseconds, 0 where unset. Strings belong to the status. */
 
-#include "agent/model/pod.h"
+#include "agent/model/qos.h"
 
 typedef enum PodPhase {
         POD_PENDING,

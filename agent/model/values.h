@@ -35,3 +35,16 @@ typedef struct IntOrString {
         OptionalInt number;
         char *text; /* NULL: the number */
 } IntOrString;
+
+typedef struct KeyValue {
+        char *key;
+        char *value;
+} KeyValue;
+
+typedef LIST_OF(KeyValue) StringMap;
+
+/* The value of a key, or NULL. */
+const char *string_map_get(const StringMap *map, const char *key);
+
+/* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
+int string_map_set(StringMap *map, const char *key, const char *value);

@@ -79,13 +79,9 @@ KNOWN_INCLUDES = {
 }
 KNOWN_CIRCLES = {
     "agent/agent",
-    "agent/bundle/bundle",
     "agent/cni/cni",
     "agent/image-helper/byte-stream",
     "agent/image/image-archive",
-    "agent/manifest/scalar",
-    "agent/model/class",
-    "agent/model/containers",
     "agent/pods/container-probes",
     "agent/pods/eviction-candidates",
     "agent/sandbox/sandbox",

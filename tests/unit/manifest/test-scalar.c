@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/scalar.h"
 #include "agent/manifest/yaml-tree.h"
 #include "tests/test.h"
 

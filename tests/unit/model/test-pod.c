@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/containers.h"
 #include "agent/model/pod.h"
+#include "agent/model/qos.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "agent/model/status.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/model/class.h"
+
+/* The tables of the fields of a PriorityClass and a RuntimeClass. */
 
 #include "agent/model/names.h"
 #include "agent/model/object.h"
