@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What objects are called and carry: maps of strings, owners, the UID of a pod. */
+/* ObjectMeta: the controller of an object, and the UID of a pod that comes from a file. */
 
 #include "agent/model/json.h"
 #include "agent/model/pod.h"

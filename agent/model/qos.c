@@ -9,7 +9,7 @@ const char *const qos_class_names[N_QOS_CLASSES] = {
         [QOS_BEST_EFFORT] = "BestEffort",
 };
 
-/* For the QoS class, a quantity of zero is none. */
+/* For the QoS class, a quantity of zero counts as unset. */
 static bool is_positive(const Quantity *quantity) {
         return quantity_is_set(quantity) && quantity->milli > 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The QoS class of a pod, computed from the resources of its containers. Pure. */
+/* The QoS class of a pod (Guaranteed, Burstable, BestEffort), computed from the resources of its
+ * containers. Pure. */
 
 #include "agent/model/pod.h"
 
@@ -14,10 +15,10 @@ typedef enum QosClass {
 
 extern const char *const qos_class_names[N_QOS_CLASSES];
 
-/* Something is asked for or limited for all containers together. */
+/* The pod has requests or limits at pod level. */
 bool pod_has_resources(const PodSpec *spec);
 
-/* Kubernetes' rule: Guaranteed where every container has cpu and memory limits and requests equal
- * to them, BestEffort where none has any of either, else Burstable. What the pod says of all its
- * containers together is looked at in their place. */
+/* Kubernetes' rule: Guaranteed where every container has CPU and memory limits and requests equal
+ * to them; BestEffort where no container has any of these; else Burstable. Pod-level resources
+ * replace those of the containers. */
 QosClass pod_qos_class(const PodSpec *spec);

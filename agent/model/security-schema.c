@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of core/v1's SecurityContext and PodSecurityContext, in the order of its types. */
+/* The tables of core/v1 SecurityContext and PodSecurityContext, in the order of its types. */
 
 #include "agent/model/capability.h"
 #include "agent/model/names.h"

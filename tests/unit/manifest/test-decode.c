@@ -517,7 +517,7 @@ TEST(volumes_are_checked)
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
                 { "volumes: [{name: v, nfs: {path: /x}}]",
-                  "web.yaml:6:23: spec.volumes[0].nfs: is no kind of volume that this agent "
+                  "web.yaml:6:23: spec.volumes[0].nfs: is not a kind of volume that this agent "
                   "mounts; mount it on the node, and name it by hostPath" },
                 { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
                                                         "a source, such as hostPath or emptyDir" },

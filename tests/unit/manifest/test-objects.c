@@ -87,9 +87,9 @@ TEST(objects_are_checked)
                   "f:4:15: data[a/b]: must consist of letters, digits, '-', "
                   "'_' and '.', not 'a/b'" },
                 { MAP "data: {'..': x}",
-                  "f:4:14: data[..]: must be neither '.' nor begin with '..', not '..'" },
+                  "f:4:14: data[..]: must be neither '.' nor start with '..', not '..'" },
                 { MAP "data: {'.': x}",
-                  "f:4:13: data[.]: must be neither '.' nor begin with '..', not '.'" },
+                  "f:4:13: data[.]: must be neither '.' nor start with '..', not '.'" },
                 { MAP "data: {'.a': x}", "" },
                 { MAP "---\n" MAP,
                   "f:7:18: metadata.name: configmap default/m is twice in this file" },
@@ -188,7 +188,7 @@ TEST(what_a_pod_refers_to_is_checked)
                   "f:6:67: spec.volumes[0].configMap.items[0].path: must be a relative path, not "
                   "'/a'" },
                 { VOLUME("configMap: {name: m, items: [{key: k, path: ..data}]}"),
-                  "f:6:67: spec.volumes[0].configMap.items[0].path: must not begin with '..', not "
+                  "f:6:67: spec.volumes[0].configMap.items[0].path: must not start with '..', not "
                   "'..data'" },
                 { VOLUME("downwardAPI: {items: [{path: a, fieldRef: {fieldPath: spec.nodeName}}]}"),
                   "f:6:77: spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath: is no field "

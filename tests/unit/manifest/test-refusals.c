@@ -83,10 +83,10 @@ TEST(every_kind_of_volume_that_is_not_honoured_says_why)
                   "is a kind of volume that Kubernetes has removed" },
                 { "scaleIO: {system: s}", "is a kind of volume that Kubernetes has removed" },
                 { "storageos: {volumeName: v}", "is a kind of volume that Kubernetes has removed" },
-                { "nfs: {server: s, path: /}", "is no kind of volume that this agent mounts; " },
-                { "iscsi: {iqn: i}", "is no kind of volume that this agent mounts; " },
-                { "fc: {lun: 1}", "is no kind of volume that this agent mounts; " },
-                { "flexVolume: {driver: d}", "is no kind of volume that this agent mounts; " },
+                { "nfs: {server: s, path: /}", "is not a kind of volume that this agent mounts; " },
+                { "iscsi: {iqn: i}", "is not a kind of volume that this agent mounts; " },
+                { "fc: {lun: 1}", "is not a kind of volume that this agent mounts; " },
+                { "flexVolume: {driver: d}", "is not a kind of volume that this agent mounts; " },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
