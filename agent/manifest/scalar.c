@@ -9,12 +9,12 @@
 #include <math.h>
 
 enum {
-        NUMBER_LENGTH_MAX = 400 /* of digits that anybody writes; what is longer is a string */
+        NUMBER_LENGTH_MAX = 400 /* of digits; a longer text is a string */
 };
 
 #define YAML_TAG_PREFIX "tag:yaml.org,2002:"
 
-/* A whole number as it was written. */
+/* An integer as it was written. */
 typedef struct Integer {
         bool is_negative;
         bool is_too_large; /* for 64 bits */
@@ -42,7 +42,7 @@ static const char *const words_float[] = {
         "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL,
 };
 
-/* The base that a prefix says, which is skipped: 0x 0o 0b, and 0 for octal. */
+/* Skips the prefix of the base and returns the base: 0x 0o 0b, and 0 for octal. */
 static unsigned skip_base(const char **text) {
         const char *p = *text;
         char letter;
@@ -61,7 +61,7 @@ static unsigned scalar_digit_value(char c) {
         return c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10 : 255;
 }
 
-/* As strconv.ParseInt(…, 0, 64), then ParseUint(). The text has no underscores any more. */
+/* As strconv.ParseInt(…, 0, 64), then ParseUint(). Underscores have been removed. */
 static bool parse_integer(const char *text, Integer *ret) {
         Integer integer = { .is_negative = *text == '-' };
         bool has_sign = *text == '-' || *text == '+';
@@ -163,7 +163,7 @@ int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret) 
         };
         YamlNodeKind kind = scalar_resolve(text);
 
-        /* A lone "!" means: no guessing. */
+        /* A lone "!" means: always a string. */
         if (streq(tag, "!") || streq(tag, YAML_TAG_PREFIX "str")) {
                 *ret = YAML_NODE_STRING;
                 return 0;
@@ -219,10 +219,10 @@ bool yaml_node_int(const YamlNode *node, int64_t *ret) {
         return false;
 }
 
-/* How a number is written: with how many digits at most, and from which to which power of ten
- * without an exponent. */
+/* The format of a number: the maximum of digits, and the powers of ten that are written without an
+ * exponent. */
 typedef struct FloatForm {
-        bool is_single; /* precise to 24 bits */
+        bool is_single; /* precision of 24 bits */
         int digits_max;
         int exponent_min, exponent_end;
 } FloatForm;

@@ -33,7 +33,7 @@ struct YamlNode {
         };
 };
 
-/* The value of a key, or NULL; also where 'mapping' is none. */
+/* The value of a key, or NULL; also where 'mapping' is not a mapping. */
 const YamlNode *yaml_node_get(const YamlNode *mapping, const char *key);
 
 static inline const YamlNode *yaml_node_key(const YamlNode *mapping, size_t i) {
@@ -51,7 +51,7 @@ static inline bool yaml_node_is_scalar(const YamlNode *node) {
 /* null, "", [] and {}. */
 bool yaml_node_is_empty(const YamlNode *node);
 
-/* "the string 'x'", "the boolean yes", "a list": for sentences. Returns the buffer. */
+/* "the string 'x'", "the boolean yes", "a list": for messages. Returns the buffer. */
 enum {
         DESCRIPTION_SIZE = 128
 };

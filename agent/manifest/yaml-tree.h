@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* One tree for YAML and JSON: nodes that remember line and column, with the types that Kubernetes'
- * own reading of YAML (1.1, by way of JSON) gives them. Aliases share nodes and merge keys are
- * resolved, within budgets that no file can exceed by cleverness. */
+/* One tree for YAML and JSON: nodes that remember line and column, with the types of Kubernetes'
+ * own reading of YAML (1.1, by way of JSON). Aliases share nodes and merge keys are resolved,
+ * within limits that bound memory and time. */
 
 #include "agent/manifest/yaml-node.h"
 #include "common/error.h"
@@ -23,7 +23,7 @@ typedef struct YamlTree {
         size_t n_documents;
 } YamlTree;
 
-/* Parses a whole file. 'file' begins every sentence: "web.yaml:7:11: …". 0, -EINVAL, -ENOMEM. */
+/* Parses a whole file. 'file' starts every message: "web.yaml:7:11: …". 0, -EINVAL, -ENOMEM. */
 int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree *ret,
                     Error *reterr);
 void yaml_tree_done(YamlTree *tree);

@@ -314,7 +314,7 @@ TEST(a_wrong_command_line_gets_a_hint_and_status_2)
         expect_run("gte", 2, "", "error: unknown command 'gte'; did you mean 'get'?\n");
         expect_run("frobnicate", 2, "",
                    "error: unknown command 'frobnicate'; see 'mainstay help'\n");
-        expect_run("get", 2, "", "error: say what to get: 'mainstay get pods'\n");
+        expect_run("get", 2, "", "error: a resource is required: 'mainstay get pods'\n");
         expect_run("get pdos", 2, "", "error: unknown resource 'pdos'; did you mean 'pods'?\n");
         expect_run("get pods --watc=1 x", 2, "", "error: option '--watch' takes no value\n");
         expect_run("get pods --wide", 2, "",
@@ -323,7 +323,7 @@ TEST(a_wrong_command_line_gets_a_hint_and_status_2)
                    "error: unknown output format 'yml'; did you mean 'yaml'?\n");
         expect_run("get pods -l a=b=c", 2, "",
                    "error: selector 'a=b=c' must be key=value, key!=value, key or !key\n");
-        expect_run("logs", 2, "", "error: say which pod's log: 'mainstay logs POD'\n");
+        expect_run("logs", 2, "", "error: a pod is required: 'mainstay logs POD'\n");
         expect_run("logs web --since yesterday", 2, "",
                    "error: --since must be a duration such as 5s, 2m or 1h30m, not 'yesterday'\n");
         stop();
@@ -336,8 +336,8 @@ TEST(no_agent_is_one_sentence)
         start();
         stop();
         REQUIRE(asprintf(&expected,
-                         "error: no agent at %s; start mainstayd, or say with --socket where it "
-                         "is\n",
+                         "error: no agent at %s; start mainstayd, or set its socket with "
+                         "--socket\n",
                          socket_path) > 0);
         expect_run("get pods", 1, "", expected);
         expect_run("logs web", 1, "", expected);
@@ -393,7 +393,7 @@ TEST(validate_says_what_the_agent_would_say)
 
         free(arguments);
         REQUIRE(asprintf(&arguments, "validate %s %s", good, twin) > 0);
-        REQUIRE(asprintf(&err, "error: %s: pod default/web is in %s already\n", twin, good) > 0);
+        REQUIRE(asprintf(&err, "error: %s: pod default/web is already defined in %s\n", twin, good) > 0);
         expect_run(arguments, 1, out, err);
 
         free(arguments);
@@ -411,5 +411,5 @@ TEST(validate_says_what_the_agent_would_say)
         EXPECT_STREQ(result.out, "stdin: ok (pod default/web)\n");
         result_done(&result);
         expect_run("validate", 2, "",
-                   "error: say which files to validate; '-' is standard input\n");
+                   "error: files are required: 'mainstay validate FILE...'; '-' is standard input\n");
 }

@@ -327,7 +327,7 @@ TEST(a_broken_edit_keeps_the_pod_and_says_why)
         fixture_start(&f);
         put(&f, "a.yaml", "apiVersion: v1\nkind: [Pod\n");
         EXPECT_STATE(&f, "a.yaml: a-n1 !a.yaml:3:1: did not find expected ',' or ']', while "
-                         "parsing a flow sequence that begins at line 2");
+                         "parsing a flow sequence that starts at line 2");
         REQUIRE(manifest_directory_list(f.source, &manifests) == 1);
         EXPECT(manifests[0]->error_since > 0);
         put(&f, "a.yaml", yaml_of("A", "i"));
@@ -492,7 +492,7 @@ TEST(a_directory_that_vanished_keeps_its_pods_until_it_is_filled_again)
         close_fd(f.dir_fd);
         f.dir_fd = open_directory_at(AT_FDCWD, f.directory, 0755);
         REQUIRE(f.dir_fd >= 0);
-        EXPECT_TROUBLE(&f, "another directory");
+        EXPECT_TROUBLE(&f, "was replaced by an empty directory");
         settle(&f);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1; b.yaml: b-n1");
 
@@ -532,7 +532,7 @@ TEST(an_empty_mount_over_the_directory_is_no_order_to_stop)
         }
         /* The directory below rings the bell; what is found is the one above. */
         REQUIRE(fchmod(f.dir_fd, 0700) == 0);
-        EXPECT_TROUBLE(&f, "another directory");
+        EXPECT_TROUBLE(&f, "was replaced by an empty directory");
         settle(&f);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1");
         REQUIRE(umount(f.directory) == 0);
@@ -569,7 +569,7 @@ TEST(what_ran_before_stays_where_its_file_is_broken_and_goes_with_it)
         EXPECT_STREQ(state(&f), "a.yaml: !a.yaml: pod default/both-n1 is already defined by "
                                 "broken.yaml; broken.yaml: kept-n1 both-n1 !broken.yaml:2:1: did "
                                 "not find expected node content, while parsing a flow node that "
-                                "begins at line 2; good.yaml: good-n1");
+                                "starts at line 2; good.yaml: good-n1");
         fixture_end(&f);
 }
 

@@ -139,8 +139,8 @@ TEST(settings_without_effect_get_a_warning_each)
                      "");
         EXPECT_EQ(strv_length(warnings), 5);
         REQUIRE(strv_length(warnings) == 5);
-        EXPECT_STREQ(warnings[0] + n, ":1:1: maxPods: has no effect here");
-        EXPECT_STREQ(warnings[1] + n, ":2:1: enforceNodeAllocatable: has no effect here");
+        EXPECT_STREQ(warnings[0] + n, ":1:1: maxPods: is ignored");
+        EXPECT_STREQ(warnings[1] + n, ":2:1: enforceNodeAllocatable: is ignored");
         EXPECT_STREQ(warnings[2] + n,
                      ":3:1: staticPodPaht: is not a field of KubeletConfiguration; "
                      "did you mean 'staticPodPath'?");
@@ -242,10 +242,10 @@ TEST(wrong_settings_are_refused_with_their_place)
                   ":2:24: maxParallelImagePulls: cannot be larger than 1 unless "
                   "serializeImagePulls is false" },
                 { "maxParallelImagePulls: 2\nmainstay: {maxParallelPulls: 3}",
-                  ":1:24: maxParallelImagePulls: says otherwise than mainstay.maxParallelPulls, "
+                  ":1:24: maxParallelImagePulls: contradicts mainstay.maxParallelPulls, "
                   "which is 3" },
                 { "serializeImagePulls: true\nmainstay: {maxParallelPulls: 3}",
-                  ":1:22: serializeImagePulls: says otherwise than mainstay.maxParallelPulls, "
+                  ":1:22: serializeImagePulls: contradicts mainstay.maxParallelPulls, "
                   "which is 3" },
                 { "maxParallelImagePulls: 0",
                   ":1:24: maxParallelImagePulls: must be between 1 and 64, not 0" },

@@ -189,7 +189,7 @@ TEST(environments_are_checked)
                   "web.yaml:6:38: spec.containers[0].env[0].name: must be printable ASCII without "
                   "'=', not 'A=B'" },
                 { "{name: c, image: i, env: [{name: A, valueFrom: {fieldRef: {fieldPath: x}}}]}",
-                  "web.yaml:6:75: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no "
+                  "web.yaml:6:75: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is not a "
                   "field that a variable can refer to: 'x'" },
                 { "{name: c, image: i, env: {A: b}}",
                   "web.yaml:6:30: spec.containers[0].env: must be a list, not a mapping" },
@@ -349,7 +349,7 @@ TEST(specs_are_checked)
                 { "terminationGracePeriodSeconds: 010", "" },
                 { "terminationGracePeriodSeconds: -1",
                   "warning: web.yaml:6:34: spec.terminationGracePeriodSeconds: is negative, which "
-                  "is taken for 1" },
+                  "is treated as 1" },
                 { "terminationGracePeriodSeconds: 2147483648",
                   "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between "
                   "-2147483648 and 2147483647, not 2147483648" },
@@ -558,8 +558,8 @@ TEST(metadata_is_checked)
                   "web.yaml:6:16: metadata.annotations: must be a qualified name such as "
                   "example.com/my-name, not 'a b'" },
                 { "name: web\n  finalizers: [a]",
-                  "web.yaml:6:3: metadata.finalizers: needs a cluster: only there is somebody who "
-                  "takes them away" },
+                  "web.yaml:6:3: metadata.finalizers: needs a cluster: only there are controllers that "
+                  "remove them" },
                 { "generateName: web-",
                   "web.yaml:5:3: metadata.generateName: needs a cluster: only its API server makes "
                   "up names" },

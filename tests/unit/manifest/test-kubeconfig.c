@@ -150,9 +150,9 @@ TEST(ways_to_log_in_that_an_agent_cannot_go_are_refused)
                 { "token: 12345", ":5:33: users[0].user.token: must be a string; quote it" },
                 { "token: \"" SECRET "\\nX: y\"",
                   ":5:33: users[0].user.token: must be visible characters of ASCII" },
-                { "client-key: a", ":5:38: users[0].user.client-key: has no client-certificate" },
+                { "client-key: a", ":5:38: users[0].user.client-key: lacks client-certificate" },
                 { "client-certificate: a",
-                  ":5:46: users[0].user.client-certificate: has no client-key" },
+                  ":5:46: users[0].user.client-certificate: lacks client-key" },
                 { "client-certificate: a, client-key-data: '" SECRET "!'",
                   ":5:66: users[0].user.client-key-data: must be base64" },
                 { "client-certificate: a, client-key-data: AAAA",
@@ -178,7 +178,7 @@ TEST(clusters_are_checked)
                 { "proxy-url: 'gopher://a'", ":4:66: clusters[0].cluster.proxy-url: must be a URL "
                                              "such as http://10.0.0.1:3128" },
                 { "insecure-skip-tls-verify: true, certificate-authority: a",
-                  ":4:81: clusters[0].cluster.insecure-skip-tls-verify: means nothing beside a "
+                  ":4:81: clusters[0].cluster.insecure-skip-tls-verify: cannot be combined with a "
                   "certificate-authority" },
                 { "certificate-authority-data: '-'",
                   ":4:83: clusters[0].cluster.certificate-authority-data: must be base64" },
@@ -203,14 +203,14 @@ TEST(documents_are_checked)
                 { "kind: Pod\n", ":1:7: kind: must be Config, not the string 'Pod'" },
                 { "apiVersion: v2\n", ":1:13: apiVersion: must be v1, not the string 'v2'" },
                 { "kind: Config\n", ":1:1: current-context: is required" },
-                { "current-context: c\n", ":1:1: contexts: has no context 'c'" },
+                { "current-context: c\n", ":1:1: contexts: does not contain context 'c'" },
                 { "current-context: c\ncontexts: [{name: c}]\n",
                   ":2:12: contexts[0].context: is required" },
                 { "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n",
-                  ":1:1: clusters: has no cluster 'k'" },
+                  ":1:1: clusters: does not contain cluster 'k'" },
                 { "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
                   "clusters: [{name: k, cluster: {server: 'https://a'}}]\nusers: []\n",
-                  ":4:8: users: has no user 'u'" },
+                  ":4:8: users: does not contain user 'u'" },
                 { "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n"
                   "clusters: [{name: k, cluster: {server: 'ftp://" SECRET "'}}]\n",
                   ":3:40: clusters[0].cluster.server: must be a URL such as "

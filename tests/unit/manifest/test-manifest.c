@@ -396,11 +396,11 @@ TEST(a_record_needs_what_paths_are_made_of)
                 const char *json;
                 const char *sentence;
         } cases[] = {
-                { "", "is no record of a pod" },
+                { "", "is not a record of a pod" },
                 { "[]", "record:1:1: must be a mapping, not a list" },
                 { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\","
                   "\"image\":\"i\"}]}}",
-                  "is no record of a pod: it has no UID" },
+                  "is not a record of a pod: it lacks UID" },
                 { "{\"metadata\":{\"name\":\"a\",\"uid\":\"../../x\"}}",
                   "record:1:31: metadata.uid: must be a UID, not '../../x'" },
                 { "{\"metadata\":{\"name\":\"../x\"}}",

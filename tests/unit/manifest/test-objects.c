@@ -144,7 +144,7 @@ TEST(what_a_pod_refers_to_is_checked)
                   "specified at a time" },
                 { CONTAINER(
                           "env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]"),
-                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no field "
+                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is not a field "
                   "that "
                   "a variable can refer to: 'metadata.labels'" },
                 { CONTAINER("env: [{name: A, valueFrom: {fieldRef: {fieldPath: "
@@ -152,7 +152,7 @@ TEST(what_a_pod_refers_to_is_checked)
                   "" },
                 { CONTAINER("env: [{name: A, valueFrom: {fieldRef: {fieldPath: "
                             "\"metadata.labels['']\"}}}]"),
-                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no field "
+                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is not a field "
                   "that "
                   "a variable can refer to: 'metadata.labels['']'" },
                 { CONTAINER("env: [{name: A, valueFrom: {resourceFieldRef: {resource: "
@@ -191,7 +191,7 @@ TEST(what_a_pod_refers_to_is_checked)
                   "f:6:67: spec.volumes[0].configMap.items[0].path: must not start with '..', not "
                   "'..data'" },
                 { VOLUME("downwardAPI: {items: [{path: a, fieldRef: {fieldPath: spec.nodeName}}]}"),
-                  "f:6:77: spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath: is no field "
+                  "f:6:77: spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath: is not a field "
                   "that "
                   "a file can refer to: 'spec.nodeName'" },
                 { VOLUME("downwardAPI: {items: [{path: a}]}"),

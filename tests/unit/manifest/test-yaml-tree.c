@@ -108,7 +108,7 @@ TEST(json_is_read_with_tabs_and_surrogate_pairs)
         EXPECT_STREQ(value_of("{\"a\":\"q\\\"\\ud83d\\ude00\"}", "a", buffer), "the string 'q\"😀'");
         EXPECT_STREQ(value_of("{\"a\":\"\\ud83d\"}", "a", buffer),
                      "f:1:9: found invalid Unicode character escape code, while parsing a quoted "
-                     "scalar that begins at line 1");
+                     "scalar that starts at line 1");
         EXPECT(strstr(value_of("{\"a\":\"\\ud83", "a", buffer), "f:1:9: did not find expected "));
 }
 
@@ -165,13 +165,13 @@ TEST(aliases_and_merge_keys_work)
 
 TEST(an_alias_to_nothing_or_to_itself_is_refused)
 {
-        EXPECT_STREQ(sentence_of("a: *x", 5), "f:1:4: the alias '*x' has no anchor before it");
+        EXPECT_STREQ(sentence_of("a: *x", 5), "f:1:4: the alias '*x' lacks an anchor before it");
         EXPECT_STREQ(sentence_of("&x [*x]", 7), "f:1:5: the alias '*x' stands in what it names");
         EXPECT_STREQ(sentence_of("&x {a: {b: *x}}", 15),
                      "f:1:12: the alias '*x' stands in what it names");
         /* Anchors end with their document. */
         EXPECT_STREQ(sentence_of("&x a\n---\n*x\n", 12),
-                     "f:3:1: the alias '*x' has no anchor before it");
+                     "f:3:1: the alias '*x' lacks an anchor before it");
 }
 
 TEST(an_alias_bomb_is_refused_and_costs_nothing)
@@ -313,14 +313,14 @@ TEST(broken_yaml_is_refused_with_the_parsers_words_and_place)
         } cases[] = {
                 { "a: b: c\n", "f:1:5: mapping values are not allowed in this context" },
                 { "a: [1, 2\nb: 3\n", "f:2:2: did not find expected ',' or ']', while parsing a "
-                                      "flow sequence that begins at line 1" },
+                                      "flow sequence that starts at line 1" },
                 { "a:\n\tb: 1\n", "f:2:1: found character that cannot start any token, while "
-                                  "scanning for the next token that begins at line 2" },
+                                  "scanning for the next token that starts at line 2" },
                 { "a: \"b\n", "f:2:1: found unexpected end of stream, while scanning a quoted "
-                              "scalar that begins at line 1" },
+                              "scalar that starts at line 1" },
                 { "a: 1\n b: 2\n", "f:2:3: mapping values are not allowed in this context" },
                 { "- a\nb: 1\n", "f:2:1: did not find expected '-' indicator, while parsing a "
-                                 "block collection that begins at line 1" },
+                                 "block collection that starts at line 1" },
                 { "{}{}", "f:1:3: did not find expected <document start>" },
         };
 
