@@ -157,9 +157,7 @@ static int check_overhead(const Rules *rules) {
         if (rules->pod->spec.runtime_class_name ||
             (!quantity_is_set(&overhead->cpu) && !quantity_is_set(&overhead->memory)))
                 return 0;
-        return security_error(rules,
-                              "must be absent where there is no runtimeClassName whose it could be",
-                              "spec.overhead");
+        return security_error(rules, "must be absent without a runtimeClassName", "spec.overhead");
 }
 
 int check_security(const Rules *rules) {

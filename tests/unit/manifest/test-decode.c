@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* The sentence that a file gets, or its warnings, or "". */
+/* The error of a file, or its warnings, or "". */
 static const char *verdict(const char *yaml) {
         static char text[4096];
         ManifestObjects objects = { 0 };
@@ -25,7 +25,7 @@ static const char *verdict(const char *yaml) {
         return text;
 }
 
-TEST(the_warnings_before_an_error_are_told_beside_it)
+TEST(warnings_before_an_error_are_returned_with_it)
 {
         static const char yaml[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
                                    "spec: {hostIpc: true, containers: [{name: a}]}\n";
@@ -41,7 +41,7 @@ TEST(the_warnings_before_an_error_are_told_beside_it)
         manifest_objects_done(&objects);
 }
 
-/* What stands in a container: line 6, after "  - ". */
+/* Fields of a container: line 6, after "  - ". */
 static const char *in_container(const char *fields) {
         char yaml[2048];
 
@@ -52,7 +52,7 @@ static const char *in_container(const char *fields) {
         return verdict(yaml);
 }
 
-/* What stands in the spec beside a container: line 6. */
+/* Fields of the spec beside a container: line 6. */
 static const char *in_spec(const char *fields) {
         char yaml[2048];
 
@@ -85,7 +85,7 @@ static void expect_all(const char *(*in)(const char *), const Case *cases, size_
         }
 }
 
-TEST(the_sentence_of_the_design_is_said_to_the_letter)
+TEST(error_has_file_line_column_and_field)
 {
         EXPECT_STREQ(verdict("apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n"
                              "  containers:\n  - name: Web_1\n    image: i\n"),
@@ -557,9 +557,9 @@ TEST(metadata_is_checked)
                 { "name: web\n  annotations: {'a b': c}",
                   "web.yaml:6:16: metadata.annotations: must be a qualified name such as "
                   "example.com/my-name, not 'a b'" },
-                { "name: web\n  finalizers: [a]",
-                  "web.yaml:6:3: metadata.finalizers: needs a cluster: only there are controllers that "
-                  "remove them" },
+                { "name: web\n  finalizers: [a]", "web.yaml:6:3: metadata.finalizers: needs a "
+                                                  "cluster: only there are controllers that "
+                                                  "remove them" },
                 { "generateName: web-",
                   "web.yaml:5:3: metadata.generateName: needs a cluster: only its API server makes "
                   "up names" },
@@ -568,7 +568,7 @@ TEST(metadata_is_checked)
         expect_all(in_metadata, cases, N_ELEMENTS(cases));
 }
 
-TEST(warnings_end_somewhere)
+TEST(number_of_warnings_is_limited)
 {
         cleanup_free char *yaml = NULL;
         ManifestObjects objects = { 0 };
@@ -588,7 +588,7 @@ TEST(warnings_end_somewhere)
         manifest_objects_done(&objects);
 }
 
-TEST(strangers_strings_are_cut_and_cleaned_in_sentences)
+TEST(untrusted_strings_are_cut_and_cleaned_in_messages)
 {
         char yaml[1024], value[513];
         const char *sentence;

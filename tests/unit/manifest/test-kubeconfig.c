@@ -18,7 +18,7 @@ static const char *path(void) {
         return text;
 }
 
-/* The sentence behind the path, or "". */
+/* The error after the path, or "". */
 static const char *load(const char *yaml, Kubeconfig *config, char ***warnings) {
         static char text[1024];
         cleanup_error Error error = ERROR_NULL;
@@ -62,7 +62,7 @@ static const char *with(const char *cluster, const char *user) {
         return verdict(yaml);
 }
 
-TEST(the_current_context_is_worked_out)
+TEST(current_context_is_resolved)
 {
         static const char yaml[] =
                 "apiVersion: v1\nkind: Config\ncurrent-context: two\npreferences: {}\n"
@@ -75,7 +75,7 @@ TEST(the_current_context_is_worked_out)
                 "    tls-server-name: kubernetes\n"
                 "    proxy-url: http://10.0.0.2:3128\n"
                 "users:\n"
-                "- name: person\n  user: {exec: {command: aws}}\n"
+                "- name: guest\n  user: {exec: {command: aws}}\n"
                 "- name: node\n  user:\n"
                 "    client-certificate: /abs/node.crt\n"
                 "    client-key: node.key\n"
@@ -83,7 +83,7 @@ TEST(the_current_context_is_worked_out)
                 "    token: " SECRET "\n"
                 "    tokenFile: ../token\n"
                 "contexts:\n"
-                "- {name: one, context: {cluster: other, user: person}}\n"
+                "- {name: one, context: {cluster: other, user: guest}}\n"
                 "- {name: two, context: {cluster: k, user: node, namespace: things}}\n";
         cleanup_strv char **warnings = NULL;
         cleanup_free char *directory = realpath(test_directory(), NULL);
@@ -112,7 +112,7 @@ TEST(the_current_context_is_worked_out)
         kubeconfig_done(&config);
 }
 
-TEST(json_is_as_good)
+TEST(kubeconfig_may_be_json)
 {
         cleanup_strv char **warnings = NULL;
         Kubeconfig config = { 0 };
@@ -131,7 +131,7 @@ TEST(json_is_as_good)
 
 #define AGENT "an agent has a certificate, a token or a token file"
 
-TEST(ways_to_log_in_that_an_agent_cannot_go_are_refused)
+TEST(unsupported_ways_to_log_in_are_refused)
 {
         static const struct {
                 const char *user, *verdict;
@@ -227,7 +227,7 @@ TEST(documents_are_checked)
         }
 }
 
-TEST(a_file_that_is_not_there_is_said_so)
+TEST(missing_kubeconfig_is_an_error)
 {
         cleanup_error Error error = ERROR_NULL;
         char **warnings = NULL;

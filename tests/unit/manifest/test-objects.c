@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMaps and Secrets, and what pods may say about them. */
+/* ConfigMaps and Secrets, and references to them. */
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
@@ -30,7 +30,7 @@ static void expect_verdict(const char *yaml, const char *verdict) {
         manifest_objects_done(&objects);
 }
 
-TEST(a_config_map_holds_texts_and_bytes_sorted_by_key)
+TEST(config_map_values_are_sorted_by_key)
 {
         ManifestObjects objects = parse_ok(MAP "immutable: true\ndata: {b: text, a: ''}\n"
                                                "binaryData: {c: AP8=}\n");
@@ -50,7 +50,7 @@ TEST(a_config_map_holds_texts_and_bytes_sorted_by_key)
         manifest_objects_done(&objects);
 }
 
-TEST(a_secrets_data_is_base64_and_its_string_data_wins)
+TEST(secret_data_is_base64_and_string_data_overrides_it)
 {
         ManifestObjects objects = parse_ok(SECRET "data: {a: eA==, b: eQ==}\n"
                                                   "stringData: {b: new, c: z}\n---\n" MAP);
@@ -106,7 +106,7 @@ TEST(objects_are_checked)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
 }
 
-TEST(an_object_holds_a_mebibyte_and_no_more)
+TEST(object_data_is_limited_to_a_mebibyte)
 {
         cleanup_free char *yaml = NULL, *half = malloc(600 * KIB + 1);
 
@@ -125,7 +125,7 @@ TEST(an_object_holds_a_mebibyte_and_no_more)
             "  containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, " fields \
             "}]}]\n"
 
-TEST(what_a_pod_refers_to_is_checked)
+TEST(references_of_a_pod_are_validated)
 {
         static const struct {
                 const char *yaml;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* README.md's tables say what is honoured; the tables of the schemas say it, too. */
+/* README.md's tables of supported fields agree with the schema tables. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/schema.h"
