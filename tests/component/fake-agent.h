@@ -97,7 +97,7 @@ static void report(void *userdata, HttpManifestReport *into) {
                              &(HttpManifestStatus){ .file = "bad.yaml",
                                                     .error = "bad.yaml:1:1: is \"no\" mapping",
                                                     .error_since = 1767323045 * USEC_PER_SEC });
-        http_report_archive_error(into, "x.tar", "is damaged");
+        http_report_archive_error(into, "x.tar", "is not an archive");
 }
 
 static int find_log(void *userdata, const char *namespace, const char *pod, const char *container,

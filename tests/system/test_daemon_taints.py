@@ -138,7 +138,7 @@ def test_malformed_labels_and_taints_change_nothing(make_node):
         node.write_config(**fields)
         if i % 2:
             os.kill(node.agent.pid, signal.SIGHUP)
-        wait(lambda said=said, place=place: place in node.said()[said:] and "going on with the configuration as it was"
+        wait(lambda said=said, place=place: place in node.said()[said:] and "continuing with the previous configuration"
              in node.said()[said:], lambda place=place: f"{place} is reported; the log: {node.said()[-500:]}")
         assert world.is_alive(pid)
     assert not pods_of(node, "b")

@@ -338,7 +338,7 @@ def test_diff_reports_a_new_revision(node, tmp_path):
     node.drop(logs("1"))
     wait_version(node, "1")
     assert differs(logs("1")) == (0, "daemonset default/logs: unchanged\n")
-    assert differs(logs("2")) == (1, "daemonset default/logs: is another revision; its pod is replaced, the old one "
-                                     "ends first\n")
-    assert differs(logs("2", **surge()))[1].endswith("the new one begins first\n")
-    assert differs(specs.daemonset("other")) == (1, "daemonset default/other: has no pod on node1\n")
+    assert differs(logs("2")) == (1, "daemonset default/logs: is a new revision; its pod is replaced, the old one "
+                                     "terminates first\n")
+    assert differs(logs("2", **surge()))[1].endswith("the new one starts first\n")
+    assert differs(specs.daemonset("other")) == (1, "daemonset default/other: does not run on node1\n")
