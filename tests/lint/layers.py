@@ -81,16 +81,11 @@ KNOWN_CIRCLES = {
     "agent/agent",
     "agent/bundle/bundle",
     "agent/cni/cni",
-    "agent/image-helper/byte-stream",
-    "agent/image/image-archive",
     "agent/manifest/scalar",
     "agent/model/class",
     "agent/model/containers",
     "agent/pods/container-probes",
     "agent/pods/eviction-candidates",
-    "agent/sandbox/sandbox",
-    "agent/shim/container",
-    "agent/shim/session-run",
 }
 
 
