@@ -10,9 +10,9 @@
 #include "agent/image-helper/document.h"
 #include "agent/image-helper/parent-check.h"
 #include "agent/image-helper/registry-token.h"
+#include "common/back-off.h"
 #include "common/clock.h"
 
-#include <sys/random.h>
 #include <time.h>
 
 enum {
@@ -25,7 +25,7 @@ enum {
         WORDS_LENGTH_MAX = 200
 };
 
-#define BACK_OFF_USEC (400 * USEC_PER_MSEC)
+static const BackOffLimits retry_limits = { 400 * USEC_PER_MSEC, 6400 * USEC_PER_MSEC };
 
 #define ACCEPT_MANIFESTS                                              \
         "application/vnd.oci.image.index.v1+json, "                   \
@@ -287,14 +287,6 @@ static int attempt_transfer(RegistryTransfer *transfer, Error *reterr) {
 
 /* ---- retrying one endpoint ---- */
 
-/* Half of the back-off is random, so that a thousand nodes do not retry at once. */
-static uint64_t add_retry_jitter(uint64_t usec) {
-        uint32_t chance = 0;
-
-        (void) !getrandom(&chance, sizeof(chance), GRND_NONBLOCK);
-        return usec / 2 + usec / 2 * (chance % 1024) / 1024;
-}
-
 static void sleep_before_retry(uint64_t usec) {
         const uint64_t slice = USEC_PER_SEC / 2;
 
@@ -315,6 +307,7 @@ static bool is_worth_retrying(const RegistryTransfer *transfer, int r) {
 }
 
 static int get_from_endpoint(RegistryTransfer *transfer, Error *reterr) {
+        uint64_t back_off = retry_limits.initial_usec;
         unsigned fruitless = 0;
 
         for (unsigned attempts = 1;; attempts++) {
@@ -324,16 +317,24 @@ static int get_from_endpoint(RegistryTransfer *transfer, Error *reterr) {
 
                 if (r > 0)
                         return 0;
-                fruitless = transfer->have >= had + FRUIT_BYTES ? 0 : fruitless + 1;
+                if (transfer->have >= had + FRUIT_BYTES) {
+                        fruitless = 0;
+                        back_off = retry_limits.initial_usec;
+                } else {
+                        fruitless++;
+                        back_off = back_off_next_delay(back_off, &retry_limits);
+                }
                 if (!is_worth_retrying(transfer, r) || fruitless >= FRUITLESS_MAX ||
                     attempts >= ATTEMPTS_MAX) {
                         error_move(reterr, &error);
                         return r;
                 }
-                delay = transfer->retry_after_sec != UINT64_MAX
-                                ? transfer->retry_after_sec * USEC_PER_SEC + BACK_OFF_USEC
-                                : BACK_OFF_USEC << fruitless;
-                sleep_before_retry(add_retry_jitter(delay));
+                delay = back_off;
+                if (transfer->retry_after_sec != UINT64_MAX)
+                        delay = transfer->retry_after_sec * USEC_PER_SEC +
+                                retry_limits.initial_usec;
+                /* Half of the delay is random, so that a thousand nodes do not retry at once. */
+                sleep_before_retry(back_off_add_jitter(delay / 2, 100, back_off_random()));
         }
 }
 
