@@ -37,7 +37,7 @@ TEST(a_hundred_who_fail_together_do_not_come_back_together)
                 first = MIN(first, wait);
                 last = MAX(last, wait);
                 n_early += wait <
-                           kube_backoff_default.first_usec + kube_backoff_default.first_usec / 2;
+                           kube_backoff_default.initial_usec + kube_backoff_default.initial_usec / 2;
         }
         EXPECT(last - first >= first / 5);
         EXPECT(n_early > 10 && n_early < 90); /* half of them, by chance */
