@@ -71,13 +71,8 @@ KNOWN_INCLUDES = {
     ("agent/pods/pod-manager.h", "agent/eviction/eviction-message.h"),
 }
 KNOWN_CIRCLES = {
-    "agent/image-helper/byte-stream",
-    "agent/image/image-archive",
     "agent/pods/container-probes",
     "agent/pods/eviction-candidates",
-    "agent/sandbox/sandbox",
-    "agent/shim/container",
-    "agent/shim/session-run",
 }
 
 
