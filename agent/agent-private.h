@@ -9,6 +9,7 @@
 #include "agent/bundle/seccomp.h"
 #include "agent/daemonset/controller.h"
 #include "agent/eviction/eviction-manager.h"
+#include "agent/eviction/pod-evictor.h"
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
@@ -55,6 +56,7 @@ typedef struct Agent {
         bool has_slices;              /* the cgroup driver is systemd */
         ShutdownInhibitor *inhibitor; /* NULL where nothing is to be waited for */
         EvictionManager *eviction_manager;
+        PodEvictor *pod_evictor;
         char *pods_group;                  /* the control group of all pods */
         sd_event_source *recompute_source; /* pods are wished for once more */
         PodManager *pod_manager;

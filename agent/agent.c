@@ -169,6 +169,7 @@ AgentMetrics agent_collect_counts(Agent *agent) {
                                                    agent->manifests, agent->images);
 
         counts.conditions = eviction_manager_conditions(agent->eviction_manager);
+        counts.evictions = pod_evictor_counts(agent->pod_evictor);
         if (agent->apiserver)
                 counts.api_server_error = apiserver_last_error(agent->apiserver);
         return counts;
@@ -606,6 +607,7 @@ static void agent_done(Agent *agent) {
         apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);
         sd_event_source_disable_unref(agent->recompute_source);
+        pod_evictor_free(agent->pod_evictor);
         pod_manager_free(agent->pod_manager);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);

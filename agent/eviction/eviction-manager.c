@@ -13,8 +13,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define RECLAIM_INTERVAL_USEC (1 * USEC_PER_SEC) /* between two looks while something is short … \
-                                                  */
+#define RECLAIM_INTERVAL_USEC                                                \
+        (1 * USEC_PER_SEC) /* between two looks while something is short … \
+                            */
 #define RECLAIM_RETRY_MIN_USEC \
         (10 * USEC_PER_SEC) /* … or nothing can be done about it, and then … */
 #define RECLAIM_RETRY_MAX_USEC (60 * USEC_PER_SEC) /* … twice as long each time, up to this */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The words of node pressure: what of the node can become short, from when on that is so, and what
- * the node is called then. As the kubelet has them. Plain data. */
+/* Node-pressure eviction as the kubelet has it: eviction signals, thresholds, node conditions, and
+ * the pods that may be evicted. Plain data. */
 
 #include "common/macros.h"
 
@@ -80,6 +80,35 @@ typedef struct EvictionPolicy {
         int64_t max_pod_grace_seconds; /* of pods that a soft threshold evicts; < 0: the pod's */
         bool has_memcg_notification;
 } EvictionPolicy;
+
+/* A pod that may be evicted for node pressure. What it uses is measured by the evicting side. All
+ * is owned. */
+typedef struct EvictionContainer {
+        char *name;
+        char *cgroup; /* NULL: it has no process */
+        int64_t memory_request;
+        int64_t storage_request;
+        char *memory_request_text; /* as the spec has them; NULL: "0" */
+        char *storage_request_text;
+} EvictionContainer;
+
+typedef struct EvictionCandidate {
+        char *uid;
+        int64_t priority;
+        char *cgroup;
+        int64_t memory_request;
+        int64_t storage_request;
+        EvictionContainer *containers;
+        size_t n_containers;
+        char **storage_paths; /* its emptyDirs, then two for each container: writable layers, logs
+                               */
+} EvictionCandidate;
+
+void eviction_candidate_done(EvictionCandidate *candidate);
+
+/* "[MemoryPressure DiskPressure]" for a set that is not empty, in memory that the caller frees;
+ * NULL: out of memory. */
+char *format_condition_list(unsigned conditions);
 
 /* The node's conditions, and since when (realtime) each is as it is. */
 typedef struct NodeConditions {

@@ -5,7 +5,7 @@
  * steps, or a record was damaged and its manifest is gone. Looked for once, after the first wishes.
  */
 
-#include "agent/pods/pod-worker.h"
+#include "agent/pods/pod-context.h"
 
 typedef struct OrphanedPods OrphanedPods;
 

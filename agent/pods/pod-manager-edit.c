@@ -4,6 +4,7 @@
  * What replaces the pod is staged first; only when the successor could begin is the one that runs
  * told to end, on disk too, and when it has ended the successor begins in the same step. */
 
+#include "agent/pods/pod-edit.h"
 #include "agent/pods/pod-manager-private.h"
 #include "agent/pods/pod-record.h"
 #include "common/cleanup.h"
@@ -117,21 +118,6 @@ static void replace_pod(PodEntry *entry, const char *why) {
         pod_worker_delete(entry->worker, -1);
 }
 
-static char *print_replace_reasons(const EditPlan *plan) {
-        cleanup_free char *of_pod = edit_plan_format(plan, EDIT_RECREATE_POD, NULL);
-        char *text = NULL;
-
-        if (of_pod && of_pod[0])
-                return TAKE_PTR(of_pod);
-        /* The ports of a container are all else that is of the pod. */
-        for (size_t i = 0; i < plan->changes.n; i++)
-                if (plan->changes.items[i].effect == EDIT_RECREATE_POD &&
-                    asprintf(&text, "%s of container %s", plan->changes.items[i].path,
-                             strna(plan->changes.items[i].container)) >= 0)
-                        return text;
-        return NULL;
-}
-
 static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *reasons,
                                  const char *sentence) {
         cleanup_free char *message = NULL;
@@ -148,7 +134,7 @@ static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *rea
 }
 
 static void preflight_replacement(PodManager *s, PodEntry *entry, const EditPlan *plan) {
-        cleanup_free char *reasons = print_replace_reasons(plan);
+        cleanup_free char *reasons = edit_print_replace_reasons(plan);
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
 

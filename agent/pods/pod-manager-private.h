@@ -4,7 +4,6 @@
 /* What the files of the supervisor share: supervisor.c hears wishes and steps, edits.c brings a pod
  * that runs to what is wished now, going-down.c stops all. Nobody else includes this. */
 
-#include "agent/pods/eviction-candidates.h"
 #include "agent/pods/orphaned-pods.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/pods/pod-worker.h"
@@ -46,7 +45,6 @@ struct PodManager {
         sd_event_source *stage_timer;
         void (*on_shut_down)(void *userdata);
         void *shutdown_userdata;
-        PodEvictions evictions;
         bool has_qos_groups; /* they have been made, with their weights */
         bool qos_is_due;     /* pods came, went or were edited: once a turn, however many */
 };

@@ -8,6 +8,7 @@
 #include "agent/model/adoption.h"
 #include "agent/model/schema.h"
 #include "agent/pods/orphaned-pods.h"
+#include "agent/pods/pod-instance.h"
 #include "agent/pods/pod-manager-private.h"
 #include "agent/pods/pod-record.h"
 #include "agent/pods/slices.h"
@@ -137,7 +138,6 @@ PodManager *pod_manager_free(PodManager *s) {
                 s->entries = entry->next_entry;
                 pod_entry_free(entry);
         }
-        pod_evictions_done(&s->evictions);
         http_client_free(s->context.http);
         orphaned_pods_free(s->orphans);
         sd_event_source_disable_unref(s->stage_timer);

@@ -9,10 +9,10 @@
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
-#include "agent/eviction/eviction-message.h"
 #include "agent/image/image-store.h"
 #include "agent/model/config.h"
 #include "agent/model/event.h"
+#include "agent/model/eviction.h"
 #include "agent/model/node.h"
 #include "agent/model/probe-sample.h"
 #include "agent/model/status.h"
@@ -146,26 +146,33 @@ void pod_manager_shut_down(PodManager *manager, const ShutdownStage *stages, siz
 /* It does not go down after all: 'done' is not called any more, what was stopped starts again, and
  * what was refused begins. */
 void pod_manager_cancel_shutdown(PodManager *manager);
-/* The node is short of something: the pod that is to go first (pressure/rank.h) is stopped, and has
- * failed. Whether there is one, or what pods have written is being measured to find it. */
-bool pod_manager_evict_pod(PodManager *manager, const ResourceShortage *shortage);
 
-/* True from then on until nothing of it runs or is mounted any more; at most half a minute longer
- * than its grace. */
-bool pod_manager_is_evicting(const PodManager *manager);
+/* ---- node-pressure eviction ---- */
 
-/* When the last of those was evicted (realtime) that are still out for this condition; 0: none. */
+/* The pods that may be evicted, in an array that the caller frees, its elements with
+ * eviction_candidate_done(). 0 or -ENOMEM. */
+int pod_manager_list_eviction_candidates(PodManager *manager, EvictionCandidate **ret,
+                                         size_t *ret_n);
+
+/* Fails a pod; see pod_worker_evict(). */
+bool pod_manager_evict_pod(PodManager *manager, const char *uid, NodeCondition condition,
+                           const char *message, int64_t max_grace_seconds,
+                           uint64_t *ret_grace_usec);
+
+/* A pod that has failed, of which something still runs or is mounted. */
+bool pod_manager_is_stopping_failed(const PodManager *manager, const char *uid);
+
+/* When the last of the pods was evicted (realtime) that are still failed for this condition; 0:
+ * none.
+ */
 uint64_t pod_manager_last_evicted_at(const PodManager *manager, NodeCondition condition);
 
-/* Before wishes are made: pods that were evicted for what the node does not have any more end, and
- * begin anew if they are wanted; but not those that are to run once only, nor those of an API
- * server, where others are made in their place. */
+/* Pods that were evicted for a condition that the node no longer has are deleted, and start again
+ * where they are desired. Not those with restart policy Never, nor those of an API server, whose
+ * controllers replace them. Before the desired pods are computed. */
 void pod_manager_readmit_evicted(PodManager *manager);
 
-/* How many were evicted, by signal. */
-const uint64_t *pod_manager_eviction_counts(const PodManager *manager);
-
-/* There is a pod that may use up what the node has. */
+/* There is a pod that may use what the node is short of. */
 bool pod_manager_has_active_pods(const PodManager *manager);
 
 /* True once no pod is left, nor anything that is still being removed. */

@@ -5,7 +5,7 @@
  * all that can be checked is checked, so that the one that runs is stopped only for one that will
  * run. Writes nothing. */
 
-#include "agent/pods/pod-worker.h"
+#include "agent/pods/pod-context.h"
 
 typedef struct Preflight Preflight;
 

@@ -7,7 +7,7 @@
  * of it does nothing. */
 
 #include "agent/bundle/resize.h"
-#include "agent/pods/pod-worker.h"
+#include "agent/pods/pod-context.h"
 
 /* The pod's slice, with its limits as they are in its spec now. May be said again. */
 void slices_set_pod(const PodContext *context, const Pod *pod);

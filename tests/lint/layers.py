@@ -33,7 +33,7 @@ PROGRAMS = {
 LIBRARIES = {
     "systemd/": ["agent/node/config-watch.h", "agent/image/image-store.h", "agent/kubeclient/*.h",
                  "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/eviction/memory-pressure-watch.h",
-                 "agent/eviction/eviction-manager.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
+                 "agent/eviction/eviction-manager.h", "agent/eviction/pod-evictor.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/systemd-client.[ch]", "agent/http/http-server.h", "common/child.h",
                  "common/curl-loop.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/socket-proxy.h"],
@@ -72,10 +72,6 @@ KNOWN_INCLUDES = {
     ("agent/desired/pod-source.c", "agent/apiserver/apiserver.h"),
     ("agent/desired/pod-source.c", "agent/daemonset/controller.h"),
     ("agent/desired/resolvers.c", "agent/agent-private.h"),
-    ("agent/pods/eviction-candidates.c", "agent/eviction/pod-ranking.h"),
-    ("agent/pods/eviction-candidates.h", "agent/eviction/eviction-message.h"),
-    ("agent/pods/pod-admission.c", "agent/eviction/eviction-message.h"),
-    ("agent/pods/pod-manager.h", "agent/eviction/eviction-message.h"),
 }
 KNOWN_CIRCLES = {
     "agent/agent",
@@ -86,8 +82,6 @@ KNOWN_CIRCLES = {
     "agent/manifest/scalar",
     "agent/model/class",
     "agent/model/containers",
-    "agent/pods/container-probes",
-    "agent/pods/eviction-candidates",
     "agent/sandbox/sandbox",
     "agent/shim/container",
     "agent/shim/session-run",
