@@ -9,8 +9,9 @@
 
 #include <stdlib.h>
 
-#define EVICTION_TIMEOUT_USEC (30 * USEC_PER_SEC) /* beyond the grace period, as with the kubelet \
-                                                   */
+#define EVICTION_TIMEOUT_USEC                                               \
+        (30 * USEC_PER_SEC) /* beyond the grace period, as with the kubelet \
+                             */
 #define MEASURE_TIMEOUT_USEC (120 * USEC_PER_SEC)
 #define NUMBER_LINE_MAX      32
 

@@ -45,7 +45,7 @@ void pod_container_step(PodContainer *container);
 /* The machine waits to be started again, in the same sandbox. */
 void pod_container_reset(PodContainer *container);
 
-/* The sandbox is another: the container has not run in it. */
+/* The pod has a new sandbox, in which the container has not run. */
 void pod_container_on_new_sandbox(PodContainer *container);
 
 /* ---- the shim ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pod sandbox: the shim is started or found, the pod's mounts and network are set up; at the
  * end the network is detached, the shim exits, and what is left is cleaned up. Steps and the shim's
- * events move the state; nothing here waits. A pod in the host network has no attachment. */
+ * events move the state; nothing here waits. A pod in the host network skips the network states. */
 
 #include "agent/bundle/cgroups.h"
 #include "agent/bundle/logs.h"
@@ -503,7 +503,7 @@ static void warn_ignored_selinux(PodWorker *worker) {
         if (!has_label || pod->context->bundle->has_se_linux || worker->is_selinux_warned)
                 return;
         worker->is_selinux_warned = true;
-        log_warning("Pod '%s': seLinuxOptions have no effect: SELinux is not enabled on this node",
+        log_warning("Pod '%s': seLinuxOptions are ignored: SELinux is not enabled on this node",
                     pod->description);
 }
 

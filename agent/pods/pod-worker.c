@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the pod is to do. Its parts (termination, failure, deadline, admission, storage limits,
- * resize, volumes, status) are files of their own; here they are combined, and the containers are
- * told to start and stop. The sandbox follows in pod-worker-sandbox.c. An edit is applied to the
+ * resize, volumes, status) are files of their own; here they are combined, and decide which
+ * containers start and stop. The sandbox follows in pod-worker-sandbox.c. An edit is applied to the
  * running pod as far as the plan allows; a replaced pod terminates, then a new instance starts. */
 
 #include "agent/pods/pod-worker.h"

@@ -281,7 +281,7 @@ TEST(a_service_says_of_itself_how_it_is)
                 { "some", HANDLER_SUCCEEDED, "service healthy" },
                 { "not", HANDLER_FAILED, "service unhealthy (responded with \"NOT_SERVING\")" },
                 { "code", HANDLER_FAILED, "error: health rpc probe failed: code 14: in words" },
-                { "garbage", HANDLER_FAILED, "the answer cannot be read" },
+                { "garbage", HANDLER_FAILED, "the response is malformed" },
                 { "unimplemented", HANDLER_FAILED, "does not implement the grpc health protocol" },
                 { "hang", HANDLER_FAILED, "timeout: health rpc did not complete within 1s" },
         };
