@@ -5,7 +5,6 @@
 
 #include "agent/agent-private.h"
 #include "agent/bundle/cgroups.h"
-#include "agent/desired/desired-pods.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/message-ids.h"
@@ -54,14 +53,6 @@ static bool is_evicted_pod_stopping(const char *uid, void *userdata) {
         return pod_manager_is_stopping_failed(agent->pod_manager, uid);
 }
 
-static int on_eviction_recompute_due(sd_event_source *source, void *userdata) {
-        Agent *agent = userdata;
-
-        if (agent->has_scanned && !agent->is_terminating)
-                recompute_desired_pods(agent);
-        return 0;
-}
-
 static void on_node_conditions_changed(void *userdata) {
         Agent *agent = userdata;
         const NodeConditions *conditions = eviction_manager_conditions(agent->eviction_manager);
@@ -72,7 +63,7 @@ static void on_node_conditions_changed(void *userdata) {
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);
-        (void) sd_event_source_set_enabled(agent->recompute_source, SD_EVENT_ONESHOT);
+        agent_request_recompute(agent);
 }
 
 static void on_resource_shortage(const ResourceShortage *shortage, void *userdata) {
@@ -114,15 +105,9 @@ int build_eviction_manager(Agent *agent) {
                 .on_conditions = on_node_conditions_changed,
                 .on_shortage = on_resource_shortage,
         };
-        int r = sd_event_add_defer(agent->event, &agent->recompute_source,
-                                   on_eviction_recompute_due, agent);
 
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_enabled(agent->recompute_source, SD_EVENT_OFF);
-        if (r < 0)
-                return r;
-        r = build_pod_evictor(agent);
+        int r = build_pod_evictor(agent);
+
         if (r < 0)
                 return r;
         /* The cgroup of Guaranteed pods is the parent of all pods' cgroups. */

@@ -115,18 +115,26 @@ static int load_daemonset_history(DaemonSetController *controller, int fd, const
         return 0;
 }
 
-/* Whoever wished for them may not be able to say them again now. */
-static int report_restored_daemonsets(DaemonSetController *controller) {
-        int r = 0;
+/* Their sources may not be readable now. */
+static int report_restored_daemonsets(const DaemonSetController *controller,
+                                      restored_daemonset_t each, void *userdata) {
+        for (const DaemonSetState *state = controller->sets; state; state = state->next) {
+                cleanup_with(pod_source_done) PodSource source = { 0 };
+                int r;
 
-        for (const DaemonSetState *state = controller->sets; state && r >= 0; state = state->next)
-                if (state->set)
-                        r = controller->config.on_restored_set(state->history.origin, state->set,
-                                                               controller->config.userdata);
-        return r;
+                if (!state->set)
+                        continue;
+                r = pod_source_parse(state->history.origin, &source);
+                if (r >= 0)
+                        r = each(&source, state->set, userdata);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
-int daemonset_controller_load(DaemonSetController *controller, Error *reterr) {
+int daemonset_controller_load(DaemonSetController *controller, restored_daemonset_t each,
+                              void *userdata, Error *reterr) {
         cleanup_close int fd = open_daemonsets_directory(controller);
         cleanup_closedir DIR *dir = NULL;
         struct dirent *entry;
@@ -145,7 +153,7 @@ int daemonset_controller_load(DaemonSetController *controller, Error *reterr) {
                         (void) log_error_errno(r, "Cannot read %s/daemonsets/%s, ignoring it",
                                                controller->config.state_dir, entry->d_name);
         }
-        return r == -ENOMEM ? r : report_restored_daemonsets(controller);
+        return r == -ENOMEM ? r : report_restored_daemonsets(controller, each, userdata);
 }
 
 int daemonset_state_read_template(const DaemonSetState *state, const char *hash, Pod *ret) {
@@ -188,7 +196,7 @@ static int fill_history_names(DaemonSetState *state) {
 /* As what the set was wished for, and where. 1 where that is news; 0; -ENOMEM. */
 static int update_history_set(DaemonSetState *state) {
         cleanup_free char *json = object_to_json(&daemonset_schema, state->set);
-        cleanup_free char *origin = strdup(state->origin);
+        cleanup_free char *origin = strdup(pod_source_format(&state->source));
         DaemonSetHistory *history = &state->history;
 
         if (!json || !origin)

@@ -12,7 +12,7 @@
 /* A set as it was wished for last, and its history. Times are of the steady clock. */
 typedef struct DaemonSetState {
         char *uid;
-        char *origin;
+        PodSource source;
         DaemonSet *set; /* NULL: of an earlier agent, and not seen since */
         DaemonSetHistory history;
         DaemonSetDecision decision;
@@ -28,7 +28,8 @@ typedef struct DaemonSetState {
         bool is_create_pending;     /* 'pod' was wished for and has no life yet */
         bool has_selector_mismatch; /* its pods were made by another selector; they go on as they
                                        are */
-        unsigned generation;        /* of the wishes that named it last */
+        bool is_removed;            /* its source no longer contains it; its pods are stopped */
+        unsigned generation;        /* of the sync that had it last */
         struct DaemonSetState *next;
 } DaemonSetState;
 
@@ -63,8 +64,8 @@ struct DaemonSetController {
         bool has_undesired;     /* some set is there only for its pods */
         bool has_peer_affinity; /* some set asks for the company of others */
         bool has_failed;
+        DesiredPods *desired; /* while sets are synced */
         char **warnings;
-        sd_event_source *sync_source;
         sd_event_source *timer;
 };
 

@@ -71,24 +71,18 @@ void daemonset_state_free(DaemonSetState *state) {
         daemonset_decision_done(&state->decision);
         daemonset_free(state->set);
         daemonset_state_forget_pod(state);
-        free(state->origin);
+        pod_source_done(&state->source);
         free(state->uid);
         free(state);
 }
 
-static int on_daemonset_sync_due(sd_event_source *source, void *userdata) {
-        DaemonSetController *controller = userdata;
-
+void daemonset_controller_schedule_sync(DaemonSetController *controller) {
         controller->config.on_recompute_due(controller->config.userdata);
-        return 0;
 }
 
 static int on_daemonset_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        return on_daemonset_sync_due(source, userdata);
-}
-
-void daemonset_controller_schedule_sync(DaemonSetController *controller) {
-        (void) sd_event_source_set_enabled(controller->sync_source, SD_EVENT_ONESHOT);
+        daemonset_controller_schedule_sync(userdata);
+        return 0;
 }
 
 int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetController **ret) {
@@ -100,13 +94,8 @@ int daemonset_controller_new(const DaemonSetControllerConfig *config, DaemonSetC
                 return -ENOMEM;
         controller->config = *config;
         controller->started_at = steady_now_usec(config->clock);
-        r = sd_event_add_defer(config->event, &controller->sync_source, on_daemonset_sync_due,
-                               controller);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(controller->sync_source, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_add_time(config->event, &controller->timer, CLOCK_BOOTTIME, 0, 1,
-                                      on_daemonset_timer, controller);
+        r = sd_event_add_time(config->event, &controller->timer, CLOCK_BOOTTIME, 0, 1,
+                              on_daemonset_timer, controller);
         if (r >= 0)
                 r = sd_event_source_set_enabled(controller->timer, SD_EVENT_OFF);
         if (r < 0)
@@ -129,7 +118,6 @@ DaemonSetController *daemonset_controller_free(DaemonSetController *controller) 
         free(controller->orphans);
         daemonset_controller_clear_observed(controller);
         strv_free(controller->warnings);
-        sd_event_source_disable_unref(controller->sync_source);
         sd_event_source_disable_unref(controller->timer);
         free(controller);
         return NULL;
@@ -137,7 +125,8 @@ DaemonSetController *daemonset_controller_free(DaemonSetController *controller) 
 
 /* ---- one set ---- */
 
-void daemonset_controller_begin_sync(DaemonSetController *controller) {
+static void begin_daemonset_sync(DaemonSetController *controller, DesiredPods *desired) {
+        controller->desired = desired;
         controller->generation++;
         controller->now = steady_now_usec(controller->config.clock);
         controller->requeue_at = 0;
@@ -193,16 +182,16 @@ static int evaluate_daemonset(DaemonSetController *controller, DaemonSetState *s
 }
 
 /* 1 where the set, or where it is from, is another than before; 0; -ENOMEM. */
-static int update_daemonset(DaemonSetState *state, const char *origin, const DaemonSet *set) {
+static int update_daemonset(DaemonSetState *state, const PodSource *source, const DaemonSet *set) {
         cleanup_with(daemonset_freep) DaemonSet *copy = NULL;
-        char *name;
+        PodSource source_copy;
 
-        if (!streq_ptr(state->origin, origin)) {
-                name = strdup(origin);
-                if (!name)
+        state->is_removed = false;
+        if (!pod_sources_equal(&state->source, source)) {
+                if (pod_source_copy(source, &source_copy) < 0)
                         return -ENOMEM;
-                free(state->origin);
-                state->origin = name;
+                pod_source_done(&state->source);
+                state->source = source_copy;
                 state->has_changed = true;
         }
         if (state->set && schema_equal(&daemonset_schema, state->set, set))
@@ -237,19 +226,20 @@ static int keep_mismatched_pods(DaemonSetController *controller, DaemonSetState 
         if (!state->has_selector_mismatch)
                 log_error("%s: daemonset %s/%s: spec.selector: field is immutable; its pods go on "
                           "as they are",
-                          state->origin, state->set->metadata.namespace, state->set->metadata.name);
+                          pod_source_format(&state->source), state->set->metadata.namespace,
+                          state->set->metadata.name);
         state->has_selector_mismatch = true;
         return daemonset_state_keep_pods(controller, state);
 }
 
-static int sync_daemonset(DaemonSetController *controller, const char *origin,
+static int sync_daemonset(DaemonSetController *controller, const PodSource *source,
                           const DaemonSet *set) {
         DaemonSetState *state = daemonset_controller_find_uid(controller, set->metadata.uid);
         int r;
 
         if (!state)
                 state = daemonset_controller_add(controller, set->metadata.uid);
-        r = state ? update_daemonset(state, origin, set) : -ENOMEM;
+        r = state ? update_daemonset(state, source, set) : -ENOMEM;
         if (r < 0)
                 return r;
         state->generation = controller->generation;
@@ -269,9 +259,9 @@ static int sync_daemonset(DaemonSetController *controller, const char *origin,
         return r < 0 ? r : daemonset_state_sync(controller, state);
 }
 
-int daemonset_controller_sync_set(DaemonSetController *controller, const char *origin,
-                                  const DaemonSet *set) {
-        int r = controller->has_failed ? -ENOMEM : sync_daemonset(controller, origin, set);
+static void sync_daemonset_or_keep_pods(DaemonSetController *controller, const PodSource *source,
+                                        const DaemonSet *set) {
+        int r = controller->has_failed ? -ENOMEM : sync_daemonset(controller, source, set);
 
         if (r < 0 && r != -ENOMEM) {
                 (void) log_error_errno(r, "Cannot decide on daemonset '%s/%s', its pods go on",
@@ -281,7 +271,6 @@ int daemonset_controller_sync_set(DaemonSetController *controller, const char *o
         }
         /* Who could not be decided on must not be taken for one who is not wanted. */
         controller->has_failed = controller->has_failed || r < 0;
-        return controller->has_failed ? -ENOMEM : 0;
 }
 
 /* ---- all sets ---- */
@@ -290,6 +279,7 @@ int daemonset_controller_sync_set(DaemonSetController *controller, const char *o
  * yet. Should it come again, it is new. */
 static void keep_as_pod_owner(DaemonSetController *controller, DaemonSetState *state) {
         controller->has_undesired = true;
+        state->is_removed = state->is_removed || state->set;
         daemonset_state_forget_pod(state);
         state->set = daemonset_free(state->set);
 }
@@ -326,8 +316,8 @@ static void warn_daemonset_overlap(DaemonSetController *controller, const Daemon
                 (void) strv_appendf(&controller->warnings,
                                     "%s: daemonset %s/%s and daemonset %s/%s of %s: one's selector "
                                     "matches the pods of the other",
-                                    b->origin, right->namespace, right->name, left->namespace,
-                                    left->name, a->origin);
+                                    pod_source_format(&b->source), right->namespace, right->name,
+                                    left->namespace, left->name, pod_source_format(&a->source));
 }
 
 static void warn_daemonset_overlaps(DaemonSetController *controller) {
@@ -358,7 +348,7 @@ static void arm_daemonset_timer(DaemonSetController *controller) {
                 (void) log_error_errno(r, "Cannot arm the timer of the daemonsets");
 }
 
-int daemonset_controller_end_sync(DaemonSetController *controller) {
+static void end_daemonset_sync(DaemonSetController *controller) {
         daemonset_controller_keep_orphans(controller);
         if (!controller->has_failed)
                 forget_undesired_daemonsets(controller);
@@ -366,11 +356,22 @@ int daemonset_controller_end_sync(DaemonSetController *controller) {
         arm_daemonset_timer(controller);
         daemonset_controller_clear_observed(controller);
         controller->config.on_changed(controller->config.userdata);
+        controller->desired = NULL;
+}
+
+int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *desired,
+                                  void *userdata) {
+        DaemonSetController *controller = userdata;
+
+        begin_daemonset_sync(controller, desired);
+        for (size_t i = 0; i < sets->n; i++)
+                sync_daemonset_or_keep_pods(controller, &sets->items[i].source, sets->items[i].set);
+        end_daemonset_sync(controller);
         return controller->has_failed ? -ENOMEM : 0;
 }
 
-char *const *daemonset_controller_warnings(const DaemonSetController *controller) {
-        return controller->warnings;
+char *const *daemonset_controller_warnings(void *userdata) {
+        return ((DaemonSetController *) userdata)->warnings;
 }
 
 /* By itself: it was evicted, or could not be what it is for some other reason. */
@@ -381,6 +382,51 @@ static bool has_set_pod_terminated(const DaemonSetController *controller, const 
                                       &status) >= 0 &&
                (status.phase == POD_FAILED || status.phase == POD_SUCCEEDED) &&
                status.deletion_time == 0;
+}
+
+/* Why a set that is desired does not want one of its pods. */
+static char *explain_daemonset_plan(const DaemonSetController *controller,
+                                    const DaemonSetState *state, const Pod *pod) {
+        const ObjectMeta *set = &state->set->metadata;
+        const char *hash = daemonset_history_desired(&state->history);
+        const ControllerRevision *revision = daemonset_history_find(&state->history, hash);
+        bool is_current =
+                streq_ptr(string_map_get(&pod->metadata.labels, revision_hash_label), hash);
+        char *reason;
+        int n;
+
+        if (state->decision.verdict == DAEMONSET_SHOULD_STOP)
+                n = asprintf(&reason, "DaemonSet %s/%s no longer selects this node: %s",
+                             set->namespace, set->name, strna(state->decision.why));
+        else if (!is_current && revision)
+                n = asprintf(&reason, "replaced by revision %" PRId64 " of DaemonSet %s/%s",
+                             revision->number, set->namespace, set->name);
+        else if (has_set_pod_terminated(controller, pod))
+                n = asprintf(&reason, "it has terminated, and DaemonSet %s/%s replaces it",
+                             set->namespace, set->name);
+        else
+                n = asprintf(&reason, "DaemonSet %s/%s has another pod on this node",
+                             set->namespace, set->name);
+        return n < 0 ? NULL : reason;
+}
+
+char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata) {
+        DaemonSetController *controller = userdata;
+        const OwnerReference *owner = object_controller(&pod->metadata);
+        const DaemonSetState *state =
+                owner ? daemonset_controller_find_uid(controller, owner->uid) : NULL;
+        char *reason;
+
+        if (!state || state->history.is_orphaning)
+                return NULL;
+        if (daemonset_state_is_desired(controller, state))
+                return explain_daemonset_plan(controller, state, pod);
+        if (!state->is_removed)
+                return NULL; /* not known what the source has of it */
+        return asprintf(&reason, "DaemonSet %s/%s was removed", strna(state->history.namespace),
+                        strna(state->history.name)) < 0
+                       ? NULL
+                       : reason;
 }
 
 void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod, bool is_new,

@@ -6,6 +6,7 @@
  * be asked again: a pod came or went or became ready, or a time has come. */
 
 #include "agent/daemonset/rules/rules.h"
+#include "agent/model/desired-pods.h"
 #include "agent/pods/pod-manager.h"
 #include "common/clock.h"
 
@@ -19,10 +20,7 @@ typedef struct DaemonSetControllerConfig {
         PodManager *pod_manager;
         const SteadyClock *clock;
 
-        /* A set as an earlier agent was asked for it, for whoever wished for it there ('origin') to
-         * go on with while he cannot say. By daemonset_controller_load(). 0 or -ENOMEM. */
-        int (*on_restored_set)(const char *origin, const DaemonSet *set, void *userdata);
-        void (*on_recompute_due)(void *userdata); /* wishes are due, once a turn of the loop */
+        void (*on_recompute_due)(void *userdata); /* of the desired pods */
         void (*on_changed)(void *userdata); /* daemonset_controller_each() may tell other things */
         void (*on_event)(const PodEvent *event, void *userdata);
         void *userdata;
@@ -33,31 +31,32 @@ DaemonSetController *daemonset_controller_free(DaemonSetController *controller);
 DEFINE_CLEANUP(DaemonSetController *, daemonset_controller_free)
 
 /* Reads what an earlier agent knew of sets, and of their revisions. What is damaged is set aside
- * and named. */
-int daemonset_controller_load(DaemonSetController *controller, Error *reterr);
+ * and named. 'each' gets every set as its source had it last; it gives 0 or -ENOMEM. */
+typedef int (*restored_daemonset_t)(const PodSource *source, const DaemonSet *set, void *userdata);
+int daemonset_controller_load(DaemonSetController *controller, restored_daemonset_t each,
+                              void *userdata, Error *reterr);
 
-/* A pod by its record, and the file that this names. True where it is no business of that file's
- * any more: it is of a set that is known, or was left by one, and is wanted from then on. */
-bool daemonset_controller_claim_record(DaemonSetController *controller, const char *file,
-                                       const Pod *pod);
+/* A pod by its record. 1 where it belongs to a set that is known, or is an orphan, which is desired
+ * from then on; 0; -ENOMEM. 'userdata' is the controller. */
+int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata);
 
 /* A pod that its set has left is wanted from then on for its own sake, as nobody's. 0 or -ENOMEM.
  */
 int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *pod);
-extern const char orphan_pod_source[]; /* in place of a file's name, in records */
 
-/* Between pod_manager_begin_desired() and pod_manager_stop_undesired(), after the pods of files:
- * begin, each set, end. 'origin' is where the set comes from: the name of its file; whoever else
- * wishes for sets calls himself something in brackets, as no file is called. It stands in sentences
- * and in the records of the pods. A set is known by its UID, which whoever wishes for it has given
- * it: two of one name are two. 0, or -ENOMEM: then a wish may not have been heard. */
-void daemonset_controller_begin_sync(DaemonSetController *controller);
-int daemonset_controller_sync_set(DaemonSetController *controller, const char *origin,
-                                  const DaemonSet *set);
-int daemonset_controller_end_sync(DaemonSetController *controller);
+/* Evaluates the sets, which are all that there are, and adds their pods and all orphans to the
+ * desired ones. A set is known by its UID: two of one name are two. 0, or -ENOMEM: then pods may be
+ * missing. 'userdata' is the controller. */
+int daemonset_controller_add_pods(const DesiredDaemonSets *sets, DesiredPods *desired,
+                                  void *userdata);
 
-/* What overlaps: sentences for people, of which each is there as long as it holds. */
-char *const *daemonset_controller_warnings(const DaemonSetController *controller);
+/* After that: why a pod that its set does not want is stopped, which the caller frees; NULL: it is
+ * not of a set that is known. 'userdata' is the controller. */
+char *daemonset_controller_explain_stop(const PodSource *source, const Pod *pod, void *userdata);
+
+/* What overlaps: sentences for people, of which each is there as long as it holds. 'userdata' is
+ * the controller. */
+char *const *daemonset_controller_warnings(void *userdata);
 
 /* A pod's status may be another; it is new or gone. */
 void daemonset_controller_on_pod(DaemonSetController *controller, const Pod *pod, bool is_new,
@@ -98,5 +97,6 @@ void daemonset_controller_orphan_deleted(DaemonSetController *controller, const 
                                          const char *name);
 
 /* Where a set comes from, or NULL with a sentence. */
-const char *daemonset_controller_find_source(DaemonSetController *controller, const char *namespace,
-                                             const char *name, Error *reterr);
+const PodSource *daemonset_controller_find_source(DaemonSetController *controller,
+                                                  const char *namespace, const char *name,
+                                                  Error *reterr);

@@ -5,11 +5,8 @@
 
 #include "agent/daemonset/controller-private.h"
 #include "common/cleanup.h"
-#include "common/log.h"
 
 #include <stdlib.h>
-
-const char orphan_pod_source[] = "(no file)";
 
 int daemonset_controller_add_orphan(DaemonSetController *controller, const Pod *pod) {
         cleanup_with(pod_freep) Pod *copy = NULL;
@@ -61,29 +58,23 @@ void daemonset_controller_orphan_deleted(DaemonSetController *controller, const 
 }
 
 void daemonset_controller_keep_orphans(DaemonSetController *controller) {
-        for (size_t i = 0; i < controller->n_orphans; i++) {
-                cleanup_error Error error = ERROR_NULL;
-                int r = pod_manager_add_desired(controller->config.pod_manager, orphan_pod_source,
-                                                controller->orphans[i], &error);
+        static const PodSource source = { .kind = POD_SOURCE_ORPHAN };
 
-                if (r < 0)
-                        log_error("Pod '%s': %s", controller->orphans[i]->metadata.name,
-                                  error_message(&error, r));
-                controller->has_failed = controller->has_failed || r == -ENOMEM;
-        }
+        for (size_t i = 0; i < controller->n_orphans; i++)
+                if (desired_pods_add(controller->desired, &source, controller->orphans[i]) < 0)
+                        controller->has_failed = true;
 }
 
-bool daemonset_controller_claim_record(DaemonSetController *controller, const char *file,
-                                       const Pod *pod) {
+int daemonset_controller_claim_record(const PodSource *source, const Pod *pod, void *userdata) {
+        DaemonSetController *controller = userdata;
         const OwnerReference *owner = object_controller(&pod->metadata);
         const DaemonSetState *state =
                 owner ? daemonset_controller_find_uid(controller, owner->uid) : NULL;
 
-        if (streq(file, orphan_pod_source) || (state && state->history.is_orphaning)) {
-                if (daemonset_controller_add_orphan(controller, pod) < 0)
-                        log_error("Pod '%s': cannot remember that it was left, so it ends",
-                                  pod->metadata.name);
-                return true;
+        if (source->kind == POD_SOURCE_ORPHAN || (state && state->history.is_orphaning)) {
+                int r = daemonset_controller_add_orphan(controller, pod);
+
+                return r < 0 ? r : 1;
         }
         return state && state->set;
 }

@@ -3,7 +3,6 @@
 /* What people ask of the sets, and what they ask them to do. */
 
 #include "agent/daemonset/controller-private.h"
-#include "agent/desired/pod-source.h"
 #include "agent/model/json.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
@@ -92,7 +91,7 @@ int daemonset_controller_each(DaemonSetController *controller, daemonset_control
         if (!sorted)
                 return -ENOMEM;
         for (size_t i = 0; i < n && r >= 0; i++) {
-                cleanup_free char *source = format_daemonset_source(sorted[i]->origin);
+                cleanup_free char *source = print_daemonset_source(&sorted[i]->source);
                 const DaemonSetStatus status = describe_daemonset_status(sorted[i], source);
                 cleanup_free char *json = daemonset_to_json(sorted[i]->set, &status);
 
@@ -184,7 +183,7 @@ int daemonset_controller_undo_rollout(DaemonSetController *controller, const cha
         if (streq(chosen->hash, daemonset_history_desired(&state->history)))
                 return 1;
         if (asprintf(&reason, "Undone: revision %" PRId64 " is wanted until %s changes",
-                     chosen->number, state->origin) < 0) {
+                     chosen->number, pod_source_format(&state->source)) < 0) {
                 reason = NULL;
                 return -ENOMEM;
         }
@@ -222,9 +221,10 @@ int daemonset_controller_restart_rollout(DaemonSetController *controller, const 
         return r < 0 ? r : store_and_schedule_sync(controller, state, reterr);
 }
 
-const char *daemonset_controller_find_source(DaemonSetController *controller, const char *namespace,
-                                             const char *name, Error *reterr) {
+const PodSource *daemonset_controller_find_source(DaemonSetController *controller,
+                                                  const char *namespace, const char *name,
+                                                  Error *reterr) {
         DaemonSetState *state = find_daemonset_or_error(controller, namespace, name, reterr);
 
-        return state ? state->origin : NULL;
+        return state ? &state->source : NULL;
 }

@@ -35,45 +35,43 @@ static void set_daemonset_error(const DaemonSetController *controller, DaemonSet
 
 /* ---- wishes ---- */
 
-static int add_daemonset_pod(DaemonSetController *controller, const DaemonSetState *state,
-                             const Pod *pod, Error *reterr) {
-        int r = pod_manager_add_desired(controller->config.pod_manager, state->origin, pod, reterr);
-
-        controller->has_failed = controller->has_failed || r == -ENOMEM;
-        return r;
-}
-
 /* One of those that are there goes on. An orphan is adopted by that. */
 static int keep_observed_pod(DaemonSetController *controller, const DaemonSetState *state,
                              ObservedPod *observed) {
         cleanup_with(pod_freep) Pod *copy = NULL;
-        cleanup_error Error error = ERROR_NULL;
-        int r = pod_copy(observed->pod, &copy);
+        int r;
 
-        if (r >= 0 && observed->is_orphan) {
-                log_info("DaemonSet '%s/%s' adopts pod '%s'", state->set->metadata.namespace,
-                         state->set->metadata.name, copy->metadata.name);
-                r = daemonset_set_pod_owner(state->set, copy);
+        if (!observed->is_orphan) {
+                r = desired_pods_add(controller->desired, &state->source, observed->pod);
+                return r < 0 ? r : 0;
         }
+        r = pod_copy(observed->pod, &copy);
+        if (r >= 0)
+                r = daemonset_set_pod_owner(state->set, copy);
         if (r < 0)
                 return r;
-        r = add_daemonset_pod(controller, state, copy, &error);
+        log_info("DaemonSet '%s/%s' adopts pod '%s'", state->set->metadata.namespace,
+                 state->set->metadata.name, copy->metadata.name);
+        r = desired_pods_add_take(controller->desired, &state->source, TAKE_PTR(copy));
         if (r < 0)
-                log_error("%s: %s", state->origin, error_message(&error, r));
-        if (observed->is_orphan)
-                daemonset_controller_drop_orphan(controller, copy);
+                return r;
+        daemonset_controller_drop_orphan(controller, observed->pod);
         observed->is_orphan = false;
         return 0;
 }
 
-static void add_current_revision_pod(DaemonSetController *controller, DaemonSetState *state,
-                                     bool is_there) {
-        cleanup_error Error error = ERROR_NULL;
-        int r = add_daemonset_pod(controller, state, state->pod, &error);
+static int add_current_revision_pod(DaemonSetController *controller, DaemonSetState *state,
+                                    bool is_there) {
+        int r = desired_pods_add(controller->desired, &state->source, state->pod);
 
-        state->is_create_pending = !is_there && r >= 0;
-        if (r < 0 || !state->plan.awaits_preflight)
-                set_daemonset_error(controller, state, r < 0 ? error_message(&error, r) : NULL);
+        if (r < 0)
+                return r;
+        state->is_create_pending = !is_there && r > 0;
+        if (r == 0)
+                set_daemonset_error(controller, state, "its name is taken by another pod");
+        else if (!state->plan.awaits_preflight)
+                set_daemonset_error(controller, state, NULL);
+        return 0;
 }
 
 static int keep_claimed_pods(DaemonSetController *controller, DaemonSetState *state,
@@ -95,7 +93,7 @@ static int keep_claimed_pods(DaemonSetController *controller, DaemonSetState *st
                 daemonset_controller_drop_orphan(controller, observed->pod);
         }
         if (r >= 0 && (wants_new || is_there))
-                add_current_revision_pod(controller, state, is_there);
+                r = add_current_revision_pod(controller, state, is_there);
         return r;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An edit of a pod that runs. The plan (model/edit.h) says what it takes. What can be applied is
- * recorded, then done: an agent that dies in between leaves a record by which the next one goes on.
- * What replaces the pod is staged first; only when the successor could begin is the one that runs
- * told to end, on disk too, and when it has ended the successor begins in the same step. */
+/* An edit of a running pod. The plan (model/edit-plan.h) says what it takes. What can be applied in
+ * place is recorded first, then done: an agent that dies in between leaves a record that the next
+ * one applies. An edit that replaces the pod is pre-flighted first; the running pod is deleted only
+ * when its successor could start, and the successor starts in the same step in which it is gone. */
 
 #include "agent/pods/pod-edit.h"
 #include "agent/pods/pod-manager-private.h"
@@ -15,11 +15,11 @@
 /* A record that cannot be written is tried again after this. */
 #define STORE_RETRY_USEC (5 * USEC_PER_SEC)
 
-int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod, const char *file,
-                           const char *outdated, Error *reterr) {
+int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
+                           const PodSource *source, const char *outdated, Error *reterr) {
         cleanup_free char *present = NULL;
         PodRecord record = {
-                .file = (char *) (uintptr_t) file,
+                .source = *source,
                 .pod = (Pod *) (uintptr_t) pod,
                 .outdated = (char *) (uintptr_t) outdated,
         };
@@ -40,8 +40,7 @@ int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
 void pod_entry_forget_next(PodEntry *entry) {
         entry->preflight = preflight_free(entry->preflight);
         entry->next = pod_free(entry->next);
-        free(entry->next_file);
-        entry->next_file = NULL;
+        pod_source_done(&entry->next_source);
         entry->retry_delay_usec = 0;
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         if (entry->worker)
@@ -82,12 +81,13 @@ static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *p
                          : -ENOMEM;
 
         if (r >= 0)
-                r = pod_entry_store_record(s, entry, entry->next, entry->next_file, outdated,
+                r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, outdated,
                                            reterr);
         if (r < 0)
                 return r;
-        free(entry->file);
-        entry->file = TAKE_PTR(entry->next_file);
+        pod_source_done(&entry->source);
+        entry->source = entry->next_source;
+        entry->next_source = (PodSource){ 0 };
         pod_worker_apply_edit_take(entry->worker, TAKE_PTR(entry->next), plan);
         pod_entry_forget_next(entry);
         s->qos_is_due = true;
@@ -111,23 +111,27 @@ static void on_preflight_changed(void *userdata) {
 }
 
 static void replace_pod(PodEntry *entry, const char *why) {
-        log_info("Pod '%s' is replaced, edited: %s", entry->description, why);
+        cleanup_free char *reason = NULL;
+
+        if (asprintf(&reason, "%s changed it, which replaces the pod: %s",
+                     pod_source_format(&entry->next_source), why) < 0)
+                reason = NULL;
         pod_worker_set_edit_error(entry->worker, NULL);
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
-        /* On disk: the next agent, too, shall start nothing of it again. */
-        pod_worker_delete(entry->worker, -1);
+        /* On disk: a restarted agent must not start it either. */
+        pod_worker_delete(entry->worker, -1, reason);
 }
 
 static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *reasons,
                                  const char *sentence) {
         cleanup_free char *message = NULL;
 
-        if (asprintf(&message, "%s is another, and the pod with it cannot begin: %s", reasons,
+        if (asprintf(&message, "%s has changed, and the pod with it cannot start: %s", reasons,
                      sentence) < 0)
                 message = NULL;
         pod_worker_set_edit_error(entry->worker, strna(message));
         if (entry->retry_timer)
-                return; /* not the time yet: a pod is stepped for other reasons too */
+                return; /* not due yet: a pod is stepped for other reasons too */
         entry->retry_delay_usec =
                 back_off_next_delay(entry->retry_delay_usec, &s->context.back_off);
         pod_entry_mark_dirty_later(entry, entry->retry_delay_usec);
@@ -138,7 +142,7 @@ static void preflight_replacement(PodManager *s, PodEntry *entry, const EditPlan
         cleanup_error Error error = ERROR_NULL;
         int r = 0;
 
-        /* Nothing would be lost, and what the successor lacks is better seen in its own status. */
+        /* Nothing would be lost, and what the successor lacks is better shown in its own status. */
         if (pod_worker_has_terminated(entry->worker) || !pod_worker_has_started(entry->worker)) {
                 replace_pod(entry, strna(reasons));
                 return;
@@ -159,7 +163,7 @@ void pod_entry_apply_edit(PodManager *s, PodEntry *entry) {
         int r;
 
         if (!pod_worker_is_editable(entry->worker))
-                return; /* it begins when the other has ended, or is looked at when that is known */
+                return; /* applied when the old pod is gone, or its attempts are known */
         r = edit_plan_make(pod_worker_pod(entry->worker), entry->next, &plan);
         if (r < 0) {
                 pod_entry_mark_dirty_later(entry, STORE_RETRY_USEC);

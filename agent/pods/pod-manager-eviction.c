@@ -104,6 +104,6 @@ void pod_manager_readmit_evicted(PodManager *s) {
                         continue;
                 log_info("Pod '%s' starts again: the node no longer has %s", entry->description,
                          node_conditions[condition].name);
-                pod_worker_delete(worker, -1);
+                pod_worker_delete(worker, -1, "it was evicted, and starts again");
         }
 }

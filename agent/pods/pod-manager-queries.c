@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which pods there are, how they are, and where they come from. */
+/* Questions about all pods: their status, their sources. */
 
+#include "agent/model/json.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
 
-/* Compares the slot's "<namespace>/<name>/<uid>" with one that is told. */
+/* Compares the entry's "<namespace>/<name>/<uid>" with a given one. */
 static bool is_entry_after(const PodEntry *entry, const char *after) {
         size_t length = strlen(entry->key);
         int order = strncmp(entry->key, after, length);
@@ -59,9 +60,16 @@ int pod_manager_pod_status(PodManager *s, const char *uid, const Pod **ret_pod,
         return -ENOENT;
 }
 
-const char *pod_manager_pod_source(const PodManager *s, const char *uid) {
+const PodSource *pod_manager_pod_source(const PodManager *s, const char *uid) {
         for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        return entry->file;
+                        return &entry->source;
         return NULL;
+}
+
+char *pod_manager_print_pod(const PodManager *s, const Pod *pod, const PodStatus *status) {
+        const PodSource *source = pod_manager_pod_source(s, pod->metadata.uid);
+        cleanup_free char *text = source ? print_pod_source(source, pod) : NULL;
+
+        return pod_to_json_from(pod, status, strna(text));
 }

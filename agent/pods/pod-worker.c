@@ -190,7 +190,7 @@ static void load_worker_state(PodWorker *worker) {
                 arm_termination_timer(worker, grace_period_of_worker(worker));
         terminated_containers_load(&worker->terminated, &worker->instance);
         if (pod_termination_load(&worker->termination, &worker->instance))
-                pod_worker_terminate(worker);
+                pod_worker_terminate(worker, NULL);
 }
 
 int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *owner,
@@ -326,14 +326,18 @@ int pod_worker_find_log(PodWorker *worker, const char *name, bool previous, char
 
 /* ---- termination ---- */
 
-void pod_worker_terminate(PodWorker *worker) {
+void pod_worker_terminate(PodWorker *worker, const char *reason) {
         uint64_t grace_usec = grace_period_of_worker(worker);
 
         if (!worker->instance.is_desired)
                 return;
         worker->instance.is_desired = false;
         worker->termination.deletion_time = now_realtime_usec() + grace_usec;
-        log_info("Pod '%s' is not wanted any more, stopping it", worker->instance.description);
+        log_info("Stopping pod %s: %s", worker->instance.description,
+                 reason ? reason : "it was being stopped when the agent stopped");
+        if (reason)
+                record_pod_event(&worker->instance, NULL, POD_EVENT_NORMAL, "Stopping", "%s",
+                                 reason);
         pod_worker_retry_now(worker);
         arm_termination_timer(worker, grace_usec);
         pod_instance_mark_dirty(&worker->instance);
@@ -351,9 +355,9 @@ static void shorten_container_graces(PodWorker *worker) {
                 pod_container_shorten_grace(worker->containers.items[i]);
 }
 
-void pod_worker_delete(PodWorker *worker, int64_t grace_seconds) {
+void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason) {
         pod_termination_request(&worker->termination, &worker->instance, grace_seconds);
-        pod_worker_terminate(worker);
+        pod_worker_terminate(worker, reason);
         if (grace_seconds >= 0 && pod_worker_sandbox_is_ready(worker))
                 shorten_container_graces(worker);
 }

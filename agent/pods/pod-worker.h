@@ -20,9 +20,10 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
 /* Forgets the pod; its shim and containers continue. */
 PodWorker *pod_worker_free(PodWorker *worker);
 
-/* Stops the pod, with its grace period. That cannot be undone: a pod that is desired again is a new
- * instance. */
-void pod_worker_terminate(PodWorker *worker);
+/* Stops the pod, with its grace period; 'reason' is logged and recorded as an event (NULL: an
+ * earlier agent did so). It cannot be undone: a pod of the same name that is desired later is
+ * another instance. */
+void pod_worker_terminate(PodWorker *worker, const char *reason);
 bool pod_worker_is_desired(const PodWorker *worker);
 
 /* It is desired, and it is known which attempts its containers are at. */
@@ -54,7 +55,7 @@ void pod_worker_set_edit_error(PodWorker *worker, const char *message);
 
 /* As pod_worker_terminate(), with another grace period (-1: the pod's own). Of several calls the
  * shortest counts. The same pod may start again as a new instance; see pod_reset_config_seen(). */
-void pod_worker_delete(PodWorker *worker, int64_t grace_seconds);
+void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason);
 
 /* The machine shuts down: its containers are stopped with at most this grace period, and nothing of
  * it starts before the next boot. A pod that has terminated already stays as it is. */

@@ -72,7 +72,7 @@ def test_a_time_that_is_to_come_is_now(node):
     """The clock of the machine was set back while no agent looked."""
     node.write_config(registerWithTaints=[LEAVE])
     wait_changes(node, 1)
-    node.drop(patient("patient", 5))
+    node.drop(patient("patient", 12))
     pid = init_of(node, wait_daemon(node, "patient"))
     node.kill9()
     stamp_taint(node, -1000000)

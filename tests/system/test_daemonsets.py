@@ -38,6 +38,7 @@ def init_of(node, pod):
     return node.init(pod["metadata"]["name"])
 
 
+@pytest.mark.quick
 def test_a_daemonset_runs_one_pod_that_carries_what_the_controller_gives_it(node):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")

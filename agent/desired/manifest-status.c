@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/manifest-status.h"
+#include "agent/desired/manifest-status.h"
 
 #include "agent/model/json.h"
 #include "common/cleanup.h"
@@ -90,8 +90,8 @@ static void append_controlled_pods(char ***names, const DaemonSet *set,
                         append_object_name(names, &controlled->items[i]->metadata);
 }
 
-static void report_one_manifest(HttpManifestReport *report, const Manifest *manifest,
-                                const ControlledPods *controlled) {
+static void report_manifest_file(HttpManifestReport *report, const Manifest *manifest,
+                                 const ControlledPods *controlled) {
         cleanup_strv char **pods = NULL, **daemonsets = NULL;
 
         for (size_t i = 0; i < manifest->pods.n; i++)
@@ -121,42 +121,7 @@ void report_manifest_status(const ManifestDirectory *sources, const char *direct
         (void) pod_manager_for_each_pod(pod_manager, collect_controlled_pod,
                                         &controlled); /* some is better than nothing */
         for (size_t i = 0; i < n; i++)
-                report_one_manifest(report, manifests[i], &controlled);
+                report_manifest_file(report, manifests[i], &controlled);
         free(controlled.items);
         image_store_foreach_archive_error(images, report_broken_archive, report);
-}
-
-/* What runs on, and is what people look at. */
-static void record_broken_object_event(const char *what, const ObjectMeta *metadata,
-                                       const char *error, PodEvent *event,
-                                       void (*record_event)(const PodEvent *event, void *userdata),
-                                       void *userdata) {
-        cleanup_free char *message = NULL;
-
-        if (asprintf(&message, "Error validating %s %s_%s(%s) from file, ignoring: %s", what,
-                     metadata->name, metadata->namespace, metadata->uid, error) < 0) {
-                message = NULL;
-                return;
-        }
-        event->kind = POD_EVENT_WARNING;
-        event->reason = "FailedValidation";
-        event->message = message;
-        record_event(event, userdata);
-}
-
-void record_broken_manifest_events(const Manifest *manifest,
-                                   void (*record_event)(const PodEvent *event, void *userdata),
-                                   void *userdata) {
-        for (size_t i = 0; i < manifest->pods.n; i++) {
-                const Pod *pod = manifest->pods.items[i];
-
-                record_broken_object_event("pod", &pod->metadata, manifest->error,
-                                           &(PodEvent){ .pod = pod }, record_event, userdata);
-        }
-        for (size_t i = 0; i < manifest->daemonsets.n; i++) {
-                const DaemonSet *set = manifest->daemonsets.items[i];
-
-                record_broken_object_event("daemonset", &set->metadata, manifest->error,
-                                           &(PodEvent){ .daemonset = set }, record_event, userdata);
-        }
 }

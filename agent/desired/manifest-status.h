@@ -7,7 +7,6 @@
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
-#include "agent/model/event.h"
 #include "agent/pods/pod-manager.h"
 
 /* Tells all files and archives. Pods of DaemonSets are told with the file of their set. */
@@ -18,8 +17,3 @@ void report_manifest_status(const ManifestDirectory *sources, const char *direct
 /* The first object after a "<namespace>/<name>"; as HttpServerHandlers.next_object. */
 int find_next_manifest_object(const ManifestDirectory *sources, const char *directory,
                               ObjectKind kind, const char *after, char **ret_key, char **ret_json);
-
-/* Tells the event of a broken manifest for each pod and DaemonSet of its last good bytes. */
-void record_broken_manifest_events(const Manifest *manifest,
-                                   void (*record_event)(const PodEvent *event, void *userdata),
-                                   void *userdata);
