@@ -141,8 +141,7 @@ void memory_pressure_watch_set_growth(MemoryPressureWatch *watch, int64_t bytes)
         }
         watch->growth = sd_event_source_disable_unref(watch->growth);
         watch->has_memcg = false;
-        log_warning(
-                "kernelMemcgNotification has no effect: the kernel does not report memory usage: "
-                "%s",
-                strerror(-r));
+        log_warning("kernelMemcgNotification is ignored: the kernel does not report memory usage: "
+                    "%s",
+                    strerror(-r));
 }

@@ -13,10 +13,6 @@ bool pod_has_storage_limit(const PodSpec *spec);
  * then of each container its writable layers and its logs. 0 or -ENOMEM. */
 int pod_storage_paths(const BundleConfig *config, const Pod *pod, char ***ret);
 
-/* What a container has written, by its number in the pod, of what those directories hold. */
-uint64_t container_storage_bytes(const PodSpec *spec, const uint64_t *bytes, size_t n,
-                                 size_t container);
-
 /* 'bytes' are what those directories hold. The kubelet's message about the first limit that is
  * exceeded, in memory that the caller frees, or NULL. */
 char *storage_limit_message(const PodSpec *spec, const uint64_t *bytes, size_t n);

@@ -287,7 +287,7 @@ static void begin_network_add(NetworkAttachment *attachment) {
         /* Never in the host's network namespace. */
         network_attachment_hold_netns(attachment, attachment->sandbox);
         if (attachment->netns_fd < 0)
-                r = error_setf(&error, ENOTTY, "the sandbox has no network namespace of its own");
+                r = error_setf(&error, ENOTTY, "the sandbox is in the host network namespace");
         else
                 r = new_network_from_config(attachment, attachment->pod, &error);
         if (r < 0) {

@@ -18,7 +18,7 @@ const MachineStateFacts machine_state_facts[N_MACHINE_STATES] = {
         [MACHINE_QUEUED]     = { "queued",     STATE_WAITING,    NULL,                false, false, true,  false, false, false, false },
         [MACHINE_CREATING]   = { "creating",   STATE_WAITING,    NULL,                true,  false, true,  false, false, true,  false },
         [MACHINE_POST_START] = { "post-start", STATE_WAITING,    NULL,                true,  false, false, false, true,  false, true },
-        [MACHINE_RUNNING]         = { "running",    STATE_RUNNING,    NULL,                true,  false, false, false, false, false, true },
+        [MACHINE_RUNNING]    = { "running",    STATE_RUNNING,    NULL,                true,  false, false, false, false, false, true },
         [MACHINE_PRE_STOP]   = { "pre-stop",   STATE_RUNNING,    NULL,                true,  false, false, false, true,  false, true },
         [MACHINE_STOPPING]   = { "stopping",   STATE_RUNNING,    NULL,                true,  false, false, false, false, true,  true },
         [MACHINE_BACK_OFF]   = { "back-off",   STATE_WAITING,    "CrashLoopBackOff",  false, false, false, true,  false, false, false },
@@ -29,18 +29,18 @@ static const char *const machine_event_names[N_MACHINE_EVENTS] = {
         [MACHINE_EVENT_START]        = "start",
         [MACHINE_EVENT_IMAGE_READY]  = "image ready",
         [MACHINE_EVENT_IMAGE_FAILED] = "image failed",
-        [MACHINE_EVENT_START_SLOT]         = "turn",
+        [MACHINE_EVENT_START_SLOT]   = "start slot",
         [MACHINE_EVENT_STARTED]      = "started",
         [MACHINE_EVENT_HOOK_DONE]    = "hook done",
         [MACHINE_EVENT_START_FAILED] = "start failed",
-        [MACHINE_EVENT_RESTART]      = "ended, again",
-        [MACHINE_EVENT_BACK_OFF]         = "ended, later",
-        [MACHINE_EVENT_DONE]         = "ended, done",
+        [MACHINE_EVENT_RESTART]      = "exited, restart",
+        [MACHINE_EVENT_BACK_OFF]     = "exited, back-off",
+        [MACHINE_EVENT_DONE]         = "exited, done",
         [MACHINE_EVENT_RETRY]        = "retry",
-        [MACHINE_EVENT_SANDBOX_LOST] = "sandbox gone",
+        [MACHINE_EVENT_SANDBOX_LOST] = "sandbox lost",
         [MACHINE_EVENT_KILL]         = "kill",
         [MACHINE_EVENT_STOP]         = "stop",
-        [MACHINE_EVENT_RESET]        = "again",
+        [MACHINE_EVENT_RESET]        = "reset",
         [MACHINE_EVENT_EDIT]         = "edited",
 };
 /* clang-format on */
@@ -176,7 +176,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
         },
         [MACHINE_QUEUED] = {
-                [MACHINE_EVENT_START_SLOT]         = TRANSITION(CREATING, enter_machine_creating),
+                [MACHINE_EVENT_START_SLOT]   = TRANSITION(CREATING, enter_machine_creating),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_STOP]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_EDIT]         = TRANSITION(IDLE,     enter_machine_idle),
@@ -193,7 +193,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_STARTED]      = TRANSITION(POST_START, enter_machine_post_start), /* its result was lost */
                 [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(RUNNING,       enter_machine_running),
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
@@ -202,7 +202,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
         },
         [MACHINE_RUNNING] = {
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_KILL]         = TRANSITION(PRE_STOP, enter_machine_pre_stop),
@@ -213,7 +213,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_STARTED]      = TRANSITION(PRE_STOP, enter_machine_pre_stop), /* as above */
                 [MACHINE_EVENT_HOOK_DONE]    = TRANSITION(STOPPING, enter_machine_stopping),
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_STOP]         = TRANSITION(PRE_STOP, enter_machine_hurried_pre_stop), /* the hook continues, with the shorter grace period */
@@ -222,7 +222,7 @@ static const MachineTransition machine_transitions[N_MACHINE_STATES][N_MACHINE_E
                 [MACHINE_EVENT_STARTED]      = TRANSITION(STOPPING, enter_machine_stopping), /* it was being created */
                 [MACHINE_EVENT_START_FAILED] = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_RESTART]      = TRANSITION(PULLING,  enter_machine_pulling),
-                [MACHINE_EVENT_BACK_OFF]         = TRANSITION(BACK_OFF, enter_machine_back_off),
+                [MACHINE_EVENT_BACK_OFF]     = TRANSITION(BACK_OFF, enter_machine_back_off),
                 [MACHINE_EVENT_DONE]         = TRANSITION(FINISHED, enter_machine_finished),
                 [MACHINE_EVENT_SANDBOX_LOST] = TRANSITION(IDLE,     enter_machine_idle),
                 [MACHINE_EVENT_STOP]         = TRANSITION(STOPPING, enter_machine_stopping), /* it was only killed */

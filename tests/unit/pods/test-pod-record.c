@@ -35,7 +35,7 @@ static char *record_path(const char *uid) {
         return path;
 }
 
-TEST(a_record_comes_back_as_it_was)
+TEST(a_stored_record_is_loaded_unchanged)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         Pod *pod = parse(&objects);
@@ -52,7 +52,7 @@ TEST(a_record_comes_back_as_it_was)
         EXPECT_STREQ(loaded.outdated, "c 3");
         EXPECT(schema_equal(&pod_schema, pod, loaded.pod));
         EXPECT(stat(path, &st) >= 0 && (st.st_mode & 0777) == 0600);
-        EXPECT_EQ(pod_record_load(test_directory(), "nobody", &loaded, NULL), -ENOENT);
+        EXPECT_EQ(pod_record_load(test_directory(), "unknown", &loaded, NULL), -ENOENT);
 }
 
 TEST(a_record_of_the_first_version_is_read)
@@ -94,7 +94,7 @@ static void expect_refused(const char *uid, const char *good, size_t length, siz
                           r);
 }
 
-TEST(a_record_that_was_cut_or_flipped_anywhere_is_not_believed)
+TEST(a_truncated_or_corrupted_record_is_rejected)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         Pod *pod = parse(&objects);
@@ -110,7 +110,7 @@ TEST(a_record_that_was_cut_or_flipped_anywhere_is_not_believed)
         }
 }
 
-TEST(what_lies_in_the_place_of_a_record_is_set_aside_or_named)
+TEST(a_file_that_is_not_a_record_is_set_aside_or_reported)
 {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         Pod *pod = parse(&objects);
