@@ -32,8 +32,9 @@ int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
                 record.outdated = present;
         }
         r = pod_record_store(s->context.bundle->state_dir, &record, reterr);
-        if (r >= 0)
-                fsync_queue_add(s->context.state_sync, pod->metadata.uid);
+        if (r < 0)
+                return r;
+        fsync_queue_add(s->context.state_sync, pod->metadata.uid);
         return r;
 }
 
@@ -77,12 +78,14 @@ void pod_entry_retry_preflight(PodEntry *entry) {
 static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *plan,
                                Error *reterr) {
         cleanup_free char *outdated = pod_worker_print_outdated(entry->worker, plan);
-        int r = outdated ? edit_inherit_pod_identity(pod_worker_pod(entry->worker), entry->next)
-                         : -ENOMEM;
+        int r;
 
-        if (r >= 0)
-                r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, outdated,
-                                           reterr);
+        if (!outdated)
+                return -ENOMEM;
+        r = edit_inherit_pod_identity(pod_worker_pod(entry->worker), entry->next);
+        if (r < 0)
+                return r;
+        r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, outdated, reterr);
         if (r < 0)
                 return r;
         pod_source_done(&entry->source);
@@ -123,11 +126,11 @@ static void replace_pod(PodEntry *entry, const char *why) {
 }
 
 static void wait_for_replacement(PodManager *s, PodEntry *entry, const char *reasons,
-                                 const char *sentence) {
+                                 const char *error) {
         cleanup_free char *message = NULL;
 
         if (asprintf(&message, "%s has changed, and the pod with it cannot start: %s", reasons,
-                     sentence) < 0)
+                     error) < 0)
                 message = NULL;
         pod_worker_set_edit_error(entry->worker, strna(message));
         if (entry->retry_timer)

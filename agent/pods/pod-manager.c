@@ -71,7 +71,7 @@ static int open_state_sync(PodManager *s) {
 
 int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *callbacks,
                     void *userdata, PodManager **ret) {
-        PodManager *s = calloc(1, sizeof(*s));
+        cleanup_with(pod_manager_freep) PodManager *s = calloc(1, sizeof(*s));
         int r;
 
         if (!s)
@@ -98,19 +98,22 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
         s->callbacks = callbacks;
         s->userdata = userdata;
         s->orphans = orphaned_pods_new(&s->context);
-        r = s->orphans ? open_state_sync(s) : -ENOMEM;
-        if (r >= 0)
-                r = sd_event_add_defer(config->event, &s->step_source, step_dirty_pods, s);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
-        /* After all other events of a turn, so that ten of them cost one step. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(s->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
-        if (r < 0) {
-                pod_manager_free(s);
+        if (!s->orphans)
+                return -ENOMEM;
+        r = open_state_sync(s);
+        if (r < 0)
                 return r;
-        }
-        *ret = s;
+        r = sd_event_add_defer(config->event, &s->step_source, step_dirty_pods, s);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(s->step_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        /* After all other events of a turn, so that ten of them cost one step. */
+        r = sd_event_source_set_priority(s->step_source, SD_EVENT_PRIORITY_NORMAL + 10);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(s);
         return 0;
 }
 
@@ -284,10 +287,12 @@ int pod_manager_start_or_edit(PodManager *s, const PodSource *source, const Pod 
         PodEntry *entry;
         int r = get_pod_entry(s, pod, &entry);
 
-        if (r >= 0)
-                r = pod_copy(pod, &copy);
-        if (r >= 0)
-                r = pod_source_copy(source, &source_copy);
+        if (r < 0)
+                return r;
+        r = pod_copy(pod, &copy);
+        if (r < 0)
+                return r;
+        r = pod_source_copy(source, &source_copy);
         if (r < 0)
                 return r;
         pod_entry_forget_next(entry);
@@ -320,8 +325,9 @@ int pod_manager_keep_pod(PodManager *s, const PodSource *source, const ObjectMet
         if (pod_sources_equal(&entry->source, source))
                 return 0;
         r = pod_entry_store_record(s, entry, pod_worker_pod(entry->worker), source, NULL, reterr);
-        if (r >= 0)
-                r = pod_source_copy(source, &source_copy);
+        if (r < 0)
+                return r;
+        r = pod_source_copy(source, &source_copy);
         if (r < 0)
                 return r;
         pod_source_done(&entry->source);
@@ -424,12 +430,13 @@ static int start_pod_worker(PodManager *s, PodEntry *entry, Error *reterr) {
         if (orphaned_pods_has(s->orphans, entry->next->metadata.uid))
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
         r = pod_reset_config_seen(entry->next);
-        if (r >= 0)
-                r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, NULL,
-                                           reterr);
-        if (r >= 0)
-                r = pod_worker_new_take(&s->context, entry->next, /* was_recorded= */ false, entry,
-                                        &entry->worker);
+        if (r < 0)
+                return r;
+        r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, NULL, reterr);
+        if (r < 0)
+                return r;
+        r = pod_worker_new_take(&s->context, entry->next, /* was_recorded= */ false, entry,
+                                &entry->worker);
         if (r < 0)
                 return r;
         entry->next = NULL;

@@ -61,7 +61,7 @@ static int on_sandbox_state_timer(sd_event_source *source, uint64_t usec, void *
                 worker->sandbox.is_unresponsive = true;
                 pod_worker_set_last_error(worker, "its shim does not answer");
         } else
-                pod_worker_abandon_sandbox(worker, "its shim does not answer and is ended");
+                pod_worker_abandon_sandbox(worker, "its shim does not answer and is killed");
         pod_instance_mark_dirty(&worker->instance);
         return 0;
 }
@@ -394,12 +394,13 @@ static void step_sandbox_lost(PodWorker *worker) {
                 network_attachment_on_sandbox_lost(pod->attachment);
         worker->sandbox.was_lost_in_setup = is_before_setup(worker);
         if (worker->sandbox.was_lost_in_setup)
-                pod_worker_set_last_error(worker, "its shim ended before the pod was set up");
+                pod_worker_set_last_error(worker, "its shim exited before the pod was set up");
         else if (worker->sandbox.state != WORKER_TEARING_DOWN) {
                 record_pod_event(pod, NULL, POD_EVENT_NORMAL, "SandboxChanged",
                                  "Pod sandbox changed, it will be killed and re-created.");
                 log_set_message_id(MESSAGE_SHIM_EXITED);
-                log_warning("The shim of pod '%s' ended, ending its containers", pod->description);
+                log_warning("The shim of pod '%s' exited, killing its containers",
+                            pod->description);
         }
         pod_worker_set_state(worker, WORKER_SANDBOX_LOST);
         lose_pod_containers(worker);

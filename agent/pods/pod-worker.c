@@ -149,7 +149,8 @@ static int on_termination_timeout(sd_event_source *source, uint64_t usec, void *
         PodWorker *worker = userdata;
 
         if (worker->instance.sandbox)
-                pod_worker_abandon_sandbox(worker, "its shim did not end it in time and is ended");
+                pod_worker_abandon_sandbox(worker,
+                                           "its shim did not stop it in time and is killed");
         return 0;
 }
 
