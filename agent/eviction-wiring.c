@@ -3,8 +3,8 @@
  * by image/, pods are failed by pods/. The node's conditions become taints; pods that were rejected
  * for them are admitted when they end. */
 
-#include "agent/agent-private.h"
 #include "agent/bundle/cgroups.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/message-ids.h"
@@ -59,7 +59,7 @@ static void on_node_conditions_changed(void *userdata) {
         int r = node_labels_set_conditions(&agent->node_labels, conditions->set);
 
         if (r < 0)
-                (void) log_error_errno(r, "Cannot set the taints of the node's conditions");
+                (void) log_error_errno(r, "Cannot update the taints of the node's conditions");
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);

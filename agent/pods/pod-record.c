@@ -114,7 +114,7 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
         if (r == -ENOENT || r == -ENOMEM)
                 return r;
         if (r == -EBADMSG)
-                (void) error_setf(reterr, EBADMSG, "is damaged: it does not match its checksum");
+                (void) error_setf(reterr, EBADMSG, "is damaged: its checksum does not match");
         else if (r < 0)
                 (void) error_setf(reterr, -r, "cannot be read: %s", strerror(-r));
         else
