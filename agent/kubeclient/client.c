@@ -25,18 +25,48 @@ const char *kube_clock_describe(char buffer[CLOCK_DESCRIPTION_SIZE], uint64_t re
         return buffer;
 }
 
+/* The reason phrase of RFC 9110, of the statuses that an API server uses. */
+static const char *http_status_phrase(unsigned status) {
+        static const struct {
+                unsigned status;
+                const char *phrase;
+        } phrases[] = {
+                { 400, "Bad Request" },
+                { 401, "Unauthorized" },
+                { 403, "Forbidden" },
+                { 404, "Not Found" },
+                { 405, "Method Not Allowed" },
+                { 408, "Request Timeout" },
+                { 409, "Conflict" },
+                { 410, "Gone" },
+                { 413, "Content Too Large" },
+                { 415, "Unsupported Media Type" },
+                { 422, "Unprocessable Entity" },
+                { 429, "Too Many Requests" },
+                { 500, "Internal Server Error" },
+                { 502, "Bad Gateway" },
+                { 503, "Service Unavailable" },
+                { 504, "Gateway Timeout" },
+        };
+
+        for (size_t i = 0; i < N_ELEMENTS(phrases); i++)
+                if (phrases[i].status == status)
+                        return phrases[i].phrase;
+        return "HTTP status";
+}
+
 char *kube_response_describe_error(const KubeResponse *response) {
         JsonView body = { response->body, response->length };
         cleanup_free char *message = NULL;
-        char *sentence = NULL;
+        char *text;
 
         if (response->error)
                 return strdup(response->error);
         message = json_view_message(json_view_member(body, "message"));
-        if (asprintf(&sentence, "the server said %u%s%s", response->status, message ? ": " : "",
-                     strna(message)) < 0)
+        if (asprintf(&text, "%u %s%s%s", response->status, http_status_phrase(response->status),
+                     message ? ": " : "", strna(message)) < 0)
                 return NULL;
-        return sentence;
+        return text;
 }
 
 /* ---- what is known of the server ---- */

@@ -233,6 +233,18 @@ static void on_item_response(const KubeResponse *response, void *userdata) {
 
 /* ---- requests ---- */
 
+static void free_const_text(const char *text) {
+        char *p;
+
+        memcpy(&p, &text, sizeof(p));
+        free(p);
+}
+
+void kube_request_spec_free(KubeRequestSpec *request, void *userdata) {
+        free_const_text(request->path);
+        free_const_text(request->body);
+}
+
 static int send_item_request(KubeWorkItem *item, KubeRequestSpec *request_spec) {
         KubeWorkQueue *queue = item->queue;
         int r;

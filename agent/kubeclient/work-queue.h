@@ -32,6 +32,9 @@ typedef struct KubeWorkQueueSpec {
         void *userdata;
 } KubeWorkQueueSpec;
 
+/* A 'free_request' for a path and a body that were allocated. */
+void kube_request_spec_free(KubeRequestSpec *request, void *userdata);
+
 int kube_work_queue_new(sd_event *event, const KubeWorkQueueSpec *spec, KubeWorkQueue **ret);
 KubeWorkQueue *kube_work_queue_free(KubeWorkQueue *queue);
 DEFINE_CLEANUP(KubeWorkQueue *, kube_work_queue_free)

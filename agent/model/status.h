@@ -88,7 +88,8 @@ typedef LIST_OF(ContainerStatus) ContainerStatusList;
 
 typedef struct PodStatus {
         PodPhase phase;
-        bool is_syncing; /* what an earlier agent's pod is has not been learned yet */
+        bool is_syncing;  /* what an earlier agent's pod is has not been learned yet */
+        bool is_rejected; /* the node did not admit it: phase, reason and message are all */
         PodCondition conditions[N_POD_CONDITIONS];
         bool may_restart_all; /* CONDITION_ALL_CONTAINERS_RESTARTING is one of them */
         char *reason;

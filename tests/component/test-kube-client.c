@@ -201,7 +201,7 @@ TEST(refusals_come_with_their_body_and_when_to_come_back)
         EXPECT_EQ(answer.retry_after_usec, 7 * USEC_PER_SEC);
         sentence = kube_response_describe_error(
                 &(KubeResponse){ .status = 429, .body = answer.body, .length = answer.length });
-        EXPECT_STREQ(sentence, "the server said 429: it is \"so\"");
+        EXPECT_STREQ(sentence, "429 Too Many Requests: it is \"so\"");
         ask(&world, &(KubeRequestSpec){ .path = "/status/404", .on_data = count_data }, &answer);
         EXPECT_EQ(answer.status, 404);
         EXPECT_EQ(number_of(&answer, "code"), 404);

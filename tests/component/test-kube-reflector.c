@@ -234,7 +234,7 @@ TEST(what_is_refused_is_said_and_asked_for_seldom)
 
         follower_init(&f, "/c/refused");
         WAIT_UNTIL(&f.world, f.last_error != NULL);
-        EXPECT_STREQ(f.last_error, "the server said 403: it is Forbidden");
+        EXPECT_STREQ(f.last_error, "403 Forbidden: it is Forbidden");
         EXPECT_EQ(f.status, 403);
         until = now_boottime_usec() + 3 * USEC_PER_SEC;
         while (now_boottime_usec() < until)

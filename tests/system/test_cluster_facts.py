@@ -167,7 +167,7 @@ def test_labels_that_the_server_refuses_cost_the_node_nothing_else(member):
     fault = member.api.misbehave(verb="patch", plural="nodes", status=403, when=lambda request: "metadata" in request.body)
     configure(member, daemonSets="controller", nodeLabels={"disk": "ssd"})
     wait(lambda: fault.struck, "the label is given")
-    wait(lambda: "Refused: the Node: the server said 403" in " ".join(member.cli("describe", "node").stdout.split()),
+    wait(lambda: "Refused: the Node: 403 Forbidden" in " ".join(member.cli("describe", "node").stdout.split()),
          lambda: member.cli("describe", "node").stdout)
 
     def told():

@@ -94,13 +94,13 @@ def test_a_disk_that_takes_nothing_is_tried_again_and_costs_nobody_anything(make
     with traced(member, "-e", "trace=fsync", "-e", "inject=fsync:error=ENOSPC"):
         bind(member)
         member.wait_told_phase("web", "Running", 60)
-        wait(lambda: "Cannot keep in" in member.said(), member.said)
+        wait(lambda: "Cannot write the cache of API objects" in member.said(), member.said)
         wait(lambda: "may not survive a power cut" in member.said(), member.said)
         pid = member.init("web")
         member.launch(specs.pod("own"))
     wait(lambda: all(os.path.exists(kept(member, name)) for name in KEPT), lambda: files_below(kept(member)), 60)
-    wait(lambda: "is kept again" in member.said(), member.said)
-    assert member.said().count("Cannot keep in") == 1
+    wait(lambda: "Wrote the cache of API objects" in member.said(), member.said)
+    assert member.said().count("Cannot write the cache of API objects") == 1
     assert member.init("web") == pid
 
 
@@ -132,7 +132,7 @@ def test_what_was_kept_and_is_damaged_is_set_aside_and_had_again(make_member):
         file.write(bytes([byte[0] ^ 1]))
     member.start()
     member.wait_running("plain")
-    wait(lambda: "What was kept of secret_default_login cannot be used" in member.said(), member.said)
+    wait(lambda: "Cannot use the cached object secret_default_login" in member.said(), member.said)
     assert os.path.exists(kept(member, KEPT[0] + ".damaged"))
     member.api.start()
     member.launch(specs.pod("own"))

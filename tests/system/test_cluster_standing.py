@@ -65,7 +65,8 @@ def test_without_a_kubeconfig_there_is_no_server(node):
 
 def test_who_may_not_place_daemonsets_is_told_in_the_status_until_he_may(make_member):
     member = make_member(daemonSets="node")
-    wait_described(member, "Refused: DaemonSets: this node may not list them; it needs the ClusterRole mainstay-node")
+    wait_described(member, "Refused: DaemonSets: 403 Forbidden (this node may not list daemonsets.apps; it needs the ClusterRole "
+                   "mainstay-node")
     assert "Ready,APIServerRefuses" in member.cli("get", "nodes").stdout
     assert local(member, REFUSED)["status"] == "True"
     condition = wait(lambda: told(member, REFUSED), "a condition of the Node")
@@ -81,7 +82,7 @@ def test_a_node_that_must_not_register_is_told_why(make_member):
     member = make_member(start=False, daemonSets="controller")
     member.api.misbehave(verb="create", plural="nodes", status=403)
     member.start()
-    wait_described(member, "Refused: the Node: the server said 403: the test wants 403")
+    wait_described(member, "Refused: the Node: 403 Forbidden: the test wants 403")
     member.launch(specs.pod("own"))
     member.wait_phase("own", "Running")
     member.api.behave()
@@ -92,7 +93,7 @@ def test_a_mirror_that_is_refused_is_told(make_member):
     member = make_member(daemonSets="controller")
     fault = member.api.misbehave(verb="create", plural="pods", status=403)
     member.launch(specs.pod("own"))
-    wait_described(member, f"what is told of pod 'default/own-{NODE_NAME}': 403, the test wants 403")
+    wait_described(member, f"create mirror pod default/own-{NODE_NAME}: 403 Forbidden: the test wants 403")
     member.wait_phase("own", "Running")
     assert fault.struck and told(member, REFUSED) is None, "one pod is no matter of the Node's"
     member.api.behave()
