@@ -70,7 +70,7 @@ int adopted_pod_update(ApiServerPod *pod) {
         if (r < 0)
                 return r;
         if (r == 0) {
-                log_info("Pod '%s' of the API server has a new template, the adopted pod '%s' "
+                log_info("Pod '%s' of the API server differs from the adopted pod '%s', which "
                          "stops before it starts",
                          pod->key, bound->adopted->metadata.name);
                 local_pod_clear(&pod->local);
