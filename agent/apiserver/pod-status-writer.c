@@ -250,9 +250,8 @@ char *pod_status_writer_print_refused(const PodStatusWriter *writer) {
         for (const ApiServerPod *pod = writer->spec.pods->first; pod; pod = pod->next) {
                 if (!pod->report.refused || n++ >= REFUSED_PODS_MAX)
                         continue;
-                fprintf(out, "%s%s %s: %s", separator,
-                        pod_requests[pod->report.request_kind].verb, pod->key,
-                        pod->report.refused);
+                fprintf(out, "%s%s %s: %s", separator, pod_requests[pod->report.request_kind].verb,
+                        pod->key, pod->report.refused);
                 separator = "; ";
         }
         if (n > REFUSED_PODS_MAX)

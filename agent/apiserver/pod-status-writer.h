@@ -39,6 +39,6 @@ void pod_status_writer_set_synced(PodStatusWriter *writer);
  */
 void pod_status_writer_set_shutting_down(PodStatusWriter *writer, bool is_shutting_down);
 
-/* "update status of pod default/web: 403 Forbidden: …; …" for at most five pods, or NULL; the caller
- * frees it. */
+/* "update status of pod default/web: 403 Forbidden: …; …" for at most five pods, or NULL; the
+ * caller frees it. */
 char *pod_status_writer_print_refused(const PodStatusWriter *writer);

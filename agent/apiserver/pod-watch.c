@@ -15,8 +15,8 @@ enum {
         RELIST_DELAY_SEC = 10,
 };
 
-struct PodWatch {
-        PodWatchSpec spec;
+struct RemotePodWatch {
+        RemotePodWatchSpec spec;
         KubeReflector *reflector;
         unsigned generation; /* of the list that is being read, or was read last */
         bool is_listing;
@@ -42,7 +42,7 @@ static int handle_invalid_pod(ApiServerPod *pod, const char *error) {
         return bound_pod_reject(&pod->bound, error);
 }
 
-static int parse_watched_pod(const PodWatch *watch, ApiServerPod *pod, const char *json,
+static int parse_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod, const char *json,
                              size_t length) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_error Error error = ERROR_NULL;
@@ -57,14 +57,15 @@ static int parse_watched_pod(const PodWatch *watch, ApiServerPod *pod, const cha
                      : bound_pod_update_take(&pod->bound, &objects.pods.items[0]);
 }
 
-static void delete_watched_pod(const PodWatch *watch, ApiServerPod *pod, int64_t grace_seconds) {
+static void delete_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
+                               int64_t grace_seconds) {
         local_pod_delete(&pod->local, pod->namespace, MAX(grace_seconds, 1),
                          watch->spec.pod_manager);
 }
 
 /* Takes the metadata. 1 where a recomputation is due. */
-static int update_watched_pod(const PodWatch *watch, ApiServerPod *pod, KubeObjectSummary *metadata,
-                              const char *json, size_t length) {
+static int update_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
+                              KubeObjectSummary *metadata, const char *json, size_t length) {
         bool was_deleting = remote_pod_is_deleting(&pod->remote);
         bool is_new = !pod->remote.exists || !streq(pod->remote.metadata.uid, metadata->uid);
         const KubeObjectSummary *remote = &pod->remote.metadata;
@@ -83,7 +84,7 @@ static int update_watched_pod(const PodWatch *watch, ApiServerPod *pod, KubeObje
 }
 
 /* 1 where a recomputation is due. */
-static int remove_watched_pod(const PodWatch *watch, ApiServerPod *pod,
+static int remove_watched_pod(const RemotePodWatch *watch, ApiServerPod *pod,
                               const KubeObjectSummary *metadata) {
         const Pod *desired = pod->bound.desired;
         bool was_desired = desired && streq(desired->metadata.uid, metadata->uid);
@@ -104,7 +105,7 @@ static int check_remote_pod_names(const KubeObjectSummary *metadata, Error *rete
         return r < 0 ? r : check_uid(metadata->uid, reterr);
 }
 
-static int handle_pod_event(const PodWatch *watch, KubeWatchEvent change, const char *json,
+static int handle_pod_event(const RemotePodWatch *watch, KubeWatchEvent change, const char *json,
                             size_t length, Error *reterr) {
         cleanup_with(kube_object_summary_done) KubeObjectSummary metadata = { 0 };
         ApiServerPod *pod;
@@ -128,7 +129,7 @@ static int handle_pod_event(const PodWatch *watch, KubeWatchEvent change, const 
 }
 
 static void on_watched_pod(KubeWatchEvent change, const char *json, size_t length, void *userdata) {
-        PodWatch *watch = userdata;
+        RemotePodWatch *watch = userdata;
         cleanup_error Error error = ERROR_NULL;
         int r = handle_pod_event(watch, change, json, length, &error);
 
@@ -150,18 +151,18 @@ static void on_watched_pod(KubeWatchEvent change, const char *json, size_t lengt
 /* ---- lists ---- */
 
 static void on_pod_list_begin(void *userdata) {
-        PodWatch *watch = userdata;
+        RemotePodWatch *watch = userdata;
 
         watch->generation++;
         watch->is_listing = true;
         watch->has_unreadable = false;
 }
 
-static bool is_missing_in_list(const PodWatch *watch, const ApiServerPod *pod) {
+static bool is_missing_in_list(const RemotePodWatch *watch, const ApiServerPod *pod) {
         return pod->remote.generation != watch->generation;
 }
 
-static bool lacks_many_bound_pods(const PodWatch *watch) {
+static bool lacks_many_bound_pods(const RemotePodWatch *watch) {
         unsigned n = 0, n_missing = 0;
 
         for (const ApiServerPod *pod = watch->spec.pods->first; pod; pod = pod->next) {
@@ -171,7 +172,7 @@ static bool lacks_many_bound_pods(const PodWatch *watch) {
         return pod_list_is_doubtful(n, n_missing);
 }
 
-static void forget_unlisted_pods(const PodWatch *watch) {
+static void forget_unlisted_pods(const RemotePodWatch *watch) {
         for (ApiServerPod *pod = watch->spec.pods->first; pod; pod = pod->next) {
                 if (!is_missing_in_list(watch, pod))
                         continue;
@@ -184,7 +185,7 @@ static void forget_unlisted_pods(const PodWatch *watch) {
 }
 
 static void on_pod_list_end(bool is_complete, void *userdata) {
-        PodWatch *watch = userdata;
+        RemotePodWatch *watch = userdata;
         bool is_usable = is_complete && !watch->has_unreadable;
 
         watch->is_listing = false;
@@ -206,7 +207,7 @@ static void on_pod_list_end(bool is_complete, void *userdata) {
 /* ---- errors and construction ---- */
 
 static void on_pod_watch_error(const char *error, unsigned status, void *userdata) {
-        PodWatch *watch = userdata;
+        RemotePodWatch *watch = userdata;
         ConnectionStatus *connection = watch->spec.connection;
         bool is_unreachable = connection_status_is_unreachable(connection, error, status);
         bool had_error = connection_status_error(connection, CONNECTION_POD_WATCH_ERROR);
@@ -222,8 +223,8 @@ static void on_pod_watch_error(const char *error, unsigned status, void *userdat
                 log_info("Watching the pods of this node at the API server again");
 }
 
-int pod_watch_new(const PodWatchSpec *spec, PodWatch **ret) {
-        PodWatch *watch = calloc(1, sizeof(*watch));
+int pod_watch_new(const RemotePodWatchSpec *spec, RemotePodWatch **ret) {
+        RemotePodWatch *watch = calloc(1, sizeof(*watch));
 
         if (!watch)
                 return -ENOMEM;
@@ -232,7 +233,7 @@ int pod_watch_new(const PodWatchSpec *spec, PodWatch **ret) {
         return 0;
 }
 
-PodWatch *pod_watch_free(PodWatch *watch) {
+RemotePodWatch *pod_watch_free(RemotePodWatch *watch) {
         if (!watch)
                 return NULL;
         kube_reflector_free(watch->reflector);
@@ -240,7 +241,7 @@ PodWatch *pod_watch_free(PodWatch *watch) {
         return NULL;
 }
 
-int pod_watch_start(PodWatch *watch, KubeClient *client) {
+int pod_watch_start(RemotePodWatch *watch, KubeClient *client) {
         cleanup_free char *query = NULL;
 
         if (asprintf(&query, "fieldSelector=spec.nodeName%%3D%s", watch->spec.node_name) < 0) {
@@ -259,12 +260,12 @@ int pod_watch_start(PodWatch *watch, KubeClient *client) {
                                   &watch->reflector);
 }
 
-void pod_watch_relist(PodWatch *watch) {
+void pod_watch_relist(RemotePodWatch *watch) {
         if (watch->reflector)
                 kube_reflector_relist(watch->reflector, 0);
 }
 
-bool pod_watch_is_synced(const PodWatch *watch) {
+bool pod_watch_is_synced(const RemotePodWatch *watch) {
         return watch->reflector && !watch->is_list_doubtful &&
                kube_reflector_is_synced(watch->reflector);
 }

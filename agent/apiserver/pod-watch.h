@@ -8,10 +8,10 @@
 #include "agent/apiserver/connection-status.h"
 #include "agent/apiserver/pod-table.h"
 
-typedef struct PodWatch PodWatch;
+typedef struct RemotePodWatch RemotePodWatch;
 
 /* Borrowed. */
-typedef struct PodWatchSpec {
+typedef struct RemotePodWatchSpec {
         sd_event *event;
         const char *node_name;
         PodManager *pod_manager;
@@ -24,14 +24,14 @@ typedef struct PodWatchSpec {
         void (*on_list_end)(void *userdata);
         void (*on_recompute_due)(void *userdata);
         void *userdata;
-} PodWatchSpec;
+} RemotePodWatchSpec;
 
-int pod_watch_new(const PodWatchSpec *spec, PodWatch **ret);
-PodWatch *pod_watch_free(PodWatch *watch);
-int pod_watch_start(PodWatch *watch, KubeClient *client); /* 0 or -errno */
+int pod_watch_new(const RemotePodWatchSpec *spec, RemotePodWatch **ret);
+RemotePodWatch *pod_watch_free(RemotePodWatch *watch);
+int pod_watch_start(RemotePodWatch *watch, KubeClient *client); /* 0 or -errno */
 
 /* Lists again at once. */
-void pod_watch_relist(PodWatch *watch);
+void pod_watch_relist(RemotePodWatch *watch);
 
 /* A complete list was read, and it was not doubtful. */
-bool pod_watch_is_synced(const PodWatch *watch);
+bool pod_watch_is_synced(const RemotePodWatch *watch);

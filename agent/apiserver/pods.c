@@ -18,7 +18,7 @@ const char apiserver_pod_source[] = "the API server";
 struct ApiServerPods {
         ApiServerPodsSpec spec;
         PodTable table;
-        PodWatch *watch;
+        RemotePodWatch *watch;
         PodStatusWriter *writer;
         bool awaits_local_pod; /* an API pod cannot start until a local pod changes */
 };
@@ -76,16 +76,16 @@ int apiserver_pods_new(const ApiServerPodsSpec *spec, ApiServerPods **ret) {
         if (!pods)
                 return -ENOMEM;
         pods->spec = *spec;
-        r = pod_watch_new(&(PodWatchSpec){ .event = spec->event,
-                                           .node_name = spec->node_name,
-                                           .pod_manager = spec->pod_manager,
-                                           .pods = &pods->table,
-                                           .connection = spec->connection,
-                                           .on_changed = on_watched_pod_changed,
-                                           .on_removed = remove_unreferenced_pods,
-                                           .on_list_end = on_watched_list_end,
-                                           .on_recompute_due = request_recompute,
-                                           .userdata = pods },
+        r = pod_watch_new(&(RemotePodWatchSpec){ .event = spec->event,
+                                                 .node_name = spec->node_name,
+                                                 .pod_manager = spec->pod_manager,
+                                                 .pods = &pods->table,
+                                                 .connection = spec->connection,
+                                                 .on_changed = on_watched_pod_changed,
+                                                 .on_removed = remove_unreferenced_pods,
+                                                 .on_list_end = on_watched_list_end,
+                                                 .on_recompute_due = request_recompute,
+                                                 .userdata = pods },
                           &pods->watch);
         if (r >= 0)
                 r = pod_status_writer_new(&(PodStatusWriterSpec){ .event = spec->event,

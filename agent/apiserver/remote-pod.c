@@ -43,8 +43,8 @@ void remote_pod_clear_deleted(RemotePod *remote) {
         remote->deleted_uid = NULL;
 }
 
-static bool is_response_outdated(const RemotePod *remote, unsigned watch_events,
-                                 const KubeObjectSummary *metadata) {
+static bool is_pod_response_outdated(const RemotePod *remote, unsigned watch_events,
+                                     const KubeObjectSummary *metadata) {
         bool is_same = remote->exists && streq(remote->metadata.uid, metadata->uid);
 
         return streq_ptr(remote->deleted_uid, metadata->uid) ||
@@ -56,7 +56,7 @@ void remote_pod_apply_response(RemotePod *remote, unsigned watch_events, const c
         cleanup_with(kube_object_summary_done) KubeObjectSummary metadata = { 0 };
 
         if (kube_object_summary_parse(json, length, &metadata, NULL) >= 0 &&
-            !is_response_outdated(remote, watch_events, &metadata))
+            !is_pod_response_outdated(remote, watch_events, &metadata))
                 remote_pod_update_take(remote, &metadata);
 }
 

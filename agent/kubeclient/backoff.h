@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How long to wait before something is tried again: doubling, with jitter, so that the nodes of a
- * cluster that all lost the same server do not come back at once. client-go's numbers: 800 ms, to
- * 30 s, each as long again by chance, and as new after two minutes without a failure. */
+/* Back-off with jitter for requests to the API server, so that the nodes of a cluster that all lost
+ * the same server do not return at the same moment. The numbers are client-go's: 800 ms doubling to
+ * 30 s, plus up to as much again by chance; reset after two minutes without a failure. */
 
 #include "common/macros.h"
 
@@ -14,24 +14,24 @@ typedef struct KubeBackoff {
         uint64_t failed_at; /* boot time */
 } KubeBackoff;
 
-/* 'pace' is what is waited for the first time, and 'max' at most, both before jitter. */
+/* The first wait and the longest, both before jitter. */
 typedef struct KubeBackoffLimits {
         uint64_t first_usec, max_usec;
 } KubeBackoffLimits;
 
 extern const KubeBackoffLimits kube_backoff_default; /* 800 ms to 30 s */
-extern const KubeBackoffLimits kube_backoff_slow;    /* 10 s to 5 min: for what was refused */
+extern const KubeBackoffLimits kube_backoff_slow;    /* 10 s to 5 min: after a refusal */
 
-/* Counts a failure and says how long to wait. 'retry_after_usec' is what the server asked for, 0:
- * nothing. 'chance' is anything from 0 to UINT32_MAX. */
+/* Counts a failure and returns how long to wait. 'retry_after_usec' is the server's Retry-After, 0:
+ * none. 'chance' is a random number. */
 uint64_t kube_backoff_next(KubeBackoff *backoff, const KubeBackoffLimits *limits, uint64_t now,
                            uint64_t retry_after_usec, uint32_t chance);
 
-/* As new. */
+/* After a success. */
 void kube_backoff_reset(KubeBackoff *backoff);
 
-/* 'usec', and by chance up to 'percent' more. */
+/* 'usec' plus up to 'percent' of it, by 'chance'. */
 uint64_t kube_jitter(uint64_t usec, unsigned percent, uint32_t chance);
 
-/* A number that nobody can foretell, nor needs to. */
+/* A random number, not for cryptography. */
 uint32_t kube_random_u32(void);

@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* 2026-01-01; whatever this says, it was built later. */
+/* 2026-01-01: no build of this source is older */
 #define BUILT_USEC (UINT64_C(1767225600) * USEC_PER_SEC)
 
 bool kube_clock_is_set(uint64_t realtime_usec) {
@@ -69,7 +69,7 @@ char *kube_response_describe_error(const KubeResponse *response) {
         return text;
 }
 
-/* ---- what is known of the server ---- */
+/* ---- reachability ---- */
 
 void kube_client_mark_reachable(KubeClient *client) {
         if (client->is_reached)
@@ -122,7 +122,7 @@ void kube_client_remove_listener(KubeClient *client, KubeReconnectListener *list
                 client->next_listener = listener->next;
 }
 
-/* Who listens sets a timer, so the client is still there after each. */
+/* A listener only sets a timer, so the client still exists after each call. */
 static void notify_listeners(KubeClient *client) {
         KubeReconnectListener *listener = client->listeners;
 
@@ -180,7 +180,7 @@ static bool is_token_file_changed(KubeClient *client) {
         struct stat st = { 0 };
         bool is_same;
 
-        /* One that is gone has no time, and is read again only when it is there. */
+        /* A missing file has the time 0, and is read again when it exists. */
         (void) stat(client->token_file, &st);
         is_same = st.st_ino == client->token_inode &&
                   st.st_mtim.tv_sec == client->token_time.tv_sec &&
@@ -190,7 +190,7 @@ static bool is_token_file_changed(KubeClient *client) {
         return !is_same;
 }
 
-/* One that cannot be read leaves the old one in place. */
+/* An unreadable token leaves the old one in use. */
 void kube_client_refresh_token(KubeClient *client, bool must) {
         cleanup_error Error error = ERROR_NULL;
         char *token = NULL;
@@ -204,7 +204,7 @@ void kube_client_refresh_token(KubeClient *client, bool must) {
         set_token_error(client, r < 0 ? strdup(error_message(&error, r)) : NULL);
 }
 
-/* As client-go has it: the file's token, and where that is not there, the one beside it. */
+/* As in client-go: the token file's token, or the literal one where the file is missing. */
 static int load_token(KubeClient *client, const Kubeconfig *config) {
         cleanup_free char *file = config->token_file ? strdup(config->token_file) : NULL;
 
@@ -224,7 +224,7 @@ static int load_token(KubeClient *client, const Kubeconfig *config) {
         return 0;
 }
 
-/* ---- lanes ---- */
+/* ---- connection generations ---- */
 
 void kube_client_remove_connections(KubeClient *client, const KubeConnections *connections) {
         KubeConnections **at = &client->draining;
@@ -263,11 +263,11 @@ void kube_client_renew_connections(KubeClient *client) {
             duplicate_fd(old->certificate_fd, &tls_config.certificate_fd) < 0 ||
             duplicate_fd(old->key_fd, &tls_config.key_fd) < 0 ||
             kube_connections_new(client, &tls_config, &connections, NULL) < 0)
-                return; /* the old one will do */
+                return; /* the old one stays in use */
         replace_connections(client, connections);
 }
 
-/* ---- life ---- */
+/* ---- construction ---- */
 
 static int copy_server_settings(KubeClient *client, const Kubeconfig *config) {
         int r = kube_server_address_init(&client->address, config->server, config->tls_server_name);

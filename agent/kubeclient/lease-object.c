@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-/* A metav1.MicroTime has six digits, no more and no less. */
+/* A metav1.MicroTime has exactly six fractional digits. */
 static json_t *format_micro_time(uint64_t realtime) {
         static const size_t length = sizeof("2026-01-02T03:04:05.123456") - 1;
         char buffer[RFC3339_SIZE];

@@ -55,10 +55,10 @@ int kube_object_summary_parse(const char *json, size_t length, KubeObjectSummary
         int r;
 
         if (!object)
-                return error_setf(reterr, EBADMSG, "is no JSON: %s", why.text);
+                return error_setf(reterr, EBADMSG, "is not JSON: %s", why.text);
         r = read_object_metadata(object, &metadata);
         if (r >= 0 && (!metadata.name || !metadata.uid))
-                r = error_setf(reterr, EBADMSG, "has no %s", metadata.name ? "UID" : "name");
+                r = error_setf(reterr, EBADMSG, "lacks a %s", metadata.name ? "UID" : "name");
         if (r < 0)
                 kube_object_summary_done(&metadata);
         else

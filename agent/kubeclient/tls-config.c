@@ -40,7 +40,7 @@ static void tls_pems_done(TlsPems *pems) {
         secret_free(pems->key);
 }
 
-/* Data come before the file. */
+/* Inline data take precedence over the file. */
 static int read_pem(const char *data, const char *path, char **ret, Error *reterr) {
         size_t length;
         int r;
@@ -85,7 +85,7 @@ static int check_certificate_authority(const Kubeconfig *config, const char *tex
                 gnutls_free(certificates);
         if (r >= 0 && n > 0)
                 return 0;
-        return error_setf(reterr, EINVAL, "%s: the certificate authority is no certificate in PEM",
+        return error_setf(reterr, EINVAL, "%s: the certificate authority is not a certificate in PEM",
                           source_path(config, path));
 }
 
@@ -165,7 +165,7 @@ static int check_tls_pems(const Kubeconfig *config, const TlsPems *pems, Error *
         return r;
 }
 
-/* ---- keeping ---- */
+/* ---- memory files ---- */
 
 static int store_in_memfd(const char *name, const char *text, int *ret_fd) {
         cleanup_close int fd = -EBADF;
@@ -182,7 +182,7 @@ static int store_in_memfd(const char *name, const char *text, int *ret_fd) {
         return r;
 }
 
-/* The end of each is told by its NUL. */
+/* With the NUL, which separates them. */
 static int hash_tls_pems(const TlsPems *pems, char ret_hex[SHA256_HEX_SIZE]) {
         const char *const all[] = { pems->authority, pems->certificate, pems->key };
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();

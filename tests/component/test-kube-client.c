@@ -140,7 +140,7 @@ TEST(what_cannot_be_answered_is_told_in_a_sentence)
         world_init(&world, NULL);
         world_connect(&world);
         ask(&world, &(KubeRequestSpec){ .path = "/big/65" }, &answer);
-        EXPECT(answer.error && strstr(answer.error, "the answer is too long"));
+        EXPECT(answer.error && strstr(answer.error, "the response is too long"));
         ask(&world, &(KubeRequestSpec){ .path = "/big/64" }, &answer);
         EXPECT_STREQ(answer.error, NULL);
         EXPECT_EQ(answer.length, KUBE_RESPONSE_MAX);
@@ -223,7 +223,7 @@ TEST(a_stream_that_says_nothing_may_be_ended_for_it)
                                 .deadline_usec = UINT64_MAX,
                                 .on_data = count_data },
             &answer);
-        EXPECT(answer.error && strstr(answer.error, "nothing came for too long"));
+        EXPECT(answer.error && strstr(answer.error, "no data for too long"));
         EXPECT(kube_client_state(world.client).is_reached);
         world_done(&world);
 }
