@@ -8,12 +8,15 @@
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/seccomp.h"
 #include "agent/daemonset/controller.h"
+#include "agent/desired/desired-state.h"
+#include "agent/desired/resolvers.h"
 #include "agent/eviction/eviction-manager.h"
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"
@@ -42,6 +45,7 @@ typedef struct Agent {
                                          at the server */
         SeccompProfile *seccomp;
         BundleConfig bundle_config;
+        Resolvers resolvers; /* of 'bundle_config' */
         SandboxConfig sandbox_config;
         CniPaths cni_paths;
 
@@ -50,13 +54,13 @@ typedef struct Agent {
         sd_event_source *status_source;
         sd_event_source *memory_trim_timer; /* runs for a while after much was to do */
         ImageStore *images;
-        ManifestDirectory *manifests;
-        SystemdClient *systemd;       /* NULL where systemd is not PID 1 */
-        bool has_slices;              /* the cgroup driver is systemd */
-        ShutdownInhibitor *inhibitor; /* NULL where nothing is to be waited for */
+        DesiredState *desired;
+        const ManifestDirectory *manifests; /* of 'desired' */
+        SystemdClient *systemd;             /* NULL where systemd is not PID 1 */
+        bool has_slices;                    /* the cgroup driver is systemd */
+        ShutdownInhibitor *inhibitor;       /* NULL where nothing is to be waited for */
         EvictionManager *eviction_manager;
-        char *pods_group;                  /* the control group of all pods */
-        sd_event_source *recompute_source; /* pods are wished for once more */
+        char *pods_group; /* the control group of all pods */
         PodManager *pod_manager;
         DaemonSetController *daemonset_controller;
         ApiServerSync *apiserver; /* NULL: there is no API server to join */
@@ -67,15 +71,14 @@ typedef struct Agent {
         uint64_t last_containers_started; /* containers, when the counts were looked at last */
         uint64_t last_reported_event;     /* its number, of those that the API server was told of */
 
-        unsigned data_generation; /* of the objects that the supervisor was told of last */
-        bool has_scanned;
         bool is_ready;
-        bool is_terminating;      /* it was told to */
-        bool is_shutting_down;    /* pods are stopped because the machine goes down, */
-        bool has_shut_down;       /* and all of them are */
-        char **reported_problems; /* sentences about manifests that stand, so that each is logged
-                                     once */
+        bool is_terminating;   /* it was told to */
+        bool is_shutting_down; /* pods are stopped because the machine goes down, */
+        bool has_shut_down;    /* and all of them are */
 } Agent;
+
+/* Desired pods may be different. 'userdata' is the Agent. */
+void agent_request_recompute(void *userdata);
 
 /* The counts may be others: whoever hears of them is told, once a turn of the loop. */
 void agent_schedule_status_update(Agent *agent);

@@ -7,9 +7,6 @@
 #include "agent/bundle/seccomp.h"
 #include "agent/bundle/swap.h"
 #include "agent/daemonset/controller.h"
-#include "agent/desired/desired-pods.h"
-#include "agent/desired/pod-source.h"
-#include "agent/desired/resolvers.h"
 #include "agent/http/http-server.h"
 #include "agent/image-handlers.h"
 #include "agent/image/image-store.h"
@@ -18,6 +15,7 @@
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/journal.h"
 #include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
 #include "agent/model/json.h"
 #include "agent/node-shutdown.h"
 #include "agent/node/config-watch.h"
@@ -69,6 +67,13 @@ void agent_on_event(const PodEvent *event, void *userdata) {
                 http_server_notify_event(agent->http_server);
 }
 
+void agent_request_recompute(void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->desired)
+                desired_state_request_recompute(agent->desired);
+}
+
 void agent_schedule_status_update(Agent *agent) {
         (void) sd_event_source_set_enabled(agent->status_source, SD_EVENT_ONESHOT);
 }
@@ -85,7 +90,7 @@ static void apply_node_labels(Agent *agent) {
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);
-        recompute_desired_pods_if_scanned(agent);
+        agent_request_recompute(agent);
 }
 
 /* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
@@ -152,7 +157,7 @@ static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *user
         if (pod_manager_pod_status(agent->pod_manager, pod->metadata.uid, &pod, &status) < 0)
                 return;
         key = format_pod_key(pod);
-        json = print_pod_with_source(agent->pod_manager, pod, &status);
+        json = pod_manager_print_pod(agent->pod_manager, pod, &status);
         if (key && json)
                 http_server_notify_pod(agent->http_server, change, key, json);
 }
@@ -190,8 +195,9 @@ void agent_schedule_memory_trim(Agent *agent) {
 static int on_status_update_due(sd_event_source *source, void *userdata) {
         Agent *agent = userdata;
         PodManagerCounts pods = pod_manager_counts(agent->pod_manager);
+        bool is_computed = desired_state_is_computed(agent->desired);
 
-        if (!agent->is_ready && agent->has_scanned && pod_manager_is_synced(agent->pod_manager)) {
+        if (!agent->is_ready && is_computed && pod_manager_is_synced(agent->pod_manager)) {
                 agent->is_ready = true;
                 service_notifier_ready(agent->notifier);
                 if (agent->apiserver)
@@ -199,10 +205,12 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         }
         if (service_notifier_has_socket(agent->notifier)) {
                 AgentMetrics counts = agent_collect_counts(agent);
+                cleanup_free char *status = agent_metrics_format_status(&counts);
 
-                service_notifier_status(agent->notifier, &counts);
+                if (status)
+                        service_notifier_status(agent->notifier, status);
         }
-        if (agent->apiserver && agent->has_scanned &&
+        if (agent->apiserver && is_computed &&
             (pods.containers_started > 0 || pods.pods_desired == 0))
                 apiserver_start_now(agent->apiserver);
         if (pods.containers_started != agent->last_containers_started)
@@ -349,7 +357,7 @@ static void fill_shared_configs(Agent *agent) {
                 .check_selinux_label = selinux_check_label,
                 .has_journal = agent->config.mainstay.journal_container_logs,
         };
-        set_bundle_resolvers(agent, &agent->bundle_config);
+        set_bundle_resolvers(&agent->resolvers, &agent->bundle_config);
         agent->sandbox_config = (SandboxConfig){
                 .event = agent->event,
                 .shim_path = agent->shim_path,
@@ -394,10 +402,10 @@ static int build_daemonset_controller(Agent *agent) {
                 &(DaemonSetControllerConfig){ .event = agent->event,
                                               .state_dir = agent->state_dir,
                                               .node_labels = &agent->node_labels.effective,
-                                              .pod_manager = agent->pod_manager,
+                                              .pod_access = &pod_manager_access,
+                                              .pods = agent->pod_manager,
                                               .clock = &agent->clock,
-                                              .on_restored_set = restore_desired_daemonset,
-                                              .on_recompute_due = recompute_desired_pods_if_scanned,
+                                              .on_recompute_due = agent_request_recompute,
                                               .on_changed = on_daemonsets_changed,
                                               .on_event = agent_on_event,
                                               .userdata = agent },
@@ -438,11 +446,62 @@ static int build_apiserver_sync(Agent *agent, bool drain) {
                                                  agent->eviction_manager),
                                          .images = agent->images,
                                          .runtimes = &agent->config.mainstay.runtimes },
-                        .on_recompute_due = recompute_desired_pods_if_scanned,
+                        .on_recompute_due = agent_request_recompute,
                         .on_node = on_external_node_labels,
                         .on_state_changed = on_apiserver_state_changed,
                         .userdata = agent },
                 &agent->apiserver);
+}
+
+static void plug_in_apiserver(Agent *agent, ApiServerPodSource *source) {
+        ApiServerSync *api = agent->apiserver;
+
+        *source = (ApiServerPodSource){ .add_daemonsets = apiserver_add_daemonsets,
+                                        .add_pods = apiserver_add_desired_pods,
+                                        .explain_stop = apiserver_explain_stop,
+                                        .restore_pod = apiserver_restore_pod,
+                                        .restore_daemonset = apiserver_restore_daemonset,
+                                        .userdata = api };
+        agent->resolvers.apiserver_objects =
+                (ObjectLookup){ apiserver_find_object, apiserver_is_object_pending, api };
+        agent->resolvers.apiserver_services =
+                (ServiceLookup){ .add_variables = apiserver_add_service_variables,
+                                 .userdata = api };
+        agent->resolvers.apiserver_tokens =
+                (TokenLookup){ .find = apiserver_find_token, .userdata = api };
+}
+
+static void on_desired_pods_recomputed(void *userdata) {
+        agent_schedule_status_update(userdata);
+        agent_schedule_memory_trim(userdata);
+}
+
+static int build_desired_state(Agent *agent) {
+        DesiredStateConfig config = {
+                .event = agent->event,
+                .manifest_dir = agent->manifest_dir,
+                .node_name = agent->node.name,
+                .objects = &agent->bundle_config.objects,
+                .pod_manager = agent->pod_manager,
+                .eviction_manager = agent->eviction_manager,
+                .daemonsets = { .add_pods = daemonset_controller_add_pods,
+                                .warnings = daemonset_controller_warnings,
+                                .explain_stop = daemonset_controller_explain_stop,
+                                .claim_record = daemonset_controller_claim_record,
+                                .userdata = agent->daemonset_controller },
+                .on_event = agent_on_event,
+                .on_recomputed = on_desired_pods_recomputed,
+                .userdata = agent,
+        };
+        int r;
+
+        if (agent->apiserver)
+                plug_in_apiserver(agent, &config.apiserver);
+        r = desired_state_new(&config, &agent->desired);
+        if (r >= 0)
+                agent->resolvers.manifests = agent->manifests =
+                        desired_state_manifests(agent->desired);
+        return r;
 }
 
 static int build_modules(Agent *agent, bool drain, Error *reterr) {
@@ -462,8 +521,7 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
         if (r >= 0)
                 r = build_apiserver_sync(agent, drain);
         if (r >= 0)
-                r = manifest_directory_new(agent->event, agent->manifest_dir, agent->node.name,
-                                           recompute_desired_pods, agent, &agent->manifests);
+                r = build_desired_state(agent);
         if (r >= 0 && asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
                 r = -ENOMEM;
         if (r >= 0)
@@ -563,29 +621,31 @@ static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Nobody is wished for, and we stay until nobody is left. */
+/* The agent exits when no pod is left. */
 static int start_drain(Agent *agent) {
         int r = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, 0, DRAIN_POLL_USEC,
                                            on_drain_timer, agent);
 
+        if (r >= 0)
+                r = desired_state_drain(agent->desired);
         if (r < 0)
                 return r;
-        pod_manager_begin_desired(agent->pod_manager);
-        pod_manager_stop_undesired(agent->pod_manager);
         log_info("Version %s stops all pods of node '%s'", MAINSTAY_VERSION, agent->node.name);
         return 0;
 }
 
 static int start_agent(Agent *agent, bool drain, Error *reterr) {
-        int r = daemonset_controller_load(agent->daemonset_controller, reterr);
+        int r = daemonset_controller_load(agent->daemonset_controller,
+                                          desired_state_restore_daemonset, agent->desired, reterr);
 
         if (r >= 0)
-                r = pod_manager_load_records(agent->pod_manager, restore_desired_pod, reterr);
+                r = pod_manager_load_records(agent->pod_manager, desired_state_restore_pod,
+                                             agent->desired, reterr);
         restore_eviction_conditions(agent);
         if (r >= 0 && drain)
                 return start_drain(agent);
         if (r >= 0)
-                r = manifest_directory_start(agent->manifests, reterr);
+                r = desired_state_start(agent->desired, reterr);
         if (r >= 0 && agent->apiserver)
                 apiserver_start(agent->apiserver);
         if (r >= 0)
@@ -601,11 +661,10 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
 
 static void agent_done(Agent *agent) {
         http_server_free(agent->http_server);
-        manifest_directory_free(agent->manifests);
         config_watch_free(agent->config_watch);
         apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);
-        sd_event_source_disable_unref(agent->recompute_source);
+        desired_state_free(agent->desired);
         pod_manager_free(agent->pod_manager);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
@@ -624,7 +683,6 @@ static void agent_done(Agent *agent) {
         free(agent->kubeconfig);
         free(agent->bootstrap_kubeconfig);
         seccomp_profile_free(agent->seccomp);
-        strv_free(agent->reported_problems);
         close_fd(agent->lock_fd);
         free(agent->manifest_dir);
         free(agent->state_dir);

@@ -90,6 +90,7 @@ static int on_termination_signal(sd_event_source *source, const struct signalfd_
         if (agent->is_terminating)
                 return 0;
         agent->is_terminating = true;
+        desired_state_suspend(agent->desired);
         service_notifier_stopping(agent->notifier);
         if (!agent->systemd ||
             systemd_client_query_shutdown(agent->systemd, on_stop_reason_known, agent, NULL) < 0)

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdarg.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 Test *test_list;
@@ -51,13 +52,33 @@ static void remove_test_directory(void) {
         directory[0] = '\0';
 }
 
-int main(void) {
+/* "common/test-file.c" is called "file". */
+static const char *name_file(const char *path, size_t *ret_length) {
+        const char *base = strrchr(path, '/');
+
+        base = base ? base + 1 : path;
+        if (strncmp(base, "test-", 5) == 0)
+                base += 5;
+        *ret_length = strlen(base) - 2;
+        return base;
+}
+
+static bool is_in_file(const Test *test, const char *file) {
+        size_t length;
+        const char *name = name_file(test->file, &length);
+
+        return strlen(file) == length && strncmp(name, file, length) == 0;
+}
+
+/* Gives whether all have passed, of which there must be some. */
+static bool run_tests_of_file(const char *file) {
         unsigned passed = 0, failed = 0;
 
-        setvbuf(stdout, NULL, _IOLBF, 0);
         for (Test *test = test_list; test; test = test->next) {
                 unsigned before = test_failures;
 
+                if (!is_in_file(test, file))
+                        continue;
                 test->run();
                 remove_test_directory();
                 if (test_failures == before)
@@ -67,5 +88,51 @@ int main(void) {
                 printf("%s %s\n", test_failures == before ? "ok" : "FAILED", test->name);
         }
         printf("%u passed, %u failed\n", passed, failed);
-        return failed > 0 || passed == 0;
+        return failed == 0 && passed > 0;
+}
+
+/* What one file's tests do to their process must not reach those of another. */
+static bool fork_tests_of_file(const char *file) {
+        int status;
+        pid_t pid;
+
+        printf("%s:\n", file);
+        (void) fflush(stdout);
+        pid = fork();
+        REQUIRE(pid >= 0);
+        if (pid == 0)
+                exit(run_tests_of_file(file) ? 0 : 1);
+        REQUIRE(waitpid(pid, &status, 0) == pid);
+        return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool run_all_files(void) {
+        const char *last = "";
+        bool passed = test_list;
+
+        for (Test *test = test_list; test; test = test->next) {
+                char file[256];
+                size_t length;
+                const char *name = name_file(test->file, &length);
+
+                if (strcmp(test->file, last) == 0)
+                        continue;
+                last = test->file;
+                (void) snprintf(file, sizeof(file), "%.*s", (int) length, name);
+                passed = fork_tests_of_file(file) && passed;
+        }
+        return passed;
+}
+
+int main(int argc, char **argv) {
+        bool passed = true;
+
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        if (argc < 2)
+                return run_all_files() ? 0 : 1;
+        if (argc == 2)
+                return run_tests_of_file(argv[1]) ? 0 : 1;
+        for (int i = 1; i < argc; i++)
+                passed = fork_tests_of_file(argv[i]) && passed;
+        return passed ? 0 : 1;
 }

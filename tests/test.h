@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Tests in C: TEST(a_sentence_about_behaviour) { … } registers itself; the program runs them all,
- * prints one line for each and fails when one fails. An expectation prints its source and both
- * values. */
+/* Tests in C: TEST(a_sentence_about_behaviour) { … } registers itself; the program of a module runs
+ * the tests of all its files, each file in a process of its own, or of those that are named:
+ * 'unit-common file hash' runs test-file.c and test-hash.c. It prints one line for each test and
+ * fails when one fails. An expectation prints its source and both values. */
 
 #undef NDEBUG
 #include "common/macros.h"
@@ -16,7 +17,7 @@
 #include <string.h>
 
 typedef struct Test {
-        const char *name;
+        const char *file, *name;
         void (*run)(void);
         struct Test *next;
 } Test;
@@ -33,12 +34,12 @@ void test_expect_string(const char *file, int line, const char *text, const char
 /* A directory of its own for the running test, removed after it. Absolute path. */
 const char *test_directory(void);
 
-#define TEST(sentence)                                                            \
-        static void test_##sentence(void);                                        \
-        __attribute__((constructor)) static void test_register_##sentence(void) { \
-                static Test test = { #sentence, test_##sentence, NULL };          \
-                test_register(&test);                                             \
-        }                                                                         \
+#define TEST(sentence)                                                             \
+        static void test_##sentence(void);                                         \
+        __attribute__((constructor)) static void test_register_##sentence(void) {  \
+                static Test test = { __FILE__, #sentence, test_##sentence, NULL }; \
+                test_register(&test);                                              \
+        }                                                                          \
         static void test_##sentence(void)
 
 #define EXPECT(condition)                                                      \
@@ -57,7 +58,7 @@ const char *test_directory(void);
 
 #define EXPECT_STREQ(got, expected) test_expect_string(__FILE__, __LINE__, #got, got, expected)
 
-/* Ends the program: for what the rest of the test cannot do without. */
+/* Ends the process: for what the rest of the file's tests cannot do without. */
 #define REQUIRE(condition)                                                                   \
         do {                                                                                 \
                 if (!(condition)) {                                                          \

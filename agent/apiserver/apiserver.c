@@ -30,22 +30,14 @@ struct ApiServerSync {
         ApiServerPods *pods;
         NodeRegistration *node;
         ApiServerCredentials *credentials;
-        sd_event_source *recompute_source; /* once a turn of the loop, after all events */
 };
 
 /* ---- callbacks of the parts ---- */
 
-static int on_apiserver_recompute_due(sd_event_source *source, void *userdata) {
-        ApiServerSync *api = userdata;
+static void schedule_recompute(void *userdata) {
+        const ApiServerSync *api = userdata;
 
         api->config.on_recompute_due(api->config.userdata);
-        return 0;
-}
-
-static void schedule_recompute(void *userdata) {
-        ApiServerSync *api = userdata;
-
-        (void) sd_event_source_set_enabled(api->recompute_source, SD_EVENT_ONESHOT);
 }
 
 static bool has_updated_objects(const Pod *pod, void *userdata) {
@@ -231,17 +223,6 @@ static int new_node_parts(ApiServerSync *api) {
                 &api->credentials);
 }
 
-/* After all events of a turn. */
-static int add_recompute_source(ApiServerSync *api) {
-        int r = sd_event_add_defer(api->config.event, &api->recompute_source,
-                                   on_apiserver_recompute_due, api);
-
-        if (r < 0)
-                return r;
-        r = sd_event_source_set_priority(api->recompute_source, SD_EVENT_PRIORITY_NORMAL + 5);
-        return r < 0 ? r : sd_event_source_set_enabled(api->recompute_source, SD_EVENT_OFF);
-}
-
 static int build_apiserver_parts(ApiServerSync *api) {
         const ApiServerConfig *config = &api->config;
         int r = apiserver_cache_new(config->event, config->state_dir, &api->cache);
@@ -260,10 +241,7 @@ static int build_apiserver_parts(ApiServerSync *api) {
         if (r < 0)
                 return r;
         r = new_pod_parts(api);
-        if (r < 0)
-                return r;
-        r = new_node_parts(api);
-        return r < 0 ? r : add_recompute_source(api);
+        return r < 0 ? r : new_node_parts(api);
 }
 
 int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
@@ -291,7 +269,6 @@ ApiServerSync *apiserver_free(ApiServerSync *api) {
         apiserver_services_free(api->services);
         apiserver_daemonsets_free(api->daemonsets);
         referenced_objects_free(api->objects);
-        sd_event_source_disable_unref(api->recompute_source);
         object_updates_free(api->updates);
         apiserver_cache_free(api->cache);
         kube_client_free(api->client);
@@ -314,36 +291,49 @@ void apiserver_reload_kubeconfig(ApiServerSync *api) {
 
 /* ---- desired pods and DaemonSets ---- */
 
-int apiserver_restore_pod(ApiServerSync *api, const Pod *desired) {
+int apiserver_restore_pod(const Pod *desired, void *userdata) {
+        ApiServerSync *api = userdata;
+
         return apiserver_pods_restore(api->pods, desired);
 }
 
-int apiserver_restore_daemonset(ApiServerSync *api, const DaemonSet *set) {
+int apiserver_restore_daemonset(const DaemonSet *set, void *userdata) {
+        ApiServerSync *api = userdata;
+
         return apiserver_daemonsets_restore(api->daemonsets, set);
 }
 
-int apiserver_add_desired_pods(ApiServerSync *api) {
-        return apiserver_pods_add_desired(api->pods);
+int apiserver_add_desired_pods(DesiredPods *desired, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        return apiserver_pods_add_desired(api->pods, desired);
 }
 
-static int give_daemonset_to_controller(const DaemonSet *set, void *userdata) {
-        return daemonset_controller_sync_set(userdata, apiserver_daemonset_source, set);
+int apiserver_add_daemonsets(DesiredDaemonSets *sets, void *userdata) {
+        ApiServerSync *api = userdata;
+
+        return apiserver_daemonsets_add_desired(api->daemonsets, sets);
 }
 
-int apiserver_sync_daemonsets(ApiServerSync *api, DaemonSetController *daemons) {
-        return apiserver_daemonsets_for_each(api->daemonsets, give_daemonset_to_controller,
-                                             daemons);
+char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata) {
+        const ApiServerSync *api = userdata;
+
+        return apiserver_pods_explain_stop(api->pods, source, local_pod);
 }
 
 /* ---- what pods refer to ---- */
 
-const DataObject *apiserver_find_object(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                        const char *name) {
+const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
+                                        void *userdata) {
+        const ApiServerSync *api = userdata;
+
         return referenced_objects_find(api->objects, kind, namespace, name);
 }
 
-bool apiserver_is_object_pending(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                 const char *name) {
+bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
+                                 void *userdata) {
+        const ApiServerSync *api = userdata;
+
         return referenced_objects_is_pending(api->objects, kind, namespace, name);
 }
 

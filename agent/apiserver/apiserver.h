@@ -6,8 +6,8 @@
  * it, and an unreachable server stops nothing. */
 
 #include "agent/apiserver/node-status.h"
-#include "agent/apiserver/sources.h"
-#include "agent/daemonset/controller.h"
+#include "agent/model/config.h"
+#include "agent/model/desired-pods.h"
 #include "agent/model/node.h"
 #include "agent/model/object.h"
 #include "agent/model/service.h"
@@ -39,12 +39,10 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret);
 ApiServerSync *apiserver_free(ApiServerSync *api);
 DEFINE_CLEANUP(ApiServerSync *, apiserver_free)
 
-/* A pod of an earlier agent: desired until the server, once reached, says otherwise. 0 or -ENOMEM.
- */
-int apiserver_restore_pod(ApiServerSync *api, const Pod *desired);
-
-/* A DaemonSet of an earlier agent: desired until the server says otherwise. 0 or -ENOMEM. */
-int apiserver_restore_daemonset(ApiServerSync *api, const DaemonSet *set);
+/* A pod or DaemonSet that an earlier agent had from the API server: desired until the server, once
+ * reached, says otherwise. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
+int apiserver_restore_pod(const Pod *desired, void *userdata);
+int apiserver_restore_daemonset(const DaemonSet *set, void *userdata);
 
 /* After the desired pods were computed first. The kubeconfig is read when the loop is idle, a
  * second later or after apiserver_start_now(). Errors are logged, and in apiserver_last_error(). */
@@ -56,16 +54,20 @@ void apiserver_start_now(ApiServerSync *api);
 /* The kubeconfig, or a file that it names, may have changed. */
 void apiserver_reload_kubeconfig(ApiServerSync *api);
 
-/* Between pod_manager_begin_desired() and pod_manager_stop_undesired(), after the static pods,
- * which keep their names. 0, or -ENOMEM: then a desired pod may be missing. */
-int apiserver_add_desired_pods(ApiServerSync *api);
+/* Adds the pods that the server has bound to this node, after those of all other sources, which
+ * keep their names. 0, or -ENOMEM: then pods may be missing. 'userdata' is the ApiServerSync. */
+int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
+
+/* After that: why a pod that the server does not want is stopped, which the caller frees; NULL: the
+ * server did not say so. 'userdata' is the ApiServerSync. */
+char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 
 /* An object to which one of the server's pods refers, or NULL; and whether it is not known yet if
- * it exists. */
-const DataObject *apiserver_find_object(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                        const char *name);
-bool apiserver_is_object_pending(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                 const char *name);
+ * it exists. For an ObjectLookup, whose userdata is the ApiServerSync. */
+const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
+                                        void *userdata);
+bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
+                                 void *userdata);
 
 /* For a TokenLookup, whose userdata is the ApiServerSync. */
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
@@ -74,9 +76,8 @@ int apiserver_find_token(const Pod *pod, const TokenProjection *projection, cons
 /* For a ServiceLookup, likewise: the services of the pod's namespace, and default/kubernetes. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
 
-/* Between daemonset_controller_begin_sync() and daemonset_controller_end_sync(), after the
- * DaemonSets of files: those that this node evaluates. 0 or -ENOMEM. */
-int apiserver_sync_daemonsets(ApiServerSync *api, DaemonSetController *daemons);
+/* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
+int apiserver_add_daemonsets(DesiredDaemonSets *sets, void *userdata);
 
 /* All pods of this node are known, so mirror pods of unknown pods may be deleted. */
 void apiserver_set_synced(ApiServerSync *api);

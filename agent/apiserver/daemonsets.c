@@ -3,7 +3,6 @@
 
 #include "agent/apiserver/daemonsets.h"
 
-#include "agent/apiserver/sources.h"
 #include "agent/kubeclient/object-summary.h"
 #include "agent/kubeclient/reflector.h"
 #include "agent/manifest/manifest.h"
@@ -19,8 +18,6 @@
 
 static const char controller_lease_path[] =
         "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
-
-const char apiserver_daemonset_source[] = "[API server]";
 
 typedef struct WatchedDaemonSet {
         DaemonSet *set;
@@ -364,10 +361,8 @@ const char *apiserver_daemonsets_placed_by(const ApiServerDaemonSets *sets) {
 
 /* Where the controller has bound a pod of the DaemonSet here, a pod of ours would be a duplicate,
  * whether the controller is alive or not. Until it has, ours keeps running. */
-int apiserver_daemonsets_for_each(ApiServerDaemonSets *sets,
-                                  int (*each)(const DaemonSet *set, void *userdata),
-                                  void *userdata) {
-        int result = 0;
+int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSets *desired) {
+        static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
 
         for (size_t i = sets->sets.n; i-- > 0;) {
                 const DaemonSet *set = sets->sets.items[i].set;
@@ -376,8 +371,8 @@ int apiserver_daemonsets_for_each(ApiServerDaemonSets *sets,
 
                 if (has_bound_pod && sets->is_placement_known && !sets->is_placed_here)
                         remove_daemonset_at(sets, i); /* the controller's pod has replaced ours */
-                else if (!has_bound_pod && each(set, userdata) < 0)
-                        result = -ENOMEM;
+                else if (!has_bound_pod && desired_daemonsets_add(desired, &source, set) < 0)
+                        return -ENOMEM;
         }
-        return result;
+        return 0;
 }

@@ -9,7 +9,7 @@
 
 #include "agent/apiserver/connection-status.h"
 #include "agent/model/config.h"
-#include "agent/model/daemonset.h"
+#include "agent/model/desired-pods.h"
 
 typedef struct ApiServerDaemonSets ApiServerDaemonSets;
 
@@ -32,10 +32,8 @@ int apiserver_daemonsets_start(ApiServerDaemonSets *sets, KubeClient *client); /
 /* A DaemonSet of an earlier agent: desired until the server says otherwise. 0 or -ENOMEM. */
 int apiserver_daemonsets_restore(ApiServerDaemonSets *sets, const DaemonSet *set);
 
-/* The DaemonSets that this node evaluates now. 0, or -ENOMEM where a call failed. */
-int apiserver_daemonsets_for_each(ApiServerDaemonSets *sets,
-                                  int (*each)(const DaemonSet *set, void *userdata),
-                                  void *userdata);
+/* Adds the DaemonSets that this node evaluates. 0 or -ENOMEM. */
+int apiserver_daemonsets_add_desired(ApiServerDaemonSets *sets, DesiredDaemonSets *desired);
 
 /* "this node" or "the controller manager"; NULL while it is not known. */
 const char *apiserver_daemonsets_placed_by(const ApiServerDaemonSets *sets);

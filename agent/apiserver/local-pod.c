@@ -99,5 +99,6 @@ void local_pod_delete(LocalPod *local, const char *namespace, int64_t grace,
             (local->deletion_grace >= 0 && local->deletion_grace <= grace))
                 return;
         local->deletion_grace = grace;
-        (void) pod_manager_delete_pod(pod_manager, namespace, local->name, grace, NULL);
+        (void) pod_manager_delete_pod(pod_manager, namespace, local->name, grace,
+                                      "the API server deleted it", NULL);
 }

@@ -6,14 +6,11 @@
 #include "agent/apiserver/adoption.h"
 #include "agent/apiserver/pod-status-writer.h"
 #include "agent/apiserver/pod-watch.h"
-#include "agent/apiserver/sources.h"
 #include "agent/apiserver/terminated-pods.h"
 #include "agent/model/adoption.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
 #include "common/log.h"
-
-const char apiserver_pod_source[] = "the API server";
 
 struct ApiServerPods {
         ApiServerPodsSpec spec;
@@ -152,8 +149,9 @@ typedef struct CandidateContext {
 static int check_adoption_candidate(const Pod *local_pod, const PodStatus *status, void *userdata) {
         CandidateContext *context = userdata;
         const ApiServerPods *pods = context->pods;
-        const char *source =
+        const PodSource *source =
                 pod_manager_pod_source(pods->spec.pod_manager, local_pod->metadata.uid);
+        bool is_evaluated_here = source && source->kind == POD_SOURCE_APISERVER_DAEMONSET;
         bool is_adopted_elsewhere = pod_table_find_adopted(&pods->table, local_pod->metadata.uid,
                                                            /* except= */ context->pod);
 
@@ -161,8 +159,7 @@ static int check_adoption_candidate(const Pod *local_pod, const PodStatus *statu
                 &context->search,
                 &(AdoptionCandidate){ .pod = local_pod,
                                       .status = status,
-                                      .is_evaluated_here =
-                                              source && streq(source, apiserver_daemonset_source),
+                                      .is_evaluated_here = is_evaluated_here,
                                       .is_adopted_elsewhere = is_adopted_elsewhere });
 }
 
@@ -178,23 +175,25 @@ static bool is_preflight_finished(ApiServerPods *pods, BoundPod *bound) {
 
 /* A pod of the same DaemonSet runs, and cannot be adopted. It keeps running while its status is not
  * known, or until the images of the new pod are there. */
-static int keep_blocking_pods(ApiServerPods *pods, BoundPod *bound, const AdoptionSearch *search) {
-        PodManager *pod_manager = pods->spec.pod_manager;
-        int r = 0;
+static int keep_blocking_pods(ApiServerPods *pods, BoundPod *bound, const AdoptionSearch *search,
+                              DesiredPods *desired) {
+        static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
+        int r;
 
         pods->awaits_local_pod = true;
-        if (search->syncing_pod)
-                r = pod_manager_add_desired(pod_manager, apiserver_daemonset_source,
-                                            search->syncing_pod, NULL);
-        if (r != -ENOMEM && search->serving_pod &&
-            (search->syncing_pod || !is_preflight_finished(pods, bound)))
-                r = pod_manager_add_desired(pod_manager, apiserver_daemonset_source,
-                                            search->serving_pod, NULL);
-        return r == -ENOMEM ? r : 0;
+        if (search->syncing_pod) {
+                r = desired_pods_add(desired, &source, search->syncing_pod);
+                if (r < 0)
+                        return r;
+        }
+        if (!search->serving_pod || (!search->syncing_pod && is_preflight_finished(pods, bound)))
+                return 0;
+        r = desired_pods_add(desired, &source, search->serving_pod);
+        return r < 0 ? r : 0;
 }
 
 /* 1: the pod starts, or has adopted another; 0: not yet; -ENOMEM. */
-static int find_adoptable_pod(ApiServerPods *pods, ApiServerPod *pod) {
+static int find_adoptable_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired) {
         CandidateContext context = { .pods = pods,
                                      .pod = pod,
                                      .search = { .desired = pod->bound.desired } };
@@ -209,7 +208,8 @@ static int find_adoptable_pod(ApiServerPods *pods, ApiServerPod *pod) {
                 return r;
         }
         if (!search->adopted)
-                return search->is_blocked ? keep_blocking_pods(pods, &pod->bound, search) : 1;
+                return search->is_blocked ? keep_blocking_pods(pods, &pod->bound, search, desired)
+                                          : 1;
         log_info("Pod '%s' of the API server runs already as '%s', which it adopts", pod->key,
                  search->adopted->metadata.name);
         pod->bound.adopted = search->adopted;
@@ -219,7 +219,8 @@ static int find_adoptable_pod(ApiServerPods *pods, ApiServerPod *pod) {
 
 /* The pod to run for the API server's pod: itself, or the one that it has adopted. 1 with it; 0
  * where another pod has to stop, or to become known, first; -ENOMEM. */
-static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, const Pod **ret_desired) {
+static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired,
+                               const Pod **ret_resolved) {
         BoundPod *bound = &pod->bound;
         int r = adopted_pod_update(pod);
 
@@ -228,38 +229,34 @@ static int resolve_desired_pod(ApiServerPods *pods, ApiServerPod *pod, const Pod
         if (r == 0 && pod_manager_pod_source(pods->spec.pod_manager, bound->desired->metadata.uid))
                 bound->preflight = preflight_free(bound->preflight); /* it runs already */
         else if (r == 0) {
-                r = find_adoptable_pod(pods, pod);
+                r = find_adoptable_pod(pods, pod, desired);
                 if (r <= 0)
                         return r;
         }
-        *ret_desired = bound->adopted ? bound->adopted : bound->desired;
+        *ret_resolved = bound->adopted ? bound->adopted : bound->desired;
         return 1;
 }
 
 /* 0 or -ENOMEM. */
-static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod) {
+static int add_desired_apiserver_pod(ApiServerPods *pods, ApiServerPod *pod, DesiredPods *desired) {
+        static const PodSource source = { .kind = POD_SOURCE_APISERVER };
         const ObjectMeta *metadata = &pod->bound.desired->metadata;
-        cleanup_error Error error = ERROR_NULL;
-        const Pod *desired;
+        const Pod *resolved;
         int r;
 
-        if (pod_manager_has_desired_name(pods->spec.pod_manager, metadata->namespace,
-                                         metadata->name))
+        if (desired_pods_find(desired, metadata->namespace, metadata->name))
                 return pod->bound.rejection || !pod->remote.exists
                                ? 0
                                : bound_pod_reject(&pod->bound,
                                                   "a file of this node has a pod of that name");
-        r = resolve_desired_pod(pods, pod, &desired);
+        r = resolve_desired_pod(pods, pod, desired, &resolved);
         if (r <= 0)
                 return r;
-        r = pod_manager_add_desired(pods->spec.pod_manager, apiserver_pod_source, desired, &error);
-        if (r < 0)
-                log_error("Cannot run pod '%s' of the API server: %s", pod->key,
-                          error_message(&error, r));
-        return r == -ENOMEM ? r : 0;
+        r = desired_pods_add(desired, &source, resolved);
+        return r < 0 ? r : 0;
 }
 
-int apiserver_pods_add_desired(ApiServerPods *pods) {
+int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired) {
         ReferencedObjects *objects = pods->spec.objects;
         int result = 0;
 
@@ -268,7 +265,8 @@ int apiserver_pods_add_desired(ApiServerPods *pods) {
         for (ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
                 const BoundPod *bound = &pod->bound;
 
-                if (is_apiserver_pod_desired(pod) && add_desired_apiserver_pod(pods, pod) < 0)
+                if (is_apiserver_pod_desired(pod) &&
+                    add_desired_apiserver_pod(pods, pod, desired) < 0)
                         result = -ENOMEM;
                 if (bound->desired &&
                     referenced_objects_add(objects,
@@ -280,16 +278,71 @@ int apiserver_pods_add_desired(ApiServerPods *pods) {
         return result;
 }
 
-bool apiserver_pods_has_controlled_pod(const ApiServerPods *pods, const char *uid) {
+static const ApiServerPod *find_controlled_pod(const ApiServerPods *pods, const char *uid) {
         for (const ApiServerPod *pod = pods->table.first; pod; pod = pod->next) {
                 const Pod *desired = pod->bound.desired;
                 const OwnerReference *owner =
                         desired ? object_controller(&desired->metadata) : NULL;
 
                 if (owner && streq(owner->uid, uid))
-                        return true;
+                        return pod;
         }
-        return false;
+        return NULL;
+}
+
+bool apiserver_pods_has_controlled_pod(const ApiServerPods *pods, const char *uid) {
+        return find_controlled_pod(pods, uid) != NULL;
+}
+
+/* ---- why a pod is no longer desired ---- */
+
+static char *format_replaced_by(const ApiServerPod *pod) {
+        char *reason;
+
+        return asprintf(&reason, "replaced by pod %s of the API server", pod->key) < 0 ? NULL
+                                                                                       : reason;
+}
+
+/* The entry of the API pod for which this pod ran, itself or adopted; or NULL. */
+static const ApiServerPod *find_served_pod(const ApiServerPods *pods, const Pod *local_pod) {
+        cleanup_free char *api_name = pod_adoption_api_name(local_pod), *key = NULL;
+
+        if (asprintf(&key, "%s/%s", local_pod->metadata.namespace,
+                     api_name ? api_name : local_pod->metadata.name) < 0) {
+                key = NULL;
+                return NULL;
+        }
+        return pod_table_find(&pods->table, key);
+}
+
+static char *explain_apiserver_pod_stop(const ApiServerPods *pods, const Pod *local_pod) {
+        const ApiServerPod *pod = find_served_pod(pods, local_pod);
+
+        if (!pod)
+                return pod_watch_is_synced(pods->watch) ? strdup("the API server deleted it")
+                                                        : NULL;
+        if (streq_ptr(pod->local.final_uid, local_pod->metadata.uid))
+                return strdup("it has terminated, as was cached for the API server");
+        if (!pod->bound.desired)
+                return strdup("the API server deleted it");
+        if (remote_pod_has_terminated(&pod->remote) && !pod->local.uid)
+                return strdup("the API server has it as terminated");
+        return remote_pod_is_deleting(&pod->remote) ? strdup("the API server deleted it")
+                                                    : format_replaced_by(pod);
+}
+
+/* The controller manager has bound a pod of the same DaemonSet. */
+static char *explain_daemonset_pod_stop(const ApiServerPods *pods, const Pod *local_pod) {
+        const OwnerReference *owner = object_controller(&local_pod->metadata);
+        const ApiServerPod *pod = owner ? find_controlled_pod(pods, owner->uid) : NULL;
+
+        return pod ? format_replaced_by(pod) : NULL;
+}
+
+char *apiserver_pods_explain_stop(const ApiServerPods *pods, const PodSource *source,
+                                  const Pod *local_pod) {
+        return source->kind == POD_SOURCE_APISERVER ? explain_apiserver_pod_stop(pods, local_pod)
+                                                    : explain_daemonset_pod_stop(pods, local_pod);
 }
 
 /* ---- local pods ---- */

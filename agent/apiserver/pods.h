@@ -8,6 +8,7 @@
 #include "agent/apiserver/pod-table.h"
 #include "agent/apiserver/referenced-objects.h"
 #include "agent/apiserver/service-account-tokens.h"
+#include "agent/model/desired-pods.h"
 
 typedef struct ApiServerPods ApiServerPods;
 
@@ -31,7 +32,9 @@ int apiserver_pods_start(ApiServerPods *pods, KubeClient *client); /* 0 or -errn
 
 /* See the functions of the same names in apiserver.h. */
 int apiserver_pods_restore(ApiServerPods *pods, const Pod *desired);
-int apiserver_pods_add_desired(ApiServerPods *pods);
+int apiserver_pods_add_desired(ApiServerPods *pods, DesiredPods *desired);
+char *apiserver_pods_explain_stop(const ApiServerPods *pods, const PodSource *source,
+                                  const Pod *local_pod);
 void apiserver_pods_on_pod(ApiServerPods *pods, const Pod *local_pod, bool is_gone);
 void apiserver_pods_set_synced(ApiServerPods *pods);
 void apiserver_pods_set_shutting_down(ApiServerPods *pods, bool is_shutting_down);

@@ -10,5 +10,10 @@
  * objects. */
 int read_manifest(const char *file, const char *node_name, ManifestObjects *ret, Error *reterr);
 
+/* The same with all errors of the file, for strv_free(); see manifest_validate(). One that cannot
+ * be read is an error of it. */
+int validate_manifest(const char *file, const char *node_name, ManifestObjects *ret,
+                      char ***ret_errors);
+
 /* What sentences call the file. */
 const char *input_name(const char *file);

@@ -121,12 +121,15 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
 /* 0 or -errno; has said what is wrong. */
 static int validate_file(const char *file, SeenObjects *seen) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
-        cleanup_error Error error = ERROR_NULL;
-        int r = read_manifest(file, NODE_NAME, &objects, &error);
+        cleanup_strv char **errors = NULL;
+        int r = validate_manifest(file, NODE_NAME, &objects, &errors);
 
         if (r < 0) {
                 (void) report_manifest_warnings(&objects);
-                fprintf(stderr, "error: %s\n", error_message(&error, r));
+                strv_foreach(message, errors)
+                        fprintf(stderr, "error: %s\n", *message);
+                if (!errors)
+                        fprintf(stderr, "error: %s: %s\n", input_name(file), strerror(-r));
                 return r;
         }
         return report_valid_objects(input_name(file), &objects, seen);

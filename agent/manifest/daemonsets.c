@@ -259,25 +259,25 @@ static int check_uid_is_free(const Rules *rules, const DaemonSet *set) {
         return rules_at(rules, r, "metadata.uid");
 }
 
+static int check_daemonset_metadata(const Rules *rules, const DaemonSet *set) {
+        return check_metadata(rules, &set->metadata);
+}
+
 static int check_daemonset_spec(const Decoder *d, const YamlNode *node, const DecodePath *path,
                                 const DaemonSet *set) {
         const Pod own = { .metadata = set->metadata };
         const Rules rules = {
                 .decoder = d, .root = node, .path = path, .pod = &own, .reterr = d->reterr
         };
-        int r = d->mode == DECODE_API ? 0 : check_uid_is_free(&rules, set);
+        static int (*const checks[])(const Rules *rules, const DaemonSet *set) = {
+                check_daemonset_metadata, check_progress_deadline, check_selector,
+                check_restart_policy,     check_deadline,          check_strategy,
+        };
+        int r = d->mode == DECODE_API ? 0 : rules_keep(&rules, check_uid_is_free(&rules, set));
 
-        if (r >= 0)
-                r = check_metadata(&rules, &set->metadata);
-        if (r >= 0)
-                r = check_progress_deadline(&rules, set);
-        if (r >= 0)
-                r = check_selector(&rules, set);
-        if (r >= 0)
-                r = check_restart_policy(&rules, set);
-        if (r >= 0)
-                r = check_deadline(&rules, set);
-        return r < 0 ? r : check_strategy(&rules, set);
+        for (size_t i = 0; i < N_ELEMENTS(checks) && r >= 0; i++)
+                r = rules_keep(&rules, checks[i](&rules, set));
+        return r;
 }
 
 /* While it is looked at as a pod, the template has the names of its set, for what depends on them.
@@ -292,7 +292,7 @@ static int decode_template_defaults(Decoder *d, const YamlNode *node, const Deco
 
         pod->metadata.name = set->metadata.name;
         pod->metadata.namespace = set->metadata.namespace;
-        r = pod_take_affinity_annotation(d, root, &template, pod);
+        r = decode_keep_error(d, pod_take_affinity_annotation(d, root, &template, pod));
         if (r >= 0)
                 r = pod_warn(d, root, &template, pod);
         if (r >= 0)
@@ -325,6 +325,7 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
                     DaemonSet **ret) {
         cleanup_with(daemonset_freep) DaemonSet *set = calloc(1, sizeof(*set));
         bool is_of_api = d->mode == DECODE_API;
+        size_t n_errors = decode_count_errors(d);
         int r = 0;
 
         if (!set)
@@ -340,9 +341,9 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
         if (r >= 0)
                 r = set_daemonset_defaults(set);
         if (r >= 0)
-                r = decode_template_defaults(d, node, path, set);
+                r = decode_keep_error(d, decode_template_defaults(d, node, path, set));
         if (r >= 0)
-                r = check_daemonset_spec(d, node, path, set);
+                r = decode_result(d, n_errors, check_daemonset_spec(d, node, path, set));
         if (r >= 0)
                 r = is_of_api ? require_uid(d, node, path, set) : set_daemonset_uid(set, node_name);
         if (r >= 0)

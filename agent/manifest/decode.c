@@ -43,6 +43,45 @@ int decode_error_at(const Decoder *d, const YamlNode *node, const DecodePath *pa
                              node->column, text[0] ? ": " : "", text);
 }
 
+int decode_keep_error(const Decoder *d, int r) {
+        DecodeErrors *errors = d->errors;
+
+        if (r != -EINVAL || !errors)
+                return r;
+        if (!d->reterr->message) /* it was kept further down */
+                return errors->n > 0 ? 0 : r;
+        r = 0;
+        errors->n++;
+        if (!errors->messages || !strv_contains(errors->messages, d->reterr->message)) {
+                if (strv_length(errors->messages) < DECODE_ERRORS_MAX)
+                        r = strv_append(&errors->messages, d->reterr->message);
+                else
+                        errors->n_more++;
+        }
+        error_done(d->reterr);
+        return r;
+}
+
+size_t decode_count_errors(const Decoder *d) {
+        return d->errors ? d->errors->n : 0;
+}
+
+int decode_result(const Decoder *d, size_t n_errors, int r) {
+        return r >= 0 && decode_count_errors(d) > n_errors ? -EINVAL : r;
+}
+
+int decode_take_errors(const Decoder *d, char ***ret) {
+        int r = 0;
+
+        if (d->errors->n_more > 0)
+                r = strv_appendf(&d->errors->messages, "%s: and %zu more", d->file,
+                                 d->errors->n_more);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(d->errors->messages);
+        return 0;
+}
+
 int decode_warn(Decoder *d, const YamlNode *node, const DecodePath *path, const char *sentence) {
         char text[DECODE_PATH_SIZE];
 
@@ -283,7 +322,7 @@ static int decode_ints(Decoder *d, const Field *field, const YamlNode *node, con
                 const DecodePath item = { .parent = path, .index = i };
                 OptionalInt number = { 0 };
 
-                r = decode_int(d, field, node->items[i], &item, &number);
+                r = decode_keep_error(d, decode_int(d, field, node->items[i], &item, &number));
                 if (r < 0)
                         return r;
                 list->items[list->n++] = number.value;
@@ -316,11 +355,13 @@ static int decode_strings(Decoder *d, const Field *field, const YamlNode *node,
                 r = value->kind == YAML_NODE_NULL ? 0 : expect_string(d, value);
                 if (r >= 0 && field->check)
                         r = field->check(value->text, d->reterr);
-                if (r < 0)
-                        return decode_error_at(d, value, &item, r);
-                strings[i] = strdup(value->kind == YAML_NODE_NULL ? "" : value->text);
+                strings[i] = strdup(r < 0 || value->kind == YAML_NODE_NULL ? "" : value->text);
                 if (!strings[i])
                         return -ENOMEM;
+                if (r < 0)
+                        r = decode_keep_error(d, decode_error_at(d, value, &item, r));
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
@@ -357,7 +398,11 @@ static int decode_string_map(Decoder *d, const Field *field, const YamlNode *nod
         for (size_t i = 0; i < node->n && r >= 0; i++) {
                 map->n++;
                 r = decode_entry(d, field, yaml_node_key(node, i), yaml_node_value(node, i), path,
-                                 &map->items[i]);
+                                 &map->items[map->n - 1]);
+                if (r < 0 && decode_keep_error(d, r) >= 0) {
+                        map->n--; /* it has neither key nor value */
+                        r = 0;
+                }
         }
         /* Sorted, as the API prints them; so that their order in the file means nothing. */
         if (r >= 0)
@@ -398,6 +443,7 @@ static int decode_list(Decoder *d, const Field *field, const YamlNode *node, con
                 memcpy(at, &list, sizeof(list));
                 r = decode_object(d, node->items[i], field->schema, &item,
                                   (char *) list.items + i * field->schema->size);
+                r = decode_keep_error(d, r);
         }
         return r;
 }
@@ -551,21 +597,31 @@ static int check_required(const Decoder *d, const YamlNode *node, const Schema *
                 const DecodePath path = { .parent = parent, .key = field->key };
                 const YamlNode *value = field->is_required ? yaml_node_get(node, field->key) : NULL;
 
-                if (field->is_required && is_required_missing(field, value))
-                        return refuse_missing(d, node, schema, &path);
+                int r;
+
+                if (!field->is_required || !is_required_missing(field, value))
+                        continue;
+                r = decode_keep_error(d, refuse_missing(d, node, schema, &path));
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
 
 int decode_object(Decoder *d, const YamlNode *node, const Schema *schema, const DecodePath *path,
                   void *object) {
+        size_t n_errors = decode_count_errors(d);
         int r = 0;
 
         /* A null among the items of a list is an object of which nothing is set. */
         if (node->kind != YAML_NODE_NULL)
                 r = expect_mapping(d, node, path);
-        for (size_t i = 0; i < node->n && r >= 0; i++)
+        for (size_t i = 0; i < node->n && r >= 0; i++) {
                 r = decode_pair(d, schema, yaml_node_key(node, i), yaml_node_value(node, i), path,
                                 object);
-        return r < 0 ? r : check_required(d, node, schema, path);
+                r = decode_keep_error(d, r);
+        }
+        if (r >= 0)
+                r = check_required(d, node, schema, path);
+        return decode_result(d, n_errors, r);
 }

@@ -9,6 +9,7 @@
 
 enum {
         DECODE_WARNINGS_MAX = 32, /* then they are only counted */
+        DECODE_ERRORS_MAX = 100,  /* likewise */
         DECODE_LIST_MAX = 1000,   /* items of a list of objects */
         DECODE_PATH_SIZE = 512,
 };
@@ -29,11 +30,19 @@ typedef enum DecodeMode {
         DECODE_CONFIG,   /* both are warnings */
 } DecodeMode;
 
+/* All errors of a file, for a caller that does not stop at the first one. */
+typedef struct DecodeErrors {
+        char **messages; /* the first DECODE_ERRORS_MAX, each once */
+        size_t n_more;   /* that were not added for that limit */
+        size_t n;        /* all */
+} DecodeErrors;
+
 typedef struct Decoder {
         const char *file;
         DecodeMode mode;
         char **warnings;
-        size_t n_warnings; /* all of them */
+        size_t n_warnings;    /* all of them */
+        DecodeErrors *errors; /* NULL: the first error ends the walk */
         Error *reterr;
 } Decoder;
 
@@ -44,6 +53,17 @@ int decode_object(Decoder *decoder, const YamlNode *node, const Schema *schema,
 
 /* "web.yaml:7:11: spec.containers[0].name: " before the sentence. Returns r. */
 int decode_error_at(const Decoder *decoder, const YamlNode *node, const DecodePath *path, int r);
+
+/* Takes the error of a field, an item or a rule, after which the walk can continue: 0, or -ENOMEM.
+ * Without a list of errors it is r. */
+int decode_keep_error(const Decoder *decoder, int r);
+
+/* How many errors have been kept; and r, or -EINVAL where more have been kept since. */
+size_t decode_count_errors(const Decoder *decoder);
+int decode_result(const Decoder *decoder, size_t n_errors, int r);
+
+/* Moves the errors out, the last of them being how many more there were. 0 or -ENOMEM. */
+int decode_take_errors(const Decoder *decoder, char ***ret);
 
 /* Adds a warning, or counts it. 0 or -ENOMEM. */
 int decode_warn(Decoder *decoder, const YamlNode *node, const DecodePath *path,

@@ -453,6 +453,10 @@ const char *manifest_directory_last_error(const ManifestDirectory *source) {
         return source->last_error;
 }
 
+bool manifest_directory_is_resolved(const ManifestDirectory *source) {
+        return !source->is_unresolved;
+}
+
 size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *const **ret) {
         *ret = source->table.manifests;
         return source->table.n;

@@ -145,14 +145,17 @@ static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const 
 
 static int complete_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                         Pod *pod) {
-        int r = pod_take_affinity_annotation(&parser->decoder, node, path, pod);
+        Decoder *d = &parser->decoder;
+        size_t n_errors = decode_count_errors(d);
+        int r = decode_keep_error(d, pod_take_affinity_annotation(d, node, path, pod));
 
         if (r >= 0)
-                r = pod_warn(&parser->decoder, node, path, pod);
+                r = pod_warn(d, node, path, pod);
         if (r >= 0)
                 r = pod_set_defaults(pod);
         if (r >= 0)
-                r = pod_validate(&parser->decoder, node, path, pod, parser->node_name);
+                r = pod_validate(d, node, path, pod, parser->node_name);
+        r = decode_result(d, n_errors, r);
         return r < 0 ? r : pod_set_identity(pod, parser->node_name);
 }
 
@@ -274,6 +277,8 @@ static int parse_list(ManifestParser *parser, const YamlNode *node, const Decode
         for (size_t i = 0; i < items->n; i++) {
                 const DecodePath item = { .parent = &path, .index = i };
                 int r = parse_object(parser, items->items[i], &item);
+
+                r = decode_keep_error(&parser->decoder, r);
                 if (r < 0)
                         return r;
         }
@@ -325,48 +330,76 @@ static int parse_documents(ManifestParser *parser, const YamlTree *tree) {
 
                 if (tree->documents[i]->kind != YAML_NODE_NULL)
                         r = parse_object(parser, tree->documents[i], NULL);
+                r = decode_keep_error(&parser->decoder, r);
                 if (r < 0)
                         return r;
         }
+        if (decode_count_errors(&parser->decoder) > 0)
+                return -EINVAL;
         if (parser->objects.pods.n + parser->objects.data.n + parser->objects.daemonsets.n == 0)
                 return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
                                   parser->decoder.file);
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
 }
 
-static int parse_manifest_file(const char *file, DecodeMode mode, const char *kind,
-                               const char *data, size_t length, const char *node_name,
-                               ManifestObjects *ret, Error *reterr) {
-        ManifestParser parser = {
-                .decoder = { .file = file, .mode = mode, .reterr = reterr },
-                .node_name = node_name,
-                .kind = kind,
-        };
+static int parse_manifest_file(ManifestParser *parser, const char *data, size_t length,
+                               ManifestObjects *ret) {
         YamlTree tree = { 0 };
-        int r;
+        int r = yaml_tree_parse(parser->decoder.file, data, length, &tree, parser->decoder.reterr);
 
-        r = yaml_tree_parse(file, data, length, &tree, reterr);
         if (r >= 0)
-                r = parse_documents(&parser, &tree);
+                r = parse_documents(parser, &tree);
         yaml_tree_done(&tree);
         if (r < 0) {
-                manifest_objects_done(&parser.objects);
-                (void) decode_take_warnings(&parser.decoder, &parser.objects.warnings);
+                manifest_objects_done(&parser->objects);
+                (void) decode_take_warnings(&parser->decoder, &parser->objects.warnings);
         }
-        strv_free(parser.decoder.warnings);
-        *ret = parser.objects;
+        strv_free(parser->decoder.warnings);
+        *ret = parser->objects;
         return r;
 }
 
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr) {
-        return parse_manifest_file(file, DECODE_MANIFEST, NULL, data, length, node_name, ret,
-                                   reterr);
+        ManifestParser parser = {
+                .decoder = { .file = file, .mode = DECODE_MANIFEST, .reterr = reterr },
+                .node_name = node_name,
+        };
+
+        return parse_manifest_file(&parser, data, length, ret);
+}
+
+int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
+                      ManifestObjects *ret, char ***ret_errors) {
+        cleanup_error Error error = ERROR_NULL;
+        DecodeErrors errors = { 0 };
+        ManifestParser parser = {
+                .decoder = { .file = file,
+                             .mode = DECODE_MANIFEST,
+                             .errors = &errors,
+                             .reterr = &error },
+                .node_name = node_name,
+        };
+        int r = parse_manifest_file(&parser, data, length, ret), kept = 0;
+
+        if (r < 0 && error.message) /* of the file as a whole */
+                kept = strv_append(&errors.messages, error.message);
+        if (kept >= 0)
+                kept = decode_take_errors(&parser.decoder, ret_errors);
+        if (kept < 0)
+                strv_free(errors.messages);
+        return kept < 0 ? kept : r;
 }
 
 int manifest_parse_api(const char *place, const char *kind, const char *data, size_t length,
                        const char *node_name, ManifestObjects *ret, Error *reterr) {
-        return parse_manifest_file(place, DECODE_API, kind, data, length, node_name, ret, reterr);
+        ManifestParser parser = {
+                .decoder = { .file = place, .mode = DECODE_API, .reterr = reterr },
+                .node_name = node_name,
+                .kind = kind,
+        };
+
+        return parse_manifest_file(&parser, data, length, ret);
 }
 
 /* Paths and cgroups are named by these; a record without them is none of ours. */

@@ -28,6 +28,11 @@ void manifest_objects_done(ManifestObjects *objects);
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
 
+/* The same for 'mainstay validate': all errors of a file that cannot be used, at most a hundred,
+ * are in 'ret_errors', for strv_free(). */
+int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
+                      ManifestObjects *ret, char ***ret_errors);
+
 /* Parses an object that an API server gave; in a list it does not say of what kind it is. Fields
  * that this version does not know mean nothing; those that are for others than a node neither. A
  * pod keeps its name and UID. 'place' begins the sentences. */
@@ -91,6 +96,10 @@ int manifest_directory_start(ManifestDirectory *source, Error *reterr);
 
 /* NULL, or why the directory as a whole cannot be read; then the last good set stands. */
 const char *manifest_directory_last_error(const ManifestDirectory *source);
+
+/* False while memory did not suffice to decide which file has which name: then the files lack
+ * objects that they contain. */
+bool manifest_directory_is_resolved(const ManifestDirectory *source);
 
 /* All files, sorted by name. Valid until the next scan. */
 size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *const **ret);

@@ -276,15 +276,18 @@ static int check_tolerations(const Rules *rules) {
                                        "must be 'NoExecute' when `tolerationSeconds` is set");
                 }
                 if (r < 0)
-                        return rules_at(rules, r, "spec.tolerations[%zu].%s", i, at);
+                        r = rules_keep(rules,
+                                       rules_at(rules, r, "spec.tolerations[%zu].%s", i, at));
+                if (r < 0)
+                        return r;
         }
         return 0;
 }
 
 int check_placement(const Rules *rules) {
-        int r = check_pod_node_selector(rules);
+        int r = rules_keep(rules, check_pod_node_selector(rules));
 
         if (r >= 0)
-                r = check_pod_spec_affinity(rules);
+                r = rules_keep(rules, check_pod_spec_affinity(rules));
         return r < 0 ? r : check_tolerations(rules);
 }

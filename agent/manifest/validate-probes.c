@@ -165,6 +165,7 @@ int check_probes(const Rules *rules, const ContainerAt *at) {
                 else if (probes[i].probe)
                         r = check_probe(&position, probes[i].probe,
                                         probes[i].probe == container->readiness_probe);
+                r = rules_keep(rules, r);
                 if (r < 0)
                         return r;
         }

@@ -227,12 +227,12 @@ int check_environment(const Rules *rules, const ContainerAt *at) {
 
         for (size_t j = 0; r >= 0 && j < container->env_from.n; j++) {
                 (void) snprintf(path, sizeof(path), "%s.envFrom[%zu]", at->path, j);
-                r = check_env_from(rules, &container->env_from.items[j], path);
+                r = rules_keep(rules, check_env_from(rules, &container->env_from.items[j], path));
         }
         for (size_t j = 0; r >= 0 && j < container->env.n; j++) {
                 (void) snprintf(path, sizeof(path), "%s.env[%zu].valueFrom", at->path, j);
                 if (container->env.items[j].value_from)
-                        r = check_source(rules, &container->env.items[j], path);
+                        r = rules_keep(rules, check_source(rules, &container->env.items[j], path));
         }
         return r;
 }

@@ -175,9 +175,9 @@ int check_security(const Rules *rules) {
                 r = check_profile(rules, context->app_armor_profile, &app_armor_rule,
                                   "spec.securityContext");
         for (size_t i = 0; i < context->sysctls.n && r >= 0; i++)
-                r = check_sysctl(rules, i);
+                r = rules_keep(rules, check_sysctl(rules, i));
         for (size_t i = 0; i < pod_count_containers(spec) && r >= 0; i++)
-                r = check_container_context(rules, i);
+                r = rules_keep(rules, check_container_context(rules, i));
         if (r >= 0)
                 r = check_profile_annotations(rules);
         if (r >= 0)

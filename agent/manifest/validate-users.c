@@ -92,7 +92,7 @@ int check_users(const Rules *rules) {
         for (size_t i = 0; r >= 0 && i < pod_count_containers(spec); i++) {
                 ContainerAt at = container_at(rules, i);
 
-                r = check_container_users(rules, &at);
+                r = rules_keep(rules, check_container_users(rules, &at));
         }
         return r;
 }

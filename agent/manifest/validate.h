@@ -31,6 +31,11 @@ int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
 
+/* After a rule that is one of several; see decode_keep_error(). */
+static inline int rules_keep(const Rules *rules, int r) {
+        return decode_keep_error(rules->decoder, r);
+}
+
 /* Labels and annotations of an object of any kind. */
 int check_metadata(const Rules *rules, const ObjectMeta *metadata);
 

@@ -378,6 +378,22 @@ static char *write_manifest(const char *name, const char *text) {
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n" \
         "  hostNetwork: true\n  containers:\n  - name: app\n    image: busybox\n"
 
+/* Not the first one only. */
+static void expect_all_errors(void) {
+        cleanup_free char *broken =
+                write_manifest("broken.yaml", GOOD "    tty: 1\n---\napiVersion: v1\nkind: Node\n");
+        cleanup_free char *arguments = NULL, *err = NULL;
+
+        REQUIRE(asprintf(&arguments, "validate %s", broken) > 0);
+        REQUIRE(asprintf(
+                        &err,
+                        "error: %s:10:10: spec.containers[0].tty: must be true or false, not the "
+                        "number 1\n"
+                        "error: %s:13:7: kind: is Node, which a node does not run; it runs a Pod\n",
+                        broken, broken) > 0);
+        expect_run(arguments, 1, "", err);
+}
+
 TEST(validate_says_what_the_agent_would_say)
 {
         cleanup_free char *good = write_manifest("good.yaml", GOOD);
@@ -405,6 +421,7 @@ TEST(validate_says_what_the_agent_would_say)
         EXPECT(strstr(result.err, "unknown.yaml:10:5: spec.containers[0].colour: "));
         result_done(&result);
 
+        expect_all_errors();
         running = spawn_cli("validate -", good);
         result = finish(&running);
         EXPECT_EQ(result.status, 0);

@@ -147,7 +147,7 @@ TEST(an_authority_that_is_exchanged_is_believed_from_then_on)
                    kube_client_state(node.world.client).is_reached || (peer(&node), false));
         put("trusted.crt", "nothing\n");
         WAIT_UNTIL(&node.world, node.last_error != NULL);
-        EXPECT(strstr(node.last_error, "trusted.crt: the certificate authority is no certificate"));
+        EXPECT(strstr(node.last_error, "trusted.crt: the certificate authority is not a certificate"));
         (void) peer(&node);
         EXPECT(kube_client_state(node.world.client).is_reached);
         node_done(&node);

@@ -1,12 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the checks of the lint ring, and the checks of the checks; a line for each, and what they found."""
+"""Runs the checks of the lint suite, and the checks of the checks; a line for each, and what they found.
+
+    tests/lint/run.py default|full BUILD CONFIGURED     a folder with libraries, and one with compile_commands.json
+    tests/lint/run.py quick [FILE…]                     layers, and the format of these files
+"""
 
 import os
 import sys
 import unittest
 
 import layers
+import pages
 import shape
 import test_lint
 import tools
@@ -15,7 +20,7 @@ import words
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def checks(build):
+def checks(build, configured, with_analyzer):
     return [
         ("modules include only modules of lower layers", lambda: layers.check(TOP)),
         ("no files of a module include each other in a circle", lambda: layers.check_circles(TOP)),
@@ -27,12 +32,23 @@ def checks(build):
         ("the code is formatted", lambda: tools.check_format(TOP)),
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
-        ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, build)),
+        ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
+        ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, configured, with_analyzer)),
+    ]
+
+
+def quick_checks(changed):
+    return [
+        ("rooms include only rooms of lower rank", lambda: layers.check(TOP)),
+        ("no forbidden word is in the tree", lambda: words.check(TOP)),
+        ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
+        ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
+        ("what changed is formatted", lambda: tools.check_format(TOP, changed)),
     ]
 
 
 class Result(unittest.TestResult):
-    """Says a line a test, in the form of the other rings."""
+    """Says a line a test, in the form of the other suites."""
 
     def __init__(self):
         super().__init__()
@@ -53,10 +69,15 @@ class Result(unittest.TestResult):
 
 def main():
     os.environ["PATH"] += ":/usr/sbin:/sbin"
+    kind, *paths = sys.argv[1:]
     result = Result()
-    unittest.defaultTestLoader.loadTestsFromModule(test_lint).run(result)
+    if kind == "quick":
+        due = quick_checks(paths)
+    else:
+        unittest.defaultTestLoader.loadTestsFromModule(test_lint).run(result)
+        due = checks(*(os.path.abspath(path) for path in paths), kind == "full")
     passed, failed = result.passed, len(result.failures) + len(result.errors)
-    for name, check in checks(os.path.abspath(sys.argv[1])):
+    for name, check in due:
         problems = check()
         print("".join(f"{line}\n" for line in problems) + f"{'FAILED' if problems else 'ok'} {name}", flush=True)
         passed, failed = passed + (not problems), failed + bool(problems)

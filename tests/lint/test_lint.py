@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 import layers
+import pages
 import shape
 import tools
 import words
@@ -160,6 +162,50 @@ class Shape(Lint):
         self.expect(shape.check_lengths(self.root), "has 801 lines")
 
 
+class Pages(Lint):
+    PAGE = "# mainstay-x 7 \"\" \"Mainstay\" \"Miscellaneous\"\n\n## NAME\n\nmainstay-x - a page\n\n## TEXT\n\n"
+
+    def put_page(self, rest, name="mainstay-x.7.md"):
+        self.put(f"packaging/man/{name}", self.PAGE + rest)
+        return pages.check_manuals(self.root)
+
+    def test_a_page_that_is_good(self):
+        self.assertEqual(self.put_page("See **mainstay-x**(7).\n\n    code\n"), [])
+
+    def test_a_title_that_is_not_the_files_name(self):
+        problems = self.put_page("text\n", "mainstay-y.7.md")
+        self.assertEqual(len(problems), 2, problems)
+        self.assertIn("the title is not '# mainstay-y 7", problems[0])
+
+    def test_a_reference_to_no_page(self):
+        self.expect(self.put_page("text\n\nSee **mainstay-y**(7).\n"), "mainstay-x.7.md:11:", "no page mainstay-y(7)")
+
+    def test_a_line_of_code_that_roff_would_take_for_a_request(self):
+        self.expect(self.put_page("    code\n    .B code\n"), "mainstay-x.7.md:10:", "starts with .")
+
+    def test_a_link_that_leads_nowhere(self):
+        self.put("a/b.md", "see [this](c.md) and `[that](d.md)`\n")
+        self.expect(pages.check_links(self.root), "a/b.md:1:", "there is no c.md")
+        self.put("a/c.md", "[up](../a/b.md), [web](https://example.com/)\n")
+        self.assertEqual(pages.check_links(self.root), [])
+
+    def test_a_readme_that_is_too_long_or_too_wide(self):
+        self.put("README.md", "x\n" * 121)
+        self.expect(pages.check_readme(self.root), "121 lines")
+        self.put("README.md", "é" * 121 + "\n")
+        self.expect(pages.check_readme(self.root), "121 columns")
+
+    def test_a_route_that_is_not_described(self):
+        self.put("packaging/man/mainstayd.8.md", "`/a`\n: A.\n\n`POST /b`, `/c/`*NAME*\n: B.\n")
+        self.put("agent/http/routes.c", '{ "GET",    "/a", x },\n{ "POST", "/b", x },\n{ "GET", "/c/", x },\n{ "POST", "/a", x },\n')
+        self.expect(list(pages.check_routes(self.root)), "POST /a is not described")
+
+    def test_a_reason_that_is_not_explained(self):
+        self.put("packaging/man/mainstay-troubleshooting.7.md", "`Known`\n: It is.\n")
+        self.put("agent/pods/probe/a.c", '/* "Comment" */\nf("Known", "Pod",\n  "mainstay.io/NewReason");\n')
+        self.expect(pages.check_reasons(self.root), "agent/pods/probe/a.c:3:", "mainstay.io/NewReason is not explained")
+
+
 class Tools(Lint):
     def test_names_that_two_objects_define(self):
         for name, function in (("a", "f"), ("b", "g"), ("c", "f")):
@@ -190,16 +236,35 @@ class Tools(Lint):
         self.put("README.md", "rec" + "ieved\n")
         self.assertIn("README.md:1", "\n".join(tools.check_spelling(self.root)))
 
-    def test_clang_tidy(self):
+    def tidy(self, text, **options):
+        """What is found in common/a.c."""
         shutil.copy(os.path.join(TOP, ".clang-tidy"), self.root)
-        source = self.put("common/a.c", "int f(int a);\nint f(int a) {\n        return a + 1;\n}\n")
+        source = self.put("common/a.c", text)
         self.put("build/compile_commands.json",
-                 f'[{{"directory": "{self.root}", "command": "clang -c {source}", "file": "{source}"}}]')
-        build = os.path.join(self.root, "build")
-        self.assertEqual(tools.check_tidy(self.root, build), [])
-        self.put("common/a.c", "int Bad_Name(int a);\nint Bad_Name(int a) {\n        return 1 / (a - a);\n}\n")
-        os.utime(source, (2**31 - 1, 2**31 - 1))
-        self.assertIn("readability-identifier-naming", "\n".join(tools.check_tidy(self.root, build)))
+                 f'[{{"directory": "{self.root}", "command": "clang -Wall -I{self.root} -c {source}", "file": "{source}"}}]')
+        with unittest.mock.patch.dict(os.environ, {"XDG_CACHE_HOME": f"{self.root}/build"}):
+            return "\n".join(tools.check_tidy(self.root, os.path.join(self.root, "build"), **options))
+
+    def test_clang_tidy(self):
+        self.assertEqual(self.tidy("int f(int a);\nint f(int a) {\n        return a + 1;\n}\n"), "")
+        self.assertIn("readability-identifier-naming",
+                      self.tidy("int Bad_Name(int a);\nint Bad_Name(int a) {\n        return a;\n}\n"))
+
+    def test_warnings_of_clang_are_found(self):
+        self.assertIn("clang-diagnostic-unused-variable",
+                      self.tidy("int f(void);\nint f(void) {\n        int a;\n        return 1;\n}\n"))
+
+    def test_a_change_of_a_header_is_looked_at_again(self):
+        text = '#include "common/a.h"\nint f(void);\nint f(void) {\n        return 1;\n}\n'
+        self.put("common/a.h", "#pragma once\n")
+        self.assertEqual(self.tidy(text), "")
+        self.put("common/a.h", "#pragma once\nint g(int Bad);\n")
+        self.assertIn("readability-identifier-naming", self.tidy(text))
+
+    def test_what_the_analyzer_finds_is_found_where_it_is_asked_for(self):
+        text = "int f(int *a);\nint f(int *a) {\n        if (!a)\n                return *a;\n        return 0;\n}\n"
+        self.assertEqual(self.tidy(text, with_analyzer=False), "")
+        self.assertIn("clang-analyzer-core.NullDereference", self.tidy(text))
 
 
 if __name__ == "__main__":

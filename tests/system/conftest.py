@@ -14,6 +14,36 @@ import pytest
 import specs
 
 sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(harness.TOP, "tests"))
+
+import cache  # noqa: E402  pylint: disable=wrong-import-position
+
+durations = cache.Durations("system")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: minutes of storms, kills or waiting; run by 'tests/run full' only")
+    config.addinivalue_line("markers", "quick: on the main path of every pod; run by 'tests/run quick', too")
+
+
+def group(item):
+    """Tests that share something run one after the other, on one worker: those of a file with a shared node, and those
+    that say so with a mark of their own."""
+    mark = item.get_closest_marker("xdist_group")
+    if mark:
+        return mark.args[0]
+    return item.path.stem if "shared_node" in item.fixturenames else item.nodeid
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """What took longest begins first, so that all workers end together."""
+    seconds = {}
+    for item in items:
+        seconds[group(item)] = seconds.get(group(item), 0) + durations.of(item.nodeid)
+        if group(item) == item.path.stem:
+            item.add_marker(pytest.mark.xdist_group(group(item)))
+    items.sort(key=lambda item: seconds[group(item)], reverse=True)
 
 
 @pytest.fixture(scope="session", name="archive")
@@ -78,8 +108,20 @@ def fixture_shared_node(archive):
     node.finish()
 
 
+def note_durations(reports):
+    seconds = {}
+    for report in reports:
+        if isinstance(report, pytest.TestReport):
+            name = report.nodeid.rsplit("@", 1)[0] if "]@" in report.nodeid or "]" not in report.nodeid else report.nodeid
+            seconds[name] = seconds.get(name, 0) + report.duration
+    for name, duration in seconds.items():
+        durations.note(name, duration)
+    durations.save()
+
+
 def pytest_terminal_summary(terminalreporter):
     """The line that tests/run adds up. A test whose teardown fails has failed too."""
+    note_durations(report for reports in terminalreporter.stats.values() for report in reports)
     count = {what: len(terminalreporter.stats.get(what, [])) for what in ("passed", "failed", "error", "skipped")}
     failed = count["failed"] + count["error"]
     terminalreporter.write_line(

@@ -108,8 +108,9 @@ class NetworkNode(harness.Node):
                [f"interface {name}" for name in self.veths()] + \
                [f"rule {rule}" for rule in self.rules() + self.chains()]
 
-    def leftovers(self):
-        return super().leftovers() + self.network_leftovers()
+    def find_leftovers(self):
+        yield from super().find_leftovers()
+        yield from self.network_leftovers()
 
     def fetch(self, address, port):
         """What a listener says to the node."""

@@ -5,6 +5,7 @@ import copy
 import os
 import time
 
+import pytest
 import specs
 import world
 from harness import is_running
@@ -15,6 +16,7 @@ def identity(node, name, container="main"):
     return pid, world.start_time(pid)
 
 
+@pytest.mark.quick
 def test_a_file_that_is_removed_ends_its_pod(node):
     node.launch(specs.pod("web"))
     pid, shim = node.init("web"), node.shim("web")
@@ -46,6 +48,7 @@ def test_who_does_not_hear_sigterm_is_killed_when_the_grace_is_over(node):
     assert time.monotonic() - begun >= 2.9, "it had its time"
 
 
+@pytest.mark.quick
 def test_an_edit_of_the_sandbox_replaces_the_pod(node):
     old = node.launch(specs.script_pod("web", "echo old; " + specs.IDLE))
     pid = node.init("web")
@@ -72,6 +75,7 @@ def test_the_new_pod_does_not_start_before_the_old_one_has_ended(node):
     assert not os.path.exists(f"{node.data}/clash")
 
 
+@pytest.mark.quick
 def test_labels_and_annotations_change_without_a_restart(node):
     pod = specs.pod("web", metadata={"labels": {"tier": "one"}})
     node.launch(pod)

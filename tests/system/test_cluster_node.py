@@ -40,6 +40,7 @@ def memory_of_the_machine():
     return int(world.read("/proc/meminfo").split()[1])
 
 
+@pytest.mark.quick
 def test_the_machine_is_told_as_it_is(make_member):
     member = make_member(daemonSets="controller")
     node = wait_ready(member)

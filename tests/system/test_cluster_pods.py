@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods that an API server binds to this node, and what the server hears of them and of the node's own."""
 
+import pytest
 import specs
 import world
 from harness import NODE_NAME
 from world import wait
 
 
+@pytest.mark.quick
 def test_a_pod_that_is_bound_here_runs_and_the_server_hears_of_it(make_member):
     member = make_member()
     member.bind("web")
@@ -19,6 +21,7 @@ def test_a_pod_that_is_bound_here_runs_and_the_server_hears_of_it(make_member):
     assert member.pod("web")["metadata"]["uid"] == told["metadata"]["uid"]
 
 
+@pytest.mark.quick
 def test_a_pod_that_somebody_deletes_gets_its_grace_and_then_goes_from_the_server(make_member):
     member = make_member()
     member.bind("slow", specs.container(script="trap 'echo ending; exit 7' TERM; sleep 1000 & wait"),
@@ -35,6 +38,7 @@ def test_a_pod_that_somebody_deletes_gets_its_grace_and_then_goes_from_the_serve
     assert len(final) == 1 and final[0].body["gracePeriodSeconds"] == 0 and final[0].body["preconditions"]["uid"]
 
 
+@pytest.mark.quick
 def test_a_file_pod_has_a_mirror_that_comes_back_and_goes_with_the_file(make_member):
     member = make_member()
     member.launch(specs.pod("own"))

@@ -250,7 +250,7 @@ def test_a_rollout_that_a_new_agent_finds_is_not_rolled_back_before_it_could_beg
     wait(lambda: "good" in world.read(f"{node.state}/daemonsets/{os.listdir(f'{node.state}/daemonsets')[0]}"),
          "it has lasted")
     node.drop(locked(node, "2", ALONE, **deadline))
-    wait(lambda: "is not wanted any more" in node.said(), "the update is under way")
+    wait(lambda: "Stopping pod " in node.said(), "the update is under way")
     node.kill9()
     signal.sigtimedwait([], 7)  # for so long the machine is off
     node.start()

@@ -13,6 +13,7 @@ from world import wait
 DEAF = "trap '' TERM; while :; do sleep 1; done"
 
 
+@pytest.mark.quick
 def test_a_deleted_pod_begins_anew(node):
     node.drop(specs.pod("web", specs.container(
         script="date >> /v/starts; " + specs.IDLE, volumeMounts=[specs.mount("v", "/v")]),
@@ -84,7 +85,7 @@ def test_an_agent_that_dies_meanwhile_leaves_a_pod_that_the_next_one_ends_and_be
 
 def test_the_grace_period_counts_for_a_pod_that_ends_by_its_deadline_too(node):
     node.launch(specs.pod("late", specs.container(script=DEAF), terminationGracePeriodSeconds=600,
-                          activeDeadlineSeconds=2))
+                          activeDeadlineSeconds=8))
     init = node.init("late")
     node.wait_phase("late", "Failed")
     assert world.is_alive(init), "it has ten minutes"

@@ -64,6 +64,7 @@ def writer(node, word, **spec):
         terminationGracePeriodSeconds=20, **spec)
 
 
+@pytest.mark.quick
 def test_what_needs_no_restart_is_applied_to_what_runs(node):
     pod = specs.pod("web", specs.container(resources=limits("100m", "32Mi")), metadata={"labels": {"tier": "one"}})
     uid = node.launch(pod)["metadata"]["uid"]

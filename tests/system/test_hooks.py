@@ -35,6 +35,7 @@ def release(node):
 AWAIT = "while [ ! -e /v/go ]; do sleep 0.05; done; "
 
 
+@pytest.mark.quick
 def test_a_container_does_not_run_before_its_hook_is_done(node):
     node.drop(hooked(node, "slow", lifecycle={"postStart": shell("echo hook >> /v/story; " + AWAIT)}))
     world.wait(lambda: sorted(story(node)) == ["begun", "hook"], lambda: f"both have begun: {story(node)}")

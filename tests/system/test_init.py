@@ -67,6 +67,7 @@ def touch(node, name):
 WAIT_FOR_GATE = "while [ ! -e /v/gate ]; do sleep 0.02; done"
 
 
+@pytest.mark.quick
 def test_init_containers_run_one_after_another_and_before_the_others(node):
     node.launch(init_pod(node, "ordered", [step("one", "sleep 0.2; echo one end >> /v/events"),
                                            step("two", "sleep 0.1; echo two end >> /v/events")]))
@@ -126,13 +127,14 @@ def test_an_init_container_that_may_not_be_tried_again_fails_the_pod(node, spec,
     node.drop(init_pod(node, "failed", [sidecar("side"), step("one", "exit 3", **own)], **spec))
     node.wait_phase("failed", "Failed")
     wait_events(node, ["side begin", "one begin", "side end"])
-    assert row(node, "failed") == ["0/2", "Init:Error"]
+    wait(lambda: row(node, "failed") == ["0/2", "Init:Error"], lambda: f"its row says so: {row(node, 'failed')}")
     assert condition(node.pod("failed"), "Initialized")["status"] == "False"
     node.restart()
     assert node.pod("failed")["status"]["phase"] == "Failed"
     assert events(node) == ["side begin", "one begin", "side end"]
 
 
+@pytest.mark.quick
 def test_a_sidecar_runs_beside_what_follows_and_counts_as_ready(node):
     node.launch(init_pod(node, "beside", [sidecar("side"), step("one")]))
     assert [event for event in events(node) if event != "side begin"] == ["one begin", "main begin"]

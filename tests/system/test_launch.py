@@ -4,11 +4,13 @@
 import os
 import socket
 
+import pytest
 import specs
 import world
 from harness import NODE_NAME, condition
 
 
+@pytest.mark.quick
 def test_a_manifest_that_appears_becomes_a_running_container(node):
     node.launch(specs.pod("web"))
     assert world.cmdline(node.init("web"))[:2] == ["/bin/sh", "-c"]
@@ -31,6 +33,7 @@ def test_a_manifest_written_in_place_is_read_when_it_is_whole(node):
     node.wait_running("slow")
 
 
+@pytest.mark.quick
 def test_a_file_with_several_documents_makes_several_pods(node):
     node.drop(specs.text(specs.pod("one"), specs.pod("two")), "both.yaml")
     node.wait_running("one")
@@ -64,6 +67,7 @@ def test_arguments_alone_follow_the_command_of_the_image(node):
     assert world.cmdline(node.init("args")) == ["sleep", "1000"]
 
 
+@pytest.mark.quick
 def test_the_environment_is_what_the_manifest_says(node):
     node.launch(specs.pod("env", specs.container(env=[
         {"name": "GREETING", "value": "hello"}, {"name": "BOTH", "value": "$(GREETING), $(NOBODY) and $$(GREETING)"},

@@ -53,6 +53,7 @@ def wait_clean(net):
     wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
 
 
+@pytest.mark.quick
 def test_pods_reach_each_other_and_the_node_reaches_them(net):
     net.launch(listener("one", "I am one"))
     net.launch(listener("two", "I am two"))

@@ -55,6 +55,7 @@ def test_last_words_are_described_line_by_line_and_order_no_terminal_about(node)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", described)
 
 
+@pytest.mark.quick
 def test_variables_come_from_objects_and_from_the_pod_itself(node):
     node.drop(specs.text(
         config_map("map", {"a.b": "from the map", "word": "$(NOT_EXPANDED)"}),
@@ -167,6 +168,7 @@ def test_a_secret_is_readable_for_the_group_of_its_pod(node):
     assert os.stat(seen(node, "group", "/key")).st_gid == 4711 and mode(seen(node, "group", "/key")) == 0o440
 
 
+@pytest.mark.quick
 def test_a_volume_follows_its_object_without_a_restart(node):
     node.drop(config_map("map", {"kept": "1", "gone": "g", "dir": "d"}))
     node.launch(volume_pod("reader", {"configMap": {"name": "map"}}))

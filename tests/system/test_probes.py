@@ -17,6 +17,9 @@ from harness import condition
 SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /tmp/www/sub/index.html; cp /tmp/www/sub/index.html /tmp/www/sub/page; "
          "httpd -f -p {port} -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.1; done")
 
+# Their servers listen on the same port of the node.
+pytestmark = pytest.mark.xdist_group("probes")
+
 FAST = {"periodSeconds": 1, "timeoutSeconds": 1}
 
 
@@ -61,6 +64,7 @@ def test_readiness_follows_its_probe_up_and_down_and_restarts_nothing(node):
     assert {result for result, count in counts if int(count) > 0} == {"successful", "failed"}
 
 
+@pytest.mark.quick
 def test_a_container_that_fails_its_liveness_probe_is_restarted_and_says_why(node):
     touch(node, "alive")
     node.launch(probed(node, "web", probes={"livenessProbe": {

@@ -398,7 +398,7 @@ def test_trouble_that_passes_is_waited_out(puller, serve, status, headers):
 def test_who_is_to_come_back_tomorrow_does_not_wait_here(puller, serve):
     begun = time.monotonic()
     refused(puller, puller.pull(serve(behave=flaky(99, 429, Retry_After="99999"))), "too often")
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 60
 
 
 def test_what_is_not_there_is_told_with_the_registry_s_words(puller, serve):
@@ -519,13 +519,14 @@ def verified(puller):
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def test_pulls_side_by_side_that_are_killed_at_any_moment_leave_nothing_but_whole_layers(puller, serve):
+@pytest.mark.parametrize("rounds", [3, pytest.param(25, marks=pytest.mark.long)])
+def test_pulls_side_by_side_that_are_killed_at_any_moment_leave_nothing_but_whole_layers(puller, serve, rounds):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(1 << 32)))
     print(f"MAINSTAY_SEED={seed}")
     chance = random.Random(seed)
     images = families(chance)
     registries = [serve(image) for image in images]
-    for _ in range(25):
+    for _ in range(rounds):
         pulls = [puller.spawn(f"{registry.host}/team/app:latest", insecureRegistries=[registry.host]) for registry in registries]
         for pull in chance.sample(pulls, chance.randrange(1, 3)):
             time.sleep(chance.random() * 0.15)  # the moment at which it dies is the point

@@ -57,6 +57,7 @@ def reasons(node):
     return node.cli("get", "events").stdout
 
 
+@pytest.mark.quick
 def test_a_pod_s_image_is_pulled_and_the_pod_runs(registry, pulling_node):
     node = pulling_node(registry)
     node.launch(pod("web", f"{registry.host}/team/busybox:1"))
@@ -186,7 +187,7 @@ def test_a_registry_that_hangs_holds_up_no_other_pod(pulling_node, archive):
             node.drop(pod(f"slow{i}", f"{registry.host}/team/app{i}:latest"))
         begun = time.monotonic()
         node.launch(specs.pod("quick"))
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 40, "it has not waited for the minute that each of the others takes"
     finally:
         registry.stop()
 
@@ -375,7 +376,9 @@ def test_a_layer_that_is_missing_is_put_back_by_a_repair(registry, pulling_node)
     assert node.cli("images", "verify").stdout == "all images are sound\n"
 
 
-def test_images_that_are_removed_while_others_come_take_nothing_of_theirs_along(registry, archive, pulling_node, tmp_path):
+@pytest.mark.parametrize("rounds", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_images_that_are_removed_while_others_come_take_nothing_of_theirs_along(registry, archive, pulling_node, tmp_path,
+                                                                                rounds):
     """All of them stand on the same first layer."""
     names = ["a", "b", "c"]
     for name in names:
@@ -395,7 +398,7 @@ def test_images_that_are_removed_while_others_come_take_nothing_of_theirs_along(
     pruner = threading.Thread(target=prune)
     pruner.start()
     try:
-        for _ in range(5):
+        for _ in range(rounds):
             for name in names:
                 result = node.cli("images", "pull", f"{registry.host}/team/{name}:1")
                 # Who is too late hears that what came has gone; that is no damage.

@@ -30,6 +30,7 @@ def unlimited_quota():
     return "-1" if V1 else "max"
 
 
+@pytest.mark.quick
 def test_limits_are_values_of_the_container_s_group_and_the_pod_s(node):
     pod = node.launch(specs.pod("limited", specs.container(
         **resources({"cpu": "100m", "memory": "16Mi"}, {"cpu": "200m", "memory": "32Mi"}))))

@@ -33,6 +33,7 @@ def test_a_container_that_is_not_restarted_is_reported_as_it_ended(node, policy,
     assert condition(pod, "Ready")["reason"] == ("PodCompleted" if code == 0 else "PodFailed")
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("policy,code", [("Always", 0), ("Always", 4), ("OnFailure", 4)])
 def test_a_container_that_is_restarted_counts_and_remembers(node, policy, code):
     node.drop(specs.pod("again", specs.container(
@@ -61,6 +62,7 @@ def test_a_first_process_that_is_killed_ends_with_137(node):
     assert node.status("victim")["state"]["terminated"]["exitCode"] == 137
 
 
+@pytest.mark.quick
 def test_a_container_that_always_fails_is_held_back(node):
     node.drop(ends_with(5, "Always"))
     message = node.wait_waiting("ender", "CrashLoopBackOff")

@@ -6,6 +6,7 @@ import random
 import subprocess
 import time
 
+import pytest
 import specs
 import world
 from harness import is_running
@@ -26,6 +27,7 @@ def starts(node):
     return (world.read(f"{node.data}/starts") or "").split()
 
 
+@pytest.mark.quick
 def test_a_killed_agent_s_pods_run_on_and_its_successor_finds_them(node):
     names = [f"p{i}" for i in range(5)]
     for name in names:
@@ -56,6 +58,7 @@ def test_a_stopped_agent_leaves_its_pods_running(node):
     assert identities(node, ["web"]) == before
 
 
+@pytest.mark.quick
 def test_draining_stops_every_pod_and_leaves_nothing_but_the_manifests(node):
     for name in ("one", "two"):
         node.launch(specs.pod(name))
@@ -89,6 +92,7 @@ def test_an_exit_while_the_agent_is_dead_is_known_exactly(node):
     assert status["restartCount"] == 0
 
 
+@pytest.mark.quick
 def test_an_exit_while_the_agent_is_dead_is_followed_by_a_restart(node):
     node.launch(starter(node, "again"))
     pid = node.init("again")
@@ -297,11 +301,12 @@ class Chaos:
             time.sleep(0.005)
 
 
-def test_a_hundred_kills_while_pods_come_and_go(node):
+@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_kills_while_pods_come_and_go(node, kills):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     chaos = Chaos(node, seed)
-    for _ in range(100):
+    for _ in range(kills):
         chaos.step()
         chaos.pause()
         node.kill9()

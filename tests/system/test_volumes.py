@@ -99,6 +99,7 @@ def test_a_mount_does_not_come_back_to_the_host(node):
     assert not any(tag.startswith(("shared", "master")) for tag in world.mount_at(node.init("private"), "/v")["tags"])
 
 
+@pytest.mark.quick
 def test_an_empty_dir_is_shared_by_the_containers_and_open_to_all(node):
     mounts = [specs.mount("shared", "/shared")]
     node.launch(specs.pod("two", specs.container("writer", "echo word > /shared/f; " + specs.IDLE, volumeMounts=mounts),

@@ -2,6 +2,7 @@
 """The machine goes down in order: pods by their priority, each with its time; and comes up with all of them. Whether a
 logind is there that asks before it does anything, or not."""
 
+import pytest
 import specs
 
 MANIFESTS = "/etc/kubernetes/manifests"
@@ -125,6 +126,7 @@ def test_what_a_shutdown_stopped_runs_after_the_next_boot(machine):
     assert moments == sorted(moments), said[-4000:]
 
 
+@pytest.mark.long
 def test_without_a_bus_the_stop_of_the_service_does_it(machine, figures):
     machine.run(f"rm {NOTES}/list; systemctl mask --now dbus.socket dbus.service systemd-logind.service; rm -f /run/dbus/*socket")
     machine.run("systemctl restart mainstay")

@@ -61,7 +61,7 @@ TEST(it_is_judged_by_its_conditions_and_its_certificate)
                 { "{\"conditions\":[{\"type\":\"Denied\",\"reason\":\"No\"}]}", CSR_REFUSED,
                   "the certificate signing request was denied: No" },
                 { "{\"certificate\":\"?\"}", CSR_REFUSED,
-                  "the certificate that was issued is no base64" },
+                  "the issued certificate is not base64" },
                 { "7", CSR_PENDING, NULL },
         };
 

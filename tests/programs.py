@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the tests in C of a suite, as ctest knows them, several at a time. What passes is said in a line for each test,
+what fails in full. Ends with the counts.
+
+    tests/programs.py BUILD SUITE [MODULE…]      of the modules: unit-<module>-…
+"""
+
+import concurrent.futures
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import cache
+
+DEADLINE = 300
+# They wait more than they compute.
+AT_ONCE = 2 * (os.cpu_count() or 1)
+SKIPPED = 77
+CLOSING = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
+
+
+def find_tests(build, suite, modules):
+    """Their names and commands."""
+    said = subprocess.run(["ctest", "--test-dir", build, "-L", f"^{suite}$", "--show-only=json-v1"], check=True,
+                          stdout=subprocess.PIPE).stdout
+    prefixes = tuple(f"{suite}-{module}-" for module in modules) or ("",)
+    return {test["name"]: test["command"] for test in json.loads(said)["tests"]
+            if test["name"].startswith(prefixes)}
+
+
+def run_test(command):
+    """The status and the output. What it leaves running does not hold the output open, and ends."""
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+                              start_new_session=True) as process:
+            try:
+                status = process.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                status = f"none after {DEADLINE} s"
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        output.seek(0)
+        return status, output.read().decode(errors="replace")
+
+
+def report(name, status, output):
+    """Prints it; gives how many passed, failed and were skipped."""
+    if status == SKIPPED:
+        print(f"SKIPPED {name}: {output.strip().splitlines()[-1:]}", flush=True)
+        return 0, 0, 1
+    counts = CLOSING.findall(output)
+    passed, failed = (int(number) for number in counts[-1]) if counts else (0, 0)
+    if status == 0 and counts:
+        print("".join(f"ok {name}: {line[3:]}\n" for line in output.splitlines() if line.startswith("ok ")),
+              end="", flush=True)
+        return passed, failed, 0
+    print(f"{output}FAILED {name} (status {status})", flush=True)
+    return passed, max(failed, 1), 0
+
+
+def main():
+    build, suite, *modules = sys.argv[1:]
+    tests = find_tests(build, suite, modules)
+    durations = cache.Durations(suite)
+
+    def run(name):
+        begun = time.monotonic()
+        result = run_test(tests[name])
+        durations.note(name, time.monotonic() - begun)
+        return name, *result
+
+    total = [0, 0, 0]
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(run, name) for name in durations.sort(tests)]):
+            total = [sum(pair) for pair in zip(total, report(*future.result()))]
+    durations.save()
+    if not tests and not modules:
+        print(f"FAILED {suite}: there are no such tests")
+        total[1] += 1
+    print(f"{total[0]} passed, {total[1]} failed" + (f", {total[2]} skipped" if total[2] else ""))
+    return 0 if total[1] == 0 and total[2] == 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
