@@ -68,9 +68,10 @@ bool connection_status_is_unreachable(ConnectionStatus *connection, const char *
         }
         if (!strv_contains(connection->unreachable_errors, error) &&
             strv_length(connection->unreachable_errors) < UNREACHABLE_ERRORS_MAX) {
-                log_warning("Cannot reach the API server %s: %s; pods keep running, retrying with "
-                            "back-off",
-                            strna(state.server), error);
+                log_warning(
+                        "Cannot reach the API server %s: %s; pods keep running, retrying within "
+                        "a minute",
+                        strna(state.server), error);
                 (void) strv_append(&connection->unreachable_errors, error);
         }
         return true;

@@ -3,6 +3,7 @@
 
 #include "agent/apiserver/daemonsets.h"
 
+#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/object-summary.h"
 #include "agent/kubeclient/reflector.h"
 #include "agent/manifest/manifest.h"
@@ -96,8 +97,8 @@ static void set_daemonset_watch_error(ApiServerDaemonSets *sets, const char *err
         free(sets->last_error);
         sets->last_error = error ? strdup(error) : NULL;
         if (error)
-                log_warning("Cannot evaluate the DaemonSets of the API server: %s; retrying",
-                            error);
+                log_warning("Cannot evaluate the DaemonSets of the API server: %s; %s", error,
+                            kube_backoff_retry_hint(status));
 }
 
 static void forget_watched_daemonset(ApiServerDaemonSets *sets, const char *namespace,

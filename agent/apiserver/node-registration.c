@@ -66,7 +66,7 @@ static void on_node_registration_error(const char *error, unsigned status, void 
         connection_status_set_permission(node->spec.connection, PERMISSION_NODE, error, status);
         if (!connection_status_is_unreachable(node->spec.connection, error, status) && error)
                 log_warning("Cannot register or update the Node '%s': %s; pods keep running, "
-                            "retrying with back-off",
+                            "retrying within a minute",
                             node->spec.node_name, error);
 }
 
@@ -75,7 +75,7 @@ static void on_node_lease_error(const char *error, unsigned status, void *userda
 
         connection_status_set_permission(node->spec.connection, PERMISSION_LEASE, error, status);
         if (!connection_status_is_unreachable(node->spec.connection, error, status) && error)
-                log_warning("Cannot renew the Lease of node '%s': %s; retrying with back-off",
+                log_warning("Cannot renew the Lease of node '%s': %s; retrying within 10 s",
                             node->spec.node_name, error);
 }
 

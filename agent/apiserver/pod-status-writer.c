@@ -137,7 +137,7 @@ static KubeWorkResult on_pod_request_refused(ApiServerPod *pod, const KubeRespon
         cleanup_free char *error = kube_response_describe_error(response);
 
         if (error && !streq_ptr(error, pod->report.refused)) {
-                log_warning("Cannot %s %s: %s; retrying with back-off",
+                log_warning("Cannot %s %s: %s; retrying within a minute",
                             pod_requests[pod->report.request_kind].verb, pod->key, error);
                 free(pod->report.refused);
                 pod->report.refused = TAKE_PTR(error);

@@ -4,6 +4,7 @@
 
 #include "agent/apiserver/pod-watch.h"
 
+#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/reflector.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/names.h"
@@ -216,9 +217,8 @@ static void on_pod_watch_error(const char *error, unsigned status, void *userdat
         if (!connection_status_set_error(connection, CONNECTION_POD_WATCH_ERROR, error))
                 return;
         if (error && !is_unreachable)
-                log_warning("Cannot list or watch the pods of this node: %s; pods keep running, "
-                            "retrying with back-off",
-                            error);
+                log_warning("Cannot list or watch the pods of this node: %s; pods keep running, %s",
+                            error, kube_backoff_retry_hint(status));
         else if (!error && had_error)
                 log_info("Watching the pods of this node at the API server again");
 }

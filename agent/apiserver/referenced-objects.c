@@ -3,6 +3,7 @@
 
 #include "agent/apiserver/referenced-objects.h"
 
+#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/reflector.h"
 #include "agent/manifest/manifest.h"
 #include "agent/model/references.h"
@@ -147,8 +148,8 @@ static void on_object_watch_error(const char *error, unsigned status, void *user
 
         if (!connection_status_is_unreachable(object->owner->spec.connection, error, status) &&
             error)
-                log_warning("Cannot watch %s at the API server: %s; retrying with back-off",
-                            object->key, error);
+                log_warning("Cannot watch %s at the API server: %s; %s", object->key, error,
+                            kube_backoff_retry_hint(status));
 }
 
 static int watch_referenced_object(ReferencedObject *object, const char *namespace,

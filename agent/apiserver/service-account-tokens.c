@@ -278,7 +278,7 @@ static int build_token_request(const char *key, KubeRequestSpec *ret, void *user
 static KubeWorkResult on_token_failed(ServiceAccountToken *token, const char *error) {
         if (!streq_ptr(token->last_error, error)) {
                 log_warning("Cannot get a token of service account '%s/%s' for pod '%s': %s; %s, "
-                            "retrying with back-off",
+                            "retrying within a minute",
                             token->namespace, token->account, token->pod, error,
                             token->token ? "the last one stays in use" : "the pod waits for it");
                 free(token->last_error);

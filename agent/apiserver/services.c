@@ -3,6 +3,7 @@
 
 #include "agent/apiserver/services.h"
 
+#include "agent/kubeclient/backoff.h"
 #include "agent/kubeclient/reflector.h"
 #include "agent/model/names.h"
 #include "agent/model/service.h"
@@ -285,9 +286,8 @@ static void on_service_watch_error(const char *error, unsigned status, void *use
         connection_status_set_permission(services->spec.connection, PERMISSION_SERVICES, error,
                                          status);
         if (!connection_status_is_unreachable(services->spec.connection, error, status) && error)
-                log_warning("Cannot watch the services of the API server: %s; retrying with "
-                            "back-off",
-                            error);
+                log_warning("Cannot watch the services of the API server: %s; %s", error,
+                            kube_backoff_retry_hint(status));
 }
 
 int apiserver_services_new(const ApiServerServicesSpec *spec, ApiServerServices **ret) {

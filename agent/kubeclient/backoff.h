@@ -22,6 +22,11 @@ typedef struct KubeBackoffLimits {
 extern const KubeBackoffLimits kube_backoff_default; /* 800 ms to 30 s */
 extern const KubeBackoffLimits kube_backoff_slow;    /* 10 s to 5 min: after a refusal */
 
+/* The back-off after an HTTP status, 0: no response; and when it ends, for messages: "retrying
+ * within a minute". */
+const KubeBackoffLimits *kube_backoff_limits_for_status(unsigned status);
+const char *kube_backoff_retry_hint(unsigned status);
+
 /* Counts a failure and returns how long to wait. 'retry_after_usec' is the server's Retry-After, 0:
  * none. 'chance' is a random number. */
 uint64_t kube_backoff_next(KubeBackoff *backoff, const KubeBackoffLimits *limits, uint64_t now,

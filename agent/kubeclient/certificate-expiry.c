@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes rotation deadline and state of a client certificate from its validity. */
+
 #include "agent/kubeclient/certificate-expiry.h"
 
 #include "agent/kubeclient/client.h"

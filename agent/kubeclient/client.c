@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The client object: server address, token file, reachability, reconnect listeners. Requests are
+ * in request.c, connections in connections.c. */
+
 #include "agent/kubeclient/client-private.h"
 
 #include "agent/kubeclient/json-view.h"

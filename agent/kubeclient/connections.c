@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Connection generations: which requests share a libcurl multi handle, when a request starts,
+ * and how an old generation is drained. */
+
 #include "agent/kubeclient/client-private.h"
 
 #include "common/cleanup.h"

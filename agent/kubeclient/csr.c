@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Creates keys and CertificateSigningRequests with GnuTLS, and reads the status of a request. */
+
 #include "agent/kubeclient/csr.h"
 
 #include "agent/kubeclient/json-view.h"

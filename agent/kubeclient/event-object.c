@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Converts a v1.Event into the request that creates or counts it. */
+
 #include "agent/kubeclient/event-object.h"
 
 #include "common/cleanup.h"

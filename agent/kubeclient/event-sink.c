@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Queues and rate-limits the events of pods. */
+
 #include "agent/kubeclient/event-sink.h"
 
 #include "agent/kubeclient/event-object.h"

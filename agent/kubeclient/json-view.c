@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Finds members of JSON text without parsing all of it. */
+
 #include "agent/kubeclient/json-view.h"
 
 #include "common/macros.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Creates and renews the Lease of the node. */
+
 #include "agent/kubeclient/lease-controller.h"
 
 #include "agent/kubeclient/backoff.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats the Lease of a node and its renewal. */
+
 #include "agent/kubeclient/lease-object.h"
 
 #include "common/cleanup.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Computes which labels and taints of a Node are local, which are external, and the patch
+ * between configured and reported ones. */
+
 #include "agent/kubeclient/node-local-labels.h"
 
 #include "agent/kubeclient/json-string.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the Node for registration and the patch of its status, and reads the server's Node. */
+
 #include "agent/kubeclient/node-object.h"
 
 #include "agent/kubeclient/json-string.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Formats the parts of a v1.NodeStatus. */
+
 #include "agent/kubeclient/node-status-json.h"
 
 #include "agent/model/quantity.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Keeps the server's Node equal to the local one. */
+
 #include "agent/kubeclient/node-status-updater.h"
 
 #include "agent/kubeclient/backoff.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the metadata of an API object. */
+
 #include "agent/kubeclient/object-summary.h"
 
 #include "agent/kubeclient/json-string.h"

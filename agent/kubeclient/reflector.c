@@ -53,17 +53,9 @@ void reflector_schedule(KubeReflector *r, uint64_t usec) {
                 reflector_report_error(r, "cannot set a timer", 0);
 }
 
-/* A refusal, or a missing resource, lasts longer than a second. */
-static const KubeBackoffLimits *backoff_limits_for_status(unsigned status) {
-        bool is_refused = status >= 400 && status < 500 && status != 401 && status != 408 &&
-                          status != 410 && status != 429;
-
-        return is_refused ? &kube_backoff_slow : &kube_backoff_default;
-}
-
 void reflector_schedule_retry(KubeReflector *r, const KubeResponse *response) {
         const KubeBackoffLimits *limits =
-                backoff_limits_for_status(response->error ? 0 : response->status);
+                kube_backoff_limits_for_status(response->error ? 0 : response->status);
 
         r->waits_for_server = response->error != NULL;
         reflector_schedule(r, kube_backoff_next(&r->backoff, limits, now_boottime_usec(),

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* One request as a libcurl easy handle: headers, body, timeouts, streams, and what its errors
+ * mean. */
+
 #include "agent/kubeclient/client-private.h"
 
 #include "common/architecture.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Splits the server's URL of a kubeconfig. */
+
 #include "agent/kubeclient/server-address.h"
 
 #include "common/cleanup.h"

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and verifies the TLS files of a kubeconfig and its token file. */
+
 #include "agent/kubeclient/tls-config.h"
 
 #include "common/cleanup.h"
@@ -85,7 +87,8 @@ static int check_certificate_authority(const Kubeconfig *config, const char *tex
                 gnutls_free(certificates);
         if (r >= 0 && n > 0)
                 return 0;
-        return error_setf(reterr, EINVAL, "%s: the certificate authority is not a certificate in PEM",
+        return error_setf(reterr, EINVAL,
+                          "%s: the certificate authority is not a certificate in PEM",
                           source_path(config, path));
 }
 

@@ -121,7 +121,7 @@ TEST(pod_that_is_not_ready_or_terminating_only_blocks)
         }
 }
 
-TEST(pod_of_a_file_or_of_another_daemonset_or_adopted_elsewhere_is_no_candidate)
+TEST(static_pods_other_daemonsets_and_adopted_pods_are_not_candidates)
 {
         cleanup_with(pod_freep) Pod *local_pod = make_local_pod();
         cleanup_with(pod_freep) Pod *desired = make_api_pod(local_pod, "x:1");
