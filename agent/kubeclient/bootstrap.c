@@ -379,8 +379,9 @@ static int send_request_with_pair(KubeBootstrap *b, Error *reterr) {
         cleanup_free char *path = NULL;
         int r = trial_kubeconfig(b, &trial);
 
-        if (r >= 0)
-                r = kube_client_new(b->spec.event, &trial, &b->trial, reterr);
+        if (r < 0)
+                return r;
+        r = kube_client_new(b->spec.event, &trial, &b->trial, reterr);
         if (r < 0)
                 return r;
         if (asprintf(&path, "/api/v1/nodes/%s", b->node_name) < 0) {
@@ -463,13 +464,16 @@ int kube_bootstrap_new(const KubeBootstrapSpec *spec, KubeBootstrap **ret, Error
                 return -ENOMEM;
         b->step = start_with_stored_key;
         r = copy_bootstrap_spec(b, spec);
-        if (r >= 0)
-                r = kube_client_new(spec->event, spec->kubeconfig, &b->client, reterr);
-        if (r >= 0) /* at once */
-                r = sd_event_add_time_relative(spec->event, &b->timer, CLOCK_BOOTTIME, 0,
-                                               10 * USEC_PER_MSEC, on_bootstrap_timer, b);
-        if (r >= 0)
-                r = sd_event_source_set_priority(b->timer, TIMER_PRIORITY);
+        if (r < 0)
+                return r;
+        r = kube_client_new(spec->event, spec->kubeconfig, &b->client, reterr);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(spec->event, &b->timer, CLOCK_BOOTTIME, 0,
+                                       10 * USEC_PER_MSEC, on_bootstrap_timer, b);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_priority(b->timer, TIMER_PRIORITY);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(b);

@@ -299,12 +299,15 @@ int kube_client_new(sd_event *event, const Kubeconfig *config, KubeClient **ret,
                 return -ENOMEM;
         client->event = event;
         r = copy_server_settings(client, config);
-        if (r >= 0)
-                r = kube_tls_config_load(config, &tls_config, reterr);
-        if (r >= 0)
-                r = load_token(client, config);
-        if (r >= 0)
-                r = kube_connections_new(client, &tls_config, &client->connections, reterr);
+        if (r < 0)
+                return r;
+        r = kube_tls_config_load(config, &tls_config, reterr);
+        if (r < 0)
+                return r;
+        r = load_token(client, config);
+        if (r < 0)
+                return r;
+        r = kube_connections_new(client, &tls_config, &client->connections, reterr);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(client);
@@ -375,8 +378,9 @@ int kube_client_reload(KubeClient *client, const Kubeconfig *config, Error *rete
         KubeConnections *connections = NULL;
         int r = kube_tls_config_load(config, &tls_config, reterr);
 
-        if (r >= 0)
-                r = check_token_file(config, reterr);
+        if (r < 0)
+                return r;
+        r = check_token_file(config, reterr);
         if (r < 0)
                 return r;
         r = load_token(client, config);

@@ -56,16 +56,20 @@ static int sign_csr(gnutls_x509_crq_t request, gnutls_x509_privkey_t key, const 
         static const char organisation[] = "system:nodes";
         int r = gnutls_x509_crq_set_version(request, 1);
 
-        if (r >= 0)
-                r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_ORGANIZATION_NAME, 0,
-                                                  organisation, sizeof(organisation) - 1);
-        if (r >= 0)
-                r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_COMMON_NAME, 0,
-                                                  common_name, (unsigned) strlen(common_name));
-        if (r >= 0)
-                r = gnutls_x509_crq_set_key(request, key);
-        if (r >= 0)
-                r = gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_ORGANIZATION_NAME, 0,
+                                          organisation, sizeof(organisation) - 1);
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_set_dn_by_oid(request, GNUTLS_OID_X520_COMMON_NAME, 0, common_name,
+                                          (unsigned) strlen(common_name));
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_set_key(request, key);
+        if (r < 0)
+                return r;
+        r = gnutls_x509_crq_sign2(request, key, GNUTLS_DIG_SHA256, 0);
         return r;
 }
 

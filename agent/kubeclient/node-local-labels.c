@@ -272,8 +272,9 @@ int node_external_labels_parse(const json_t *node, NodeLabelsTaints *ret) {
         cleanup_with(json_decrefp) json_t *listed = read_list_annotation(node, taints_annotation);
         int r = read_external_labels(node, &facts);
 
-        if (r >= 0)
-                r = read_all_taints(node, &facts.taints);
+        if (r < 0)
+                return r;
+        r = read_all_taints(node, &facts.taints);
         if (r < 0)
                 return r;
         filter_taints(&facts, listed, /* keeps_listed= */ false);

@@ -192,12 +192,15 @@ int node_object_parse(const char *json, NodeLabelsTaints *ret_others, char **ret
         const json_t *metadata = json_object_get(node, "metadata");
         int r = node_external_labels_parse(node, &facts);
 
-        if (r >= 0)
-                r = json_copy_string(metadata, "name", &facts.name);
-        if (r >= 0)
-                r = json_copy_string(metadata, "uid", &uid);
-        if (r >= 0)
-                r = json_copy_string(metadata, "resourceVersion", &version);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "name", &facts.name);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "uid", &uid);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "resourceVersion", &version);
         if (r < 0)
                 return r;
         if (!facts.name || !uid || !version)

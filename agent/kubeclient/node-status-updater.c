@@ -314,16 +314,18 @@ int node_status_updater_new(sd_event *event, const NodeStatusUpdaterSpec *spec,
         updater->is_heartbeat_due = true; /* the Node may have the status of an earlier agent */
         updater->name = strdup(spec->name);
         r = updater->name ? format_node_paths(updater) : -ENOMEM;
-        if (r >= 0)
-                r = sd_event_add_time(event, &updater->heartbeat, CLOCK_BOOTTIME, 0, USEC_PER_SEC,
-                                      on_node_heartbeat, updater);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(event, &updater->heartbeat, CLOCK_BOOTTIME, 0, USEC_PER_SEC,
+                              on_node_heartbeat, updater);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(updater->heartbeat, "node-heartbeat");
         (void) sd_event_source_set_enabled(updater->heartbeat, SD_EVENT_OFF);
         r = start_node_queue(event, updater);
-        if (r >= 0)
-                r = start_node_reflector(event, updater);
+        if (r < 0)
+                return r;
+        r = start_node_reflector(event, updater);
         if (r < 0)
                 return r;
         mark_node_dirty(updater);

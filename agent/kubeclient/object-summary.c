@@ -33,17 +33,21 @@ static int read_object_metadata(const json_t *object, KubeObjectSummary *ret) {
         const json_t *grace = json_object_get(metadata, "deletionGracePeriodSeconds");
         int r = json_copy_string(metadata, "name", &ret->name);
 
-        if (r >= 0)
-                r = json_copy_string(metadata, "namespace", &ret->namespace);
-        if (r >= 0 && !ret->namespace && !(ret->namespace = strdup("")))
-                r = -ENOMEM;
-        if (r >= 0)
-                r = json_copy_string(metadata, "uid", &ret->uid);
-        if (r >= 0)
-                r = json_copy_string(metadata, "resourceVersion", &ret->resource_version);
-        if (r >= 0)
-                r = json_copy_string(json_object_get(metadata, "annotations"), mirror_annotation,
-                                     &ret->mirror_hash);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "namespace", &ret->namespace);
+        if (r < 0)
+                return r;
+        if (!ret->namespace && !(ret->namespace = strdup("")))
+                return -ENOMEM;
+        r = json_copy_string(metadata, "uid", &ret->uid);
+        if (r < 0)
+                return r;
+        r = json_copy_string(metadata, "resourceVersion", &ret->resource_version);
+        if (r < 0)
+                return r;
+        r = json_copy_string(json_object_get(metadata, "annotations"), mirror_annotation,
+                             &ret->mirror_hash);
         ret->is_deleting = json_is_string(json_object_get(metadata, "deletionTimestamp"));
         ret->grace_seconds = json_is_integer(grace) ? json_integer_value(grace) : -1;
         return r < 0 ? r : read_object_status(object, ret);

@@ -154,10 +154,12 @@ static int add_reflector_timer(KubeReflector *r, sd_event_source **source,
         int e = sd_event_add_time_relative(r->event, source, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC,
                                            handler, r);
 
-        if (e >= 0)
-                e = sd_event_source_set_enabled(*source, enabled);
-        if (e >= 0)
-                e = sd_event_source_set_priority(*source, TIMER_PRIORITY);
+        if (e < 0)
+                return e;
+        e = sd_event_source_set_enabled(*source, enabled);
+        if (e < 0)
+                return e;
+        e = sd_event_source_set_priority(*source, TIMER_PRIORITY);
         return e;
 }
 
@@ -179,8 +181,9 @@ int kube_reflector_new(sd_event *event, const KubeReflectorSpec *spec, KubeRefle
         if (!r->path || !r->query)
                 return -ENOMEM;
         e = add_reflector_timer(r, &r->timer, on_reflector_timer, SD_EVENT_ONESHOT);
-        if (e >= 0)
-                e = add_reflector_timer(r, &r->relist_timer, on_relist, SD_EVENT_OFF);
+        if (e < 0)
+                return e;
+        e = add_reflector_timer(r, &r->relist_timer, on_relist, SD_EVENT_OFF);
         if (e < 0)
                 return e;
         *ret = TAKE_PTR(r);

@@ -472,10 +472,12 @@ static int begin_request(KubeRequest *request, const KubeRequestSpec *spec) {
         if (!request->easy)
                 return -ENOMEM;
         r = add_request_headers(request, spec);
-        if (r >= 0)
-                r = set_request_options(request, spec);
-        if (r >= 0)
-                r = start_idle_timer(request);
+        if (r < 0)
+                return r;
+        r = set_request_options(request, spec);
+        if (r < 0)
+                return r;
+        r = start_idle_timer(request);
         if (r < 0 || kube_connections_are_held(request->connections))
                 return r; /* starts when the generation is no longer held */
         r = kube_connections_start_request(request);

@@ -60,11 +60,12 @@ static int read_pem(const char *data, const char *path, char **ret, Error *reter
 static int read_tls_pems(const Kubeconfig *config, TlsPems *ret, Error *reterr) {
         int r = read_pem(config->authority_data, config->authority_file, &ret->authority, reterr);
 
-        if (r >= 0)
-                r = read_pem(config->certificate_data, config->certificate_file, &ret->certificate,
-                             reterr);
-        if (r >= 0)
-                r = read_pem(config->key_data, config->key_file, &ret->key, reterr);
+        if (r < 0)
+                return r;
+        r = read_pem(config->certificate_data, config->certificate_file, &ret->certificate, reterr);
+        if (r < 0)
+                return r;
+        r = read_pem(config->key_data, config->key_file, &ret->key, reterr);
         return r;
 }
 
@@ -203,17 +204,21 @@ int kube_tls_config_load(const Kubeconfig *config, KubeTlsConfig *ret, Error *re
         cleanup_with(tls_pems_done) TlsPems pems = { 0 };
         int r = read_tls_pems(config, &pems, reterr);
 
-        if (r >= 0)
-                r = check_tls_pems(config, &pems, reterr);
-        if (r >= 0)
-                r = hash_tls_pems(&pems, tls_config.hash);
-        if (r >= 0)
-                r = store_in_memfd("kube-authority", pems.authority, &tls_config.authority_fd);
-        if (r >= 0)
-                r = store_in_memfd("kube-certificate", pems.certificate,
-                                   &tls_config.certificate_fd);
-        if (r >= 0)
-                r = store_in_memfd("kube-key", pems.key, &tls_config.key_fd);
+        if (r < 0)
+                return r;
+        r = check_tls_pems(config, &pems, reterr);
+        if (r < 0)
+                return r;
+        r = hash_tls_pems(&pems, tls_config.hash);
+        if (r < 0)
+                return r;
+        r = store_in_memfd("kube-authority", pems.authority, &tls_config.authority_fd);
+        if (r < 0)
+                return r;
+        r = store_in_memfd("kube-certificate", pems.certificate, &tls_config.certificate_fd);
+        if (r < 0)
+                return r;
+        r = store_in_memfd("kube-key", pems.key, &tls_config.key_fd);
         if (r < 0)
                 return r;
         if (pems.certificate)
