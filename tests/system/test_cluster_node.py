@@ -204,7 +204,7 @@ def test_repeatedly_deleted_node_is_registered_in_the_end(make_member):
         wait(lambda uid=node["metadata"]["uid"]: (node_of(member) or node)["metadata"]["uid"] != uid, "another Node")
     wait_ready(member)
     assert len(member.api.requests) - before <= 150 + 2 * (time.monotonic() - start), member.api.requests[before:]
-    assert member.init("web") == pid and "cannot be kept" not in member.said()
+    assert member.init("web") == pid and "Cannot register or update the Node" not in member.said()
 
 
 def test_conflicting_lease_is_read_and_renewed(make_member):

@@ -103,7 +103,7 @@ def test_empty_list_is_read_again_before_a_pod_is_stopped(make_member):
     wait(lambda: len(member.api.asked("list", "pods")) >= lists + 2, "the list is asked for again", 60)
     assert [member.init(name) for name in ("one", "two", "three")] == pids
     assert all(world.is_alive(pid) for pid in pids)
-    assert "few of the pods" in member.said()
+    assert "lacks more than half of the pods" in member.said()
 
 
 def test_pods_missing_in_two_lists_are_stopped(make_member):
