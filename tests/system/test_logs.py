@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs: where they lie, how a line looks, how they are rotated, and what 'mainstay logs' makes of them."""
+"""Container logs: paths, the CRI format, rotation, and 'mainstay logs'."""
 
 import gzip
 import os
@@ -28,14 +28,14 @@ def test_lines_are_in_the_cri_format_with_their_stream(node):
     node.wait_running("talker")
 
 
-def test_the_rest_of_a_line_is_written_when_the_stream_ends(node):
+def test_a_partial_line_is_written_when_the_stream_ends(node):
     node.drop(specs.script_pod("partial", "printf unfinished", restartPolicy="Never"))
     node.wait_phase("partial", "Succeeded")
     world.wait(lambda: node.log_lines("partial"), "the rest is there")
     assert LINE.match(node.log_lines("partial")[-1]).group(4) == "unfinished"
 
 
-def test_a_line_that_is_too_long_comes_in_parts_that_join_to_it(node):
+def test_a_long_line_is_split_into_parts_that_join_to_it(node):
     node.launch(say("long", "head -c 100000 /dev/zero | tr '\\0' x; echo"))
     world.wait(lambda: node.log_lines("long") and LINE.match(node.log_lines("long")[-1]).group(3) == "F",
                "the line has ended")
@@ -45,7 +45,7 @@ def test_a_line_that_is_too_long_comes_in_parts_that_join_to_it(node):
     assert len(parts) > 1
 
 
-def test_bytes_that_are_no_text_are_kept_as_they_are(node):
+def test_bytes_that_are_not_text_are_unchanged(node):
     node.launch(say("binary", r"printf '\377\000\001\n'"))
     path = os.path.join(node.log_directory("binary"), "main", "0.log")
 
@@ -55,7 +55,7 @@ def test_bytes_that_are_no_text_are_kept_as_they_are(node):
     world.wait(lambda: content().endswith(b" stdout F \xff\x00\x01\n"), lambda: f"the bytes are there: {content()}")
 
 
-def test_each_attempt_has_a_file_and_the_link_names_the_present_one(node):
+def test_each_attempt_has_a_file_and_the_link_names_the_current_one(node):
     node.launch(say("twice", "echo up"))
     world.wait(lambda: node.logged("twice") == ["up"], "the first has spoken")
     world.kill_all([node.init("twice")])
@@ -114,7 +114,7 @@ def test_logs_prints_the_messages(node):
     assert re.fullmatch(r"(\S+Z (one|two|three)\n){3}", node.cli("logs", "talker", "--timestamps").stdout)
 
 
-def test_logs_since_leaves_out_what_is_older(node):
+def test_logs_since_leaves_out_older_lines(node):
     node.launch(say("talker", "echo old; sleep 2.2; echo new"))
     world.wait(lambda: node.logged("talker") == ["old", "new"], "all is written")
     assert node.cli("logs", "talker", "--since=2s").stdout == "new\n"
@@ -143,17 +143,17 @@ def test_logs_of_a_pod_with_two_containers_wants_a_name(node):
                           specs.container("b", "echo from b; " + specs.IDLE)))
     world.wait(lambda: node.logged("two", "a") and node.logged("two", "b"), "both have spoken")
     assert node.cli("logs", "two", "-c", "b").stdout == "from b\n"
-    answer = node.cli("logs", "two", "-c", "nobody")
-    assert answer.returncode != 0 and "nobody" in answer.stderr
+    answer = node.cli("logs", "two", "-c", "unknown")
+    assert answer.returncode != 0 and "unknown" in answer.stderr
 
 
-def test_logs_of_nobody_is_an_error(node):
-    answer = node.cli("logs", "nobody")
+def test_logs_of_an_unknown_pod_is_an_error(node):
+    answer = node.cli("logs", "unknown")
     assert answer.returncode == 1
-    assert "nobody" in answer.stderr
+    assert "unknown" in answer.stderr
 
 
-def test_logs_follows_what_comes(node):
+def test_logs_follow_prints_new_lines(node):
     node.launch(say("talker", "trap 'echo heard' USR1; echo ready; "
                               "trap 'exit 0' TERM; while :; do sleep 100000 & wait; done"))
     world.wait(lambda: node.logged("talker") == ["ready"], "it is ready")
@@ -168,8 +168,8 @@ def test_logs_follows_what_comes(node):
 
 
 def test_logs_followed_end_with_the_container(node):
-    node.launch(specs.script_pod("short", "echo begin; sleep 0.5; echo end", restartPolicy="Never"))
-    begun = time.monotonic()
+    node.launch(specs.script_pod("short", "echo start; sleep 0.5; echo end", restartPolicy="Never"))
+    started = time.monotonic()
     answer = node.cli("logs", "-f", "short")
-    assert answer.stdout == "begin\nend\n"
-    assert time.monotonic() - begun < 20
+    assert answer.stdout == "start\nend\n"
+    assert time.monotonic() - started < 20
