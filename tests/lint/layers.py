@@ -71,11 +71,6 @@ KNOWN_INCLUDES = {
     ("agent/pods/pod-manager.h", "agent/eviction/eviction-message.h"),
 }
 KNOWN_CIRCLES = {
-    "agent/agent",
-    "agent/bundle/bundle",
-    "agent/manifest/scalar",
-    "agent/model/class",
-    "agent/model/containers",
     "agent/pods/container-probes",
     "agent/pods/eviction-candidates",
 }

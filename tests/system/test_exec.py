@@ -113,8 +113,8 @@ def test_a_missing_program_is_one_error_message(busy):
 
 
 @pytest.mark.parametrize("words,status,said", [
-    (["web"], 2, "say where and what"),
-    (["unknown", "--", "id"], 1, 'pods "unknown" not found'),
+    (["web"], 2, "are required"),
+    (["nobody", "--", "id"], 1, 'pods "nobody" not found'),
     (["web", "-c", "other", "--", "id"], 1, 'container not found ("other")'),
 ])
 def test_invalid_exec_requests_are_reported(busy, words, status, said):
