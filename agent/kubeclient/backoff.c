@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the waits of the back-off. Pure but for kube_random_u32(). */
+/* Computes the waits of the back-off. Pure. */
 
 #include "agent/kubeclient/backoff.h"
 
