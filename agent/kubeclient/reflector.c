@@ -54,12 +54,12 @@ void reflector_schedule(KubeReflector *r, uint64_t usec) {
 }
 
 void reflector_schedule_retry(KubeReflector *r, const KubeResponse *response) {
-        const KubeBackoffLimits *limits =
+        const BackOffLimits *limits =
                 kube_backoff_limits_for_status(response->error ? 0 : response->status);
 
         r->waits_for_server = response->error != NULL;
         reflector_schedule(r, kube_backoff_next(&r->backoff, limits, now_boottime_usec(),
-                                                response->retry_after_usec, kube_random_u32()));
+                                                response->retry_after_usec, back_off_random()));
 }
 
 static int on_reflector_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -81,7 +81,7 @@ static void on_reflector_reconnect(void *userdata) {
         if (r->phase != REFLECTOR_WAITING || !r->waits_for_server)
                 return;
         r->waits_for_server = false;
-        reflector_schedule(r, kube_random_u32() % (2 * USEC_PER_SEC));
+        reflector_schedule(r, back_off_random() % (2 * USEC_PER_SEC));
 }
 
 /* ---- the end of a request ---- */

@@ -71,18 +71,8 @@ KNOWN_INCLUDES = {
     ("agent/pods/pod-manager.h", "agent/eviction/eviction-message.h"),
 }
 KNOWN_CIRCLES = {
-    "agent/agent",
-    "agent/bundle/bundle",
-    "agent/image-helper/byte-stream",
-    "agent/image/image-archive",
-    "agent/manifest/scalar",
-    "agent/model/class",
-    "agent/model/containers",
     "agent/pods/container-probes",
     "agent/pods/eviction-candidates",
-    "agent/sandbox/sandbox",
-    "agent/shim/container",
-    "agent/shim/session-run",
 }
 
 
