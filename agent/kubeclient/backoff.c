@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Computes the waits of the back-off. Pure: time and chance are arguments. */
+/* Computes the waits of the back-off. Pure. */
 
 #include "agent/kubeclient/backoff.h"
 

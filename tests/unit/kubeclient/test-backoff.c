@@ -36,8 +36,8 @@ TEST(hundred_clients_that_fail_together_retry_at_different_times)
 
                 first = MIN(first, wait);
                 last = MAX(last, wait);
-                n_early += wait <
-                           kube_backoff_default.initial_usec + kube_backoff_default.initial_usec / 2;
+                n_early += wait < kube_backoff_default.initial_usec +
+                                          kube_backoff_default.initial_usec / 2;
         }
         EXPECT(last - first >= first / 5);
         EXPECT(n_early > 10 && n_early < 90); /* half of them, by chance */
