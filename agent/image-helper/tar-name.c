@@ -7,7 +7,7 @@
 #define AUFS_PREFIX     ".wh..wh."
 #define OPAQUE_NAME     ".wh..wh..opq"
 
-/* Takes the last component off. False where there is none. */
+/* Removes the last component. False if there is none. */
 static bool cut_last_component(char *path, size_t *length, unsigned *depth) {
         char *slash;
 
@@ -97,7 +97,7 @@ int tar_name_classify(const char *base, TarNameKind *ret_kind, const char **ret_
                 return 0;
         }
         if (hidden[0] == '\0' || streq(hidden, ".") || streq(hidden, ".."))
-                return error_setf(reterr, EINVAL, "'%s' is a whiteout of nothing", base);
+                return error_setf(reterr, EINVAL, "'%s' is a whiteout without a name", base);
         *ret_kind = TAR_NAME_WHITEOUT;
         *ret_hidden = hidden;
         return 0;
