@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The doors between pressure/, which watches the node, and the rooms that make it room: image/ and
- * supervise/. The node's conditions become taints of it; whoever was kept out for them is asked
- * again. */
+/* Connects the eviction manager, which watches what the node has left, with the modules that free
+ * it: images are garbage collected, pods are evicted. The node's conditions become its taints; pods
+ * that were not admitted for them are checked again. */
 
-#include "agent/agent-private.h"
 #include "agent/bundle/cgroups.h"
-#include "agent/desired/desired-pods.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/message-ids.h"
@@ -35,25 +34,17 @@ static bool evict_next_pod(const ResourceShortage *shortage, void *userdata) {
         return pod_manager_evict_pod(agent->pod_manager, shortage);
 }
 
-static int on_eviction_recompute_due(sd_event_source *source, void *userdata) {
-        Agent *agent = userdata;
-
-        if (agent->has_scanned && !agent->is_terminating)
-                recompute_desired_pods(agent);
-        return 0;
-}
-
 static void on_node_conditions_changed(void *userdata) {
         Agent *agent = userdata;
         const NodeConditions *conditions = eviction_manager_conditions(agent->eviction_manager);
         int r = node_labels_set_conditions(&agent->node_labels, conditions->set);
 
         if (r < 0)
-                (void) log_error_errno(r, "Cannot say what the node is short of by its taints");
+                (void) log_error_errno(r, "Cannot update the taints of the node's conditions");
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);
-        (void) sd_event_source_set_enabled(agent->recompute_source, SD_EVENT_ONESHOT);
+        agent_request_recompute(agent);
 }
 
 static void on_resource_shortage(const ResourceShortage *shortage, void *userdata) {
@@ -81,17 +72,11 @@ int build_eviction_manager(Agent *agent) {
                 .on_conditions = on_node_conditions_changed,
                 .on_shortage = on_resource_shortage,
         };
-        int r = sd_event_add_defer(agent->event, &agent->recompute_source,
-                                   on_eviction_recompute_due, agent);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(agent->recompute_source, SD_EVENT_OFF);
-        /* That of all pods is that of those which are guaranteed what they ask for. */
+        /* The cgroup of all pods is the parent of those of Guaranteed pods. */
         agent->pods_group = cgroup_of_qos_class(&agent->bundle_config, QOS_GUARANTEED);
-        if (r >= 0 && !agent->pods_group)
-                r = -ENOMEM;
-        if (r < 0)
-                return r;
+        if (!agent->pods_group)
+                return -ENOMEM;
         return eviction_manager_new(
                 &(EvictionManagerConfig){
                         .event = agent->event,

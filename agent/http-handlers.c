@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is asked on the socket, and whom of the rooms it is asked of. */
+/* The handlers of requests on the local socket: each calls the module that answers. */
 
-#include "agent/agent-private.h"
-#include "agent/desired/desired-pods.h"
-#include "agent/desired/pod-source.h"
+#include "agent/desired/manifest-status.h"
 #include "agent/image-handlers.h"
-#include "agent/manifest-status.h"
-#include "agent/metrics-collect.h"
 #include "agent/model/json.h"
+#include "agent/pods/metrics-collect.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -26,7 +24,7 @@ static int agent_get_next_pod(void *userdata, const char *after, char **ret_key,
         if (r <= 0)
                 return r;
         key = format_pod_key(pod);
-        json = print_pod_with_source(agent->pod_manager, pod, &status);
+        json = pod_manager_print_pod(agent->pod_manager, pod, &status);
         if (!key || !json)
                 return -ENOMEM;
         *ret_key = TAKE_PTR(key);
@@ -65,23 +63,24 @@ static int agent_find_log(void *userdata, const char *namespace, const char *pod
                                     &ret->directory, &ret->attempt, &ret->is_live, reterr);
 }
 
-/* What is left of it is wanted again by its manifest. */
+/* A pod that its source still wants starts again when it is gone. */
 static int agent_delete_pod(void *userdata, const char *namespace, const char *pod,
                             int64_t grace_seconds, Error *reterr) {
         Agent *agent = userdata;
         int r;
 
-        if (!agent->has_scanned)
+        if (!desired_state_is_computed(agent->desired))
                 return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
-        r = pod_manager_delete_pod(agent->pod_manager, namespace, pod, grace_seconds, reterr);
+        r = pod_manager_delete_pod(agent->pod_manager, namespace, pod, grace_seconds,
+                                   "it was deleted", reterr);
         if (r < 0)
                 return r;
         daemonset_controller_orphan_deleted(agent->daemonset_controller, namespace, pod);
-        recompute_desired_pods(agent);
+        agent_request_recompute(agent);
         return 0;
 }
 
-/* What tells one set on. */
+/* The receiver of DaemonSets. */
 typedef struct DaemonSetVisit {
         http_each_object_t each;
         void *context;
@@ -124,11 +123,12 @@ static const Manifest *find_manifest_of_file(const Agent *agent, const char *fil
         return NULL;
 }
 
-/* A set is its file; so that is what goes, unless there is more in it than the set. */
+/* Deleting a DaemonSet removes its file, unless that contains other objects. */
 static int delete_daemonset_manifest(Agent *agent, const char *namespace, const char *name,
                                      bool orphan, Error *reterr) {
-        const char *file = daemonset_controller_find_source(agent->daemonset_controller, namespace,
-                                                            name, reterr);
+        const PodSource *source = daemonset_controller_find_source(agent->daemonset_controller,
+                                                                   namespace, name, reterr);
+        const char *file = source ? pod_source_format(source) : NULL;
         const Manifest *manifest = file ? find_manifest_of_file(agent, file) : NULL;
         cleanup_free char *path = NULL;
         int r = file ? 0 : -ENOENT;
@@ -148,7 +148,7 @@ static int delete_daemonset_manifest(Agent *agent, const char *namespace, const 
                                                      reterr);
                 if (r < 0)
                         return r;
-                recompute_desired_pods(agent);
+                agent_request_recompute(agent);
         }
         if (unlink(path) >= 0)
                 return 0;
@@ -162,7 +162,7 @@ static int agent_act_on_daemonset(void *userdata, const char *namespace, const c
                                   const char *verb, int64_t revision, Error *reterr) {
         Agent *agent = userdata;
 
-        if (!agent->has_scanned)
+        if (!desired_state_is_computed(agent->desired))
                 return error_setf(reterr, EAGAIN, "%s has not been read yet", agent->manifest_dir);
         if (streq(verb, "undo"))
                 return daemonset_controller_undo_rollout(agent->daemonset_controller, namespace,

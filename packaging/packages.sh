@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # What building, running and testing need on Debian 12; sourced by packaging/try and tests/run.
 
-# shellcheck disable=SC2034 # used by those who source this
+# shellcheck disable=SC2034 # used by the scripts that source this
 BUILD_PACKAGES=(
     cmake ninja-build gcc libc6-dev pkg-config libsystemd-dev libyaml-dev libjansson-dev
     libcurl4-gnutls-dev libarchive-dev libgnutls28-dev libmicrohttpd-dev libseccomp-dev libwslay-dev
-    libisal-dev
+    libisal-dev go-md2man
 )
 # libcurl3-gnutls: loaded by the agent when the first pod is probed, so that no linker asks for it.
 # shellcheck disable=SC2034
@@ -14,7 +14,7 @@ RUNTIME_PACKAGES=(runc containernetworking-plugins iptables busybox-static pytho
 # shellcheck disable=SC2034
 TEST_PACKAGES=(
     clang clang-tidy clang-format shellcheck codespell ccache python3-pytest python3-pytest-xdist python3-yaml
-    python3-h2 nghttp2-proxy umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git
+    python3-h2 nghttp2-proxy umoci skopeo docker-registry openssl zstd strace util-linux mount iproute2 procps git mandoc
 )
 # What the bench measures against.
 # shellcheck disable=SC2034
@@ -22,7 +22,7 @@ BENCH_PACKAGES=(podman curl tar gzip)
 # shellcheck disable=SC2034
 VM_PACKAGES=(mmdebstrap qemu-system-x86 qemu-utils e2fsprogs file lintian rpm)
 
-# Installs those that are missing; asks nobody, and not even apt where none is.
+# Installs those that are missing, without questions; apt does not run if none is.
 install_packages() {
     local package
     local -a missing=()

@@ -95,12 +95,12 @@ typedef struct AdoptionSearch {
 
 static bool is_local_daemonset_pod(const AdoptionSearch *search, const Pod *local_pod) {
         const OwnerReference *owner = object_controller(&local_pod->metadata);
-        const char *origin;
+        const PodSource *source;
 
         if (!owner || !streq(owner->uid, search->owner->uid) || pod_is_of_api(local_pod))
                 return false;
-        origin = pod_manager_pod_source(search->api->config.pod_manager, local_pod->metadata.uid);
-        return origin && streq(origin, apiserver_daemonset_source);
+        source = pod_manager_pod_source(search->api->config.pod_manager, local_pod->metadata.uid);
+        return source && source->kind == POD_SOURCE_APISERVER_DAEMONSET;
 }
 
 /* Its record may not say so yet. */
@@ -162,23 +162,22 @@ static bool is_preflight_finished(ApiServerSync *api, ApiServerPod *pod) {
         return r < 0 || preflight_step(pod->preflight, NULL) != 0;
 }
 
-static int keep_blocking_pods(ApiServerSync *api, ApiServerPod *pod, const AdoptionSearch *search) {
-        PodManager *pod_manager = api->config.pod_manager;
+static int keep_blocking_pods(ApiServerSync *api, ApiServerPod *pod, const AdoptionSearch *search,
+                              DesiredPods *desired) {
+        static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
         int r = 0;
 
         api->awaits_local_pod = true;
         if (search->syncing_pod)
-                r = pod_manager_add_desired(pod_manager, apiserver_daemonset_source,
-                                            search->syncing_pod, NULL);
-        if (r != -ENOMEM && search->serving_pod &&
+                r = desired_pods_add(desired, &source, search->syncing_pod);
+        if (r >= 0 && search->serving_pod &&
             (search->syncing_pod || !is_preflight_finished(api, pod)))
-                r = pod_manager_add_desired(pod_manager, apiserver_daemonset_source,
-                                            search->serving_pod, NULL);
-        return r == -ENOMEM ? r : 0;
+                r = desired_pods_add(desired, &source, search->serving_pod);
+        return r < 0 ? r : 0;
 }
 
 /* 1: it begins by itself, or 'pod->cover' stands for it; 0: not yet; -ENOMEM. */
-static int find_adoptable_pod(ApiServerSync *api, ApiServerPod *pod) {
+static int find_adoptable_pod(ApiServerSync *api, ApiServerPod *pod, DesiredPods *desired) {
         AdoptionSearch search = { .api = api,
                                   .pod = pod,
                                   .owner = object_controller(&pod->desired->metadata) };
@@ -192,7 +191,7 @@ static int find_adoptable_pod(ApiServerSync *api, ApiServerPod *pod) {
                 return r;
         }
         if (!search.adopted)
-                return search.is_blocked ? keep_blocking_pods(api, pod, &search) : 1;
+                return search.is_blocked ? keep_blocking_pods(api, pod, &search, desired) : 1;
         log_info("Pod '%s' of the API server is running here already, as '%s'", pod->key,
                  search.adopted->metadata.name);
         pod->adopted = search.adopted;
@@ -200,12 +199,13 @@ static int find_adoptable_pod(ApiServerSync *api, ApiServerPod *pod) {
         return 1;
 }
 
-int apiserver_resolve_desired_pod(ApiServerSync *api, ApiServerPod *pod, const Pod **ret_desired) {
+int apiserver_resolve_desired_pod(ApiServerSync *api, ApiServerPod *pod, DesiredPods *desired,
+                                  const Pod **ret_desired) {
         int r = update_adopted_pod(pod);
 
         *ret_desired = pod->desired;
         if (r == 0 && !pod_manager_pod_source(api->config.pod_manager, pod->desired->metadata.uid))
-                r = find_adoptable_pod(api, pod);
+                r = find_adoptable_pod(api, pod, desired);
         else if (r == 0) {
                 pod->preflight = preflight_free(pod->preflight);
                 r = 1; /* it is there */

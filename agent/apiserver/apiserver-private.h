@@ -84,7 +84,6 @@ struct ApiServerSync {
         ApiServerCache *cache; /* what is to be written of it */
         ApiServerServices *services;
         ApiServerDaemonSets *daemonsets;
-        sd_event_source *recompute_source; /* once a turn of the loop, whatever came */
         sd_event_source *objects_update_source;
         char **updated_keys; /* which they are: keys of objects, UIDs of pods that have a token */
         bool is_everything_updated; /* or whatever pods may refer to */
@@ -152,7 +151,8 @@ void apiserver_pod_clear_local(ApiServerPod *pod);
 /* cluster-covers.c: what is to be wished for so that there is what the server wants: that pod, or
  * one of ours that stands for it. 1 with it; 0 where something has to end, or to be known, before;
  * -ENOMEM. */
-int apiserver_resolve_desired_pod(ApiServerSync *api, ApiServerPod *pod, const Pod **ret_desired);
+int apiserver_resolve_desired_pod(ApiServerSync *api, ApiServerPod *pod, DesiredPods *desired,
+                                  const Pod **ret_desired);
 
 /* cluster-covers.c: a cover of an earlier agent's. 0 or -ENOMEM. */
 int apiserver_restore_adopted_pod(ApiServerSync *api, const Pod *adopted);

@@ -9,15 +9,6 @@ enum {
         UNREACHABLE_ERRORS_MAX = 8, /* reasons for which the server is away, that are said */
 };
 
-const char apiserver_pod_source[] = "the API server";
-
-static int on_apiserver_recompute_due(sd_event_source *source, void *userdata) {
-        ApiServerSync *api = userdata;
-
-        api->config.on_recompute_due(api->config.userdata);
-        return 0;
-}
-
 static void clear_updated_keys(ApiServerSync *api) {
         strv_free(api->updated_keys);
         api->updated_keys = NULL;
@@ -33,7 +24,7 @@ static int on_object_updates_due(sd_event_source *source, void *userdata) {
 }
 
 void apiserver_schedule_recompute(ApiServerSync *api) {
-        (void) sd_event_source_set_enabled(api->recompute_source, SD_EVENT_ONESHOT);
+        api->config.on_recompute_due(api->config.userdata);
 }
 
 void apiserver_schedule_object_update(ApiServerSync *api, const char *which) {
@@ -65,8 +56,6 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret) {
         if (r >= 0)
                 r = apiserver_daemonsets_new(api);
         if (r >= 0)
-                r = add_deferred_source(api, on_apiserver_recompute_due, &api->recompute_source);
-        if (r >= 0)
                 r = add_deferred_source(api, on_object_updates_due, &api->objects_update_source);
         if (r < 0)
                 apiserver_free(api);
@@ -87,7 +76,6 @@ ApiServerSync *apiserver_free(ApiServerSync *api) {
         apiserver_free_services(api);
         apiserver_free_daemonsets(api);
         apiserver_free_objects(api);
-        sd_event_source_disable_unref(api->recompute_source);
         sd_event_source_disable_unref(api->objects_update_source);
         sd_event_source_disable_unref(api->token_timer);
         apiserver_free_pods(api);

@@ -5,9 +5,9 @@
  * wished for, and what becomes of all pods is told there. Optional in every sense: nothing on the
  * way of a container waits for it, and what is not reached is no order to stop anything. */
 
-#include "agent/daemonset/controller.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
+#include "agent/model/desired-pods.h"
 #include "agent/model/node-status.h"
 #include "agent/model/node.h"
 #include "agent/model/object.h"
@@ -43,7 +43,7 @@ typedef struct ApiServerConfig {
         PodManager *pod_manager;
         DaemonSetsBy daemonsets_by;
         NodeStatusInputs node_inputs;
-        void (*on_recompute_due)(void *userdata); /* wishes are due */
+        void (*on_recompute_due)(void *userdata); /* of the desired pods */
         /* What others have put onto the Node: labels and taints, and no more than these. It may be
          * the same as before. */
         void (*on_node)(const NodeLabelsTaints *external, void *userdata);
@@ -56,16 +56,10 @@ int apiserver_new(const ApiServerConfig *config, ApiServerSync **ret);
 ApiServerSync *apiserver_free(ApiServerSync *api);
 DEFINE_CLEANUP(ApiServerSync *, apiserver_free)
 
-/* In place of a file's name, in the records of pods that an API server wants. */
-extern const char apiserver_pod_source[];
-
-/* A pod of such a record: wanted until the server, once reached, says otherwise. 0 or -ENOMEM. */
-int apiserver_restore_pod(ApiServerSync *api, const Pod *desired);
-
-/* In place of a file's name, where DaemonSets come from; and one of an earlier agent's, which is
- * wished for until the server says otherwise. */
-extern const char apiserver_daemonset_source[];
-int apiserver_restore_daemonset(ApiServerSync *api, const DaemonSet *set);
+/* What an earlier agent had from the API server is desired until the server, once reached, says
+ * otherwise. 0 or -ENOMEM. 'userdata' is the ApiServerSync. */
+int apiserver_restore_pod(const Pod *desired, void *userdata);
+int apiserver_restore_daemonset(const DaemonSet *set, void *userdata);
 
 /* After the first wishes. A second later, or as soon as it is hastened, when the loop has nothing
  * else to do, the kubeconfig is read and the server asked. What is wrong is said in the log and in
@@ -78,16 +72,20 @@ void apiserver_start_now(ApiServerSync *api);
 /* The kubeconfig, or what it names, may be another. */
 void apiserver_reload_kubeconfig(ApiServerSync *api);
 
-/* Between pod_manager_begin_desired() and pod_manager_stop_undesired(), after the pods of files,
- * which keep their names. 0, or -ENOMEM: then a wish may not have been heard. */
-int apiserver_add_desired_pods(ApiServerSync *api);
+/* Adds the pods that the server has bound to this node, after those of all other sources, which
+ * keep their names. 0, or -ENOMEM: then pods may be missing. 'userdata' is the ApiServerSync. */
+int apiserver_add_desired_pods(DesiredPods *desired, void *userdata);
+
+/* After that: why a pod that the server does not want is stopped, which the caller frees; NULL: the
+ * server did not say so. 'userdata' is the ApiServerSync. */
+char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata);
 
 /* An object that a pod of the server's refers to, or NULL; and whether it is not known yet if there
- * is one. */
-const DataObject *apiserver_find_object(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                        const char *name);
-bool apiserver_is_object_pending(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                 const char *name);
+ * is one. For an ObjectLookup, whose userdata is the ApiServerSync. */
+const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
+                                        void *userdata);
+bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
+                                 void *userdata);
 
 /* For a TokenLookup, whose userdata is the Cluster. */
 int apiserver_find_token(const Pod *pod, const TokenProjection *projection, const char **ret_token,
@@ -96,9 +94,9 @@ int apiserver_find_token(const Pod *pod, const TokenProjection *projection, cons
 /* For a ServiceLookup, likewise: the services of the pod's namespace, and the server's own. */
 int apiserver_add_service_variables(const Pod *pod, char ***env, Error *reterr, void *userdata);
 
-/* Between daemonset_controller_begin_sync() and daemonset_controller_end_sync(), after the sets of
- * files: those that this node has to place. 0 or -ENOMEM. */
-int apiserver_sync_daemonsets(ApiServerSync *api, DaemonSetController *daemons);
+/* Adds the DaemonSets that this node has to evaluate. 0 or -ENOMEM. 'userdata' is the
+ * ApiServerSync. */
+int apiserver_add_daemonsets(DesiredDaemonSets *sets, void *userdata);
 
 /* All that is here is known, so that a mirror of what is not may go. */
 void apiserver_set_synced(ApiServerSync *api);

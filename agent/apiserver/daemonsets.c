@@ -20,8 +20,6 @@
 static const char controller_lease_path[] =
         "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
 
-const char apiserver_daemonset_source[] = "[API server]";
-
 typedef struct WatchedDaemonSet {
         DaemonSet *set;
         unsigned generation; /* of the list that had it last */
@@ -79,7 +77,8 @@ static int put_watched_daemonset_take(ApiServerDaemonSets *sets, DaemonSet *set)
         return 0;
 }
 
-int apiserver_restore_daemonset(ApiServerSync *api, const DaemonSet *set) {
+int apiserver_restore_daemonset(const DaemonSet *set, void *userdata) {
+        const ApiServerSync *api = userdata;
         DaemonSet *copy;
         int r = daemonset_copy(set, &copy);
 
@@ -359,19 +358,19 @@ static bool has_bound_pod(const ApiServerSync *api, const DaemonSet *set) {
         return false;
 }
 
-int apiserver_sync_daemonsets(ApiServerSync *api, DaemonSetController *daemons) {
+int apiserver_add_daemonsets(DesiredDaemonSets *desired, void *userdata) {
+        static const PodSource source = { .kind = POD_SOURCE_APISERVER_DAEMONSET };
+        const ApiServerSync *api = userdata;
         ApiServerDaemonSets *sets = api->daemonsets;
-        int result = 0;
 
         for (size_t i = sets->sets.n; i-- > 0;) {
                 bool has_controller_pod = has_bound_pod(api, sets->sets.items[i].set);
 
                 if (has_controller_pod && sets->is_placement_known && !sets->is_placed_here)
-                        remove_daemonset_at(sets, i); /* nobody asks us any more */
+                        remove_daemonset_at(sets, i); /* the controller manager places it */
                 else if (!has_controller_pod &&
-                         daemonset_controller_sync_set(daemons, apiserver_daemonset_source,
-                                                       sets->sets.items[i].set) < 0)
-                        result = -ENOMEM;
+                         desired_daemonsets_add(desired, &source, sets->sets.items[i].set) < 0)
+                        return -ENOMEM;
         }
-        return result;
+        return 0;
 }

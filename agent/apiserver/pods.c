@@ -128,7 +128,7 @@ static void delete_local_pod(ApiServerSync *api, ApiServerPod *pod, int64_t grac
         pod->deletion_grace = grace;
         if (namespace)
                 (void) pod_manager_delete_pod(api->config.pod_manager, namespace, pod->local_name,
-                                              grace, NULL);
+                                              grace, "the API server deleted it", NULL);
 }
 
 static void clear_desired_pod(ApiServerPod *pod) {
@@ -372,7 +372,8 @@ int apiserver_watch_pods(ApiServerSync *api) {
 
 /* ---- wishes ---- */
 
-int apiserver_restore_pod(ApiServerSync *api, const Pod *desired) {
+int apiserver_restore_pod(const Pod *desired, void *userdata) {
+        ApiServerSync *api = userdata;
         ApiServerPod *pod;
 
         if (pod_adoption_api_uid(desired))
@@ -403,34 +404,32 @@ static bool is_apiserver_pod_desired(const ApiServerPod *pod) {
 }
 
 /* 0 or -ENOMEM. */
-static int add_desired_apiserver_pod(ApiServerSync *api, ApiServerPod *pod) {
+static int add_desired_apiserver_pod(ApiServerSync *api, ApiServerPod *pod, DesiredPods *desired) {
+        static const PodSource source = { .kind = POD_SOURCE_APISERVER };
         const ObjectMeta *metadata = &pod->desired->metadata;
-        cleanup_error Error error = ERROR_NULL;
-        const Pod *desired;
+        const Pod *resolved;
         int r;
 
-        if (pod_manager_has_desired_name(api->config.pod_manager, metadata->namespace,
-                                         metadata->name))
+        if (desired_pods_find(desired, metadata->namespace, metadata->name))
                 return pod->rejection || !pod->has_remote
                                ? 0
                                : reject_desired_pod(pod,
                                                     "a file of this node has a pod of that name");
-        r = apiserver_resolve_desired_pod(api, pod, &desired);
-        if (r <= 0)
-                return r;
-        r = pod_manager_add_desired(api->config.pod_manager, apiserver_pod_source, desired, &error);
-        if (r < 0)
-                log_error("Pod '%s' of the API server: %s", pod->key, error_message(&error, r));
-        return r == -ENOMEM ? r : 0;
+        r = apiserver_resolve_desired_pod(api, pod, desired, &resolved);
+        if (r > 0)
+                r = desired_pods_add(desired, &source, resolved);
+        return r < 0 ? r : 0;
 }
 
-int apiserver_add_desired_pods(ApiServerSync *api) {
+int apiserver_add_desired_pods(DesiredPods *desired, void *userdata) {
+        ApiServerSync *api = userdata;
         int result = 0;
 
         api->awaits_local_pod = false;
         apiserver_begin_references(api);
         for (ApiServerPod *pod = api->pods; pod; pod = pod->next) {
-                if (is_apiserver_pod_desired(pod) && add_desired_apiserver_pod(api, pod) < 0)
+                if (is_apiserver_pod_desired(pod) &&
+                    add_desired_apiserver_pod(api, pod, desired) < 0)
                         result = -ENOMEM;
                 if (pod->desired &&
                     apiserver_add_references(api, pod->adopted ? pod->adopted : pod->desired) < 0)
@@ -439,6 +438,66 @@ int apiserver_add_desired_pods(ApiServerSync *api) {
         if (result >= 0)
                 apiserver_end_references(api);
         return result;
+}
+
+/* ---- why a pod of the server's is no longer desired ---- */
+
+/* What the server wants for which this pod ran, under its own name or adopted; or NULL. */
+static const ApiServerPod *find_served_pod(ApiServerSync *api, const Pod *local_pod) {
+        cleanup_free char *api_name = pod_adoption_api_name(local_pod), *key = NULL;
+
+        if (asprintf(&key, "%s/%s", local_pod->metadata.namespace,
+                     api_name ? api_name : local_pod->metadata.name) < 0) {
+                key = NULL;
+                return NULL;
+        }
+        return apiserver_find_pod(api, key);
+}
+
+/* A list that was complete and is believed does not have it. */
+static bool is_pod_list_known(const ApiServerSync *api) {
+        return api->pod_reflector && !api->is_list_doubtful &&
+               kube_reflector_is_synced(api->pod_reflector);
+}
+
+static char *explain_apiserver_pod_stop(ApiServerSync *api, const Pod *local_pod) {
+        const ApiServerPod *pod = find_served_pod(api, local_pod);
+        char *reason;
+
+        if (!pod)
+                return is_pod_list_known(api) ? strdup("the API server deleted it") : NULL;
+        if (streq_ptr(pod->final_uid, local_pod->metadata.uid))
+                return strdup("it has terminated, as was cached for the API server");
+        if (pod->desired && has_remote_pod_terminated(pod))
+                return strdup("the API server has it as terminated");
+        if (!pod->desired || pod->remote.is_deleting)
+                return strdup("the API server deleted it");
+        return asprintf(&reason, "replaced by pod %s of the API server", pod->key) < 0 ? NULL
+                                                                                       : reason;
+}
+
+/* The controller manager has bound a pod of the same set, which ours would be in the way of. */
+static char *explain_daemonset_pod_stop(const ApiServerSync *api, const Pod *local_pod) {
+        const OwnerReference *owner = object_controller(&local_pod->metadata);
+        char *reason;
+
+        for (const ApiServerPod *pod = api->pods; owner && pod; pod = pod->next) {
+                const OwnerReference *desired_owner =
+                        pod->desired ? object_controller(&pod->desired->metadata) : NULL;
+
+                if (desired_owner && streq(desired_owner->uid, owner->uid))
+                        return asprintf(&reason, "replaced by pod %s of the API server", pod->key) <
+                                               0
+                                       ? NULL
+                                       : reason;
+        }
+        return NULL;
+}
+
+char *apiserver_explain_stop(const PodSource *source, const Pod *local_pod, void *userdata) {
+        return source->kind == POD_SOURCE_APISERVER
+                       ? explain_apiserver_pod_stop(userdata, local_pod)
+                       : explain_daemonset_pod_stop(userdata, local_pod);
 }
 
 /* ---- what is here ---- */

@@ -293,15 +293,17 @@ static const ApiServerObject *find_referenced_object(ApiServerSync *api, ObjectK
         return object && streq(object->key, key) ? object : NULL;
 }
 
-const DataObject *apiserver_find_object(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                        const char *name) {
+const DataObject *apiserver_find_object(ObjectKind kind, const char *namespace, const char *name,
+                                        void *userdata) {
+        ApiServerSync *api = userdata;
         const ApiServerObject *object = find_referenced_object(api, kind, namespace, name);
 
         return object ? object->object : NULL;
 }
 
-bool apiserver_is_object_pending(ApiServerSync *api, ObjectKind kind, const char *namespace,
-                                 const char *name) {
+bool apiserver_is_object_pending(ObjectKind kind, const char *namespace, const char *name,
+                                 void *userdata) {
+        ApiServerSync *api = userdata;
         const ApiServerObject *object = find_referenced_object(api, kind, namespace, name);
 
         return object && !object->is_known;

@@ -3,6 +3,7 @@
 
 #include "common/cleanup.h"
 #include "common/file.h"
+#include "common/strv.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ static int read_input(const char *file, char **ret_data, size_t *ret_length, Err
         if (r == -EFBIG)
                 return error_setf(reterr, EFBIG, "is larger than 10 MiB");
         if (r == -EINVAL)
-                return error_setf(reterr, EINVAL, "is no regular file");
+                return error_setf(reterr, EINVAL, "is not a regular file");
         return r;
 }
 
@@ -36,4 +37,18 @@ int read_manifest(const char *file, const char *node_name, ManifestObjects *ret,
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", input_name(file));
         return manifest_parse(input_name(file), data, length, node_name, ret, reterr);
+}
+
+int validate_manifest(const char *file, const char *node_name, ManifestObjects *ret,
+                      char ***ret_errors) {
+        cleanup_free char *data = NULL;
+        cleanup_error Error error = ERROR_NULL;
+        size_t length;
+        int r = read_input(file, &data, &length, &error);
+
+        if (r >= 0)
+                return manifest_validate(input_name(file), data, length, node_name, ret,
+                                         ret_errors);
+        (void) error_prefixf(&error, r, "%s", input_name(file));
+        return strv_append(ret_errors, error_message(&error, r)) < 0 ? -ENOMEM : r;
 }

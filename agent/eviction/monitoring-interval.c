@@ -65,8 +65,13 @@ uint64_t next_monitoring_interval(const EvictionPolicy *policy, const SignalObse
                 const SignalObservation *observed = &now->of[threshold->signal];
                 uint64_t time;
 
-                if (!observed->is_known)
+                if (!observed->is_known) {
+                        /* The pods' control group is made with the first pod, after the first look.
+                         */
+                        if (threshold->signal == EVICTION_ALLOCATABLE_MEMORY)
+                                next = MIN(next, SETTLED_USEC);
                         continue;
+                }
                 time = time_to_threshold(threshold, observed, has_memory_watch);
                 if (previous > 0 &&
                     is_signal_unchanged(threshold, &before->of[threshold->signal], observed))

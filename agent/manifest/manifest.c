@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The way of a file's bytes: tree, then for each object decode, defaults, rules, identity. The
- * first thing that is wrong ends it; a file is good as a whole or not at all. */
+/* The path of a file's bytes: YAML tree, then for each object decoding, defaults, validation,
+ * identity. The first error ends it: a file is valid as a whole or not at all. */
 
 #include "agent/manifest/manifest.h"
 
@@ -16,7 +16,7 @@
 typedef struct ManifestParser {
         Decoder decoder;
         const char *node_name;
-        const char *kind; /* of all objects, whatever they say; NULL: as they say */
+        const char *kind; /* of all objects, whatever their manifests say; NULL: as they say */
         ManifestObjects objects;
 } ManifestParser;
 
@@ -34,7 +34,8 @@ void manifest_objects_done(ManifestObjects *objects) {
         *objects = (ManifestObjects){ 0 };
 }
 
-/* "kind" or "apiVersion": there, and a string. NULL where it is not; that was said. */
+/* "kind" or "apiVersion" as a string; NULL where it is absent or not a string, which was reported.
+ */
 static const char *read_word(const Decoder *d, const YamlNode *node, const DecodePath *parent,
                              const char *key) {
         const DecodePath path = { .parent = parent, .key = key };
@@ -82,7 +83,7 @@ static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePa
                                           expected, kind, excerpt(text, version)));
 }
 
-/* Decoded, and nothing else. */
+/* Decodes only. */
 static int decode_pod(Decoder *d, const YamlNode *node, const DecodePath *path, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = calloc(1, sizeof(*pod));
         int r;
@@ -102,7 +103,7 @@ static int refuse_duplicate_object(const ManifestParser *parser, const YamlNode 
         const DecodePath path = { .parent = &metadata, .key = "name" };
         const YamlNode *value = yaml_node_get(yaml_node_get(node, "metadata"), "name");
         char text[EXCERPT_SIZE];
-        /* Not the twin's own name, which has a node's behind it. */
+        /* The name in the file, without the node suffix of a pod. */
         int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s%s%s is twice in this file", kind,
                            twin->namespace, twin->namespace[0] ? "/" : "",
                            excerpt(text, value->text));
@@ -132,8 +133,8 @@ static bool has_duplicate_pod(const ManifestParser *parser, const Pod *pod) {
         return false;
 }
 
-/* It was defaulted and checked where it comes from, and has its name and UID. Checked again is what
- * this node relies on. */
+/* An API server has defaulted and validated it; it has name and UID. The fields that this node
+ * relies on are validated again. */
 static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                             Pod *pod) {
         int r = pod_set_defaults(pod);
@@ -145,14 +146,17 @@ static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const 
 
 static int complete_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                         Pod *pod) {
-        int r = pod_take_affinity_annotation(&parser->decoder, node, path, pod);
+        Decoder *d = &parser->decoder;
+        size_t n_errors = decode_count_errors(d);
+        int r = decode_keep_error(d, pod_take_affinity_annotation(d, node, path, pod));
 
         if (r >= 0)
-                r = pod_warn(&parser->decoder, node, path, pod);
+                r = pod_warn(d, node, path, pod);
         if (r >= 0)
                 r = pod_set_defaults(pod);
         if (r >= 0)
-                r = pod_validate(&parser->decoder, node, path, pod, parser->node_name);
+                r = pod_validate(d, node, path, pod, parser->node_name);
+        r = decode_result(d, n_errors, r);
         return r < 0 ? r : pod_set_identity(pod, parser->node_name);
 }
 
@@ -274,6 +278,8 @@ static int parse_list(ManifestParser *parser, const YamlNode *node, const Decode
         for (size_t i = 0; i < items->n; i++) {
                 const DecodePath item = { .parent = &path, .index = i };
                 int r = parse_object(parser, items->items[i], &item);
+
+                r = decode_keep_error(&parser->decoder, r);
                 if (r < 0)
                         return r;
         }
@@ -325,55 +331,83 @@ static int parse_documents(ManifestParser *parser, const YamlTree *tree) {
 
                 if (tree->documents[i]->kind != YAML_NODE_NULL)
                         r = parse_object(parser, tree->documents[i], NULL);
+                r = decode_keep_error(&parser->decoder, r);
                 if (r < 0)
                         return r;
         }
+        if (decode_count_errors(&parser->decoder) > 0)
+                return -EINVAL;
         if (parser->objects.pods.n + parser->objects.data.n + parser->objects.daemonsets.n == 0)
                 return error_setf(parser->decoder.reterr, EINVAL, "%s: holds no object",
                                   parser->decoder.file);
         return decode_take_warnings(&parser->decoder, &parser->objects.warnings);
 }
 
-static int parse_manifest_file(const char *file, DecodeMode mode, const char *kind,
-                               const char *data, size_t length, const char *node_name,
-                               ManifestObjects *ret, Error *reterr) {
-        ManifestParser parser = {
-                .decoder = { .file = file, .mode = mode, .reterr = reterr },
-                .node_name = node_name,
-                .kind = kind,
-        };
+static int parse_manifest_file(ManifestParser *parser, const char *data, size_t length,
+                               ManifestObjects *ret) {
         YamlTree tree = { 0 };
-        int r;
+        int r = yaml_tree_parse(parser->decoder.file, data, length, &tree, parser->decoder.reterr);
 
-        r = yaml_tree_parse(file, data, length, &tree, reterr);
         if (r >= 0)
-                r = parse_documents(&parser, &tree);
+                r = parse_documents(parser, &tree);
         yaml_tree_done(&tree);
         if (r < 0) {
-                manifest_objects_done(&parser.objects);
-                (void) decode_take_warnings(&parser.decoder, &parser.objects.warnings);
+                manifest_objects_done(&parser->objects);
+                (void) decode_take_warnings(&parser->decoder, &parser->objects.warnings);
         }
-        strv_free(parser.decoder.warnings);
-        *ret = parser.objects;
+        strv_free(parser->decoder.warnings);
+        *ret = parser->objects;
         return r;
 }
 
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr) {
-        return parse_manifest_file(file, DECODE_MANIFEST, NULL, data, length, node_name, ret,
-                                   reterr);
+        ManifestParser parser = {
+                .decoder = { .file = file, .mode = DECODE_MANIFEST, .reterr = reterr },
+                .node_name = node_name,
+        };
+
+        return parse_manifest_file(&parser, data, length, ret);
+}
+
+int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
+                      ManifestObjects *ret, char ***ret_errors) {
+        cleanup_error Error error = ERROR_NULL;
+        DecodeErrors errors = { 0 };
+        ManifestParser parser = {
+                .decoder = { .file = file,
+                             .mode = DECODE_MANIFEST,
+                             .errors = &errors,
+                             .reterr = &error },
+                .node_name = node_name,
+        };
+        int r = parse_manifest_file(&parser, data, length, ret), kept = 0;
+
+        if (r < 0 && error.message) /* of the file as a whole */
+                kept = strv_append(&errors.messages, error.message);
+        if (kept >= 0)
+                kept = decode_take_errors(&parser.decoder, ret_errors);
+        if (kept < 0)
+                strv_free(errors.messages);
+        return kept < 0 ? kept : r;
 }
 
 int manifest_parse_api(const char *place, const char *kind, const char *data, size_t length,
                        const char *node_name, ManifestObjects *ret, Error *reterr) {
-        return parse_manifest_file(place, DECODE_API, kind, data, length, node_name, ret, reterr);
+        ManifestParser parser = {
+                .decoder = { .file = place, .mode = DECODE_API, .reterr = reterr },
+                .node_name = node_name,
+                .kind = kind,
+        };
+
+        return parse_manifest_file(&parser, data, length, ret);
 }
 
-/* Paths and cgroups are named by these; a record without them is none of ours. */
+/* Paths and cgroups are named after these, so a record without them is invalid. */
 static int check_record(const Pod *pod, Error *reterr) {
         assert(pod);
         if (!pod->metadata.namespace || !pod->metadata.uid)
-                return error_setf(reterr, EINVAL, "is no record of a pod: it has no %s",
+                return error_setf(reterr, EINVAL, "is not a record of a pod: it lacks %s",
                                   pod->metadata.uid ? "namespace" : "UID");
         return 0;
 }
@@ -390,18 +424,18 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
         if (tree.n_documents == 1)
                 r = decode_pod(&decoder, tree.documents[0], NULL, &pod);
         else
-                r = error_setf(reterr, EINVAL, "is no record of a pod");
+                r = error_setf(reterr, EINVAL, "is not a record of a pod");
         yaml_tree_done(&tree);
         if (r >= 0)
                 r = check_record(pod, reterr);
-        if (r >= 0) /* a version after the one that wrote it may have more of them */
+        if (r >= 0) /* a newer version may define more defaults */
                 r = pod_set_defaults(pod);
         if (r >= 0)
                 *ret = TAKE_PTR(pod);
         return r;
 }
 
-/* The one document of a record of ours, by its schema. */
+/* The single document of one of our records, by its schema. */
 static int parse_own_record(const char *what, const char *data, size_t length, const Schema *schema,
                             void *ret, Error *reterr) {
         Decoder decoder = { .file = what, .mode = DECODE_RECORD, .reterr = reterr };
@@ -413,7 +447,7 @@ static int parse_own_record(const char *what, const char *data, size_t length, c
         if (tree.n_documents == 1)
                 r = decode_object(&decoder, tree.documents[0], schema, NULL, ret);
         else
-                r = error_setf(reterr, EINVAL, "is no %s", what);
+                r = error_setf(reterr, EINVAL, "is not a %s", what);
         yaml_tree_done(&tree);
         return r;
 }
@@ -440,7 +474,7 @@ int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, E
             !set->spec.selector ||
             (set->spec.update_strategy.type == DAEMONSET_ROLLING_UPDATE &&
              !set->spec.update_strategy.rolling_update))
-                return error_setf(reterr, EINVAL, "is no record of a DaemonSet");
+                return error_setf(reterr, EINVAL, "is not a record of a DaemonSet");
         *ret = TAKE_PTR(set);
         return 0;
 }

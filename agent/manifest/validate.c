@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for the fields that we honour, as far as the tables do not hold them. A rule
- * names its field by its path; the place in the file is found by walking the tree along it. */
+/* Kubernetes' rules for supported fields, beyond those in the tables. A rule names its field by a
+ * path; the place in the file is found by walking the tree along that path. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* One step of a path: "name", ".name", "[3]", "[key]". Moves the text on. */
+/* One step of a path: "name", ".name", "[3]", "[key]". Advances the text. */
 static const YamlNode *step_into_path(const YamlNode *node, const char **path) {
         bool is_bracket = **path == '[';
         const char *start = *path + (is_bracket || **path == '.');
@@ -27,7 +27,7 @@ static const YamlNode *step_into_path(const YamlNode *node, const char **path) {
         return yaml_node_get(node, key);
 }
 
-/* The deepest node on the path that the file has. */
+/* The deepest node on the path that exists in the file. */
 static const YamlNode *find_node_at_path(const YamlNode *root, const char *path) {
         const YamlNode *node = root;
 
@@ -100,57 +100,58 @@ static int check_volume_sources(const Rules *rules, const Volume *volume, size_t
         return 0;
 }
 
-static int check_volumes(const Rules *rules) {
+static int check_volume(const Rules *rules, size_t i) {
         const PodSpec *spec = &rules->pod->spec;
+        const Volume *volume = &spec->volumes.items[i];
+        int r;
 
-        for (size_t i = 0; i < spec->volumes.n; i++) {
-                const Volume *volume = &spec->volumes.items[i];
-                int r;
+        for (size_t j = 0; j < i; j++)
+                if (streq(volume->name, spec->volumes.items[j].name)) {
+                        r = error_setf(rules->reterr, EINVAL,
+                                       "must be unique; '%s' is also volumes[%zu]", volume->name,
+                                       j);
+                        return rules_at(rules, r, "spec.volumes[%zu].name", i);
+                }
+        r = check_volume_sources(rules, volume, i);
+        if (r >= 0 && volume->empty_dir)
+                r = check_empty_dir(rules, i);
+        return r < 0 ? r : check_data_volume(rules, i);
+}
 
-                for (size_t j = 0; j < i; j++)
-                        if (streq(volume->name, spec->volumes.items[j].name)) {
-                                r = error_setf(rules->reterr, EINVAL,
-                                               "must be unique; '%s' is also volumes[%zu]",
-                                               volume->name, j);
-                                return rules_at(rules, r, "spec.volumes[%zu].name", i);
-                        }
-                r = check_volume_sources(rules, volume, i);
-                if (r >= 0 && volume->empty_dir)
-                        r = check_empty_dir(rules, i);
-                if (r >= 0)
-                        r = check_data_volume(rules, i);
-                if (r < 0)
-                        return r;
+static int check_volumes(const Rules *rules) {
+        int r = 0;
+
+        for (size_t i = 0; i < rules->pod->spec.volumes.n && r >= 0; i++)
+                r = rules_keep(rules, check_volume(rules, i));
+        return r;
+}
+
+static int check_mount(const Rules *rules, const ContainerAt *at, size_t j) {
+        const Container *container = at->container;
+        const VolumeMount *mount = &container->volume_mounts.items[j];
+        char text[EXCERPT_SIZE];
+        int r;
+
+        if (!pod_find_volume(&rules->pod->spec, mount->name)) {
+                r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
+                               excerpt(text, mount->name));
+                return rules_at(rules, r, "%s.volumeMounts[%zu].name", at->path, j);
         }
-        return 0;
+        for (size_t k = 0; k < j; k++)
+                if (streq(mount->mount_path, container->volume_mounts.items[k].mount_path)) {
+                        r = error_setf(rules->reterr, EINVAL,
+                                       "must be unique; volumeMounts[%zu] is there", k);
+                        return rules_at(rules, r, "%s.volumeMounts[%zu].mountPath", at->path, j);
+                }
+        return check_mount_options(rules, at, j);
 }
 
 static int check_mounts(const Rules *rules, const ContainerAt *at) {
-        const Container *container = at->container;
-        char text[EXCERPT_SIZE];
+        int r = 0;
 
-        for (size_t j = 0; j < container->volume_mounts.n; j++) {
-                const VolumeMount *mount = &container->volume_mounts.items[j];
-                int r;
-
-                if (!pod_find_volume(&rules->pod->spec, mount->name)) {
-                        r = error_setf(rules->reterr, EINVAL, "names no volume of this pod: '%s'",
-                                       excerpt(text, mount->name));
-                        return rules_at(rules, r, "%s.volumeMounts[%zu].name", at->path, j);
-                }
-                for (size_t k = 0; k < j; k++)
-                        if (streq(mount->mount_path,
-                                  container->volume_mounts.items[k].mount_path)) {
-                                r = error_setf(rules->reterr, EINVAL,
-                                               "must be unique; volumeMounts[%zu] is there", k);
-                                return rules_at(rules, r, "%s.volumeMounts[%zu].mountPath",
-                                                at->path, j);
-                        }
-                r = check_mount_options(rules, at, j);
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+        for (size_t j = 0; j < at->container->volume_mounts.n && r >= 0; j++)
+                r = rules_keep(rules, check_mount(rules, at, j));
+        return r;
 }
 
 static int check_quantity(const Rules *rules, const Quantity *quantity, const ContainerAt *at,
@@ -190,8 +191,8 @@ static bool is_same_host_port(const ContainerPort *a, const ContainerPort *b) {
                streq_ptr(a->host_ip, b->host_ip);
 }
 
-/* An earlier port that asks for the same port of the host at the same time: one of init runs
- * alone, but for itself. */
+/* An earlier port that uses the same host port at the same time: an init container conflicts only
+ * with itself and with sidecars. */
 static bool host_port_is_taken(const PodSpec *spec, const ContainerAt *at,
                                const ContainerPort *port) {
         const Container *container;
@@ -224,32 +225,30 @@ static int check_port_names(const Rules *rules, const ContainerAt *at, size_t j)
         return 0;
 }
 
+static int check_port(const Rules *rules, const ContainerAt *at, size_t j) {
+        const ContainerPort *port = &at->container->ports.items[j];
+        int r = check_port_names(rules, at, j);
+
+        if (r < 0 || !port->host_port.is_set)
+                return r;
+        if (rules->pod->spec.host_network && port->host_port.value != port->container_port.value)
+                r = error_setf(rules->reterr, EINVAL,
+                               "must equal containerPort, %" PRId64 ", in a pod with hostNetwork",
+                               port->container_port.value);
+        else if (host_port_is_taken(&rules->pod->spec, at, port))
+                r = error_setf(rules->reterr, EINVAL,
+                               "must be unique; port %" PRId64 " of the host is taken by "
+                               "another port of this pod",
+                               port->host_port.value);
+        return r < 0 ? rules_at(rules, r, "%s.ports[%zu].hostPort", at->path, j) : 0;
+}
+
 static int check_ports(const Rules *rules, const ContainerAt *at) {
-        const Container *container = at->container;
+        int r = 0;
 
-        for (size_t j = 0; j < container->ports.n; j++) {
-                const ContainerPort *port = &container->ports.items[j];
-                int r = check_port_names(rules, at, j);
-
-                if (r < 0)
-                        return r;
-                if (!port->host_port.is_set)
-                        continue;
-                if (rules->pod->spec.host_network &&
-                    port->host_port.value != port->container_port.value)
-                        r = error_setf(rules->reterr, EINVAL,
-                                       "must equal containerPort, %" PRId64
-                                       ", in a pod with hostNetwork",
-                                       port->container_port.value);
-                else if (host_port_is_taken(&rules->pod->spec, at, port))
-                        r = error_setf(rules->reterr, EINVAL,
-                                       "must be unique; port %" PRId64 " of the host is taken by "
-                                       "another port of this pod",
-                                       port->host_port.value);
-                if (r < 0)
-                        return rules_at(rules, r, "%s.ports[%zu].hostPort", at->path, j);
-        }
-        return 0;
+        for (size_t j = 0; j < at->container->ports.n && r >= 0; j++)
+                r = rules_keep(rules, check_port(rules, at, j));
+        return r;
 }
 
 ContainerAt container_at(const Rules *rules, size_t n) {
@@ -265,21 +264,20 @@ ContainerAt container_at(const Rules *rules, size_t n) {
         return at;
 }
 
-static int check_container_spec(const Rules *rules, size_t n) {
-        ContainerAt at = container_at(rules, n);
-        int r = check_container_kind(rules, &at);
+static int check_containers(const Rules *rules) {
+        static int (*const checks[])(const Rules *rules, const ContainerAt *at) = {
+                check_container_kind, check_ports,  check_environment, check_container_storage,
+                check_resources,      check_mounts, check_probes,
+        };
+        int r = 0;
 
-        if (r >= 0)
-                r = check_ports(rules, &at);
-        if (r >= 0)
-                r = check_environment(rules, &at);
-        if (r >= 0)
-                r = check_container_storage(rules, &at);
-        if (r >= 0)
-                r = check_resources(rules, &at);
-        if (r >= 0)
-                r = check_mounts(rules, &at);
-        return r < 0 ? r : check_probes(rules, &at);
+        for (size_t n = 0; n < pod_count_containers(&rules->pod->spec); n++) {
+                ContainerAt at = container_at(rules, n);
+
+                for (size_t i = 0; i < N_ELEMENTS(checks) && r >= 0; i++)
+                        r = rules_keep(rules, checks[i](rules, &at));
+        }
+        return r;
 }
 
 static int check_pod_node_name(const Rules *rules, const char *node_name) {
@@ -302,6 +300,10 @@ static int check_dns(const Rules *rules) {
         return r < 0 ? rules_at(rules, r, "spec.%s", field) : 0;
 }
 
+static int check_pod_metadata(const Rules *rules) {
+        return check_metadata(rules, &rules->pod->metadata);
+}
+
 int pod_validate_template(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
                           const Pod *pod) {
         const Rules rules = {
@@ -311,26 +313,17 @@ int pod_validate_template(const Decoder *decoder, const YamlNode *root, const De
                 .pod = pod,
                 .reterr = decoder->reterr,
         };
-        int r;
+        static int (*const checks[])(const Rules *rules) = {
+                check_pod_metadata, check_placement,  check_volumes,
+                check_dns,          check_containers, check_pod_resources,
+                check_pod_storage,  check_security,   check_users,
+        };
+        size_t n_errors = decode_count_errors(decoder);
+        int r = 0;
 
-        r = check_metadata(&rules, &pod->metadata);
-        if (r >= 0)
-                r = check_placement(&rules);
-        if (r >= 0)
-                r = check_volumes(&rules);
-        if (r >= 0)
-                r = check_dns(&rules);
-        for (size_t i = 0; i < pod_count_containers(&pod->spec) && r >= 0; i++)
-                r = check_container_spec(&rules, i);
-        if (r >= 0)
-                r = check_pod_resources(&rules);
-        if (r >= 0)
-                r = check_pod_storage(&rules);
-        if (r >= 0)
-                r = check_security(&rules);
-        if (r >= 0)
-                r = check_users(&rules);
-        return r;
+        for (size_t i = 0; i < N_ELEMENTS(checks) && r >= 0; i++)
+                r = rules_keep(&rules, checks[i](&rules));
+        return decode_result(decoder, n_errors, r);
 }
 
 int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath *path,
@@ -342,10 +335,12 @@ int pod_validate(const Decoder *decoder, const YamlNode *root, const DecodePath 
                 .pod = pod,
                 .reterr = decoder->reterr,
         };
-        int r;
+        size_t n_errors = decode_count_errors(decoder);
+        int r = rules_keep(&rules, check_identity(&rules, node_name));
 
-        r = check_identity(&rules, node_name);
         if (r >= 0)
-                r = check_pod_node_name(&rules, node_name);
-        return r < 0 ? r : pod_validate_template(decoder, root, path, pod);
+                r = rules_keep(&rules, check_pod_node_name(&rules, node_name));
+        if (r >= 0)
+                r = rules_keep(&rules, pod_validate_template(decoder, root, path, pod));
+        return decode_result(decoder, n_errors, r);
 }

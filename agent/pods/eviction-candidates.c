@@ -137,8 +137,8 @@ static int64_t container_working_set(const PodWorker *worker, const char *pod_gr
         cleanup_free char *group = NULL;
         CgroupUsage used;
 
-        container_id(worker->pod->metadata.uid, c->spec->name, container_machine_attempt(c->machine),
-                     id);
+        container_id(worker->pod->metadata.uid, c->spec->name,
+                     container_machine_attempt(c->machine), id);
         group = cgroup_of_container(pod_group, id);
         return group && cgroup_usage(group, &used) >= 0 ? (int64_t) used.working_set_bytes : 0;
 }
@@ -402,7 +402,7 @@ void pod_manager_readmit_evicted(PodManager *s) {
                         continue;
                 log_info("Pod '%s' begins again: the node has no %s any more", worker->description,
                          node_conditions[worker->failure.condition].name);
-                pod_worker_delete(worker, -1);
+                pod_worker_delete(worker, -1, "it was evicted, and starts again");
         }
 }
 

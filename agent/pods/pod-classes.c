@@ -12,70 +12,100 @@ static const DataObject *find_class_object(const ObjectLookup *lookup, ObjectKin
         return lookup->find ? lookup->find(kind, "", name, lookup->userdata) : NULL;
 }
 
-/* Only pods that say nothing of their priority get the default one. */
-static int resolve_default_priority(const ObjectLookup *lookup, PodSpec *spec) {
+/* What classes give a pod, borrowed from them; NULL or unset: what it has itself. */
+typedef struct PodClassValues {
+        const char *priority_class_name;
+        OptionalInt priority;
+        const ResourceList *overhead;
+} PodClassValues;
+
+/* Only pods that name neither a class nor a priority get the default one. */
+static void find_default_priority(const ObjectLookup *lookup, const PodSpec *spec,
+                                  PodClassValues *values) {
         const DataObject *class = spec->priority.is_set
                                           ? NULL
                                           : find_class_object(lookup, OBJECT_PRIORITY_CLASS, NULL);
 
         if (!class)
-                return 0;
-        spec->priority_class_name = strdup(class->metadata.name);
-        if (!spec->priority_class_name)
-                return -ENOMEM;
-        spec->priority = class->priority.value;
-        return 0;
+                return;
+        values->priority_class_name = class->metadata.name;
+        values->priority = class->priority.value;
 }
 
-static int resolve_pod_priority(const ObjectLookup *lookup, const PodSpec *running,
-                                bool is_resolved, PodSpec *spec) {
+static void find_pod_priority(const ObjectLookup *lookup, const PodSpec *running,
+                              const PodSpec *spec, PodClassValues *values) {
         const DataObject *class;
 
-        if (is_resolved)
-                return 0;
-        if (!spec->priority_class_name)
-                return resolve_default_priority(lookup, spec);
+        if (!spec->priority_class_name) {
+                find_default_priority(lookup, spec, values);
+                return;
+        }
         if (system_priority_class_value(spec->priority_class_name) != 0)
-                return 0; /* defaulted when it was read */
+                return; /* defaulted when it was read */
         class = find_class_object(lookup, OBJECT_PRIORITY_CLASS, spec->priority_class_name);
         if (class)
-                spec->priority = class->priority.value;
+                values->priority = class->priority.value;
         else if (running && streq_ptr(running->priority_class_name, spec->priority_class_name))
-                spec->priority = running->priority;
-        return 0;
-}
-
-static int copy_overhead(ResourceList *to, const ResourceList *from) {
-        schema_done(&resource_list_schema, to);
-        return schema_copy(&resource_list_schema, to, from);
+                values->priority = running->priority;
 }
 
 static bool has_pod_overhead(const PodSpec *spec) {
         return quantity_is_set(&spec->overhead.cpu) || quantity_is_set(&spec->overhead.memory);
 }
 
-static int resolve_pod_overhead(const ObjectLookup *lookup, const PodSpec *running, PodSpec *spec) {
+static void find_pod_overhead(const ObjectLookup *lookup, const PodSpec *running,
+                              const PodSpec *spec, PodClassValues *values) {
         const DataObject *class;
 
-        if (!spec->runtime_class_name)
-                return 0;
+        /* Its own must be the same as the class's; check_pod_classes() says so. */
+        if (!spec->runtime_class_name || has_pod_overhead(spec))
+                return;
         class = find_class_object(lookup, OBJECT_RUNTIME_CLASS, spec->runtime_class_name);
-        if (has_pod_overhead(spec))
-                return 0; /* it must be the same; check_pod_classes() says so */
         if (class)
-                return copy_overhead(&spec->overhead, &class->runtime.overhead.pod_fixed);
-        if (running && streq_ptr(running->runtime_class_name, spec->runtime_class_name))
-                return copy_overhead(&spec->overhead, &running->overhead);
-        return 0;
+                values->overhead = &class->runtime.overhead.pod_fixed;
+        else if (running && streq_ptr(running->runtime_class_name, spec->runtime_class_name))
+                values->overhead = &running->overhead;
+}
+
+static PodClassValues find_class_values(const ObjectLookup *lookup, const Pod *running,
+                                        const Pod *pod) {
+        const PodSpec *spec = running ? &running->spec : NULL;
+        PodClassValues values = { 0 };
+
+        /* An API server has resolved it by its own classes. */
+        if (!pod_is_of_api(pod) || !pod->spec.priority.is_set)
+                find_pod_priority(lookup, spec, &pod->spec, &values);
+        find_pod_overhead(lookup, spec, &pod->spec, &values);
+        return values;
 }
 
 int resolve_pod_classes(const ObjectLookup *lookup, const Pod *running, Pod *pod) {
-        const PodSpec *spec = running ? &running->spec : NULL;
-        /* An API server has worked it out by its own classes. */
-        bool is_resolved = pod_is_of_api(pod) && pod->spec.priority.is_set;
-        int r = resolve_pod_priority(lookup, spec, is_resolved, &pod->spec);
+        PodClassValues values = find_class_values(lookup, running, pod);
 
-        return r < 0 ? r : resolve_pod_overhead(lookup, spec, &pod->spec);
+        if (values.priority.is_set)
+                pod->spec.priority = values.priority;
+        if (values.priority_class_name) {
+                pod->spec.priority_class_name = strdup(values.priority_class_name);
+                if (!pod->spec.priority_class_name)
+                        return -ENOMEM;
+        }
+        if (!values.overhead)
+                return 0;
+        schema_done(&resource_list_schema, &pod->spec.overhead);
+        return schema_copy(&resource_list_schema, &pod->spec.overhead, values.overhead);
+}
+
+bool borrow_class_values(const ObjectLookup *lookup, const Pod *running, const Pod *pod, Pod *ret) {
+        PodClassValues values = find_class_values(lookup, running, pod);
+
+        *ret = *pod;
+        if (values.priority.is_set)
+                ret->spec.priority = values.priority;
+        if (values.priority_class_name)
+                ret->spec.priority_class_name = (char *) (uintptr_t) values.priority_class_name;
+        if (values.overhead)
+                ret->spec.overhead = *values.overhead;
+        return values.priority.is_set || values.priority_class_name || values.overhead;
 }
 
 /* The runtime that needs no class may be named by one all the same: "runc". */

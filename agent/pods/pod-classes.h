@@ -17,6 +17,10 @@ typedef struct OciRuntimes {
  * that there are, or else from 'running', the same pod as it runs, or NULL. 0 or -ENOMEM. */
 int resolve_pod_classes(const ObjectLookup *lookup, const Pod *running, Pod *pod);
 
+/* The same in a shallow copy, which borrows all that it has, and is not freed. False: it is as
+ * 'pod' is. */
+bool borrow_class_values(const ObjectLookup *lookup, const Pod *running, const Pod *pod, Pod *ret);
+
 /* Whether the classes that the pod names are there, and which runtime it gets. -ENOENT with the
  * sentence: it has to wait. */
 int check_pod_classes(const ObjectLookup *lookup, const OciRuntimes *runtimes, const Pod *pod,

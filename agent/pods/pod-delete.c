@@ -51,7 +51,7 @@ static void shorten_container_graces(PodWorker *worker) {
         }
 }
 
-void pod_worker_delete(PodWorker *worker, int64_t grace_seconds) {
+void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason) {
         if (grace_seconds >= 0) {
                 worker->grace_seconds = worker->has_grace
                                                 ? MIN(worker->grace_seconds, grace_seconds)
@@ -59,7 +59,7 @@ void pod_worker_delete(PodWorker *worker, int64_t grace_seconds) {
                 worker->has_grace = true;
         }
         store_deletion(worker);
-        pod_worker_terminate(worker);
+        pod_worker_terminate(worker, reason);
         if (grace_seconds >= 0 && pod_worker_sandbox_is_ready(worker))
                 shorten_container_graces(worker);
 }
@@ -80,7 +80,7 @@ void pod_worker_load_deletion(PodWorker *worker) {
                 worker->has_grace = true;
                 worker->grace_seconds = strtoll(text, NULL, 10);
         }
-        pod_worker_terminate(worker);
+        pod_worker_terminate(worker, NULL);
 }
 
 int pod_reset_config_seen(Pod *pod) {

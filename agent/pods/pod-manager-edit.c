@@ -14,11 +14,11 @@
 /* A record that cannot be written is tried again after this. */
 #define STORE_RETRY_USEC (5 * USEC_PER_SEC)
 
-int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod, const char *file,
-                           const char *outdated, Error *reterr) {
+int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
+                           const PodSource *source, const char *outdated, Error *reterr) {
         cleanup_free char *present = NULL;
         PodRecord record = {
-                .file = (char *) (uintptr_t) file,
+                .source = *source,
                 .pod = (Pod *) (uintptr_t) pod,
                 .outdated = (char *) (uintptr_t) outdated,
         };
@@ -39,8 +39,7 @@ int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
 void pod_entry_forget_next(PodEntry *entry) {
         entry->preflight = preflight_free(entry->preflight);
         entry->next = pod_free(entry->next);
-        free(entry->next_file);
-        entry->next_file = NULL;
+        pod_source_done(&entry->next_source);
         entry->retry_delay_usec = 0;
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         if (entry->worker)
@@ -81,12 +80,13 @@ static int apply_edit_in_place(PodManager *s, PodEntry *entry, const EditPlan *p
                          : -ENOMEM;
 
         if (r >= 0)
-                r = pod_entry_store_record(s, entry, entry->next, entry->next_file, outdated,
+                r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, outdated,
                                            reterr);
         if (r < 0)
                 return r;
-        free(entry->file);
-        entry->file = TAKE_PTR(entry->next_file);
+        pod_source_done(&entry->source);
+        entry->source = entry->next_source;
+        entry->next_source = (PodSource){ 0 };
         pod_worker_apply_edit_take(entry->worker, TAKE_PTR(entry->next), plan);
         pod_entry_forget_next(entry);
         s->qos_is_due = true;
@@ -110,11 +110,15 @@ static void on_preflight_changed(void *userdata) {
 }
 
 static void replace_pod(PodEntry *entry, const char *why) {
-        log_info("Pod '%s' is replaced, edited: %s", entry->description, why);
+        cleanup_free char *reason = NULL;
+
+        if (asprintf(&reason, "%s changed it, which replaces the pod: %s",
+                     pod_source_format(&entry->next_source), why) < 0)
+                reason = NULL;
         pod_worker_set_edit_error(entry->worker, NULL);
         entry->retry_timer = sd_event_source_disable_unref(entry->retry_timer);
         /* On disk: the next agent, too, shall start nothing of it again. */
-        pod_worker_delete(entry->worker, -1);
+        pod_worker_delete(entry->worker, -1, reason);
 }
 
 static char *print_replace_reasons(const EditPlan *plan) {

@@ -17,11 +17,10 @@ typedef struct PodEntry {
                       orders by */
         char *description; /* "<namespace>/<name>" */
         PodWorker *worker;
-        char *file; /* where 'life' comes from, as it is recorded */
+        PodSource source; /* of 'worker', as it is recorded */
         Pod *next;
-        char *next_file;
+        PodSource next_source;
         Preflight *preflight; /* of 'next', while 'life' would have to be stopped for it */
-        unsigned generation;  /* of the wishes in which it was named last */
         bool is_dirty;
         bool is_reported;
         bool is_rejection_logged; /* 'next', while the machine goes down; it has been said */
@@ -36,7 +35,6 @@ struct PodManager {
         const PodManagerCallbacks *callbacks;
         void *userdata;
         PodEntry *entries; /* sorted by key */
-        unsigned generation;
         sd_event_source *step_source;
         uint64_t n_pods_started;
         OrphanedPods *orphans;
@@ -61,8 +59,8 @@ void pod_entry_mark_dirty(PodEntry *entry);
 void pod_entry_mark_dirty_later(PodEntry *entry, uint64_t delay_usec);
 
 /* Writes the record of what runs, or is about to. */
-int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod, const char *file,
-                           const char *outdated, Error *reterr);
+int pod_entry_store_record(PodManager *s, const PodEntry *entry, const Pod *pod,
+                           const PodSource *source, const char *outdated, Error *reterr);
 
 /* Nothing is to follow. */
 void pod_entry_forget_next(PodEntry *entry);

@@ -2,6 +2,7 @@
 
 /* Which pods there are, how they are, and where they come from. */
 
+#include "agent/model/json.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
 
@@ -59,9 +60,16 @@ int pod_manager_pod_status(PodManager *s, const char *uid, const Pod **ret_pod,
         return -ENOENT;
 }
 
-const char *pod_manager_pod_source(const PodManager *s, const char *uid) {
+const PodSource *pod_manager_pod_source(const PodManager *s, const char *uid) {
         for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
                 if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
-                        return entry->file;
+                        return &entry->source;
         return NULL;
+}
+
+char *pod_manager_print_pod(const PodManager *s, const Pod *pod, const PodStatus *status) {
+        const PodSource *source = pod_manager_pod_source(s, pod->metadata.uid);
+        cleanup_free char *text = source ? print_pod_source(source, pod) : NULL;
+
+        return pod_to_json_from(pod, status, strna(text));
 }

@@ -117,8 +117,8 @@ static void pod_entry_free(PodEntry *entry) {
         preflight_free(entry->preflight);
         pod_worker_free(entry->worker);
         pod_free(entry->next);
-        free(entry->next_file);
-        free(entry->file);
+        pod_source_done(&entry->next_source);
+        pod_source_done(&entry->source);
         sd_event_source_disable_unref(entry->retry_timer);
         free(entry->start_error);
         free(entry->description);
@@ -185,8 +185,7 @@ static int get_pod_entry(PodManager *s, const Pod *pod, PodEntry **ret) {
 
 /* ---- what an earlier agent left ---- */
 
-static int load_pod_record(PodManager *s, const char *uid,
-                           void (*each)(const char *, const Pod *, void *)) {
+static int load_pod_record(PodManager *s, const char *uid, restored_pod_t each, void *userdata) {
         cleanup_with(pod_record_done) PodRecord record = { 0 };
         cleanup_error Error error = ERROR_NULL;
         PodEntry *entry;
@@ -203,24 +202,24 @@ static int load_pod_record(PodManager *s, const char *uid,
         r = get_pod_entry(s, record.pod, &entry);
         if (r < 0)
                 return r;
-        each(record.file, record.pod, s->userdata);
+        r = each(&record.source, record.pod, userdata);
+        if (r < 0)
+                return r;
         if (entry->worker)
                 return 0; /* the successor was recorded too; it comes again with the wishes */
-        entry->generation = s->generation;
         r = pod_worker_new_take(&s->context, record.pod, /* was_recorded= */ true, entry,
                                 &entry->worker);
         if (r < 0)
                 return r;
         record.pod = NULL;
-        entry->file = TAKE_PTR(record.file);
+        entry->source = record.source;
+        record.source = (PodSource){ 0 };
         pod_worker_parse_outdated(entry->worker, record.outdated);
         pod_entry_mark_dirty(entry);
         return 0;
 }
 
-int pod_manager_load_records(PodManager *s,
-                             void (*each)(const char *file, const Pod *pod, void *userdata),
-                             Error *reterr) {
+int pod_manager_load_records(PodManager *s, restored_pod_t each, void *userdata, Error *reterr) {
         cleanup_free char *path = path_join(s->context.bundle->state_dir, "pods");
         cleanup_closedir DIR *dir = NULL;
         struct dirent *entry;
@@ -231,7 +230,8 @@ int pod_manager_load_records(PodManager *s,
         if (!dir && errno != ENOENT)
                 return error_setf(reterr, errno, "cannot read %s: %s", path, strerror(errno));
         while (dir && (entry = readdir(dir))) {
-                int r = entry->d_name[0] == '.' ? 0 : load_pod_record(s, entry->d_name, each);
+                int r = entry->d_name[0] == '.' ? 0
+                                                : load_pod_record(s, entry->d_name, each, userdata);
 
                 if (r == -ENOMEM)
                         return r;
@@ -252,94 +252,105 @@ static bool is_known_pod_uid(const char *uid, void *userdata) {
         return false;
 }
 
-/* ---- wishes ---- */
+/* ---- the desired state ---- */
 
-void pod_manager_begin_desired(PodManager *s) {
-        s->generation++;
-}
+int pod_manager_list(const PodManager *s, ActualPods *ret) {
+        ActualPods pods = { 0 };
+        size_t n = 0;
 
-static int set_next_pod_take(PodEntry *entry, const char *file, Pod *pod) {
-        char *file_copy = strdup(file);
-
-        if (!file_copy)
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                n += entry->worker || entry->next;
+        pods.items = calloc(n + 1, sizeof(*pods.items));
+        if (!pods.items)
                 return -ENOMEM;
-        pod_entry_forget_next(entry);
-        entry->next = pod;
-        entry->next_file = file_copy;
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker || entry->next)
+                        pods.items[pods.n++] = (ActualPod){
+                                .pod = entry->worker ? pod_worker_pod(entry->worker) : NULL,
+                                .source = &entry->source,
+                                .is_terminating =
+                                        entry->worker && !pod_worker_is_desired(entry->worker),
+                                .successor = entry->next,
+                                .successor_source = &entry->next_source,
+                        };
+        *ret = pods;
         return 0;
 }
 
-/* Already so, or to be so: then there is nothing to do, or just to go on. */
-static int is_same_pod(const Pod *there, const Pod *desired) {
-        cleanup_with(edit_plan_done) EditPlan plan = { 0 };
-        int r = edit_plan_make(there, desired, &plan);
+int pod_manager_start_or_edit(PodManager *s, const PodSource *source, const Pod *pod) {
+        cleanup_with(pod_freep) Pod *copy = NULL;
+        PodSource source_copy;
+        PodEntry *entry;
+        int r = get_pod_entry(s, pod, &entry);
 
-        return r < 0 ? r : plan.effect == EDIT_NONE;
-}
-
-/* The pod is as the file has it; the record must name that file, for the day when it is broken. */
-static int keep_unchanged_pod(PodManager *s, PodEntry *entry, const char *file, Error *reterr) {
-        cleanup_free char *copy = NULL;
-        int r;
-
+        if (r >= 0)
+                r = pod_copy(pod, &copy);
+        if (r >= 0)
+                r = pod_source_copy(source, &source_copy);
+        if (r < 0)
+                return r;
         pod_entry_forget_next(entry);
-        if (streq_ptr(entry->file, file))
-                return 0;
-        copy = strdup(file);
-        if (!copy)
-                return -ENOMEM;
-        r = pod_entry_store_record(s, entry, pod_worker_pod(entry->worker), file, NULL, reterr);
-        if (r < 0)
-                return r;
-        free(entry->file);
-        entry->file = TAKE_PTR(copy);
-        return 0;
-}
-
-static int set_desired_pod_take(PodManager *s, PodEntry *entry, const char *file, Pod **pod,
-                                Error *reterr) {
-        bool is_desired = entry->worker && pod_worker_is_desired(entry->worker);
-        int r = is_desired ? is_same_pod(pod_worker_pod(entry->worker), *pod) : 0;
-
-        if (r > 0)
-                return keep_unchanged_pod(s, entry, file, reterr);
-        if (r >= 0 && entry->next)
-                r = is_same_pod(entry->next, *pod);
-        if (r != 0 && (r < 0 || streq(entry->next_file, file)))
-                return r;
-        r = set_next_pod_take(entry, file, *pod);
-        if (r < 0)
-                return r;
-        *pod = NULL;
+        entry->next = TAKE_PTR(copy);
+        entry->next_source = source_copy;
         pod_entry_mark_dirty(entry);
         return 0;
 }
 
-int pod_manager_add_desired(PodManager *s, const char *file, const Pod *desired, Error *reterr) {
-        cleanup_with(pod_freep) Pod *pod = NULL;
-        PodEntry *entry;
-        int r = get_pod_entry(s, desired, &entry);
+static PodEntry *find_pod_entry(PodManager *s, const ObjectMeta *metadata) {
+        size_t length = strlen(metadata->namespace);
 
-        if (r < 0)
-                return r;
-        entry->generation = s->generation;
-        r = pod_copy(desired, &pod);
-        if (r >= 0)
-                r = resolve_pod_classes(&s->context.bundle->objects,
-                                        entry->worker ? pod_worker_pod(entry->worker) : NULL, pod);
-        return r < 0 ? r : set_desired_pod_take(s, entry, file, &pod, reterr);
+        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (strncmp(entry->description, metadata->namespace, length) == 0 &&
+                    entry->description[length] == '/' &&
+                    streq(entry->description + length + 1, metadata->name))
+                        return entry;
+        return NULL;
 }
 
-bool pod_manager_has_desired_name(const PodManager *s, const char *namespace, const char *pod) {
-        size_t length = strlen(namespace);
+int pod_manager_keep_pod(PodManager *s, const PodSource *source, const ObjectMeta *metadata,
+                         Error *reterr) {
+        PodEntry *entry = find_pod_entry(s, metadata);
+        PodSource source_copy;
+        int r;
 
-        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
-                if (entry->generation == s->generation &&
-                    strncmp(entry->description, namespace, length) == 0 &&
-                    entry->description[length] == '/' &&
-                    streq(entry->description + length + 1, pod))
-                        return true;
-        return false;
+        if (!entry || !entry->worker)
+                return 0;
+        pod_entry_forget_next(entry);
+        if (pod_sources_equal(&entry->source, source))
+                return 0;
+        r = pod_entry_store_record(s, entry, pod_worker_pod(entry->worker), source, NULL, reterr);
+        if (r >= 0)
+                r = pod_source_copy(source, &source_copy);
+        if (r < 0)
+                return r;
+        pod_source_done(&entry->source);
+        entry->source = source_copy;
+        return 0;
+}
+
+void pod_manager_drop_successor(PodManager *s, const ObjectMeta *metadata) {
+        PodEntry *entry = find_pod_entry(s, metadata);
+
+        if (!entry)
+                return;
+        pod_entry_forget_next(entry);
+        pod_manager_schedule_step(s);
+}
+
+void pod_manager_stop_pod(PodManager *s, const ObjectMeta *metadata, const char *reason) {
+        PodEntry *entry = find_pod_entry(s, metadata);
+
+        if (entry && entry->worker)
+                pod_worker_terminate(entry->worker, reason);
+        pod_manager_schedule_step(s);
+}
+
+void pod_manager_remove_leftovers(PodManager *s) {
+        if (s->has_swept_orphans)
+                return;
+        s->has_swept_orphans = true;
+        clean_up_orphaned_pods(s->orphans, is_known_pod_uid, s);
+        pod_manager_schedule_step(s);
 }
 
 /* The weight of all Burstable pods together follows what they ask for. */
@@ -360,20 +371,6 @@ static void update_qos_cgroups(PodManager *s) {
         if (r < 0)
                 log_warning("Cannot set the weight of the QoS groups: %s",
                             error_message(&error, r));
-}
-
-void pod_manager_stop_undesired(PodManager *s) {
-        for (PodEntry *entry = s->entries; entry; entry = entry->next_entry) {
-                if (entry->generation == s->generation)
-                        continue;
-                pod_entry_forget_next(entry);
-                if (entry->worker)
-                        pod_worker_terminate(entry->worker);
-        }
-        pod_manager_schedule_step(s);
-        if (!s->has_swept_orphans)
-                clean_up_orphaned_pods(s->orphans, is_known_pod_uid, s);
-        s->has_swept_orphans = true;
 }
 
 void pod_manager_on_objects_changed(PodManager *s, bool (*concerns)(const Pod *, void *),
@@ -415,8 +412,7 @@ static void remove_pod_worker(PodManager *s, PodEntry *entry) {
                              s->userdata);
         log_info("Pod '%s' is gone", entry->description);
         entry->worker = pod_worker_free(entry->worker);
-        free(entry->file);
-        entry->file = NULL;
+        pod_source_done(&entry->source);
         entry->is_reported = false;
         s->qos_is_due = true;
 }
@@ -428,15 +424,17 @@ static int start_pod_worker(PodManager *s, PodEntry *entry, Error *reterr) {
                 return error_setf(reterr, EBUSY, "what is left of it is still being cleaned up");
         r = pod_reset_config_seen(entry->next);
         if (r >= 0)
-                r = pod_entry_store_record(s, entry, entry->next, entry->next_file, NULL, reterr);
+                r = pod_entry_store_record(s, entry, entry->next, &entry->next_source, NULL,
+                                           reterr);
         if (r >= 0)
                 r = pod_worker_new_take(&s->context, entry->next, /* was_recorded= */ false, entry,
                                         &entry->worker);
         if (r < 0)
                 return r;
         entry->next = NULL;
-        entry->file = TAKE_PTR(entry->next_file);
-        log_info("Pod '%s' of %s begins", entry->description, entry->file);
+        entry->source = entry->next_source;
+        entry->next_source = (PodSource){ 0 };
+        log_info("Starting pod %s of %s", entry->description, pod_source_format(&entry->source));
         pod_entry_forget_next(entry);
         s->n_pods_started++;
         s->qos_is_due = true;
@@ -589,12 +587,12 @@ int pod_manager_open_session(PodManager *s, const char *namespace, const char *p
 }
 
 int pod_manager_delete_pod(PodManager *s, const char *namespace, const char *pod,
-                           int64_t grace_seconds, Error *reterr) {
+                           int64_t grace_seconds, const char *reason, Error *reterr) {
         PodEntry *entry = find_running_entry(s, namespace, pod, reterr);
 
         if (!entry)
                 return -ENOENT;
-        pod_worker_delete(entry->worker, grace_seconds);
+        pod_worker_delete(entry->worker, grace_seconds, reason);
         return 0;
 }
 

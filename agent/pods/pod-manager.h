@@ -3,15 +3,16 @@
 
 /* The door of the room: the set of wanted pods in, the lives of pods out.
  *
- * Wishes are mark and sweep: pod_manager_begin_desired(), pod_manager_add_desired() for each pod,
- * pod_manager_stop_undesired(); who was not named is stopped. A pod is known by namespace and name;
- * a new spec (another UID) under the same name is started when the old one is gone. */
+ * It is asked to start, edit, keep or stop single pods; a stop has a reason. A pod is known by
+ * namespace and name; a new spec (another UID) under the same name is started when the old one is
+ * gone. */
 
 #include "agent/bundle/bundle.h"
 #include "agent/cni/cni.h"
 #include "agent/eviction/eviction-message.h"
 #include "agent/image/image-store.h"
 #include "agent/model/config.h"
+#include "agent/model/desired-pods.h"
 #include "agent/model/event.h"
 #include "agent/model/node.h"
 #include "agent/model/probe-sample.h"
@@ -56,29 +57,44 @@ int pod_manager_new(const PodManagerConfig *config, const PodManagerCallbacks *c
 PodManager *pod_manager_free(PodManager *manager);
 DEFINE_CLEANUP(PodManager *, pod_manager_free)
 
-/* Before the first wishes: takes up what an earlier agent left, by its records. 'each' is told the
- * file and the pod of every good record. Damaged ones are set aside and named in the log. */
-int pod_manager_load_records(PodManager *manager,
-                             void (*each)(const char *file, const Pod *pod, void *userdata),
+/* Of each good record; 0 or -errno. */
+typedef int (*restored_pod_t)(const PodSource *source, const Pod *pod, void *userdata);
+
+/* Before the desired state is computed first: takes over the pods of an earlier agent by their
+ * records. Damaged ones are set aside and named in the log. 0, or what 'each' gave where that is
+ * -ENOMEM. */
+int pod_manager_load_records(PodManager *manager, restored_pod_t each, void *userdata,
                              Error *reterr);
 
-void pod_manager_begin_desired(PodManager *manager);
+/* ---- the desired state: what diff_desired_pods() compares, and what it asks for ---- */
 
-/* 'file' is where the pod comes from. The pod is copied. 0, or -errno with the sentence; then
- * whatever runs under the name runs on. */
-int pod_manager_add_desired(PodManager *manager, const char *file, const Pod *desired,
-                            Error *reterr);
-void pod_manager_stop_undesired(PodManager *manager);
+/* All pods that are there or about to start, until the next step. 0 or -ENOMEM. */
+int pod_manager_list(const PodManager *manager, ActualPods *ret);
 
-/* Somebody of the present wishes has the name already. */
-bool pod_manager_has_desired_name(const PodManager *manager, const char *namespace,
-                                  const char *pod);
+/* Starts the pod, or edits the one of its name: in place, by restarting containers, or by replacing
+ * it when the new one is pre-flighted. One that is terminating is followed by it. The pod is
+ * copied. 0 or -ENOMEM. */
+int pod_manager_start_or_edit(PodManager *manager, const PodSource *source, const Pod *pod);
 
-/* A person ends a pod ('pod' is its full name), with a grace period in seconds or, where that is
- * -1, its own. If it is wanted still, pod_manager_add_desired() must say so once more: then it
- * begins anew when this life has ended. 0; -ENOENT with a sentence. */
+/* The pod that runs is as it is desired: nothing follows it, and its record names this source. 0,
+ * or -errno where the record cannot be written. */
+int pod_manager_keep_pod(PodManager *manager, const PodSource *source, const ObjectMeta *metadata,
+                         Error *reterr);
+
+/* What was to follow, or about to start, is no longer desired. */
+void pod_manager_drop_successor(PodManager *manager, const ObjectMeta *metadata);
+
+/* Stops the pod with its own grace period; the reason is logged and recorded as an event. */
+void pod_manager_stop_pod(PodManager *manager, const ObjectMeta *metadata, const char *reason);
+
+/* When the desired state is complete: removes, once, what no known pod owns. */
+void pod_manager_remove_leftovers(PodManager *manager);
+
+/* Ends a pod on request ('pod' is its full name), with a grace period in seconds or, where that is
+ * -1, its own. If it is desired still, it starts again when it is gone. 0; -ENOENT with a sentence.
+ */
 int pod_manager_delete_pod(PodManager *manager, const char *namespace, const char *pod,
-                           int64_t grace_seconds, Error *reterr);
+                           int64_t grace_seconds, const char *reason, Error *reterr);
 
 /* A session in a container of a pod; see pod_worker_open_session(). */
 int pod_manager_open_session(PodManager *manager, const char *namespace, const char *pod,
@@ -117,13 +133,21 @@ int pod_manager_for_each_pod(PodManager *manager,
 int pod_manager_pod_status(PodManager *manager, const char *uid, const Pod **ret_pod,
                            PodStatus *ret_status);
 
-/* Where a pod comes from: the 'file' of its wish. NULL where there is none of that UID. */
-const char *pod_manager_pod_source(const PodManager *manager, const char *uid);
+/* Where a pod comes from. NULL where there is none of that UID. */
+const PodSource *pod_manager_pod_source(const PodManager *manager, const char *uid);
+
+/* The pod as v1.Pod with its source as print_pod_source() has it. The caller frees it; NULL: out of
+ * memory. */
+char *pod_manager_print_pod(const PodManager *manager, const Pod *pod, const PodStatus *status);
 
 /* Where the log of a container is; see serve's find_log(). 'pod' is the full name. */
 int pod_manager_find_log(PodManager *manager, const char *namespace, const char *pod,
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
+
+/* Whether a pod that is there names the image, in a container or a volume. 'reference' is normal.
+ */
+bool pod_manager_uses_image(const PodManager *manager, const char *reference);
 
 /* True once all shims of earlier agents have told what they know. */
 bool pod_manager_is_synced(const PodManager *manager);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the file's
- * name, and the seal. Version 1 had no outdated attempts. A higher version than ours is not ours to
- * read. */
+/* The format: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the source,
+ * and the checksum. Version 1 did not have outdated attempts. Higher versions are not read. */
 
 #include "agent/pods/pod-record.h"
 
@@ -36,7 +35,7 @@ static int open_pod_record_dir(const char *state_dir, const char *uid, bool make
 }
 
 void pod_record_done(PodRecord *record) {
-        free(record->file);
+        pod_source_done(&record->source);
         pod_free(record->pod);
         free(record->outdated);
         *record = (PodRecord){ 0 };
@@ -51,7 +50,7 @@ int pod_record_store(const char *state_dir, const PodRecord *record, Error *rete
         if (!json)
                 return -ENOMEM;
         if (asprintf(&text, "%s%s\n%s\n%s\n", record_header_v2, json, strna(record->outdated),
-                     record->file) < 0) {
+                     pod_source_format(&record->source)) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }
@@ -77,12 +76,12 @@ static int take_record_line(const char **text, char **ret, Error *reterr) {
 static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, Error *reterr) {
         cleanup_with(pod_record_done) PodRecord record = { 0 };
         bool is_first = strncmp(text, record_header_v1, strlen(record_header_v1)) == 0;
-        cleanup_free char *json = NULL;
+        cleanup_free char *json = NULL, *source = NULL;
         size_t length;
         int r;
 
         if (!is_first && strncmp(text, record_header_v2, strlen(record_header_v2)) != 0)
-                return error_setf(reterr, EBADMSG, "is no record of this version");
+                return error_setf(reterr, EBADMSG, "is not a record of this version");
         text += strlen(record_header_v2);
         r = take_record_line(&text, &json, reterr);
         if (r >= 0 && !is_first)
@@ -92,9 +91,10 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         length = strlen(text);
         if (length < 2) /* a name of its own may have newlines; the last one is ours */
                 return error_setf(reterr, EBADMSG, "is cut short");
-        record.file = strndup(text, length - 1);
-        if (!record.file)
-                return -ENOMEM;
+        source = strndup(text, length - 1);
+        r = source ? pod_source_parse(source, &record.source) : -ENOMEM;
+        if (r < 0)
+                return r;
         r = manifest_parse_record(json, strlen(json), &record.pod, reterr);
         if (r < 0)
                 return r == -ENOMEM ? r : -EBADMSG;
@@ -114,7 +114,7 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
         if (r == -ENOENT || r == -ENOMEM)
                 return r;
         if (r == -EBADMSG)
-                (void) error_setf(reterr, EBADMSG, "is damaged: it does not match its seal");
+                (void) error_setf(reterr, EBADMSG, "is damaged: its checksum does not match");
         else if (r < 0)
                 (void) error_setf(reterr, -r, "cannot be read: %s", strerror(-r));
         else

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent remembers of a pod across its own death: the spec as it was last good, the file it
- * came from, and which attempts had begun by an older spec, in <state-dir>/pods/<uid>/record. All
+/* What the agent remembers of a pod across its own death: the spec as it was last good, its
+ * source, and which attempts were started by an older spec, in <state-dir>/pods/<uid>/record. All
  * else the shims know. A record carries its own checksum; one that does not verify is set aside and
  * named, and never stops a start. */
 
-#include "agent/model/pod.h"
+#include "agent/model/pod-source.h"
 #include "common/error.h"
 
 typedef struct PodRecord {
-        char *file;
+        PodSource source;
         Pod *pod;
         char *outdated; /* "web 3 db 0": up to these attempts; one line */
 } PodRecord;

@@ -245,14 +245,17 @@ void pod_worker_arm_termination_timer(PodWorker *worker, uint64_t grace_usec) {
                 (void) log_error_errno(r, "Cannot arm the timer of pod '%s'", worker->description);
 }
 
-void pod_worker_terminate(PodWorker *worker) {
+void pod_worker_terminate(PodWorker *worker, const char *reason) {
         uint64_t grace_usec = pod_worker_grace_usec(worker);
 
         if (!worker->is_desired)
                 return;
         worker->is_desired = false;
         worker->deletion_time = now_realtime_usec() + grace_usec;
-        log_info("Pod '%s' is not wanted any more, stopping it", worker->description);
+        log_info("Stopping pod %s: %s", worker->description,
+                 reason ? reason : "it was being stopped when the agent stopped");
+        if (reason)
+                record_pod_event(worker, NULL, POD_EVENT_NORMAL, "Stopping", "%s", reason);
         if (worker->state == WORKER_RETRY_WAIT) { /* what failed is not tried again, its end is */
                 worker->retry_delay_usec = 0;
                 pod_worker_set_state(worker, worker->retry_state);

@@ -61,9 +61,9 @@ int pod_worker_new_take(PodContext *context, Pod *pod, bool was_recorded, void *
 /* Forgets the pod; its shim and containers go on. */
 PodWorker *pod_worker_free(PodWorker *worker);
 
-/* Wanted or not. Who is not wanted any more never is again: a pod that comes back is another life.
- */
-void pod_worker_terminate(PodWorker *worker);
+/* Stops the pod; 'reason' is logged and recorded as an event (NULL: an earlier agent did so). It
+ * cannot be undone: a pod of the same name that is desired later is another instance. */
+void pod_worker_terminate(PodWorker *worker, const char *reason);
 bool pod_worker_is_desired(const PodWorker *worker);
 
 /* It is wanted, and which attempts its containers are at is known. */
@@ -95,7 +95,7 @@ void pod_worker_set_edit_error(PodWorker *worker, const char *message);
 
 /* As pod_worker_terminate(), with another grace period (-1: the pod's own). Said again, a shorter
  * one counts. Another life may follow at once; see pod_reset_config_seen(). */
-void pod_worker_delete(PodWorker *worker, int64_t grace_seconds);
+void pod_worker_delete(PodWorker *worker, int64_t grace_seconds, const char *reason);
 
 /* The machine goes down: its containers are stopped, with at most this long to end, and nothing of
  * it starts again before the next boot. One that has ended already stays as it is. */

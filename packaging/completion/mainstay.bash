@@ -29,17 +29,16 @@ _mainstay_containers() { # POD
 _mainstay() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}
     local command='' words=() socket=() namespace=() options='' choices='' i
+    # These lines are compared with the table of commands by a test.
+    local commands='get describe logs exec rollout cp top match delete wait images validate diff version help'
+    local with_value=' -l --selector -o --output -c --container --tail --since --since-time --limit-bytes --grace-period --cascade --revision --to-revision --labels --taints --node --namespace --socket '
 
     for ((i = 1; i < COMP_CWORD; i++)); do
         case "${COMP_WORDS[i]}" in
         --socket) socket=(--socket "${COMP_WORDS[++i]}") ;;
         -n | --namespace) namespace=(-n "${COMP_WORDS[++i]}") ;;
         -A | --all-namespaces) namespace=(-A) ;;
-        -l | --selector | -o | --output | -c | --container | --tail | --since | --since-time | --limit-bytes | --grace-period | --cascade | \
-            --revision | --to-revision | --labels | --taints | --node)
-            ((++i))
-            ;;
-        -*) ;;
+        -*) if [[ $with_value == *" ${COMP_WORDS[i]} "* ]]; then ((++i)); fi ;;
         *) if [ -z "$command" ]; then command=${COMP_WORDS[i]}; else words+=("${COMP_WORDS[i]}"); fi ;;
         esac
     done
@@ -47,17 +46,15 @@ _mainstay() {
     case "$command" in
     get) options='--namespace --all-namespaces --selector --output --watch --no-headers' ;;
     describe) options='--namespace --all-namespaces --selector' ;;
+    logs) options='--namespace --container --all-containers --follow --previous --tail --since --since-time --limit-bytes --timestamps' ;;
+    exec) options='--namespace --container --stdin --tty' ;;
+    rollout) options='--namespace --revision --to-revision' ;;
     cp) options='--namespace --container' ;;
     top) options='--namespace --all-namespaces --selector --containers --no-headers' ;;
-    exec) options='--namespace --container --stdin --tty' ;;
-    wait) options='--bootstrap' ;;
-    delete) options='--namespace --selector --all --grace-period --now --wait --cascade' ;;
-    rollout) options='--namespace --revision --to-revision' ;;
     match) options='--labels --taints --node --no-headers' ;;
-    logs)
-        options='--namespace --container --all-containers --follow --previous --tail --since --since-time
-            --limit-bytes --timestamps'
-        ;;
+    delete) options='--namespace --selector --all --grace-period --now --wait --cascade' ;;
+    wait) options='--bootstrap' ;;
+    images) options='--output --no-headers' ;;
     esac
 
     case "$previous" in
@@ -68,14 +65,15 @@ _mainstay() {
     -n | --namespace) choices=$(_mainstay_namespaces) ;;
     -o | --output) choices='wide json yaml name' ;;
     -c | --container) choices=$(_mainstay_containers "${words[0]}") ;;
-    -l | --selector | --tail | --since | --since-time | --limit-bytes | --grace-period | --cascade | \
-            --revision | --to-revision | --labels | --taints | --node)
-        return
-        ;;
+    -*)
+        if [[ $with_value == *" $previous "* ]]; then
+            return
+        fi
+        ;;&
     *)
         case "$current:$command:${#words[@]}" in
         -*) choices="$options --socket --help" ;;
-        *::0) choices='get describe logs exec cp top delete rollout wait images validate match diff version help' ;;
+        *::0) choices=$commands ;;
         *:get:0) choices='pods daemonsets nodes events images configmaps secrets priorityclasses runtimeclasses' ;;
         *:describe:0) choices='pods daemonsets nodes' ;;
         *:delete:0) choices='pods daemonsets' ;;
@@ -91,7 +89,7 @@ _mainstay() {
             ;;
         *:get:* | *:describe:* | *:top:* | *:delete:* | *:logs:0 | *:exec:0) choices=$(_mainstay_pods) ;;
         *:logs:1) choices=$(_mainstay_containers "${words[0]}") ;;
-        *:help:0) choices='get describe logs exec cp top delete rollout wait images validate match diff version' ;;
+        *:help:0) choices=$commands ;;
         *:cp:*)
             mapfile -t COMPREPLY < <(compgen -f -- "$current")
             mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -S : -W "$(_mainstay_pods)" -- "$current")

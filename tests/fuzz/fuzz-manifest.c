@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A manifest of any bytes gives pods that can be written and read again, or one sentence. */
+/* A manifest of any bytes gives pods that can be written and read again, or one error. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -7,6 +7,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/model/json.h"
 #include "common/cleanup.h"
+#include "common/strv.h"
 
 static void check_parsed_pod(const Pod *pod) {
         cleanup_with(pod_freep) Pod *again = NULL;
@@ -24,7 +25,7 @@ static void check_parsed_pod(const Pod *pod) {
         assert(pod_spec_equal(&pod->spec, &again->spec));
 }
 
-/* Whatever a set asks for can be decided, and its pod can be made and recorded. */
+/* The controller can decide on any DaemonSet, and its pod can be created and recorded. */
 static void check_parsed_daemonset(const DaemonSet *set) {
         static char name[] = "node1";
         const NodeLabelsTaints node = { .name = name };
@@ -41,11 +42,25 @@ static void check_parsed_daemonset(const DaemonSet *set) {
         check_parsed_pod(pod);
 }
 
+/* Validation of all errors gives the same verdict, and the same first error. */
+static void check_all_errors(const uint8_t *data, size_t size, int verdict, const Error *error) {
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        cleanup_strv char **errors = NULL;
+        int r = manifest_validate("fuzz.yaml", (const char *) data, size, "node1", &objects,
+                                  &errors);
+
+        assert(r == verdict);
+        assert(r >= 0 ? !errors : errors && streq(errors[0], error->message));
+        strv_foreach(message, errors)
+                assert(strncmp(*message, "fuzz.yaml", 9) == 0 && !strchr(*message, '\n'));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         int r = manifest_parse("fuzz.yaml", (const char *) data, size, "node1", &objects, &error);
 
+        check_all_errors(data, size, r, &error);
         if (r < 0) {
                 assert(error.message && strncmp(error.message, "fuzz.yaml", 9) == 0);
                 assert(!strchr(error.message, '\n'));

@@ -12,6 +12,7 @@ import unittest
 
 import layers
 import names
+import pages
 import shape
 import test_lint
 import tools
@@ -35,6 +36,7 @@ def checks(build, configured, with_analyzer):
         ("the code is formatted", lambda: tools.check_format(TOP)),
         ("scripts are shellcheck-clean", lambda: tools.check_shell(TOP)),
         ("words are spelled right", lambda: tools.check_spelling(TOP)),
+        ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("the code is clang-tidy-clean", lambda: tools.check_tidy(TOP, configured, with_analyzer)),
     ]
 
@@ -47,6 +49,7 @@ def quick_checks(changed):
         ("the words are those of the field", lambda: vocabulary.check(TOP)),
         ("types and static functions have names of their own", lambda: names.check(TOP)),
         ("no function and no file is too long", lambda: shape.check_lengths(TOP)),
+        ("documents lead somewhere, and explain every reason", lambda: pages.check(TOP)),
         ("what changed is formatted", lambda: tools.check_format(TOP, changed)),
     ]
 

@@ -10,6 +10,7 @@ import unittest.mock
 
 import layers
 import names
+import pages
 import shape
 import tools
 import vocabulary
@@ -197,6 +198,50 @@ class Shape(Lint):
     def test_a_file_that_is_too_long(self):
         self.put("common/a.c", "int a;\n" * (shape.FILE_LINES_MAX + 1))
         self.expect(shape.check_lengths(self.root), "has 801 lines")
+
+
+class Pages(Lint):
+    PAGE = "# mainstay-x 7 \"\" \"Mainstay\" \"Miscellaneous\"\n\n## NAME\n\nmainstay-x - a page\n\n## TEXT\n\n"
+
+    def put_page(self, rest, name="mainstay-x.7.md"):
+        self.put(f"packaging/man/{name}", self.PAGE + rest)
+        return pages.check_manuals(self.root)
+
+    def test_a_page_that_is_good(self):
+        self.assertEqual(self.put_page("See **mainstay-x**(7).\n\n    code\n"), [])
+
+    def test_a_title_that_is_not_the_files_name(self):
+        problems = self.put_page("text\n", "mainstay-y.7.md")
+        self.assertEqual(len(problems), 2, problems)
+        self.assertIn("the title is not '# mainstay-y 7", problems[0])
+
+    def test_a_reference_to_no_page(self):
+        self.expect(self.put_page("text\n\nSee **mainstay-y**(7).\n"), "mainstay-x.7.md:11:", "no page mainstay-y(7)")
+
+    def test_a_line_of_code_that_roff_would_take_for_a_request(self):
+        self.expect(self.put_page("    code\n    .B code\n"), "mainstay-x.7.md:10:", "starts with .")
+
+    def test_a_link_that_leads_nowhere(self):
+        self.put("a/b.md", "see [this](c.md) and `[that](d.md)`\n")
+        self.expect(pages.check_links(self.root), "a/b.md:1:", "there is no c.md")
+        self.put("a/c.md", "[up](../a/b.md), [web](https://example.com/)\n")
+        self.assertEqual(pages.check_links(self.root), [])
+
+    def test_a_readme_that_is_too_long_or_too_wide(self):
+        self.put("README.md", "x\n" * 121)
+        self.expect(pages.check_readme(self.root), "121 lines")
+        self.put("README.md", "é" * 121 + "\n")
+        self.expect(pages.check_readme(self.root), "121 columns")
+
+    def test_a_route_that_is_not_described(self):
+        self.put("packaging/man/mainstayd.8.md", "`/a`\n: A.\n\n`POST /b`, `/c/`*NAME*\n: B.\n")
+        self.put("agent/http/routes.c", '{ "GET",    "/a", x },\n{ "POST", "/b", x },\n{ "GET", "/c/", x },\n{ "POST", "/a", x },\n')
+        self.expect(list(pages.check_routes(self.root)), "POST /a is not described")
+
+    def test_a_reason_that_is_not_explained(self):
+        self.put("packaging/man/mainstay-troubleshooting.7.md", "`Known`\n: It is.\n")
+        self.put("agent/pods/probe/a.c", '/* "Comment" */\nf("Known", "Pod",\n  "mainstay.io/NewReason");\n')
+        self.expect(pages.check_reasons(self.root), "agent/pods/probe/a.c:3:", "mainstay.io/NewReason is not explained")
 
 
 class Tools(Lint):

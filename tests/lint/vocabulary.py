@@ -41,13 +41,14 @@ OLD_WORD = {re.compile(rf"(?<![\w/.-])(?:{old})(?![\w/-])", re.I): new for old, 
 
 
 def prose_of_c(text):
-    """The comments and strings of C, the rest blanked; lines and columns stay."""
+    """The comments and sentences of C, the rest blanked; lines and columns stay. A string without a space is not a
+    sentence, but a key or a word of a format."""
     pattern = re.compile(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', re.S)
     out, at = [], 0
     for match in pattern.finditer(text):
         out.append(re.sub(r"[^\n]", " ", text[at:match.start()]))
-        line = text[text.rfind("\n", 0, match.start()) + 1:match.start()]
-        out.append(match.group(0) if "#include" not in line else re.sub(r"[^\n]", " ", match.group(0)))
+        is_prose = match.group(0)[0] == "/" or " " in match.group(0)
+        out.append(match.group(0) if is_prose else re.sub(r"[^\n]", " ", match.group(0)))
         at = match.end()
     out.append(re.sub(r"[^\n]", " ", text[at:]))
     return "".join(out)

@@ -27,7 +27,11 @@ def pytest_configure(config):
 
 
 def group(item):
-    """Tests that share something run one after the other, on one worker: those of a file with a shared node."""
+    """Tests that share something run one after the other, on one worker: those of a file with a shared node, and those
+    that say so with a mark of their own."""
+    mark = item.get_closest_marker("xdist_group")
+    if mark:
+        return mark.args[0]
     return item.path.stem if "shared_node" in item.fixturenames else item.nodeid
 
 
@@ -37,7 +41,7 @@ def pytest_collection_modifyitems(items):
     seconds = {}
     for item in items:
         seconds[group(item)] = seconds.get(group(item), 0) + durations.of(item.nodeid)
-        if group(item) != item.nodeid:
+        if group(item) == item.path.stem:
             item.add_marker(pytest.mark.xdist_group(group(item)))
     items.sort(key=lambda item: seconds[group(item)], reverse=True)
 

@@ -283,14 +283,15 @@ class Node:
         return [pid for pid, line in words.items() if line and "mainstay-shim" in line[0] and line[1] != "prepare"]
 
     def is_ours(self, pid):
-        return world.is_alive(pid) and any(self.directory in word for word in world.cmdline(pid))
+        return any(self.directory in word for word in world.cmdline(pid)) and world.is_alive(pid)
 
     def is_left(self, pid):
         """Ours, but for the agent and what that has forked to wait for the disk, which ends by itself. Who ends meanwhile is
         nobody's."""
-        parent, words = int(world.status(pid, "PPid") or 0), world.cmdline(pid)
-        is_writing = parent == self.agent.pid and words == world.cmdline(self.agent.pid)
-        return words and pid != self.agent.pid and not is_writing and self.is_ours(pid)
+        words = world.cmdline(pid)
+        if pid == self.agent.pid or not any(self.directory in word for word in words) or not world.is_alive(pid):
+            return False
+        return int(world.status(pid, "PPid") or 0) != self.agent.pid or words != world.cmdline(self.agent.pid)
 
     def log_directory(self, name):
         metadata = self.pod(name)["metadata"]
@@ -330,20 +331,22 @@ class Node:
             else:
                 os.unlink(entry.path)
         wait(lambda: not self.pods(), lambda: f"all pods are gone; there are {json.dumps(self.pods())[:4000]}", 60)
-        wait(lambda: not self.leftovers(), lambda: "nothing is left; there is\n" + "\n".join(self.leftovers()), 20)
+        wait(lambda: not any(self.find_leftovers()), lambda: "nothing is left; there is\n" + "\n".join(self.leftovers()), 20)
 
     def leftovers(self):
-        """What is there that should have gone with the last pod."""
-        found = [f"mount {mount['at']}" for mount in world.mounts()
-                 if self.directory in mount["at"] and mount["at"] not in self.own_mounts]
-        found += [f"cgroup {path}" for path in world.cgroups_below(self.cgroup_root) if "/pod" in path]
-        found += [f"process {pid} {world.cmdline(pid)}" for pid in world.pids() if self.is_left(pid)]
-        found += [f"process {pid} {world.cmdline(pid)} in a cgroup" for pid in world.pids_of_root(self.cgroup_root)
-                  if pid != self.agent.pid and world.is_alive(pid)]
+        return list(self.find_leftovers())
+
+    def find_leftovers(self):
+        """What is there that should have gone with the last pod; what is looked up at little cost comes first."""
         for directory in (f"{self.run}/pods", f"{self.state}/pods", f"{self.log}/pods", f"{self.log}/containers"):
             if os.path.isdir(directory):
-                found += [f"file {directory}/{name}" for name in os.listdir(directory)]
-        return found
+                yield from (f"file {directory}/{name}" for name in os.listdir(directory))
+        yield from (f"cgroup {path}" for path in world.cgroups_below(self.cgroup_root) if "/pod" in path)
+        yield from (f"mount {mount['at']}" for mount in world.mounts()
+                    if self.directory in mount["at"] and mount["at"] not in self.own_mounts)
+        yield from (f"process {pid} {world.cmdline(pid)} in a cgroup" for pid in world.pids_of_root(self.cgroup_root)
+                    if pid != self.agent.pid and world.is_alive(pid))
+        yield from (f"process {pid} {world.cmdline(pid)}" for pid in world.pids() if self.is_left(pid))
 
     def end_agent(self):
         if self.agent.poll() is not None:

@@ -8,6 +8,9 @@ import pytest
 import specs
 import world
 
+# All take pages of the one machine.
+pytestmark = pytest.mark.xdist_group("hugepages")
+
 COUNT = "/proc/sys/vm/nr_hugepages"
 
 

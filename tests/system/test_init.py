@@ -127,7 +127,7 @@ def test_an_init_container_that_may_not_be_tried_again_fails_the_pod(node, spec,
     node.drop(init_pod(node, "failed", [sidecar("side"), step("one", "exit 3", **own)], **spec))
     node.wait_phase("failed", "Failed")
     wait_events(node, ["side begin", "one begin", "side end"])
-    assert row(node, "failed") == ["0/2", "Init:Error"]
+    wait(lambda: row(node, "failed") == ["0/2", "Init:Error"], lambda: f"its row says so: {row(node, 'failed')}")
     assert condition(node.pod("failed"), "Initialized")["status"] == "False"
     node.restart()
     assert node.pod("failed")["status"]["phase"] == "Failed"

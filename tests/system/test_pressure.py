@@ -88,7 +88,8 @@ def test_of_those_that_exceed_what_they_asked_for_the_one_of_the_lowest_priority
 def test_a_critical_pod_stays_even_if_nobody_else_can_go(make_node):
     node = make_node(config=pods_may_have(60))
     node.launch(eater("critical", 90, priority=CRITICAL))
-    world.wait(lambda: "no pod can be evicted that would help" in node.said(), "the agent looked for one", 60)
+    world.wait(lambda: "no pod can be evicted that would help" in node.said(),
+               lambda: f"the agent looked for one; it said:\n{node.said()}", 60)
     wait_condition(node, "MemoryPressure", "True")
     assert world.is_alive(node.init("critical"))
     assert node.pod("critical")["status"]["phase"] == "Running"

@@ -17,6 +17,9 @@ from harness import condition
 SERVE = ("mkdir -p /tmp/www/sub; echo fine > /tmp/www/index.html; echo fine > /tmp/www/sub/index.html; cp /tmp/www/sub/index.html /tmp/www/sub/page; "
          "httpd -f -p {port} -h /tmp/www & trap 'exit 0' TERM; while :; do sleep 0.1; done")
 
+# Their servers listen on the same port of the node.
+pytestmark = pytest.mark.xdist_group("probes")
+
 FAST = {"periodSeconds": 1, "timeoutSeconds": 1}
 
 

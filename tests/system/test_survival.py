@@ -301,11 +301,12 @@ class Chaos:
             time.sleep(0.005)
 
 
-def test_a_hundred_kills_while_pods_come_and_go(node):
+@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.long)])
+def test_kills_while_pods_come_and_go(node, kills):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     chaos = Chaos(node, seed)
-    for _ in range(100):
+    for _ in range(kills):
         chaos.step()
         chaos.pause()
         node.kill9()

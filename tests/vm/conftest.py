@@ -15,7 +15,7 @@ import tempfile
 import pytest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-sys.path.insert(0, os.path.join(TOP, "tests", "system"))
+sys.path[:0] = [os.path.join(TOP, "tests", "system"), os.path.join(TOP, "tests")]
 
 import image  # noqa: E402  pylint: disable=wrong-import-position
 from machine import Machine  # noqa: E402  pylint: disable=wrong-import-position
@@ -26,9 +26,13 @@ PACKAGE = os.environ.get("MAINSTAY_PACKAGE", os.path.join(TOP, "build-deb"))
 CACHE = os.path.join(TOP, "build-vm")
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: run by 'tests/run full' only")
+
+
 def pytest_collection_modifyitems(items):
-    """The files that take longest are begun first, that those who run them together end together."""
-    tests = collections.Counter(item.path for item in items)
+    """The files that take longest are begun first, so that all workers end together."""
+    tests = collections.Counter(item.path for item in items if not item.get_closest_marker("long"))
     items.sort(key=lambda item: -tests[item.path])
 
 

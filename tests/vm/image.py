@@ -2,18 +2,22 @@
 """The disk that the machines of these tests boot from: Debian 12 with systemd and its kernel, all that our package
 depends on, and a door by which the test runs commands in it. Our package itself is only laid into /opt/test."""
 
+import contextlib
+import fcntl
 import glob
 import hashlib
 import os
 import shutil
 import subprocess
 
+from cache import directory
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = """systemd systemd-sysv dbus udev kmod procps iproute2 linux-image-cloud-amd64 initramfs-tools
 runc crun containernetworking-plugins iptables libarchive13 libcurl3-gnutls libgnutls30 libjansson4 libmicrohttpd12 libwslay1
 libsystemd0 libyaml-0-2 libisal2 apparmor
 selinux-policy-default""".split()
-DISK, SIZE = "disk.ext4", "3G"
+DISK, KERNEL, RAMDISK, SIZE = "disk.ext4", "vmlinuz", "initrd.img", "3G"
 
 DOOR_SERVICE = """[Unit]
 Description=Runs what the test asks for
@@ -113,37 +117,48 @@ def label(root):
                     f"chroot '{root}' setfiles -F -e /proc -e /sys -e /dev {contexts} /"], check=True)
 
 
-def base(cache):
-    """The root directory without anything of ours, made once."""
+def root_path():
+    """Where the root directory is made. It is kept outside of the tree, as it takes minutes and changes with this file only."""
     with open(__file__, "rb") as file:
-        stamp = hashlib.sha256(file.read()).hexdigest()
-    root, seal = os.path.join(cache, "root"), os.path.join(cache, "root.stamp")
-    if os.path.exists(seal) and open(seal, encoding="utf-8").read() == stamp:
-        return root
-    shutil.rmtree(root, ignore_errors=True)
-    debootstrap(root)
-    furnish(root)
-    label(root)
-    write(cache, "root.stamp", stamp)
-    return root
+        return os.path.join(directory("vm"), "root-" + hashlib.sha256(file.read()).hexdigest()[:16])
+
+
+@contextlib.contextmanager
+def locked_root():
+    """The root directory without anything of ours, made once, while no other run of the tests uses it."""
+    root = root_path()
+    with open(os.path.join(directory("vm"), "lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not os.path.exists(root + ".whole"):
+            for old in glob.glob(os.path.join(directory("vm"), "root-*")):
+                if old.endswith(".whole"):
+                    os.unlink(old)
+                else:
+                    shutil.rmtree(old)
+            debootstrap(root)
+            furnish(root)
+            label(root)
+            write(directory("vm"), os.path.basename(root) + ".whole", "")
+        yield root
 
 
 def paths(cache):
     """Of the disk, the kernel and the RAM disk that were built in 'cache'."""
-    boot = os.path.join(cache, "root", "boot")
-    (kernel,), (ramdisk,) = glob.glob(f"{boot}/vmlinuz-*"), glob.glob(f"{boot}/initrd.img-*")
-    return os.path.join(cache, DISK), kernel, ramdisk
+    return tuple(os.path.join(cache, name) for name in (DISK, KERNEL, RAMDISK))
 
 
 def build(cache, files):
     """Makes disk, kernel and RAM disk in 'cache', with the files laid into /opt/test."""
-    root = base(cache)
-    target = os.path.join(root, "opt", "test")
-    shutil.rmtree(target, ignore_errors=True)
-    os.mkdir(target)
-    for path in files:
-        shutil.copy(path, target)
-    disk = os.path.join(cache, DISK)
+    disk, kernel, ramdisk = paths(cache)
     if os.path.exists(disk):
         os.unlink(disk)
-    subprocess.run(["mkfs.ext4", "-q", "-d", root, disk, SIZE], check=True)
+    with locked_root() as root:
+        target = os.path.join(root, "opt", "test")
+        shutil.rmtree(target, ignore_errors=True)
+        os.mkdir(target)
+        for path in files:
+            shutil.copy(path, target)
+        for pattern, copy in ("vmlinuz-*", kernel), ("initrd.img-*", ramdisk):
+            (found,) = glob.glob(os.path.join(root, "boot", pattern))
+            shutil.copy(found, copy)
+        subprocess.run(["mkfs.ext4", "-q", "-d", root, disk, SIZE], check=True)

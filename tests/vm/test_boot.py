@@ -2,6 +2,7 @@
 """From power to pods: a machine without any network device, whose every datagram is counted by its kernel."""
 
 from pods import MANIFESTS, wait_running, write
+import pytest
 import specs
 
 # Says when it began, in hundredths of a second since the boot.
@@ -61,6 +62,7 @@ def test_pods_run_after_a_boot_without_a_network_and_nobody_is_asked_for_a_name(
     assert sent(machine) > 0, "a name that is asked for would have been seen"
 
 
+@pytest.mark.long
 def test_from_the_unit_s_start_to_a_process_is_little_more_than_the_runtime_takes(machine, figures):
     """Emulation makes all of it slower, so what is compared is a multiple: where the runtime alone takes 34 ms, as on the
     machine of the README's figures, 300 ms more are nine times as long."""

@@ -5,6 +5,8 @@ from pods import MANIFESTS, SCRIPT, configure, end, get, group, launch, scope, s
 import pytest
 import specs
 
+pytestmark = pytest.mark.long
+
 FILES = "cpu.weight", "cpu.max", "memory.max", "memory.swap.max", "pids.max", "hugetlb.2MB.max", "memory.oom.group"
 RESOURCES = {"requests": {"cpu": "250m", "memory": "64Mi", "hugepages-2Mi": "4Mi"},
              "limits": {"cpu": "500m", "memory": "128Mi", "hugepages-2Mi": "4Mi"}}

@@ -55,7 +55,7 @@ def digests(machine):
 
 
 @pytest.mark.usefixtures("digests")
-@pytest.mark.parametrize("cut", range(POWER_CUTS))
+@pytest.mark.parametrize("cut", [0, *(pytest.param(cut, marks=pytest.mark.long) for cut in range(1, POWER_CUTS))])
 def test_every_boot_after_a_power_cut_brings_back_what_is_wanted(machine, cut):
     machine.write("/opt/test/template", template(specs.IMAGE))
     machine.write("/opt/test/churn", CHURN)

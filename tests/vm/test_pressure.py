@@ -3,7 +3,10 @@
 
 import json
 
+import pytest
 import specs
+
+pytestmark = pytest.mark.long
 
 MANIFESTS = "/etc/kubernetes/manifests"
 MIB = 1 << 20

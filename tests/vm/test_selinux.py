@@ -4,7 +4,10 @@
 import json
 import re
 
+import pytest
 import specs
+
+pytestmark = pytest.mark.long
 
 MANIFESTS = "/etc/kubernetes/manifests"
 FILE = "system_u:object_r:container_file_t"

@@ -90,6 +90,7 @@ def test_the_package_brings_what_people_and_their_tools_look_for(machine):
     for path in ("/usr/share/doc/mainstay/alerts.yaml", "/usr/share/doc/mainstay/dashboard.json",
                  "/usr/share/doc/mainstay/10-mainstay.conflist", "/usr/share/man/man8/mainstayd.8.gz",
                  "/usr/share/man/man1/mainstay.1.gz", "/usr/share/man/man5/mainstay-config.5.gz",
+                 "/usr/share/man/man7/mainstay-pods.7.gz", "/usr/share/man/man7/mainstay-troubleshooting.7.gz",
                  "/usr/share/bash-completion/completions/mainstay", "/etc/mainstay/config.yaml"):
         assert path in there
     assert "The agent has started" in machine.run("journalctl --list-catalog | grep Mainstay")

@@ -4,7 +4,10 @@
 import json
 
 from pods import MANIFESTS, SCRIPT, end, get, group, launch, process, show, uid, wait_running, write
+import pytest
 import specs
+
+pytestmark = pytest.mark.long
 
 
 def test_a_pods_shim_is_a_unit_of_its_own_that_is_gone_with_the_pod(machine):

@@ -52,3 +52,12 @@ TEST(where_nothing_is_known_nothing_is_asked_often)
 
         EXPECT_EQ(next_monitoring_interval(&memory_policy, &nothing, &nothing, true, 0), 300 * SEC);
 }
+
+TEST(what_pods_use_is_looked_for_again_soon_while_their_group_is_not_there)
+{
+        const EvictionPolicy policy = { .thresholds = { { .signal = EVICTION_ALLOCATABLE_MEMORY } },
+                                        .n_thresholds = 1 };
+        SignalObservations nothing = { 0 };
+
+        EXPECT_EQ(next_monitoring_interval(&policy, &nothing, &nothing, true, 0), 10 * SEC);
+}

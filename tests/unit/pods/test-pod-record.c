@@ -20,7 +20,7 @@ static const char manifest[] =
         "  hostNetwork: true\n"
         "  containers: [{name: c, image: 'busybox:1', command: [\"sleep\", \"1\"]}]\n";
 
-static char web[] = "web.yaml";
+static const char web[] = "web.yaml";
 
 static Pod *parse(ManifestObjects *objects) {
         REQUIRE(manifest_parse("web.yaml", manifest, strlen(manifest), "n", objects, NULL) >= 0);
@@ -41,16 +41,18 @@ TEST(a_record_comes_back_as_it_was)
         Pod *pod = parse(&objects);
         cleanup_free char *path = record_path(pod->metadata.uid);
         cleanup_with(pod_record_done) PodRecord loaded = { 0 };
-        char file[] = "a\nfile.yaml", outdated[] = "c 3";
+        const PodSource source = pod_source_of_file("a\nfile.yaml");
+        char outdated[] = "c 3";
         struct stat st;
 
-        EXPECT_EQ(pod_record_store(test_directory(), &(PodRecord){ file, pod, outdated }, NULL), 0);
+        EXPECT_EQ(pod_record_store(test_directory(), &(PodRecord){ source, pod, outdated }, NULL),
+                  0);
         REQUIRE(pod_record_load(test_directory(), pod->metadata.uid, &loaded, NULL) == 0);
-        EXPECT_STREQ(loaded.file, "a\nfile.yaml");
+        EXPECT(pod_sources_equal(&loaded.source, &source));
         EXPECT_STREQ(loaded.outdated, "c 3");
         EXPECT(schema_equal(&pod_schema, pod, loaded.pod));
         EXPECT(stat(path, &st) >= 0 && (st.st_mode & 0777) == 0600);
-        EXPECT_EQ(pod_record_load(test_directory(), "nobody", &loaded, NULL), -ENOENT);
+        EXPECT_EQ(pod_record_load(test_directory(), "missing", &loaded, NULL), -ENOENT);
 }
 
 TEST(a_record_of_the_first_version_is_read)
@@ -68,7 +70,7 @@ TEST(a_record_of_the_first_version_is_read)
         REQUIRE(asprintf(&text, "mainstay-record 1\n%s\nweb.yaml\n", json) > 0);
         REQUIRE(fd >= 0 && checksummed_write_at(fd, "record", text, 0600) >= 0);
         REQUIRE(pod_record_load(test_directory(), pod->metadata.uid, &loaded, NULL) == 0);
-        EXPECT_STREQ(loaded.file, "web.yaml");
+        EXPECT_STREQ(pod_source_format(&loaded.source), "web.yaml");
         EXPECT(!loaded.outdated);
         EXPECT(schema_equal(&pod_schema, pod, loaded.pod));
 }
@@ -99,7 +101,8 @@ TEST(a_record_that_was_cut_or_flipped_anywhere_is_not_believed)
         cleanup_free char *path = record_path(pod->metadata.uid), *good = NULL;
         size_t length;
 
-        REQUIRE(pod_record_store(test_directory(), &(PodRecord){ web, pod, NULL }, NULL) >= 0);
+        REQUIRE(pod_record_store(test_directory(),
+                                 &(PodRecord){ pod_source_of_file(web), pod, NULL }, NULL) >= 0);
         REQUIRE(read_file_at(AT_FDCWD, path, MIB, &good, &length) >= 0);
         for (size_t offset = 0; offset < length; offset++) {
                 expect_refused(pod->metadata.uid, good, length, offset, false);
@@ -115,7 +118,8 @@ TEST(what_lies_in_the_place_of_a_record_is_set_aside_or_named)
         cleanup_error Error error = ERROR_NULL;
         cleanup_with(pod_record_done) PodRecord loaded = { 0 };
 
-        REQUIRE(pod_record_store(test_directory(), &(PodRecord){ web, pod, NULL }, NULL) >= 0);
+        REQUIRE(pod_record_store(test_directory(),
+                                 &(PodRecord){ pod_source_of_file(web), pod, NULL }, NULL) >= 0);
         REQUIRE(unlink(path) >= 0 && mkfifo(path, 0600) >= 0);
         EXPECT_EQ(pod_record_load(test_directory(), pod->metadata.uid, &loaded, &error), -EBADMSG);
         EXPECT(error.message && strstr(error.message, path));

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recomputes the desired state when that was requested, and applies the difference to the pods. */
+
+#include "agent/desired/desired-state.h"
+
+#include "agent/desired/collect-desired-pods.h"
+#include "agent/desired/diff-desired-pods.h"
+#include "agent/desired/manifest-problems.h"
+#include "agent/desired/stop-reason.h"
+#include "agent/pods/pod-classes.h"
+#include "common/cleanup.h"
+#include "common/log.h"
+
+struct DesiredState {
+        DesiredStateConfig config;
+        ManifestDirectory *manifests;
+        ManifestProblems *problems;
+        sd_event_source *recompute_source;
+        unsigned data_generation; /* of the objects when pods were notified last */
+        bool has_scanned;
+        bool is_computed;
+        bool is_suspended;
+};
+
+/* ---- what there is ---- */
+
+static int resolve_desired_classes(const DesiredState *state, DesiredPod *desired,
+                                   const Pod *running) {
+        Pod resolved;
+
+        if (!borrow_class_values(state->config.objects, running, desired->pod, &resolved))
+                return 0;
+        desired->resolved = malloc(sizeof(resolved));
+        if (!desired->resolved)
+                return -ENOMEM;
+        *desired->resolved = resolved;
+        return 0;
+}
+
+static int compare_actual_pods(const void *a, const void *b) {
+        const ObjectMeta *x = actual_pod_metadata(a), *y = actual_pod_metadata(b);
+        int r = strcmp(x->namespace, y->namespace);
+
+        return r != 0 ? r : strcmp(x->name, y->name);
+}
+
+/* Both are sorted by name. */
+static int resolve_all_classes(const DesiredState *state, DesiredPods *desired,
+                               ActualPods *actual) {
+        size_t j = 0;
+
+        if (actual->n > 0)
+                qsort(actual->items, actual->n, sizeof(*actual->items), compare_actual_pods);
+        for (size_t i = 0; i < desired->pods.n; i++) {
+                DesiredPod *one = &desired->pods.items[i];
+                const ActualPod wanted = { .pod = one->pod };
+                int r = -1;
+
+                while (j < actual->n && (r = compare_actual_pods(&actual->items[j], &wanted)) < 0)
+                        j++;
+                if (resolve_desired_classes(
+                            state, one, j < actual->n && r == 0 ? actual->items[j].pod : NULL) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static void explain_undesired_pods(const DesiredState *state, const DesiredPods *desired,
+                                   ActualPods *actual) {
+        for (size_t i = 0; i < actual->n; i++) {
+                ActualPod *one = &actual->items[i];
+                const ObjectMeta *metadata = actual_pod_metadata(one);
+
+                if (one->pod && !one->is_terminating &&
+                    !desired_pods_find(desired, metadata->namespace, metadata->name))
+                        one->stop_reason = find_stop_reason(
+                                &state->config.daemonsets, &state->config.apiserver,
+                                state->manifests, one->source, one->pod);
+        }
+}
+
+/* ---- what follows ---- */
+
+static void apply_pod_action(const DesiredState *state, const PodAction *action) {
+        PodManager *pods = state->config.pod_manager;
+        cleanup_error Error error = ERROR_NULL;
+        int r = 0;
+
+        switch (action->kind) {
+        case POD_ACTION_START:
+        case POD_ACTION_EDIT:
+                r = pod_manager_start_or_edit(pods, action->source, action->pod);
+                break;
+        case POD_ACTION_KEEP:
+                r = pod_manager_keep_pod(pods, action->source, action->metadata, &error);
+                break;
+        case POD_ACTION_DROP_SUCCESSOR:
+                pod_manager_drop_successor(pods, action->metadata);
+                break;
+        case POD_ACTION_STOP:
+                pod_manager_stop_pod(pods, action->metadata, action->reason);
+                break;
+        case N_POD_ACTIONS:
+                break;
+        }
+        if (r < 0)
+                log_error("Cannot %s pod %s/%s of %s: %s", pod_action_names[action->kind],
+                          action->metadata->namespace, action->metadata->name,
+                          pod_source_format(action->source), error_message(&error, r));
+}
+
+static int apply_desired_pods(const DesiredState *state, const DesiredPods *desired,
+                              const ActualPods *actual) {
+        cleanup_with(pod_actions_done) PodActions actions = { 0 };
+        int r = diff_desired_pods(desired, actual, &actions);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < actions.n; i++)
+                apply_pod_action(state, &actions.items[i]);
+        if (!desired->is_incomplete)
+                pod_manager_remove_leftovers(state->config.pod_manager);
+        return 0;
+}
+
+static void notify_changed_objects(DesiredState *state) {
+        unsigned generation = manifest_directory_data_generation(state->manifests);
+
+        if (generation != state->data_generation)
+                pod_manager_on_objects_changed(state->config.pod_manager, /* concerns= */ NULL,
+                                               NULL);
+        state->data_generation = generation;
+}
+
+/* What was collected borrows from the sources, so nothing is kept from one pass to the next. */
+static int update_desired_pods(const DesiredState *state) {
+        cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
+        cleanup_with(actual_pods_done) ActualPods actual = { 0 };
+        int r;
+
+        collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
+                             &desired);
+        r = pod_manager_list(state->config.pod_manager, &actual);
+        if (r < 0)
+                return r;
+        r = resolve_all_classes(state, &desired, &actual);
+        if (r < 0)
+                return r;
+        explain_undesired_pods(state, &desired, &actual);
+        return apply_desired_pods(state, &desired, &actual);
+}
+
+static int on_recompute_due(sd_event_source *source, void *userdata) {
+        DesiredState *state = userdata;
+        const DaemonSetPodSource *daemonsets = &state->config.daemonsets;
+        int r;
+
+        if (state->is_suspended)
+                return 0;
+        eviction_manager_synchronize(state->config.eviction_manager);
+        pod_manager_readmit_evicted(state->config.pod_manager);
+        r = update_desired_pods(state);
+        if (r < 0)
+                (void) log_error_errno(
+                        r, "Cannot compute the desired pods, so nothing is started or stopped");
+        manifest_problems_report(state->problems, state->manifests,
+                                 daemonsets->warnings(daemonsets->userdata));
+        notify_changed_objects(state);
+        state->is_computed = true;
+        state->config.on_recomputed(state->config.userdata);
+        return 0;
+}
+
+void desired_state_request_recompute(DesiredState *state) {
+        if (state->has_scanned)
+                (void) sd_event_source_set_enabled(state->recompute_source, SD_EVENT_ONESHOT);
+}
+
+void desired_state_suspend(DesiredState *state) {
+        state->is_suspended = true;
+}
+
+bool desired_state_is_computed(const DesiredState *state) {
+        return state->is_computed;
+}
+
+const ManifestDirectory *desired_state_manifests(const DesiredState *state) {
+        return state->manifests;
+}
+
+/* ---- start ---- */
+
+int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *userdata) {
+        DesiredState *state = userdata;
+        const ApiServerPodSource *apiserver = &state->config.apiserver;
+        const DaemonSetPodSource *daemonsets = &state->config.daemonsets;
+        Pod *copy;
+        int r;
+
+        if (source->kind == POD_SOURCE_APISERVER)
+                return apiserver->restore_pod ? apiserver->restore_pod(pod, apiserver->userdata)
+                                              : 0;
+        r = daemonsets->claim_record(source, pod, daemonsets->userdata);
+        if (r != 0 || source->kind != POD_SOURCE_FILE)
+                return r < 0 ? r : 0;
+        r = pod_copy(pod, &copy);
+        return r < 0 ? r
+                     : manifest_directory_restore_pod_take(state->manifests, source->name, copy);
+}
+
+int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *set, void *userdata) {
+        DesiredState *state = userdata;
+        const ApiServerPodSource *apiserver = &state->config.apiserver;
+        DaemonSet *copy;
+        int r;
+
+        if (source->kind != POD_SOURCE_FILE)
+                return apiserver->restore_daemonset
+                               ? apiserver->restore_daemonset(set, apiserver->userdata)
+                               : 0;
+        r = daemonset_copy(set, &copy);
+        return r < 0 ? r
+                     : manifest_directory_restore_set_take(state->manifests, source->name, copy);
+}
+
+static void on_manifests_changed(void *userdata) {
+        DesiredState *state = userdata;
+
+        state->has_scanned = true;
+        desired_state_request_recompute(state);
+}
+
+int desired_state_start(DesiredState *state, Error *reterr) {
+        return manifest_directory_start(state->manifests, reterr);
+}
+
+int desired_state_drain(DesiredState *state) {
+        cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
+        cleanup_with(actual_pods_done) ActualPods actual = { 0 };
+        int r = pod_manager_list(state->config.pod_manager, &actual);
+
+        for (size_t i = 0; r >= 0 && i < actual.n; i++) {
+                actual.items[i].stop_reason = strdup("draining the node");
+                if (!actual.items[i].stop_reason)
+                        r = -ENOMEM;
+        }
+        return r < 0 ? r : apply_desired_pods(state, &desired, &actual);
+}
+
+int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
+        cleanup_with(desired_state_freep) DesiredState *state = calloc(1, sizeof(*state));
+        int r;
+
+        if (!state)
+                return -ENOMEM;
+        state->config = *config;
+        state->problems = manifest_problems_new(config->on_event, config->userdata);
+        if (!state->problems)
+                return -ENOMEM;
+        r = sd_event_add_defer(config->event, &state->recompute_source, on_recompute_due, state);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(state->recompute_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        /* After all that a turn of the loop brings, and before pods are stepped. */
+        r = sd_event_source_set_priority(state->recompute_source, SD_EVENT_PRIORITY_NORMAL + 5);
+        if (r < 0)
+                return r;
+        r = manifest_directory_new(config->event, config->manifest_dir, config->node_name,
+                                   on_manifests_changed, state, &state->manifests);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(state);
+        return 0;
+}
+
+DesiredState *desired_state_free(DesiredState *state) {
+        if (!state)
+                return NULL;
+        manifest_directory_free(state->manifests);
+        manifest_problems_free(state->problems);
+        sd_event_source_disable_unref(state->recompute_source);
+        free(state);
+        return NULL;
+}

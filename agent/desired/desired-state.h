@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The header of the module. The manifest directory, DaemonSets, orphans and the API server give one
+ * set of desired pods, which is compared with the actual pods: start, edit, keep, stop because of a
+ * reason. It owns the manifest directory, and it is the one place that decides that a recomputation
+ * is due. How a pod is started or stopped is decided in pods/. */
+
+#include "agent/desired/pod-sources.h"
+#include "agent/eviction/eviction-manager.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/event.h"
+#include "agent/pods/pod-manager.h"
+
+typedef struct DesiredState DesiredState;
+
+/* Everything is borrowed and outlives it. */
+typedef struct DesiredStateConfig {
+        sd_event *event;
+        const char *manifest_dir;
+        const char *node_name;
+        const ObjectLookup *objects; /* PriorityClasses and RuntimeClasses */
+        PodManager *pod_manager;
+        EvictionManager *eviction_manager;
+        DaemonSetPodSource daemonsets;
+        ApiServerPodSource apiserver;
+        void (*on_event)(const PodEvent *event, void *userdata);
+        void (*on_recomputed)(void *userdata);
+        void *userdata;
+} DesiredStateConfig;
+
+int desired_state_new(const DesiredStateConfig *config, DesiredState **ret);
+DesiredState *desired_state_free(DesiredState *state);
+DEFINE_CLEANUP(DesiredState *, desired_state_free)
+
+/* For pod_manager_load_records() and the DaemonSet controller: what an earlier agent ran is desired
+ * until its source says otherwise. 0 or -ENOMEM. */
+int desired_state_restore_pod(const PodSource *source, const Pod *pod, void *state);
+int desired_state_restore_daemonset(const PodSource *source, const DaemonSet *set, void *state);
+
+/* Scans the manifest directory, and watches it; then the desired state is computed first. */
+int desired_state_start(DesiredState *state, Error *reterr);
+
+/* Marks that a recomputation is due: it is made once a turn of the event loop, before pods are
+ * stepped. Nothing happens before the first scan. */
+void desired_state_request_recompute(DesiredState *state);
+
+/* The agent is about to exit: nothing is recomputed from now on. */
+void desired_state_suspend(DesiredState *state);
+
+/* No pod is desired, whatever the sources want (--drain). 0 or -ENOMEM. */
+int desired_state_drain(DesiredState *state);
+
+/* True once the first scan has been acted on. */
+bool desired_state_is_computed(const DesiredState *state);
+
+const ManifestDirectory *desired_state_manifests(const DesiredState *state);

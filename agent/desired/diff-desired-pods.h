@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Compares the desired pods with the actual ones: which to start, edit, keep and stop. Pure: it
+ * reads no file, process or clock, and does nothing. A pod is stopped only for a reason that its
+ * source gave; that no source wants it is not one. */
+
+#include "agent/model/desired-pods.h"
+
+typedef enum PodActionKind {
+        POD_ACTION_START,          /* there is none, or one that is terminating */
+        POD_ACTION_EDIT,           /* the one that runs is different */
+        POD_ACTION_KEEP,           /* it is as desired; its source changed, or nothing follows it */
+        POD_ACTION_DROP_SUCCESSOR, /* what has not started yet is no longer desired */
+        POD_ACTION_STOP,           /* because of 'reason' */
+        N_POD_ACTIONS,
+} PodActionKind;
+
+extern const char *const pod_action_names[N_POD_ACTIONS];
+
+/* Borrowed from the two sets. */
+typedef struct PodAction {
+        PodActionKind kind;
+        const ObjectMeta *metadata; /* namespace and name */
+        const PodSource *source;    /* of 'pod' */
+        const Pod *pod;             /* to start, or to edit to */
+        const char *reason;
+} PodAction;
+
+typedef LIST_OF(PodAction) PodActions;
+
+/* Stops come last. 0 or -ENOMEM; the caller ends the list with pod_actions_done(). */
+int diff_desired_pods(const DesiredPods *desired, const ActualPods *actual, PodActions *ret);
+void pod_actions_done(PodActions *actions);

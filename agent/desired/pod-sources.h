@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The sources of desired pods beside the manifest directory, as functions that the wiring plugs in:
+ * this module does not see the DaemonSet controller or the API server. */
+
+#include "agent/model/desired-pods.h"
+
+/* The DaemonSet controller of this node. */
+typedef struct DaemonSetPodSource {
+        /* Adds the pods of these DaemonSets, then orphans. 0 or -ENOMEM. */
+        int (*add_pods)(const DesiredDaemonSets *sets, DesiredPods *desired, void *userdata);
+        /* Conflicts between DaemonSets, one message each. */
+        char *const *(*warnings)(void *userdata);
+        /* Why it does not want this pod, which the caller frees; NULL: not known, or not its. */
+        char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
+        /* A record of an earlier agent. 1: it is of a known DaemonSet, or an orphan; 0; -ENOMEM. */
+        int (*claim_record)(const PodSource *source, const Pod *pod, void *userdata);
+        void *userdata;
+} DaemonSetPodSource;
+
+/* The API server; all NULL where there is no kubeconfig. */
+typedef struct ApiServerPodSource {
+        int (*add_daemonsets)(DesiredDaemonSets *sets, void *userdata); /* 0 or -ENOMEM */
+        int (*add_pods)(DesiredPods *desired, void *userdata);          /* likewise */
+        char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);
+        int (*restore_pod)(const Pod *pod, void *userdata);
+        int (*restore_daemonset)(const DaemonSet *set, void *userdata);
+        void *userdata;
+} ApiServerPodSource;

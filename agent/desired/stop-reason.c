@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which source is asked why a pod is stopped, and what the manifest directory answers. */
+
+#include "agent/desired/stop-reason.h"
+
+#include <stdio.h>
+
+/* A file stays listed while it is unreadable or broken, with the pods of its last good content. */
+static char *explain_file_stop(const ManifestDirectory *manifests, const char *file) {
+        const Manifest *const *list;
+        size_t n = manifest_directory_list(manifests, &list);
+        bool is_listed = false;
+        char *reason;
+
+        for (size_t i = 0; i < n && !is_listed; i++)
+                is_listed = streq(list[i]->file, file);
+        return asprintf(&reason, is_listed ? "%s no longer contains it" : "%s was removed", file) <
+                               0
+                       ? NULL
+                       : reason;
+}
+
+static char *explain_apiserver_stop(const ApiServerPodSource *apiserver, const PodSource *source,
+                                    const Pod *pod) {
+        return apiserver->explain_stop ? apiserver->explain_stop(source, pod, apiserver->userdata)
+                                       : strdup("there is no kubeconfig");
+}
+
+char *find_stop_reason(const DaemonSetPodSource *daemonsets, const ApiServerPodSource *apiserver,
+                       const ManifestDirectory *manifests, const PodSource *source,
+                       const Pod *pod) {
+        char *reason = NULL;
+
+        switch (source->kind) {
+        case POD_SOURCE_FILE:
+                reason = daemonsets->explain_stop(source, pod, daemonsets->userdata);
+                return reason ? reason : explain_file_stop(manifests, source->name);
+        case POD_SOURCE_APISERVER:
+                return explain_apiserver_stop(apiserver, source, pod);
+        case POD_SOURCE_APISERVER_DAEMONSET:
+                reason = explain_apiserver_stop(apiserver, source, pod);
+                return reason ? reason
+                              : daemonsets->explain_stop(source, pod, daemonsets->userdata);
+        case POD_SOURCE_ORPHAN:
+        case N_POD_SOURCE_KINDS:
+                return NULL;
+        }
+        return NULL;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The desired state of the node: the set of pods that are to run, each with its source. Sources add
+ * to it; diff_desired_pods() (desired/) compares it with the actual pods, which are described here
+ * too. Plain data: it does not start or stop anything. */
+
+#include "agent/model/daemonset.h"
+#include "agent/model/pod-source.h"
+
+typedef struct DesiredPod {
+        PodSource source; /* its name is borrowed */
+        const Pod *pod;   /* borrowed, or 'owned' */
+        Pod *owned;
+        Pod *resolved; /* 'pod' with the values of its classes, which it borrows; or NULL */
+} DesiredPod;
+
+typedef struct DesiredPods {
+        LIST_OF(DesiredPod) pods; /* sorted by namespace and name, which are unique */
+        bool is_incomplete;       /* a source could not add all that it wants */
+} DesiredPods;
+
+/* What is borrowed stays until the set is done. 1: the pod was added; 0: a pod that was added
+ * before has its name; -ENOMEM: the set is incomplete. */
+int desired_pods_add(DesiredPods *desired, const PodSource *source, const Pod *pod);
+
+/* The same; takes the pod, on failure too. */
+int desired_pods_add_take(DesiredPods *desired, const PodSource *source, Pod *pod);
+
+/* The pod of that name, or NULL; valid until the next one is added. */
+DesiredPod *desired_pods_find(const DesiredPods *desired, const char *namespace, const char *name);
+void desired_pods_done(DesiredPods *desired);
+
+/* A DaemonSet that this node evaluates. */
+typedef struct DesiredDaemonSet {
+        PodSource source;     /* its name is borrowed */
+        const DaemonSet *set; /* borrowed */
+} DesiredDaemonSet;
+
+typedef LIST_OF(DesiredDaemonSet) DesiredDaemonSets;
+
+/* 0 or -ENOMEM. */
+int desired_daemonsets_add(DesiredDaemonSets *sets, const PodSource *source, const DaemonSet *set);
+void desired_daemonsets_done(DesiredDaemonSets *sets);
+
+/* What there is under one namespace/name. All is borrowed but the reason. */
+typedef struct ActualPod {
+        const Pod *pod;                    /* that has a worker, or NULL */
+        const PodSource *source;           /* its */
+        bool is_terminating;               /* it is being stopped already */
+        const Pod *successor;              /* that follows it, or that is about to start; or NULL */
+        const PodSource *successor_source; /* of 'successor' */
+        char *stop_reason; /* why its source no longer wants 'pod'; NULL: not known */
+} ActualPod;
+
+typedef LIST_OF(ActualPod) ActualPods;
+
+/* 'pod', or where there is none 'successor': one of them is there. */
+const ObjectMeta *actual_pod_metadata(const ActualPod *actual);
+void actual_pods_done(ActualPods *actual);

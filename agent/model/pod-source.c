@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The texts of a pod's source: in records and for users. */
+
+#include "agent/model/pod-source.h"
+
+#include "agent/model/adoption.h"
+#include "common/cleanup.h"
+
+/* The texts are part of the records' format and stay. */
+static const char *const source_texts[N_POD_SOURCE_KINDS] = {
+        [POD_SOURCE_APISERVER] = "the API server",
+        [POD_SOURCE_APISERVER_DAEMONSET] = "[API server]",
+        [POD_SOURCE_ORPHAN] = "(no file)",
+};
+
+PodSource pod_source_of_file(const char *file) {
+        return (PodSource){ POD_SOURCE_FILE, (char *) (uintptr_t) file };
+}
+
+int pod_source_copy(const PodSource *source, PodSource *ret) {
+        char *name = source->name ? strdup(source->name) : NULL;
+
+        if (source->name && !name)
+                return -ENOMEM;
+        *ret = (PodSource){ source->kind, name };
+        return 0;
+}
+
+void pod_source_done(PodSource *source) {
+        free(source->name);
+        *source = (PodSource){ 0 };
+}
+
+bool pod_sources_equal(const PodSource *a, const PodSource *b) {
+        return a->kind == b->kind && streq_ptr(a->name, b->name);
+}
+
+const char *pod_source_format(const PodSource *source) {
+        return source->kind == POD_SOURCE_FILE ? strna(source->name) : source_texts[source->kind];
+}
+
+int pod_source_parse(const char *text, PodSource *ret) {
+        for (PodSourceKind kind = 0; kind < N_POD_SOURCE_KINDS; kind++)
+                if (streq_ptr(source_texts[kind], text)) {
+                        *ret = (PodSource){ .kind = kind };
+                        return 0;
+                }
+        return pod_source_copy(&(PodSource){ POD_SOURCE_FILE, (char *) (uintptr_t) text }, ret);
+}
+
+char *print_daemonset_source(const PodSource *source) {
+        char *text;
+
+        if (source->kind != POD_SOURCE_FILE)
+                return strdup("api");
+        return asprintf(&text, "file %s", strna(source->name)) < 0 ? NULL : text;
+}
+
+static char *print_apiserver_source(const Pod *pod) {
+        cleanup_free char *api_name = pod_adoption_api_name(pod);
+        char *text;
+
+        if (!api_name)
+                return strdup("api");
+        return asprintf(&text, "api (as %s)", api_name) < 0 ? NULL : text;
+}
+
+char *print_pod_source(const PodSource *source, const Pod *pod) {
+        const OwnerReference *owner = object_controller(&pod->metadata);
+        cleanup_free char *daemonset_source = NULL;
+        char *text;
+
+        if (source->kind == POD_SOURCE_APISERVER)
+                return print_apiserver_source(pod);
+        if (source->kind == POD_SOURCE_ORPHAN)
+                return strdup("left by a DaemonSet");
+        daemonset_source = print_daemonset_source(source);
+        if (!daemonset_source || !owner || !streq_ptr(owner->kind, "DaemonSet"))
+                return TAKE_PTR(daemonset_source);
+        return asprintf(&text, "evaluated (%s)", daemonset_source) < 0 ? NULL : text;
+}

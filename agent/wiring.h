@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of the wiring share: agent.c builds the modules, eviction-wiring.c connects the
+ * eviction manager, http-handlers.c and image-handlers.c answer requests on the local socket. */
+
+#include "agent/apiserver/apiserver.h"
+#include "agent/bundle/bundle.h"
+#include "agent/bundle/seccomp.h"
+#include "agent/daemonset/controller.h"
+#include "agent/desired/desired-state.h"
+#include "agent/desired/resolvers.h"
+#include "agent/eviction/eviction-manager.h"
+#include "agent/http/http-server.h"
+#include "agent/image/image-store.h"
+#include "agent/manifest/manifest.h"
+#include "agent/metrics/event-store.h"
+#include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
+#include "agent/node/config-watch.h"
+#include "agent/node/machine-info.h"
+#include "agent/node/node-labels.h"
+#include "agent/pods/node-shutdown-manager.h"
+#include "agent/pods/pod-manager.h"
+#include "agent/sandbox/systemd-client.h"
+
+typedef struct Agent {
+        /* Absolute paths. */
+        char *manifest_dir;
+        char *state_dir;
+        char *run_dir;
+        char *log_dir;
+        char *shim_path;
+        char *image_helper_path;
+        char *shim_cgroup;
+        char *socket_path;
+        int lock_fd;
+
+        char *config_path;
+        char *kubeconfig;
+        char *bootstrap_kubeconfig; /* NULL: none */
+        Config config;
+        MachineInfo node;
+        MergedNodeLabels node_labels; /* change with the configuration, and at the API server */
+        SeccompProfile *seccomp;
+        BundleConfig bundle_config;
+        Resolvers resolvers; /* of 'bundle_config' */
+        SandboxConfig sandbox_config;
+        CniPaths cni_paths;
+
+        SteadyClock clock;
+        sd_event *event;
+        sd_event_source *status_source;
+        sd_event_source *memory_trim_timer; /* armed after bursts of work */
+        ImageStore *images;
+        DesiredState *desired;
+        const ManifestDirectory *manifests; /* of 'desired' */
+        SystemdClient *systemd;             /* NULL where systemd is not PID 1 */
+        bool has_slices;                    /* the cgroup driver is systemd */
+        EvictionManager *eviction_manager;
+        char *pods_group; /* the cgroup of all pods */
+        PodManager *pod_manager;
+        DaemonSetController *daemonset_controller;
+        ApiServerSync *apiserver; /* NULL: there is no API server to join */
+        ConfigWatch *config_watch;
+        HttpServer *http_server;
+        ServiceNotifier *notifier;
+        NodeShutdownManager *shutdown_manager;
+        EventStore *events;
+        uint64_t last_containers_started; /* when the counts were read last */
+        uint64_t last_reported_event;     /* its number; to the API server */
+
+        bool is_ready;
+} Agent;
+
+/* Desired pods may be different. 'userdata' is the Agent. */
+void agent_request_recompute(void *userdata);
+
+/* Counts may have changed: systemd's status line, and readiness, are updated once a turn of the
+ * loop. */
+void agent_schedule_status_update(Agent *agent);
+
+/* There is much work: the memory that it took is released some time later. */
+void agent_schedule_memory_trim(Agent *agent);
+
+AgentMetrics agent_collect_counts(Agent *agent);
+
+/* Records the event, and passes it on to the journal, watchers and the API server. */
+void agent_on_event(const PodEvent *event, void *userdata);
+
+/* eviction-wiring.c: before the pod manager is built, and after it has loaded records. */
+int build_eviction_manager(Agent *agent);
+void restore_eviction_conditions(Agent *agent);
+
+/* http-handlers.c */
+extern const HttpServerHandlers agent_http_handlers;

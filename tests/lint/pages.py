@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documents: the manual pages can be made and shown, references lead somewhere, README.md stays short, and every
+reason, condition and event of the agent is explained."""
+
+import glob
+import os
+import re
+import subprocess
+import tempfile
+
+import tree
+
+MAN = os.path.join("packaging", "man")
+TROUBLESHOOTING = os.path.join(MAN, "mainstay-troubleshooting.7.md")
+README_LINES_MAX = 120
+README_COLUMNS_MAX = 120
+
+# Where reasons, conditions and events are made.
+REPORTING = ("agent/pods/**/*.c", "agent/daemonset/*.c", "agent/apiserver/*.c", "agent/*.c", "agent/model/status.c",
+             "agent/model/eviction.c", "agent/model/json-daemonset.c", "agent/kubeclient/node-json.c",
+             "agent/kubeclient/pod-*.c")
+CAPITALIZED = re.compile(r'"((?:mainstay\.io/)?[A-Z][a-z]*(?:[A-Z]+[a-z]*)*)"')
+# Capitalized words there that are none of these: kinds, headers, methods, values, names of probes and hooks.
+OTHER_WORDS = {"Authorization", "Connection", "ControllerRevision", "DELETE", "DaemonSet", "DaemonSets",
+               "DeleteOptions", "False", "Liveness", "Node", "None", "PATCH", "POST", "Pod", "PostStart", "PreStop",
+               "Readiness", "SERVING", "Startup", "TokenRequest", "True", "UNKNOWN"}
+
+
+def manuals(root):
+    return [os.path.relpath(path, root) for path in sorted(glob.glob(os.path.join(root, MAN, "*.md")))]
+
+
+def check_title(path, text):
+    """"mainstay-config.5.md" starts with "# mainstay-config 5 "."""
+    name, section = os.path.basename(path)[:-len(".md")].rsplit(".", 1)
+    if not text.startswith(f"# {name} {section} "):
+        yield f"{path}:1: the title is not '# {name} {section} …'"
+    if not re.search(rf"^## NAME\n\n{re.escape(name)} - \S", text, re.M):
+        yield f"{path}:1: no section NAME with '{name} - …'"
+
+
+def check_references(root, path, text):
+    for match in re.finditer(r"\*\*(mainstay[a-z-]*)\*\*\((\d)\)", text):
+        if not os.path.exists(os.path.join(root, MAN, f"{match.group(1)}.{match.group(2)}.md")):
+            yield f"{path}:{tree.line_of(text, match.start())}: there is no page {match.group(1)}({match.group(2)})"
+
+
+def check_code(path, text):
+    """go-md2man passes lines of code on as they are."""
+    for match in re.finditer(r"^    [.']", text, re.M):
+        place = f"{path}:{tree.line_of(text, match.start())}"
+        yield f"{place}: roff takes a line that starts with {match.group(0)[-1]} for a request"
+
+
+def check_rendering(root, path):
+    """What go-md2man and mandoc have to say."""
+    with tempfile.NamedTemporaryFile() as page:
+        made = subprocess.run(["go-md2man", "-in", os.path.join(root, path), "-out", page.name], check=False, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        shown = subprocess.run(["mandoc", "-Tlint", "-Werror", page.name], check=False, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+    return [f"{path}: {line}" for line in (made.stdout + shown.stdout).splitlines()]
+
+
+def check_manuals(root):
+    problems = []
+    for path in manuals(root):
+        text = tree.read(root, path)
+        problems += [*check_title(path, text), *check_references(root, path, text), *check_code(path, text),
+                     *check_rendering(root, path)]
+    return problems
+
+
+def check_links(root):
+    """Relative links of documents lead to files of the tree."""
+    problems = []
+    for path in tree.files(root, ".md"):
+        text = tree.read(root, path)
+        for match in re.finditer(r"\]\(([^)#:\s]+)\)", re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group(0)), text)):
+            if not os.path.exists(os.path.join(root, os.path.dirname(path), match.group(1))):
+                problems.append(f"{path}:{tree.line_of(text, match.start())}: there is no {match.group(1)}")
+    return problems
+
+
+def check_readme(root):
+    lines = (tree.read(root, "README.md") or "").rstrip("\n").split("\n")
+    problems = [f"README.md:{number}: has {len(line)} columns, more than {README_COLUMNS_MAX}"
+                for number, line in enumerate(lines, 1) if len(line) > README_COLUMNS_MAX]
+    if len(lines) > README_LINES_MAX:
+        problems.append(f"README.md:{README_LINES_MAX}: has {len(lines)} lines, more than {README_LINES_MAX}; "
+                        "the rest belongs into packaging/man/")
+    return problems
+
+
+def check_reasons(root):
+    """Every reason, condition and event stands in mainstay-troubleshooting(7), each by itself in backquotes."""
+    explained = set(re.findall(r"`([\w./]+)`", tree.read(root, TROUBLESHOOTING)))
+    problems = []
+    for pattern in REPORTING:
+        for path in sorted(glob.glob(os.path.join(root, pattern), recursive=True)):
+            name = os.path.relpath(path, root)
+            text = tree.without_comments(tree.read(root, name))
+            for match in CAPITALIZED.finditer(text):
+                word = match.group(1)
+                if len(word) > 3 and word not in explained and word not in OTHER_WORDS:
+                    place = f"{name}:{tree.line_of(text, match.start())}"
+                    problems.append(f"{place}: {word} is not explained by {TROUBLESHOOTING}")
+    return problems
+
+
+def check_routes(root):
+    """Every path that the agent answers stands in mainstayd(8)."""
+    page, routes = tree.read(root, os.path.join(MAN, "mainstayd.8.md")), os.path.join("agent", "http", "routes.c")
+    for match in re.finditer(r'\{ "([A-Z]+)", *"(/[^"]*)"', tree.read(root, routes)):
+        method = "" if match.group(1) == "GET" else f"{match.group(1)} "
+        if f"`{method}{match.group(2)}`" not in page:
+            yield f"{routes}: {match.group(1)} {match.group(2)} is not described by {MAN}/mainstayd.8.md"
+
+
+def check(root):
+    return [*check_routes(root)] + check_manuals(root) + check_links(root) + check_readme(root) + check_reasons(root)

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/manifest.h"
+#include "common/cleanup.h"
+#include "common/strv.h"
+#include "tests/test.h"
+
+#define HEAD "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
+
+/* The errors, each with a newline behind it. */
+static char *find_errors(const char *yaml) {
+        cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
+        cleanup_strv char **errors = NULL;
+        int r = manifest_validate("f", yaml, strlen(yaml), "node1", &objects, &errors);
+        char *text;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        REQUIRE(out);
+        EXPECT_EQ(r, errors ? -EINVAL : 0);
+        EXPECT(r == 0 || objects.pods.n == 0);
+        strv_foreach(message, errors)
+                fprintf(out, "%s\n", *message);
+        REQUIRE(fclose(out) == 0);
+        return text;
+}
+
+static void expect_errors(const char *yaml, const char *expected) {
+        cleanup_free char *errors = find_errors(yaml);
+
+        EXPECT_STREQ(errors, expected);
+}
+
+TEST(a_valid_file_gives_an_empty_list)
+{ expect_errors(HEAD "  containers: [{name: c, image: i}]\n", ""); }
+
+TEST(all_fields_of_wrong_types_are_reported)
+{
+        expect_errors(HEAD "  hostNetwork: 1\n"
+                           "  restartPolicy: Sometimes\n"
+                           "  containers:\n"
+                           "  - name: C\n"
+                           "    command: [a, 1, 2]\n"
+                           "  - image: i\n",
+                      "f:5:16: spec.hostNetwork: must be true or false, not the number 1\n"
+                      "f:6:18: spec.restartPolicy: must be Always, OnFailure or Never, not "
+                      "'Sometimes'\n"
+                      "f:8:11: spec.containers[0].name: must be a DNS label, not 'C'\n"
+                      "f:9:18: spec.containers[0].command[1]: must be a string, not the number 1; "
+                      "quote it\n"
+                      "f:9:21: spec.containers[0].command[2]: must be a string, not the number 2; "
+                      "quote it\n"
+                      "f:8:5: spec.containers[0].image: is required\n"
+                      "f:10:5: spec.containers[1].name: is required\n");
+}
+
+TEST(all_broken_rules_are_reported)
+{
+        expect_errors(HEAD "  volumes: [{name: a}, {name: b, emptyDir: {}}]\n"
+                           "  tolerations: [{value: x}, {effect: NoExecute, key: a, operator: "
+                           "Exists, value: z}]\n"
+                           "  containers:\n"
+                           "  - {name: c, image: i, volumeMounts: [{name: x, mountPath: /x}, "
+                           "{name: z, mountPath: /z}]}\n"
+                           "  - {name: c, image: i}\n",
+                      "f:6:17: spec.tolerations[0].operator: must be Exists when `key` is empty, "
+                      "which means \"match all values and all keys\"\n"
+                      "f:6:82: spec.tolerations[1].value: must be empty when `operator` is "
+                      "'Exists'\n"
+                      "f:5:13: spec.volumes[0]: must have a source, such as hostPath or emptyDir\n"
+                      "f:8:47: spec.containers[0].volumeMounts[0].name: names no volume of this "
+                      "pod: 'x'\n"
+                      "f:8:73: spec.containers[0].volumeMounts[1].name: names no volume of this "
+                      "pod: 'z'\n"
+                      "f:9:12: spec.containers[1].name: must be unique; 'c' is also "
+                      "containers[0]\n");
+}
+
+TEST(all_documents_are_looked_at)
+{
+        expect_errors("kind: Pod\n---\n" HEAD "  containers: []\n---\n"
+                      "apiVersion: v1\nkind: List\nitems: [1, {apiVersion: v1, kind: Node}]\n",
+                      "f:1:1: apiVersion: is required\n"
+                      "f:7:15: spec.containers: is required\n"
+                      "f:11:9: items[0]: must be an object with kind and apiVersion, not the "
+                      "number 1\n"
+                      "f:11:35: items[1].kind: is Node, which a node does not run; it runs a "
+                      "Pod\n");
+}
+
+TEST(a_file_without_structure_has_one_error)
+{
+        expect_errors("a: [\n",
+                      "f:2:1: did not find expected node content, while parsing a flow node "
+                      "that starts at line 2\n");
+        expect_errors("", "f: holds no object\n");
+}
+
+TEST(a_hundred_errors_are_enough)
+{
+        char *yaml;
+        size_t length, n = 0;
+        FILE *out = open_memstream(&yaml, &length);
+        cleanup_free char *errors = NULL;
+
+        REQUIRE(out);
+        fputs(HEAD "  containers:\n", out);
+        for (size_t i = 0; i < 103; i++)
+                fputs("  - {name: c, image: 1}\n", out);
+        REQUIRE(fclose(out) == 0);
+        errors = find_errors(yaml);
+        free(yaml);
+        for (const char *p = errors; *p; p++)
+                n += *p == '\n';
+        EXPECT_EQ(n, 101);
+        EXPECT(strstr(errors, "\nf: and 3 more\n"));
+}
