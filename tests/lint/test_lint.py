@@ -227,6 +227,13 @@ class Pages(Lint):
         self.put("a/c.md", "[up](../a/b.md), [web](https://example.com/)\n")
         self.assertEqual(pages.check_links(self.root), [])
 
+    def test_a_readme_names_functions_and_files_that_exist(self):
+        self.put("agent/a/b.c", "int make_b(void);\n")
+        self.put("agent/a/README.md", "`make_b()` in `b.c` and `a/b.c`\n")
+        self.assertEqual(pages.check_names_in_readmes(self.root), [])
+        self.put("agent/README.md", "\n`make_c()`\n")
+        self.expect(pages.check_names_in_readmes(self.root), "agent/README.md:2:", "make_c()")
+
     def test_a_readme_that_is_too_long_or_too_wide(self):
         self.put("README.md", "x\n" * 121)
         self.expect(pages.check_readme(self.root), "121 lines")
