@@ -300,7 +300,7 @@ def test_an_agent_that_is_stopped_again_and_again_while_pods_start_doubles_none(
 def test_a_reload_is_announced_and_ends(machine):
     old = machine.run("systemctl show -P MainPID mainstay")
     machine.run("sed -i '$ a mainstay: {nodeLabels: {size: large}}' /etc/mainstay/config.yaml; systemctl reload mainstay")
-    machine.wait("journalctl -u mainstay --no-pager -o cat | grep 'other labels'", "the new labels are in use")
+    machine.wait("journalctl -u mainstay --no-pager -o cat | grep 'Labels or taints of the node changed'", "the new labels are in use")
     machine.wait("systemctl is-active mainstay", "the service is as it was")
     assert machine.run("systemctl show -P MainPID mainstay") == old
 
