@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the modules in the order of their layers, connects their callbacks, runs the event loop,
+ * and frees them in reverse. */
+
 #include "agent/agent.h"
 
-#include "agent/agent-private.h"
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
@@ -11,18 +13,20 @@
 #include "agent/image-handlers.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
-#include "agent/metrics-collect.h"
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/journal.h"
 #include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
 #include "agent/model/json.h"
-#include "agent/node-shutdown.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/paths.h"
+#include "agent/pods/metrics-collect.h"
+#include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/sandbox/systemd-client.h"
+#include "agent/wiring.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -39,12 +43,12 @@
 
 enum {
         DRAIN_POLL_USEC = 50000,          /* while draining */
-        MEMORY_TRIM_DELAY_USEC = 2000000, /* from what happens to when memory is given back */
+        MEMORY_TRIM_DELAY_USEC = 2000000, /* from an event to when memory is released */
 };
 
-/* ---- what people like to know ---- */
+/* ---- events ---- */
 
-/* Whatever was added or counted since. */
+/* All events that were added or counted since. */
 static void report_events_to_apiserver(Agent *agent) {
         while (agent->apiserver && apiserver_accepts_events(agent->apiserver)) {
                 cleanup_free char *json = NULL;
@@ -85,14 +89,14 @@ static void on_daemonsets_changed(void *userdata) {
 }
 
 static void apply_node_labels(Agent *agent) {
-        log_info("The node has other labels or taints");
+        log_info("Labels or taints of the node changed; DaemonSets are evaluated again");
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);
         agent_request_recompute(agent);
 }
 
-/* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
+/* Labels and taints take effect at once. A broken configuration changes nothing. */
 static void on_config_changed(void *userdata) {
         Agent *agent = userdata;
         cleanup_with(service_notifier_end_reloadp) ServiceNotifier *notifier = agent->notifier;
@@ -105,20 +109,20 @@ static void on_config_changed(void *userdata) {
         r = node_labels_reload(&agent->node_labels, agent->config_path, &agent->config, &error);
         if (r < 0) {
                 log_set_message_id(MESSAGE_CONFIG_INVALID);
-                log_error("%s, going on with the configuration as it was",
+                log_error("%s; continuing with the previous configuration",
                           error_message(&error, r));
         }
         if (r > 0)
                 apply_node_labels(agent);
 }
 
-/* Somebody has labelled or tainted this node at the API server. */
+/* The Node object of the API server has other labels or taints. */
 static void on_external_node_labels(const NodeLabelsTaints *external, void *userdata) {
         Agent *agent = userdata;
         int r = node_labels_set_external(&agent->node_labels, external);
 
         if (r < 0)
-                (void) log_error_errno(r, "Cannot take the labels and taints that others gave");
+                (void) log_error_errno(r, "Cannot apply the labels and taints of the Node object");
         if (r > 0)
                 apply_node_labels(agent);
 }
@@ -134,7 +138,7 @@ static void on_images_changed(void *userdata) {
                 apiserver_node_changed(agent->apiserver);
 }
 
-/* ---- pods are told on ---- */
+/* ---- changes of pods ---- */
 
 static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         Agent *agent = userdata;
@@ -183,7 +187,7 @@ static int on_memory_trim_timer(sd_event_source *source, uint64_t usec, void *us
         return 0;
 }
 
-/* In a long burst it happens a few times. */
+/* During a long burst it runs a few times. */
 void agent_schedule_memory_trim(Agent *agent) {
         if (sd_event_source_get_enabled(agent->memory_trim_timer, NULL) == 0 &&
             sd_event_source_set_time_relative(agent->memory_trim_timer, MEMORY_TRIM_DELAY_USEC) >=
@@ -204,8 +208,10 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         }
         if (service_notifier_has_socket(agent->notifier)) {
                 AgentMetrics counts = agent_collect_counts(agent);
+                cleanup_free char *status = agent_metrics_format_status(&counts);
 
-                service_notifier_status(agent->notifier, &counts);
+                if (status)
+                        service_notifier_status(agent->notifier, status);
         }
         if (agent->apiserver && is_computed &&
             (pods.containers_started > 0 || pods.pods_desired == 0))
@@ -216,15 +222,16 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* ---- building ---- */
+/* ---- setup ---- */
 
-/* Its mode, where it is there already, such as /var/log, is its owner's. The path is absolute:
- * shims and links know it too. */
+/* An existing directory, such as /var/log, keeps its mode. The path is absolute, since shims and
+ * symbolic links use it too. */
 static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
         int r = paths_make_subdirectory(path, "pods", reterr);
 
-        if (r >= 0)
-                r = paths_make_subdirectory(path, "containers", reterr);
+        if (r < 0)
+                return r;
+        r = paths_make_subdirectory(path, "containers", reterr);
         if (r < 0)
                 return r;
         agent->log_dir = realpath(path, NULL);
@@ -238,16 +245,17 @@ static int make_agent_directories(Agent *agent, const AgentOptions *options, Err
 
         r = paths_make_directory(options->state_dir ? options->state_dir : "/var/lib/mainstay",
                                  0700, &agent->state_dir, reterr);
-        if (r >= 0)
-                r = paths_make_directory(options->run_dir ? options->run_dir : "/run/mainstay",
-                                         0700, &agent->run_dir, reterr);
+        if (r < 0)
+                return r;
+        r = paths_make_directory(options->run_dir ? options->run_dir : "/run/mainstay", 0700,
+                                 &agent->run_dir, reterr);
         if (r < 0)
                 return r;
         return make_log_directories(agent, options->log_dir ? options->log_dir : "/var/log",
                                     reterr);
 }
 
-/* One agent a run directory: the lock goes with its holder, however that dies. */
+/* One agent per run directory. The kernel releases the lock when its holder dies. */
 static int lock_run_directory(Agent *agent, Error *reterr) {
         cleanup_free char *path = path_join(agent->run_dir, "lock");
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -261,8 +269,7 @@ static int lock_run_directory(Agent *agent, Error *reterr) {
          * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
         if (fcntl(agent->lock_fd, F_SETLK, &lock) < 0)
                 return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
-                                  "another mainstayd runs with the run directory %s",
-                                  agent->run_dir);
+                                  "another mainstayd uses the run directory %s", agent->run_dir);
         return 0;
 }
 
@@ -284,9 +291,10 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         bootstrap = options->bootstrap_kubeconfig ? options->bootstrap_kubeconfig
                                                   : agent->config.mainstay.bootstrap_kubeconfig;
         if (bootstrap && !kubeconfig)
-                return error_setf(reterr, EINVAL,
-                                  "%s: a bootstrap needs a kubeconfig as well, which it writes",
-                                  bootstrap);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: a bootstrap kubeconfig needs the path of a kubeconfig to write",
+                        bootstrap);
         if (!manifest_dir)
                 manifest_dir = agent->config.static_pod_path;
         if (kubeconfig && !(agent->kubeconfig = strdup(kubeconfig)))
@@ -301,8 +309,8 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         return 0;
 }
 
-/* What RuntimeDefault means: the profile that the configuration names, else the distribution's,
- * else our own. */
+/* The seccomp profile of RuntimeDefault: that of the configuration, else the distribution's, else
+ * the built-in one. */
 static int load_default_seccomp(Agent *agent, Error *reterr) {
         const char *path = agent->config.mainstay.seccomp_profile;
         cleanup_error Error error = ERROR_NULL;
@@ -315,7 +323,7 @@ static int load_default_seccomp(Agent *agent, Error *reterr) {
         r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", &agent->seccomp,
                                  &error);
         if (r < 0 && r != -ENOENT)
-                log_warning("%s, using our own", error_message(&error, r));
+                log_warning("%s; using the built-in seccomp profile", error_message(&error, r));
         return r < 0 ? seccomp_profile_builtin(&agent->seccomp) : 0;
 }
 
@@ -399,7 +407,8 @@ static int build_daemonset_controller(Agent *agent) {
                 &(DaemonSetControllerConfig){ .event = agent->event,
                                               .state_dir = agent->state_dir,
                                               .node_labels = &agent->node_labels.effective,
-                                              .pod_manager = agent->pod_manager,
+                                              .pod_access = &pod_manager_access,
+                                              .pods = agent->pod_manager,
                                               .clock = &agent->clock,
                                               .on_recompute_due = agent_request_recompute,
                                               .on_changed = on_daemonsets_changed,
@@ -407,10 +416,10 @@ static int build_daemonset_controller(Agent *agent) {
                                               .userdata = agent },
                 &agent->daemonset_controller);
 
-        if (r >= 0)
-                r = config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
-                                     &agent->config_watch);
-        return r;
+        if (r < 0)
+                return r;
+        return config_watch_new(agent->event, agent->config_path, on_config_changed, agent,
+                                &agent->config_watch);
 }
 
 static void on_apiserver_state_changed(void *userdata) {
@@ -494,10 +503,39 @@ static int build_desired_state(Agent *agent) {
         if (agent->apiserver)
                 plug_in_apiserver(agent, &config.apiserver);
         r = desired_state_new(&config, &agent->desired);
-        if (r >= 0)
-                agent->resolvers.manifests = agent->manifests =
-                        desired_state_manifests(agent->desired);
-        return r;
+        if (r < 0)
+                return r;
+        agent->manifests = desired_state_manifests(agent->desired);
+        agent->resolvers.manifests = agent->manifests;
+        return 0;
+}
+
+static void on_agent_terminating(void *userdata) {
+        desired_state_suspend(((Agent *) userdata)->desired);
+}
+
+static void on_node_shutting_down(bool is_shutting_down, void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->apiserver)
+                apiserver_set_shutting_down(agent->apiserver, is_shutting_down);
+}
+
+static int build_node_shutdown_manager(Agent *agent) {
+        agent->notifier = service_notifier_new();
+        if (!agent->notifier)
+                return -ENOMEM;
+        return node_shutdown_manager_new(
+                &(NodeShutdownConfig){ .event = agent->event,
+                                       .pod_manager = agent->pod_manager,
+                                       .systemd = agent->systemd,
+                                       .notifier = agent->notifier,
+                                       .stages = agent->config.shutdown_stages,
+                                       .n_stages = agent->config.n_shutdown_stages,
+                                       .on_terminating = on_agent_terminating,
+                                       .on_shutting_down = on_node_shutting_down,
+                                       .userdata = agent },
+                &agent->shutdown_manager);
 }
 
 static int build_modules(Agent *agent, bool drain, Error *reterr) {
@@ -508,62 +546,68 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
                 return -ENOMEM;
         r = open_image_store(agent, agent->event, agent->image_helper_path, agent->state_dir,
                              &agent->config, on_images_changed, &agent->images, reterr);
-        if (r >= 0)
-                r = build_eviction_manager(agent);
-        if (r >= 0)
-                r = build_pod_manager(agent);
-        if (r >= 0)
-                r = build_daemonset_controller(agent);
-        if (r >= 0)
-                r = build_apiserver_sync(agent, drain);
-        if (r >= 0)
-                r = build_desired_state(agent);
-        if (r >= 0 && asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
-                r = -ENOMEM;
-        if (r >= 0)
-                r = http_server_new(&(HttpServerConfig){ .event = agent->event,
-                                                         .socket_path = agent->socket_path,
-                                                         .handlers = &agent_http_handlers,
-                                                         .userdata = agent },
-                                    &agent->http_server, reterr);
         if (r < 0)
                 return r;
-        agent->notifier = service_notifier_new();
-        return agent->notifier ? 0 : -ENOMEM;
+        r = build_eviction_manager(agent);
+        if (r < 0)
+                return r;
+        r = build_pod_manager(agent);
+        if (r < 0)
+                return r;
+        r = build_daemonset_controller(agent);
+        if (r < 0)
+                return r;
+        r = build_apiserver_sync(agent, drain);
+        if (r < 0)
+                return r;
+        r = build_desired_state(agent);
+        if (r < 0)
+                return r;
+        if (asprintf(&agent->socket_path, "%s/mainstay.sock", agent->run_dir) < 0)
+                return -ENOMEM;
+        r = http_server_new(&(HttpServerConfig){ .event = agent->event,
+                                                 .socket_path = agent->socket_path,
+                                                 .handlers = &agent_http_handlers,
+                                                 .userdata = agent },
+                            &agent->http_server, reterr);
+        if (r < 0)
+                return r;
+        return build_node_shutdown_manager(agent);
 }
 
 static int build_event_loop(Agent *agent) {
         int r = sd_event_default(&agent->event);
 
-        if (r >= 0)
-                r = watch_termination_signals(agent);
-        if (r >= 0)
-                r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due,
-                                       agent);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(agent->status_source, SD_EVENT_OFF);
-        /* Last of all in a turn. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
-        if (r >= 0)
-                r = sd_event_add_time(agent->event, &agent->memory_trim_timer, CLOCK_BOOTTIME, 0,
-                                      USEC_PER_SEC / 2, on_memory_trim_timer, agent);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_OFF);
-        if (r >= 0)
-                r = sd_event_set_watchdog(agent->event, true);
-        return r;
+        if (r < 0)
+                return r;
+        r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due, agent);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(agent->status_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        /* After all other events of a turn. */
+        r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time(agent->event, &agent->memory_trim_timer, CLOCK_BOOTTIME, 0,
+                              USEC_PER_SEC / 2, on_memory_trim_timer, agent);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(agent->memory_trim_timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        return sd_event_set_watchdog(agent->event, true);
 }
 
-/* Where systemd is PID 1 it starts the shims, and, on cgroup v2, keeps the groups. */
+/* Where systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
 static int detect_service_manager(Agent *agent, Error *reterr) {
         bool is_there = systemd_is_init(), can_keep = is_there && cgroup_version() == 2;
         const char *driver = agent->config.cgroup_driver;
 
         if (driver && streq(driver, "systemd") && !can_keep)
                 return error_setf(reterr, EOPNOTSUPP,
-                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroups of "
-                                  "version 2");
+                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroup v2");
         agent->has_slices = driver ? streq(driver, "systemd") : can_keep;
         return is_there ? systemd_client_new(agent->event, &agent->systemd) : 0;
 }
@@ -579,32 +623,43 @@ static int load_node_labels(Agent *agent) {
 static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr) {
         int r = load_agent_config(agent, options, reterr);
 
-        if (r >= 0)
-                r = make_agent_directories(agent, options, reterr);
-        if (r >= 0)
-                r = lock_run_directory(agent, reterr);
-        if (r >= 0)
-                r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node,
-                                          reterr);
-        if (r >= 0)
-                r = load_node_labels(agent);
-        if (r >= 0)
-                r = paths_find_program("mainstay-shim", &agent->shim_path);
-        if (r >= 0)
-                r = paths_find_program("mainstay-image", &agent->image_helper_path);
-        if (r >= 0)
-                r = build_event_loop(agent);
-        if (r >= 0)
-                r = load_default_seccomp(agent, reterr);
-        if (r >= 0)
-                r = detect_service_manager(agent, reterr);
+        if (r < 0)
+                return r;
+        r = make_agent_directories(agent, options, reterr);
+        if (r < 0)
+                return r;
+        r = lock_run_directory(agent, reterr);
+        if (r < 0)
+                return r;
+        r = machine_info_discover(options->node_name, systemd_is_init(), &agent->node, reterr);
+        if (r < 0)
+                return r;
+        r = load_node_labels(agent);
+        if (r < 0)
+                return r;
+        r = paths_find_program("mainstay-shim", &agent->shim_path);
+        if (r < 0)
+                return r;
+        r = paths_find_program("mainstay-image", &agent->image_helper_path);
+        if (r < 0)
+                return r;
+        r = build_event_loop(agent);
+        if (r < 0)
+                return r;
+        r = load_default_seccomp(agent, reterr);
+        if (r < 0)
+                return r;
+        r = detect_service_manager(agent, reterr);
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
-        /* A service sees mounts of its own; there a unit before ours has done it for all to see. */
+        /* A service has a mount namespace of its own, where a unit that ran before has prepared it.
+         */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
                 r = sandbox_prepare(&agent->sandbox_config, reterr);
-        return r < 0 ? r : build_modules(agent, options->drain, reterr);
+        if (r < 0)
+                return r;
+        return build_modules(agent, options->drain, reterr);
 }
 
 static int on_drain_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -622,11 +677,13 @@ static int start_drain(Agent *agent) {
         int r = sd_event_add_time_relative(agent->event, NULL, CLOCK_BOOTTIME, 0, DRAIN_POLL_USEC,
                                            on_drain_timer, agent);
 
-        if (r >= 0)
-                r = desired_state_drain(agent->desired);
         if (r < 0)
                 return r;
-        log_info("Version %s stops all pods of node '%s'", MAINSTAY_VERSION, agent->node.name);
+        r = desired_state_drain(agent->desired);
+        if (r < 0)
+                return r;
+        log_info("Version %s drains node '%s', stopping all pods", MAINSTAY_VERSION,
+                 agent->node.name);
         return 0;
 }
 
@@ -645,7 +702,7 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         if (r >= 0 && agent->apiserver)
                 apiserver_start(agent->apiserver);
         if (r >= 0)
-                r = watch_node_shutdown(agent);
+                r = node_shutdown_manager_start(agent->shutdown_manager);
         if (r < 0)
                 return r;
         agent_schedule_status_update(agent);
@@ -658,13 +715,13 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
 static void agent_done(Agent *agent) {
         http_server_free(agent->http_server);
         config_watch_free(agent->config_watch);
+        node_shutdown_manager_free(agent->shutdown_manager);
         apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);
         desired_state_free(agent->desired);
         pod_manager_free(agent->pod_manager);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
-        shutdown_inhibitor_free(agent->inhibitor);
         systemd_client_free(agent->systemd);
         image_store_free(agent->images);
         service_notifier_free(agent->notifier);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Directories and programs of the agent. */
+
 #include "agent/paths.h"
 
 #include "common/cleanup.h"
@@ -11,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Overlayfs takes paths in a list: what separates its items cannot be part of them. */
+/* Overlayfs takes a list of paths, which cannot contain its separators. */
 static int check_mountable_path(const char *path, Error *reterr) {
         if (strpbrk(path, ",:\\\n\t \"'"))
                 return error_setf(reterr, EINVAL,

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Recomputes the desired state when that was requested, and applies the difference to the pods. */
+
 #include "agent/desired/desired-state.h"
 
+#include "agent/desired/collect-desired-pods.h"
 #include "agent/desired/diff-desired-pods.h"
 #include "agent/desired/manifest-problems.h"
 #include "agent/desired/stop-reason.h"
@@ -18,62 +21,6 @@ struct DesiredState {
         bool is_computed;
         bool is_suspended;
 };
-
-/* ---- the sources ---- */
-
-static int add_manifest_pods(const DesiredState *state, DesiredPods *desired) {
-        const Manifest *const *manifests;
-        size_t n = manifest_directory_list(state->manifests, &manifests);
-
-        for (size_t i = 0; i < n; i++) {
-                const PodSource source = pod_source_of_file(manifests[i]->file);
-
-                for (size_t j = 0; j < manifests[i]->pods.n; j++)
-                        if (desired_pods_add(desired, &source, manifests[i]->pods.items[j]) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
-static int add_manifest_daemonsets(const DesiredState *state, DesiredDaemonSets *sets) {
-        const Manifest *const *manifests;
-        size_t n = manifest_directory_list(state->manifests, &manifests);
-
-        for (size_t i = 0; i < n; i++) {
-                const PodSource source = pod_source_of_file(manifests[i]->file);
-
-                for (size_t j = 0; j < manifests[i]->daemonsets.n; j++)
-                        if (desired_daemonsets_add(sets, &source,
-                                                   manifests[i]->daemonsets.items[j]) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
-static int add_daemonset_pods(const DesiredState *state, DesiredPods *desired) {
-        const DaemonSetPodSource *daemonsets = &state->config.daemonsets;
-        const ApiServerPodSource *apiserver = &state->config.apiserver;
-        cleanup_with(desired_daemonsets_done) DesiredDaemonSets sets = { 0 };
-        int r = add_manifest_daemonsets(state, &sets);
-
-        if (r >= 0 && apiserver->add_daemonsets)
-                r = apiserver->add_daemonsets(&sets, apiserver->userdata);
-        return r < 0 ? r : daemonsets->add_pods(&sets, desired, daemonsets->userdata);
-}
-
-/* The order decides which source has a name that two want. Where a source fails the set is
- * incomplete, and the next ones are asked all the same. */
-static void collect_desired_pods(const DesiredState *state, DesiredPods *desired) {
-        const ApiServerPodSource *apiserver = &state->config.apiserver;
-
-        if (!manifest_directory_is_resolved(state->manifests) ||
-            add_manifest_pods(state, desired) < 0)
-                desired->is_incomplete = true;
-        if (add_daemonset_pods(state, desired) < 0)
-                desired->is_incomplete = true;
-        if (apiserver->add_pods && apiserver->add_pods(desired, apiserver->userdata) < 0)
-                desired->is_incomplete = true;
-}
 
 /* ---- what there is ---- */
 
@@ -191,10 +138,12 @@ static int update_desired_pods(const DesiredState *state) {
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         int r;
 
-        collect_desired_pods(state, &desired);
+        collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
+                             &desired);
         r = pod_manager_list(state->config.pod_manager, &actual);
-        if (r >= 0)
-                r = resolve_all_classes(state, &desired, &actual);
+        if (r < 0)
+                return r;
+        r = resolve_all_classes(state, &desired, &actual);
         if (r < 0)
                 return r;
         explain_undesired_pods(state, &desired, &actual);
@@ -212,7 +161,8 @@ static int on_recompute_due(sd_event_source *source, void *userdata) {
         pod_manager_readmit_evicted(state->config.pod_manager);
         r = update_desired_pods(state);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot compute the desired pods, so all pods go on");
+                (void) log_error_errno(
+                        r, "Cannot compute the desired pods, so nothing is started or stopped");
         manifest_problems_report(state->problems, state->manifests,
                                  daemonsets->warnings(daemonsets->userdata));
         notify_changed_objects(state);
@@ -308,15 +258,17 @@ int desired_state_new(const DesiredStateConfig *config, DesiredState **ret) {
         if (!state->problems)
                 return -ENOMEM;
         r = sd_event_add_defer(config->event, &state->recompute_source, on_recompute_due, state);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(state->recompute_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(state->recompute_source, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
         /* After all that a turn of the loop brings, and before pods are stepped. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(state->recompute_source,
-                                                 SD_EVENT_PRIORITY_NORMAL + 5);
-        if (r >= 0)
-                r = manifest_directory_new(config->event, config->manifest_dir, config->node_name,
-                                           on_manifests_changed, state, &state->manifests);
+        r = sd_event_source_set_priority(state->recompute_source, SD_EVENT_PRIORITY_NORMAL + 5);
+        if (r < 0)
+                return r;
+        r = manifest_directory_new(config->event, config->manifest_dir, config->node_name,
+                                   on_manifests_changed, state, &state->manifests);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(state);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Logs errors and warnings of manifests (static pods) and records FailedValidation events. */
+
 #include "agent/desired/manifest-problems.h"
 
 #include "common/cleanup.h"
@@ -24,7 +26,7 @@ static void report_manifest_problem(const ManifestProblems *problems, char ***pr
         (void) strv_append(present, text);
 }
 
-/* The words are the kubelet's. The pod runs on, and is what people look at. */
+/* The message is the kubelet's. The pods run on, so the events are recorded for them. */
 static void record_broken_object_event(const ManifestProblems *problems, const char *what,
                                        const ObjectMeta *metadata, const char *error,
                                        PodEvent *event) {

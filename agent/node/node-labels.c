@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Merges the labels and taints of the node, and keeps the times of NoExecute taints. */
+
 #include "agent/node/node-labels-private.h"
 
 #include "agent/manifest/manifest.h"
@@ -19,7 +21,7 @@
 
 #define OS_RELEASE_MAX (64 * KIB)
 
-/* As node-feature-discovery names them, so that selectors that are written for it hold here. */
+/* The names of node-feature-discovery, so that selectors which are written for it match here. */
 #define OS_LABEL "feature.node.kubernetes.io/system-os_release."
 
 static int add_os_label(NodeLabelsTaints *node, const char *key, const char *value) {
@@ -28,7 +30,7 @@ static int add_os_label(NodeLabelsTaints *node, const char *key, const char *val
         return string_map_set(&node->labels, key, value);
 }
 
-/* "12.5": the whole, the major and the minor version. */
+/* "12.5": the full, the major and the minor version. */
 static int add_os_version(NodeLabelsTaints *node, const char *version) {
         cleanup_free char *major = strndup(version, strcspn(version, "."));
         const char *dot = strchr(version, '.');
@@ -38,14 +40,15 @@ static int add_os_version(NodeLabelsTaints *node, const char *version) {
         if (!major || !minor)
                 return -ENOMEM;
         r = add_os_label(node, OS_LABEL "VERSION_ID", version);
-        if (r >= 0)
-                r = add_os_label(node, OS_LABEL "VERSION_ID.major", major);
+        if (r < 0)
+                return r;
+        r = add_os_label(node, OS_LABEL "VERSION_ID.major", major);
         if (r >= 0 && minor[0])
                 r = add_os_label(node, OS_LABEL "VERSION_ID.minor", minor);
         return r;
 }
 
-/* One line of os-release, which is a shell's assignment; quotes stand around all or nothing. */
+/* One line of os-release, a shell assignment; a value is quoted as a whole or not at all. */
 static int add_os_line(NodeLabelsTaints *node, char *line) {
         char *value = strchr(line, '='), *end;
 
@@ -88,7 +91,7 @@ static const Taint *find_same_taint(const NodeLabelsTaints *node, const Taint *t
         return NULL;
 }
 
-/* The time of a clock that was set back since is still to come, and no time to count from. */
+/* After a clock was set back, a time may be in the future; it cannot be counted from. */
 static bool has_time_passed(const char *time_added, uint64_t now) {
         uint64_t time;
 
@@ -107,7 +110,7 @@ static int set_taint_time(Taint *taint, const NodeLabelsTaints *before, uint64_t
         return taint->time_added ? 0 : -ENOMEM;
 }
 
-/* What this node says of itself. */
+/* ---- local labels and taints ---- */
 static int add_local_taints(const TaintList *taints, const NodeLabelsTaints *before, uint64_t now,
                             NodeLabelsTaints *node) {
         node->taints.items = calloc(taints->n + 1, sizeof(Taint));
@@ -117,8 +120,9 @@ static int add_local_taints(const TaintList *taints, const NodeLabelsTaints *bef
                 Taint *taint = &node->taints.items[node->taints.n++];
                 int r = schema_copy(&taint_schema, taint, &taints->items[i]);
 
-                if (r >= 0)
-                        r = set_taint_time(taint, before, now);
+                if (r < 0)
+                        return r;
+                r = set_taint_time(taint, before, now);
                 if (r < 0)
                         return r;
         }
@@ -133,22 +137,23 @@ static int collect_local_labels(const MergedNodeLabels *node, const Config *conf
         local->name = strdup(node->node_name);
         if (!local->name)
                 return -ENOMEM;
-        /* The configuration's first: nothing that we find out is said against it. */
+        /* The configuration comes first: what is discovered does not override it. */
         for (size_t i = 0; i < labels->n && r >= 0; i++)
                 r = string_map_set(&local->labels, labels->items[i].key, labels->items[i].value);
-        if (r >= 0)
-                r = node_labels_taints_add_well_known(local, node->hostname,
-                                                      machine_architecture());
-        if (r >= 0)
-                r = add_os_release(local);
+        if (r < 0)
+                return r;
+        r = node_labels_taints_add_well_known(local, node->hostname, machine_architecture());
+        if (r < 0)
+                return r;
+        r = add_os_release(local);
         return r < 0 ? r
                      : add_local_taints(&config->register_with_taints, &node->effective, now,
                                         local);
 }
 
-/* ---- all of it ---- */
+/* ---- effective labels and taints ---- */
 
-/* A taint is known by its key and effect; the first one of them stands. */
+/* A taint is identified by its key and effect; the first one counts. */
 static bool has_taint_key(const NodeLabelsTaints *node, const Taint *taint) {
         for (size_t i = 0; i < node->taints.n; i++)
                 if (streq(node->taints.items[i].key, taint->key) &&
@@ -175,7 +180,7 @@ static int add_missing_taints(const TaintList *taints, const NodeLabelsTaints *b
         return r;
 }
 
-/* What the node lifecycle controller adds where there is one. */
+/* As the node lifecycle controller does. */
 static int add_condition_taints(NodeLabelsTaints *node) {
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
                 const Taint taint = { .key = (char *) (uintptr_t) node_conditions[c].taint,
@@ -191,7 +196,7 @@ static int add_condition_taints(NodeLabelsTaints *node) {
         return 0;
 }
 
-/* Ours first: what a node says of itself is not for others to change. */
+/* Local ones first: external ones cannot change them. */
 static int merge_node_labels(const NodeLabelsTaints *local, const NodeLabelsTaints *external,
                              unsigned conditions, const NodeLabelsTaints *before, uint64_t now,
                              NodeLabelsTaints *effective) {
@@ -204,13 +209,18 @@ static int merge_node_labels(const NodeLabelsTaints *local, const NodeLabelsTain
         if (!effective->name || !effective->taints.items)
                 return -ENOMEM;
         r = node_labels_taints_add_labels(effective, &local->labels);
-        if (r >= 0)
-                r = node_labels_taints_add_labels(effective, &external->labels);
-        if (r >= 0)
-                r = add_missing_taints(&local->taints, before, now, effective);
-        if (r >= 0)
-                r = add_missing_taints(&external->taints, before, now, effective);
-        return r < 0 ? r : add_condition_taints(effective);
+        if (r < 0)
+                return r;
+        r = node_labels_taints_add_labels(effective, &external->labels);
+        if (r < 0)
+                return r;
+        r = add_missing_taints(&local->taints, before, now, effective);
+        if (r < 0)
+                return r;
+        r = add_missing_taints(&external->taints, before, now, effective);
+        if (r < 0)
+                return r;
+        return add_condition_taints(effective);
 }
 
 static void replace_node_labels(NodeLabelsTaints *node, NodeLabelsTaints *with) {
@@ -219,7 +229,7 @@ static void replace_node_labels(NodeLabelsTaints *node, NodeLabelsTaints *with) 
         *with = (NodeLabelsTaints){ 0 };
 }
 
-/* 1 where all of it is another than before; 0; -ENOMEM, and then it is as it was. */
+/* 1 where they changed; 0; -ENOMEM, and then nothing changed. */
 static int update_effective_labels(MergedNodeLabels *node, const NodeLabelsTaints *local,
                                    const NodeLabelsTaints *external, unsigned conditions) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints effective = { 0 };
@@ -240,10 +250,12 @@ int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joine
 
         if (r >= 0 && is_joined)
                 r = node_labels_load_external(node->state_dir, &node->external);
-        if (r >= 0)
-                r = collect_local_labels(node, config, steady_now_usec(node->clock), &local);
-        if (r >= 0)
-                r = update_effective_labels(node, &local, &node->external, 0);
+        if (r < 0)
+                return r;
+        r = collect_local_labels(node, config, steady_now_usec(node->clock), &local);
+        if (r < 0)
+                return r;
+        r = update_effective_labels(node, &local, &node->external, 0);
         if (r < 0)
                 return r;
         replace_node_labels(&node->local, &local);
@@ -268,8 +280,9 @@ int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *ext
         if (node_labels_taints_equal(external, &node->external))
                 return 0;
         r = schema_copy(&node_labels_taints_schema, &copy, external);
-        if (r >= 0)
-                r = update_effective_labels(node, &node->local, &copy, node->effective.conditions);
+        if (r < 0)
+                return r;
+        r = update_effective_labels(node, &node->local, &copy, node->effective.conditions);
         if (r < 0)
                 return r;
         replace_node_labels(&node->external, &copy);
@@ -278,7 +291,7 @@ int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *ext
         return r;
 }
 
-/* Whether something is another that is not looked at before the next start. */
+/* Whether a setting changed that takes effect at the next start only. */
 static bool other_settings_differ(const Config *running, Config *read) {
         Config borrowed = *running;
 
@@ -297,18 +310,20 @@ int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Co
         if (access(config_path, F_OK) < 0)
                 return error_setf(reterr, errno, "%s: %s", config_path, strerror(errno));
         r = config_load(config_path, &config, &warnings, reterr);
-        if (r >= 0)
-                r = collect_local_labels(node, &config, steady_now_usec(node->clock), &local);
-        if (r >= 0)
-                r = update_effective_labels(node, &local, &node->external,
-                                            node->effective.conditions);
+        if (r < 0)
+                return r;
+        r = collect_local_labels(node, &config, steady_now_usec(node->clock), &local);
+        if (r < 0)
+                return r;
+        r = update_effective_labels(node, &local, &node->external, node->effective.conditions);
         if (r < 0)
                 return r;
         if (other_settings_differ(running, &config))
-                log_warning("%s: labels and taints of the node are used at once, other settings "
-                            "from the next start on",
+                log_warning("%s: labels and taints of the node take effect at once, other settings "
+                            "at the next start",
                             config_path);
-        /* That of which others say the same is no news here, but it is for the server. */
+        /* Where an external label has the same value nothing changed here, but the Node object
+         * is updated. */
         r = r > 0 || !node_labels_taints_equal(&local, &node->local);
         replace_node_labels(&node->local, &local);
         if (r > 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Usage of pods: mainstay top pods, and /metrics/resource in the kubelet's format."""
+"""Resource usage of pods: 'mainstay top pods', and the kubelet's /metrics/resource."""
 
 import re
 
@@ -45,7 +45,7 @@ def mebibytes(row):
     return int(re.fullmatch(r"(\d+)Mi", row[-1]).group(1))
 
 
-def test_the_busiest_pod_is_first(busy):
+def test_top_pods_prints_cpu_and_memory(busy):
     table = rows(busy, "pods")
     assert table[0] == ["NAME", "CPU(cores)", "MEMORY(bytes)"]
     by_name = {row[0]: row for row in table[1:]}
@@ -54,7 +54,7 @@ def test_the_busiest_pod_is_first(busy):
     assert 32 <= mebibytes(by_name["full-node1"]) < 64 and mebibytes(by_name["busy-node1"]) < 32
 
 
-def test_containers_are_listed_separately(busy):
+def test_top_containers_prints_each_container(busy):
     table = rows(busy, "pod", "busy", "--containers")
     assert table[0] == ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"]
     by_name = {row[1]: row for row in table[1:]}
@@ -67,7 +67,7 @@ def test_top_takes_labels_and_namespaces(busy):
     assert rows(busy, "pods", "-A")[1][:2] == ["default", "busy-node1"]
 
 
-def test_usage_agrees_with_the_kernel(busy):
+def test_metrics_are_the_values_of_the_cgroups(busy):
     group = busy.container_cgroup("busy")
     usage = ("cpuacct", "cpuacct.usage") if world.cgroup_version() == 1 else ("", "cpu.stat")
 
@@ -91,6 +91,6 @@ def test_samples_of_a_metric_are_adjacent(busy):
     assert len([name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]) == len(set(names))
 
 
-def test_a_missing_pod_is_an_error(busy):
-    answer = busy.cli("top", "pod", "missing")
-    assert (answer.returncode, answer.stderr) == (1, 'error: pods "missing" not found\n')
+def test_top_of_an_unknown_pod_is_an_error(busy):
+    answer = busy.cli("top", "pod", "absent")
+    assert (answer.returncode, answer.stderr) == (1, 'error: pods "absent" not found\n')
