@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Which pods there are, how they are, and where they come from. */
+/* Questions about all pods: their status, their sources. */
 
 #include "agent/model/json.h"
 #include "agent/pods/pod-manager-private.h"
 #include "common/cleanup.h"
 
-/* Compares the slot's "<namespace>/<name>/<uid>" with one that is told. */
+/* Compares the entry's "<namespace>/<name>/<uid>" with a given one. */
 static bool is_entry_after(const PodEntry *entry, const char *after) {
         size_t length = strlen(entry->key);
         int order = strncmp(entry->key, after, length);
@@ -43,6 +43,13 @@ int pod_manager_for_each_pod(PodManager *s, int (*each)(const Pod *, const PodSt
                         return r;
         }
         return 0;
+}
+
+const Pod *pod_manager_find_pod(const PodManager *s, const char *uid) {
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker && streq(pod_worker_pod(entry->worker)->metadata.uid, uid))
+                        return pod_worker_pod(entry->worker);
+        return NULL;
 }
 
 int pod_manager_pod_status(PodManager *s, const char *uid, const Pod **ret_pod,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Image volumes: of one layer and of several, read-only, waited for, with sub-paths."""
+"""Volumes that are images: of one layer and of several, read-only, waited for, with parts of them."""
 
 import hashlib
 import io
@@ -53,7 +53,7 @@ def image_pod(name, script=specs.IDLE, reference=MODEL, policy="IfNotPresent", *
 
 @pytest.mark.parametrize("layers", [({"weights": b"one", "dir/file": b"two"},),
                                     ({"weights": b"old", "dir/file": b"two"}, {"weights": b"one"})])
-def test_files_of_an_image_volume_are_readable_and_read_only(node, layers):
+def test_the_files_of_an_image_volume_are_read_only(node, layers):
     node.preload(model(node, *layers))
     node.launch(image_pod("reader"))
     root = f"/proc/{node.init('reader')}/root/model"
@@ -81,12 +81,12 @@ def test_a_pod_waits_for_the_image_of_a_volume_and_reports_it(node):
     assert world.read(f"/proc/{node.init('waits')}/root/model/weights") == "late"
 
 
-def test_pull_policy_never_holds_for_image_volumes(node):
+def test_pull_policy_never_applies_to_image_volumes(node):
     node.drop(image_pod("never", policy="Never"))
     assert "pull policy of Never" in node.wait_waiting("never", "ErrImageNeverPull")
 
 
-def test_a_part_of_an_image_is_mounted_alone(node):
+def test_a_sub_path_of_an_image_is_mounted_alone(node):
     node.preload(model(node, {"dir/file": b"part", "other": b"x"}, {"dir/more": b"y"}))
     node.launch(image_pod("part", subPath="dir"))
     init = node.init("part")
@@ -94,7 +94,7 @@ def test_a_part_of_an_image_is_mounted_alone(node):
     assert {"ro", "noexec"} <= set(world.mount_at(init, "/model")["options"])
 
 
-def test_a_missing_sub_path_of_an_image_volume_is_an_error_of_the_container(node):
+def test_a_sub_path_missing_in_the_image_is_an_error_of_the_container(node):
     node.preload(model(node, {"dir/file": b"part"}))
     node.drop(image_pod("missing", subPath="nothing"))
     assert "nothing" in node.wait_waiting("missing", "CreateContainerError")
