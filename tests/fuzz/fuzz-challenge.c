@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What registries say in WWW-Authenticate, a header a line, and in Location, which is read as one
- * of them as well: nothing they say makes a challenge that cannot be met, or leads off https. */
+/* Values of the headers WWW-Authenticate and Location of a registry, one per line; each line is
+ * read as both. No value results in a challenge that is incomplete, or in a URL that is not https.
+ */
 
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The documents of an image, one after the other with a NUL in between, as a registry gives them:
- * an index or a manifest, then what it leads to. Together they are an image that can be run, or
- * something is said about them. */
+/* The documents of an image in the order in which a registry is asked for them, separated by NUL:
+ * an index or a manifest, then what it refers to. The result is a valid image, or an error. */
 
 #include "tests/fuzz/fuzz.h"
 
@@ -14,7 +13,7 @@ typedef struct DocumentInput {
         const char *at, *end;
 } DocumentInput;
 
-/* The next one, made as long as it is said to be. */
+/* Returns the next document, padded to the size in its descriptor. */
 static int read_next_document(void *userdata, const CatalogBlob *blob, size_t max_bytes, char **ret,
                               size_t *ret_length, Error *reterr) {
         DocumentInput *documents = userdata;

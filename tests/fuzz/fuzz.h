@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What libFuzzer calls, and replay.c where there is no libFuzzer. The bytes may be anything; what
- * must not happen is a crash, a sanitizer's report, or a promise of the room's header broken. */
+/* Called by libFuzzer, or by replay.c where libFuzzer is not available. For any bytes there must be
+ * no crash, no report of a sanitizer, and no violation of what the module's header documents. */
 
 #undef NDEBUG
 #include <assert.h>
