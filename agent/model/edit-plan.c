@@ -466,7 +466,9 @@ static void keep_volume_order(const PodSpec *from, PodSpec *to) {
 }
 
 int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
+        static const char config_seen_annotation[] = "kubernetes.io/config.seen";
         const StringMap *from = &running->metadata.annotations;
+        const char *seen = string_map_get(from, config_seen_annotation);
         int r = set_copied_string(&desired->metadata.uid, running->metadata.uid);
 
         for (size_t i = 0; i < desired->metadata.annotations.n && r >= 0; i++) {
@@ -477,6 +479,9 @@ int edit_inherit_pod_identity(const Pod *running, Pod *desired) {
                 if (value)
                         r = set_copied_string(&item->value, value);
         }
+        /* The desired pod of a DaemonSet lacks it: it is set when the pod starts. */
+        if (r >= 0 && seen)
+                r = string_map_set(&desired->metadata.annotations, config_seen_annotation, seen);
         keep_container_order(&running->spec, &desired->spec);
         keep_volume_order(&running->spec, &desired->spec);
         return r;

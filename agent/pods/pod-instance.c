@@ -64,19 +64,8 @@ const char *pod_instance_address(const PodInstance *instance) {
 }
 
 int pod_reset_config_seen(Pod *pod) {
-        StringMap *annotations = &pod->metadata.annotations;
         char now[RFC3339_SIZE];
 
-        for (size_t i = 0; i < annotations->n; i++) {
-                char *value;
-
-                if (!streq(annotations->items[i].key, config_seen_annotation))
-                        continue;
-                value = strdup(format_rfc3339_nano(now, now_realtime_usec()));
-                if (!value)
-                        return -ENOMEM;
-                free(annotations->items[i].value);
-                annotations->items[i].value = value;
-        }
-        return 0;
+        return string_map_set(&pod->metadata.annotations, config_seen_annotation,
+                              format_rfc3339_nano(now, now_realtime_usec()));
 }

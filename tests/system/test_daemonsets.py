@@ -65,6 +65,7 @@ def test_daemon_pod_is_the_same_after_each_restart_of_the_agent(node):
         node.restart()
         again = wait_daemon(node, "logs")
         assert again["metadata"]["uid"] == pod["metadata"]["uid"]
+        assert again["status"]["startTime"] == pod["status"]["startTime"]
         assert (init_of(node, again), world.start_time(pid)) == (pid, start)
 
 

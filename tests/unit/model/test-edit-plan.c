@@ -196,6 +196,19 @@ TEST(successor_keeps_identity_and_container_order)
         manifest_objects_done(&before);
 }
 
+TEST(successor_without_start_time_inherits_it)
+{
+        ManifestObjects before = parse(manifest);
+        const Pod *running = before.pods.items[0];
+        cleanup_with(pod_freep) Pod *desired = calloc(1, sizeof(*desired)); /* of a DaemonSet */
+
+        EXPECT_EQ(edit_inherit_pod_identity(running, desired), 0);
+        EXPECT_EQ(desired->metadata.annotations.n, 1);
+        EXPECT_STREQ(string_map_get(&desired->metadata.annotations, "kubernetes.io/config.seen"),
+                     string_map_get(&running->metadata.annotations, "kubernetes.io/config.seen"));
+        manifest_objects_done(&before);
+}
+
 TEST(successor_keeps_volume_order)
 {
         static const char text[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
