@@ -120,7 +120,7 @@ def test_a_missing_tag_is_reported_and_used_when_it_appears(registry, pulling_no
     node = pulling_node(registry)
     node.drop(pod("web", f"{registry.host}/team/later:1"))
     message = node.wait_waiting("web", "ErrImagePull")
-    assert f"registry '{registry.host}'" in message and "no image '1' in 'team/later'" in message
+    assert f"registry '{registry.host}'" in message and "image '1' does not exist in repository 'team/later'" in message
     assert "Back-off pulling image" in node.wait_waiting("web", "ImagePullBackOff")
     registry.push(f"docker-archive:{archive}", "team/later:1")
     node.wait_running("web")
