@@ -16,6 +16,7 @@
 #include "agent/manifest/manifest.h"
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/node/node-labels.h"

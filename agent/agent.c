@@ -15,6 +15,7 @@
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/journal.h"
 #include "agent/metrics/metrics.h"
+#include "agent/metrics/service-notifier.h"
 #include "agent/model/json.h"
 #include "agent/node-shutdown.h"
 #include "agent/node/config-watch.h"
@@ -204,8 +205,10 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         }
         if (service_notifier_has_socket(agent->notifier)) {
                 AgentMetrics counts = agent_collect_counts(agent);
+                cleanup_free char *status = agent_metrics_format_status(&counts);
 
-                service_notifier_status(agent->notifier, &counts);
+                if (status)
+                        service_notifier_status(agent->notifier, status);
         }
         if (agent->apiserver && is_computed &&
             (pods.containers_started > 0 || pods.pods_desired == 0))
@@ -399,7 +402,8 @@ static int build_daemonset_controller(Agent *agent) {
                 &(DaemonSetControllerConfig){ .event = agent->event,
                                               .state_dir = agent->state_dir,
                                               .node_labels = &agent->node_labels.effective,
-                                              .pod_manager = agent->pod_manager,
+                                              .pod_access = &pod_manager_access,
+                                              .pods = agent->pod_manager,
                                               .clock = &agent->clock,
                                               .on_recompute_due = agent_request_recompute,
                                               .on_changed = on_daemonsets_changed,

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Capability arguments: hostPorts and bandwidth annotations as runtimeConfig; see the header. */
+
 #include "agent/cni/capability-args.h"
 
 #include "agent/model/containers.h"
@@ -7,7 +10,8 @@
 
 #include <ctype.h>
 
-/* The kubelet's bounds (pkg/util/bandwidth), and the greatest burst, which is as much as none. */
+/* The kubelet's bounds (pkg/util/bandwidth), and the greatest burst, which is as good as no limit.
+ */
 #define RATE_MIN INT64_C(1000)
 #define RATE_MAX INT64_C(1000000000000000)
 #define BURST    INT64_C(4294967295)
@@ -31,7 +35,7 @@ static json_t *build_port_mappings(const PodSpec *spec) {
                 for (size_t j = 0; j < container->ports.n; j++) {
                         const ContainerPort *port = &container->ports.items[j];
 
-                        /* What runs to its end is not there for others. */
+                        /* Init containers have ended when others connect. */
                         if (port->host_port.value > 0 &&
                             container_role(spec, container) != ROLE_INIT)
                                 (void) json_array_append_new(list, build_port_mapping(port));

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attachment of one pod, and the words in which its plugins are spoken to. It is kept as the
- * JSON that it is written down as: what was read is used as it is. */
+
+/* The network attachment of one pod, and what its plugins get on stdin and in the environment. It
+ * is kept in memory as the JSON of its record, so that a record that was read is used as it is. The
+ * plugins are run by the shim. */
 
 #include "agent/cni/cni.h"
 
@@ -18,6 +20,7 @@ enum {
 };
 
 static const char interface_name[] = "eth0";
+static const char started_key[] = "begun"; /* of the record; its form stays */
 
 /* "form" 1:
  *   number, containerId: of the sandbox
@@ -26,9 +29,9 @@ static const char interface_name[] = "eth0";
  *   list: the configuration
  *   request: the capabilities' arguments
  *   result: of the last plugin that added something, absent before
- *   begun: how many plugins ADD has begun with
- *   attached: ADD is done
- *   addresses: that the pod had, once DEL has begun */
+ *   started_key: how many plugins ADD has started
+ *   attached: ADD is complete
+ *   addresses: those of the pod, when DEL has started */
 struct CniNetwork {
         json_t *root;
         CniAddresses addresses;
@@ -76,8 +79,8 @@ static int new_network_from_root(json_t *root, CniNetwork **ret) {
         return 0;
 }
 
-/* What plugins know the sandbox by: never the same for two sandboxes of a pod, so that what a lost
- * one may have left is not taken for the next one's. */
+/* CNI_CONTAINERID. It differs for two sandboxes of a pod, so that leftovers of a lost sandbox are
+ * not taken for the next one's. */
 static void make_cni_container_id(const char *uid, unsigned number, char ret[SHA256_HEX_SIZE]) {
         char text[128];
         int n = snprintf(text, sizeof(text), "%s/sandbox/%u", uid, number);
@@ -112,7 +115,7 @@ char *cni_network_to_text(const CniNetwork *network) {
         return json_dumps(network->root, JSON_COMPACT);
 }
 
-/* Sealed texts are our own; so this is about a version that is not ours. */
+/* Records are checksummed and written by an agent, so this finds records of other versions. */
 static int check_network_record(const json_t *root, Error *reterr) {
         cleanup_free char *text = json_dumps(json_object_get(root, "list"), 0);
         json_t *list = NULL;
@@ -122,7 +125,7 @@ static int check_network_record(const json_t *root, Error *reterr) {
                 return error_setf(reterr, EBADMSG, "was written by a newer version");
         if (cni_check_json_depth(root, DEPTH_MAX) < 0 || !get_json_text(root, "containerId")[0] ||
             !json_is_object(json_object_get(root, "pod")) || !text)
-                return error_setf(reterr, EBADMSG, "is no record of a network");
+                return error_setf(reterr, EBADMSG, "is not a network record");
         r = cni_config_list_parse(text, &list, reterr);
         json_decref(list);
         return r == -EINVAL ? -EBADMSG : r;
@@ -132,7 +135,7 @@ int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr) {
         cleanup_with(cni_network_freep) CniNetwork *network = NULL;
         json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
         int r = root ? check_network_record(root, reterr)
-                     : error_setf(reterr, EBADMSG, "is no record of a network");
+                     : error_setf(reterr, EBADMSG, "is not a network record");
 
         if (r < 0) {
                 json_decref(root);
@@ -153,7 +156,7 @@ unsigned cni_network_sandbox_number(const CniNetwork *network) {
 }
 
 static size_t count_added_plugins(const CniNetwork *network) {
-        json_int_t n = json_integer_value(json_object_get(network->root, "begun"));
+        json_int_t n = json_integer_value(json_object_get(network->root, started_key));
         size_t max = json_array_size(get_plugins(network));
 
         return n < 0 ? 0 : MIN((size_t) n, max);
@@ -163,7 +166,7 @@ static const json_t *get_recorded_addresses(const CniNetwork *network) {
         return json_object_get(network->root, "addresses");
 }
 
-/* bridge and ptp take the addresses that they have masqueraded from the interface. */
+/* bridge and ptp read from the interface which addresses they have masqueraded. */
 static size_t count_dummy_interface_steps(const CniNetwork *network, const json_t *plugin) {
         return json_is_true(json_object_get(plugin, "ipMasq"))
                        ? json_array_size(get_recorded_addresses(network))
@@ -172,10 +175,10 @@ static size_t count_dummy_interface_steps(const CniNetwork *network, const json_
 
 typedef struct CniStep {
         const json_t *plugin;
-        const char *address; /* of a stand-in; NULL: it is none for a stand-in */
+        const char *address; /* of the dummy interface; NULL: the step needs none */
 } CniStep;
 
-/* One that is not there has no plugin. */
+/* After the last step, the plugin is NULL. */
 static CniStep get_delete_step(const CniNetwork *network, size_t step) {
         for (size_t i = count_added_plugins(network); i > 0; i--) {
                 const json_t *plugin = json_array_get(get_plugins(network), i - 1);
@@ -213,12 +216,12 @@ size_t cni_network_n_steps(const CniNetwork *network, CniCommand command) {
 }
 
 void cni_network_note_add_step(CniNetwork *network, size_t n) {
-        (void) json_object_set_new(network->root, "begun", json_integer((json_int_t) n));
+        (void) json_object_set_new(network->root, started_key, json_integer((json_int_t) n));
 }
 
-/* ---- what a plugin is given ---- */
+/* ---- the input of a plugin ---- */
 
-/* Of what the pod asks for, what the plugin says that it can. */
+/* The capability arguments of the pod, of those capabilities that the plugin has. */
 static json_t *build_runtime_config(const CniNetwork *network, const json_t *plugin) {
         json_t *request = json_object_get(network->root, "request"), *argument;
         json_t *config = json_object();
@@ -230,7 +233,7 @@ static json_t *build_runtime_config(const CniNetwork *network, const json_t *plu
         return config;
 }
 
-/* DEL and CHECK know the result from version 0.4.0 on. */
+/* DEL and CHECK take prevResult since version 0.4.0. */
 static bool takes_prev_result(const CniNetwork *network, CniCommand command) {
         const json_t *list = json_object_get(network->root, "list");
 
@@ -264,26 +267,21 @@ static int build_plugin_environment(const CniNetwork *network, CniCommand comman
                                     const char *netns, char ***ret) {
         const json_t *pod = json_object_get(network->root, "pod");
         const char *id = get_json_text(network->root, "containerId");
-        int r = strv_appendf(ret, "CNI_COMMAND=%s", command_names[command]);
 
-        if (r >= 0)
-                r = strv_appendf(ret, "CNI_CONTAINERID=%s", id);
-        if (r >= 0)
-                r = strv_appendf(ret, "CNI_NETNS=%s", netns);
-        if (r >= 0)
-                r = strv_appendf(ret, "CNI_IFNAME=%s", interface_name);
-        if (r >= 0)
-                r = strv_appendf(ret,
-                                 "CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=%s;K8S_POD_NAME=%s;"
-                                 "K8S_POD_INFRA_CONTAINER_ID=%s;K8S_POD_UID=%s",
-                                 get_json_text(pod, "namespace"), get_json_text(pod, "name"), id,
-                                 get_json_text(pod, "uid"));
-        if (r >= 0)
-                r = strv_appendf(ret, "CNI_PATH=%s", get_json_text(network->root, "path"));
-        if (r >= 0) /* for what plugins call themselves, such as iptables */
-                r = strv_append(
-                        ret, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-        return r;
+        if (strv_appendf(ret, "CNI_COMMAND=%s", command_names[command]) < 0 ||
+            strv_appendf(ret, "CNI_CONTAINERID=%s", id) < 0 ||
+            strv_appendf(ret, "CNI_NETNS=%s", netns) < 0 ||
+            strv_appendf(ret, "CNI_IFNAME=%s", interface_name) < 0 ||
+            strv_appendf(ret,
+                         "CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=%s;K8S_POD_NAME=%s;"
+                         "K8S_POD_INFRA_CONTAINER_ID=%s;K8S_POD_UID=%s",
+                         get_json_text(pod, "namespace"), get_json_text(pod, "name"), id,
+                         get_json_text(pod, "uid")) < 0 ||
+            strv_appendf(ret, "CNI_PATH=%s", get_json_text(network->root, "path")) < 0)
+                return -ENOMEM;
+        /* For programs that plugins run, such as iptables. */
+        return strv_append(ret,
+                           "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 }
 
 /* The first directory of the path that has the program. */
@@ -310,17 +308,17 @@ static int find_plugin_program(const CniNetwork *network, const char *type, char
 int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t step,
                          const char *netns, CniInvocation *ret, Error *reterr) {
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
-        const CniStep what = get_command_step(network, command, step);
-        const char *type = get_json_text(what.plugin, "type");
+        const CniStep todo = get_command_step(network, command, step);
+        const char *type = get_json_text(todo.plugin, "type");
         cleanup_free char *program = NULL;
         int r = find_plugin_program(network, type, &program, reterr);
 
         if (r < 0)
                 return r;
         invocation.plugin = strdup(type);
-        invocation.input = build_plugin_stdin(network, command, what.plugin);
-        invocation.interface = what.address ? interface_name : NULL;
-        invocation.address = what.address;
+        invocation.input = build_plugin_stdin(network, command, todo.plugin);
+        invocation.interface = todo.address ? interface_name : NULL;
+        invocation.address = todo.address;
         if (!invocation.plugin || !invocation.input)
                 return -ENOMEM;
         r = strv_append(&invocation.argv, program);
@@ -341,20 +339,20 @@ void cni_invocation_done(CniInvocation *invocation) {
         *invocation = (CniInvocation){ 0 };
 }
 
-/* ---- what it answers ---- */
+/* ---- the result of a plugin ---- */
 
-static int set_plugin_error(const CniPluginExit *answer, Error *reterr) {
-        cleanup_free char *sentence = NULL;
+static int set_plugin_error(const CniPluginExit *exit, Error *reterr) {
+        cleanup_free char *message = NULL;
 
-        if (answer->timed_out)
-                return error_setf(reterr, ETIMEDOUT, "it took too long and was ended");
-        if (answer->has_run)
-                sentence = cni_error_message(strna(answer->output));
-        if (sentence)
-                return error_setf(reterr, EIO, "%s", sentence);
-        if (strna(answer->error)[0])
-                return error_setf(reterr, EIO, "%s", answer->error);
-        return error_setf(reterr, EIO, "it ended with status %d", answer->exit_code);
+        if (exit->timed_out)
+                return error_setf(reterr, ETIMEDOUT, "it timed out and was killed");
+        if (exit->has_run)
+                message = cni_error_message(strna(exit->output));
+        if (message)
+                return error_setf(reterr, EIO, "%s", message);
+        if (strna(exit->error)[0])
+                return error_setf(reterr, EIO, "%s", exit->error);
+        return error_setf(reterr, EIO, "it exited with status %d", exit->exit_code);
 }
 
 static int store_add_result(CniNetwork *network, size_t step, const char *output, Error *reterr) {
@@ -377,27 +375,27 @@ static int store_add_result(CniNetwork *network, size_t step, const char *output
         return 0;
 }
 
-/* What a plugin has undone already it may not find, and call that a failure. */
-static bool is_masquerade_removed(const CniStep *step, const CniPluginExit *answer) {
-        cleanup_free char *sentence = cni_error_message(strna(answer->output));
+/* A plugin whose masquerading is removed already may report that as an error. */
+static bool is_masquerade_removed(const CniStep *step, const CniPluginExit *exit) {
+        cleanup_free char *message = cni_error_message(strna(exit->output));
 
-        return step->address && answer->has_run && !answer->timed_out && sentence;
+        return step->address && exit->has_run && !exit->timed_out && message;
 }
 
 int cni_network_process_exit(CniNetwork *network, CniCommand command, size_t step,
-                             const CniPluginExit *answer, Error *reterr) {
-        const CniStep what = get_command_step(network, command, step);
+                             const CniPluginExit *exit, Error *reterr) {
+        const CniStep todo = get_command_step(network, command, step);
         int r = 0;
 
-        if (is_masquerade_removed(&what, answer))
+        if (is_masquerade_removed(&todo, exit))
                 return 0;
-        if (!answer->has_run || answer->exit_code != 0 || answer->timed_out)
-                r = set_plugin_error(answer, reterr);
+        if (!exit->has_run || exit->exit_code != 0 || exit->timed_out)
+                r = set_plugin_error(exit, reterr);
         else if (command == CNI_ADD)
-                r = store_add_result(network, step, strna(answer->output), reterr);
+                r = store_add_result(network, step, strna(exit->output), reterr);
         if (r < 0)
                 return error_prefixf(reterr, r, "plugin type=\"%s\" failed (%s)",
-                                     get_json_text(what.plugin, "type"), command_words[command]);
+                                     get_json_text(todo.plugin, "type"), command_words[command]);
         return 0;
 }
 
@@ -405,7 +403,7 @@ bool cni_network_is_attached(const CniNetwork *network) {
         return json_is_true(json_object_get(network->root, "attached"));
 }
 
-/* Those that the plugin's allocator has given away, where we know its ways. */
+/* The addresses that the plugin's IPAM has allocated, if it is host-local. */
 static void append_allocated_addresses(const CniNetwork *network, const json_t *plugin,
                                        json_t *list) {
         const json_t *ipam = json_object_get(plugin, "ipam");

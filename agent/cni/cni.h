@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* CNI (the specification 1.0, and 0.3.0 to 1.1.0 as far as they agree): which plugins, which JSON,
- * in which order. Nothing here starts a process; one function reads the configuration's directory,
- * one what the allocator of addresses keeps, the rest is computed.
+/* CNI, the network plugins of pods (specification 0.3.0 to 1.1.0): which plugins run, with which
+ * JSON, in which order. Nothing here starts a process. The configuration directory and the files of
+ * the IPAM plugin host-local are read; the rest is computed.
  *
- * A Network is one pod's attachment: the configuration that it is made with, what is asked of the
- * plugins for the pod, and what they answered. It can be written down and read again, so that what
- * was added by one agent is deleted by a later one, with the same words. */
+ * A CniNetwork is the attachment of one pod: its configuration, the capability arguments, and the
+ * results of the plugins. It can be stored as text, so that a later agent runs DEL with what ADD
+ * got. */
 
+#include "agent/cni/config-directory.h"
+#include "agent/cni/limits.h"
 #include "agent/model/pod.h"
 #include "common/error.h"
 
-enum {
-        CNI_CONFIG_MAX = 48 * 1024,  /* bytes of a configuration; a plugin gets it in one packet */
-        CNI_RECORD_MAX = 256 * 1024, /* bytes of a Network that is written down */
-        CNI_RESULT_MAX = 32 * 1024,  /* bytes of what a plugin answers */
-        CNI_PLUGINS_MAX = 16,
-};
-
-/* Where an administrator configures networks and installs plugins. Strings are borrowed. */
+/* Where the administrator configures networks and installs plugins. Strings are borrowed. */
 typedef struct CniPaths {
         const char *config_dir;  /* /etc/cni/net.d */
-        const char *plugin_path; /* directories with ':' in between, as CNI_PATH */
+        const char *plugin_path; /* directories separated by ':', as CNI_PATH */
 } CniPaths;
 
 typedef enum CniCommand {
@@ -34,79 +29,69 @@ typedef enum CniCommand {
 
 typedef struct CniNetwork CniNetwork;
 
-/* The text of the configuration: of the first *.conflist, *.conf or *.json by name, or our own
- * default where there is none. The caller frees the text and the name of the file (NULL: ours). 0
- * or -errno with the sentence. */
-int cni_config_load(const char *config_dir, char **ret_text, char **ret_file, Error *reterr);
-
-/* The bridge network that a lone node has, as packaging/cni/10-mainstay.conflist. */
-extern const char cni_default_config[];
-
-/* The attachment of a pod to the network that 'config' (the text) describes. 'number' tells the
- * sandboxes of a pod apart: the plugins know each by a name of its own. -EINVAL with the sentence
- * for a configuration, a hostPort or an annotation that cannot be. */
+/* The attachment of a pod to the network that 'config' (the text) describes. 'number' is that of
+ * the pod's sandbox: each sandbox has its own CNI_CONTAINERID. -EINVAL with a message for an
+ * invalid configuration, hostPort or annotation. */
 int cni_network_new(const char *config, const char *plugin_path, const Pod *pod, unsigned number,
                     CniNetwork **ret, Error *reterr);
 CniNetwork *cni_network_free(CniNetwork *network);
 DEFINE_CLEANUP(CniNetwork *, cni_network_free)
 
-/* All of it as text, freed by the caller; NULL where memory ends. And back: -EBADMSG. */
+/* As text, which the caller frees (NULL: out of memory), and back (-EBADMSG with a message). */
 char *cni_network_to_text(const CniNetwork *network);
 int cni_network_from_text(const char *text, CniNetwork **ret, Error *reterr);
 
 unsigned cni_network_sandbox_number(const CniNetwork *network);
 
-/* How many times a command runs a plugin: DEL those that ADD had begun with, CHECK none where the
- * configuration disables it. A plugin that masquerades ("ipMasq") learns at the pod's interface
- * what to undo: before its own DEL there is one for each address of the pod's, to be run with a
- * stand-in should that interface be gone. */
+/* How many plugin runs a command takes. DEL runs the plugins that ADD has started; CHECK runs none
+ * if the configuration disables it. A plugin that masquerades ("ipMasq") reads at the pod's
+ * interface what to undo. Before its own DEL it gets one DEL for each address of the pod, which is
+ * run with a dummy interface if the pod's interface is gone. */
 size_t cni_network_n_steps(const CniNetwork *network, CniCommand command);
 
-/* Notes that ADD begins with its step 'n' - 1. Before the plugin runs, and before the text is
- * written down: what is not noted is not deleted. */
+/* Notes that ADD starts its step 'n' - 1. Called before the plugin runs and before the text is
+ * stored: DEL skips plugins that are not noted. */
 void cni_network_note_add_step(CniNetwork *network, size_t n);
 
-/* What the shim is to run. Strings belong to it. */
+/* What the shim runs for one step. It owns its strings, but for the last two. */
 typedef struct CniInvocation {
         char *plugin; /* its type */
         char **argv;
         char **environment;
         char *input;
-        const char
-                *interface; /* NULL; or it is for a stand-in only, should the pod's interface ... */
-        const char *address; /* ... with this address be gone; both borrowed */
+        const char *interface; /* NULL; or the step is run only if the pod's interface ... */
+        const char *address;   /* ... with this address is gone, with a dummy interface */
 } CniInvocation;
 
-/* The invocation of one step, which counts in the order of running: DEL runs backwards. 'netns' is
- * the path of the pod's network namespace, "" where it is gone. ADD chains what
- * cni_network_process_exit() was given; DEL and CHECK repeat the last of it. -ENOENT with the
- * sentence where the plugin is not installed. */
+/* The invocation of one step, in the order of running: DEL runs the plugins backwards. 'netns' is
+ * the path of the pod's network namespace, "" if it is gone. ADD passes the previous result on to
+ * the next plugin; DEL and CHECK get the last one. -ENOENT with a message if the plugin is not
+ * installed. */
 int cni_invocation_build(const CniNetwork *network, CniCommand command, size_t step,
                          const char *netns, CniInvocation *ret, Error *reterr);
 void cni_invocation_done(CniInvocation *invocation);
 
-/* How a plugin ended. */
+/* How a plugin has exited. */
 typedef struct CniPluginExit {
         bool has_run;
         bool timed_out;
         int exit_code;
         const char *output;
-        const char *error; /* for a person: why it did not run, or its last line */
+        const char *error; /* why it did not run, or its last line; a message */
 } CniPluginExit;
 
-/* Takes the answer to a step. For the last step of ADD the attachment has addresses then, or it is
- * an error. 0 or -errno with the sentence, which names the plugin. */
+/* Takes the result of a step. After the last step of ADD the attachment has addresses, or it is an
+ * error. 0 or -errno with a message that names the plugin. */
 int cni_network_process_exit(CniNetwork *network, CniCommand command, size_t step,
                              const CniPluginExit *answer, Error *reterr);
 
-/* True once ADD is done and until DEL begins. */
+/* True after ADD is complete, until DEL starts. */
 bool cni_network_is_attached(const CniNetwork *network);
 
-/* Before the steps of DEL are asked for, and the text is written down: notes which addresses the
- * pod had, from the result; where ADD was cut off before it gave one, from what the allocator
- * keeps, which the first DEL may make it forget. */
+/* Called before the steps of DEL, and before the text is stored. Notes which addresses the pod had:
+ * from the result, or, if ADD was interrupted before it gave one, from the files of host-local,
+ * which the first DEL may remove. */
 void cni_network_begin_delete(CniNetwork *network);
 
-/* The pod's addresses: at most one of each family, the IPv4 one first. NULL where there are no
- * more. */
+/* The i-th address of the pod: at most one of each family, IPv4 first. NULL after the last. */
 const char *cni_network_address(const CniNetwork *network, size_t i);

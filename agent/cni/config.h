@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A network configuration list as the plugins are to see it. */
+/* Network configuration lists (conflist), as the plugins get them. */
 
 #include "common/error.h"
 
@@ -9,12 +9,12 @@
 
 /* Parses and validates a list, or a single plugin's configuration, which becomes a list of one:
  * {name, cniVersion, disableCheck, plugins: [...]}. The caller owns the reference. 0, -ENOMEM or
- * -EINVAL with the sentence. */
+ * -EINVAL with a message. */
 int cni_config_list_parse(const char *text, json_t **ret, Error *reterr);
 
-/* Whether the text is nested deeper than anything that we hand on. */
+/* 0; -EINVAL if the value is nested deeper than that. */
 int cni_check_json_depth(const json_t *value, unsigned max_depth);
 
-/* JSON numbers that are versions: -1, 0 or 1 as 'a' is less than, equal to or more than 'b'. Both
- * are among those that we know. */
+/* CNI versions: -1, 0 or 1 as 'a' is less than, equal to or greater than 'b'. Both must be
+ * supported versions. */
 int cni_version_compare(const char *a, const char *b);

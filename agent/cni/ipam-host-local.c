@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reads the allocations of the IPAM plugin host-local. Writes nothing: the plugin itself does. */
+
 #include "agent/cni/ipam-host-local.h"
 
 #include "common/cleanup.h"
@@ -32,11 +35,13 @@ int host_local_list_addresses(const char *data_dir, const char *name, const char
         cleanup_free char *path = path_join(data_dir[0] ? data_dir : default_data_dir, name);
         cleanup_closedir DIR *dir = path ? opendir(path) : NULL;
         const struct dirent *entry;
-        int r = path ? 0 : -ENOMEM;
 
-        while (r >= 0 && dir && (entry = readdir(dir)))
+        if (!path)
+                return -ENOMEM;
+        while (dir && (entry = readdir(dir)))
                 if (is_ip_address_name(entry->d_name) &&
-                    is_allocated_to(dirfd(dir), entry->d_name, id))
-                        r = strv_append(ret, entry->d_name);
-        return r;
+                    is_allocated_to(dirfd(dir), entry->d_name, id) &&
+                    strv_append(ret, entry->d_name) < 0)
+                        return -ENOMEM;
+        return 0;
 }

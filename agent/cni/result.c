@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Parsing of CNI results and errors; see the header. */
+
 #include "agent/cni/result.h"
 
-#include "agent/cni/cni.h"
 #include "agent/cni/config.h"
+#include "agent/cni/limits.h"
 #include "common/cleanup.h"
 
 #include <arpa/inet.h>
@@ -10,7 +13,7 @@
 enum {
         DEPTH_MAX = 32,
         ITEMS_MAX = 64, /* interfaces, addresses */
-        SENTENCE_MAX = 1024,
+        MESSAGE_MAX = 1024,
 };
 
 int cni_result_parse(const char *output, json_t **ret, Error *reterr) {
@@ -23,20 +26,20 @@ int cni_result_parse(const char *output, json_t **ret, Error *reterr) {
                                   CNI_RESULT_MAX);
         result = json_loadb(output, length, JSON_REJECT_DUPLICATES, &problem);
         if (!result)
-                return error_setf(reterr, EBADMSG, "its result is no JSON: %d:%d: %s", problem.line,
-                                  problem.column, problem.text);
+                return error_setf(reterr, EBADMSG, "its result is not JSON: %d:%d: %s",
+                                  problem.line, problem.column, problem.text);
         if (!json_is_object(result) || cni_check_json_depth(result, DEPTH_MAX) < 0 ||
             json_array_size(json_object_get(result, "ips")) > ITEMS_MAX ||
             json_array_size(json_object_get(result, "interfaces")) > ITEMS_MAX) {
                 json_decref(result);
-                return error_setf(reterr, EBADMSG, "its result is not of the form that CNI has");
+                return error_setf(reterr, EBADMSG, "its result is not a CNI result");
         }
         *ret = result;
         return 0;
 }
 
-/* An address without an interface is the pod's; else the interface's name must be the pod's, and it
- * must be in the pod. */
+/* An address without an interface belongs to the pod. Otherwise the interface must have the name of
+ * the pod's and be in a sandbox. */
 static bool is_pod_interface(const json_t *result, const json_t *ip, const char *interface) {
         const json_t *index = json_object_get(ip, "interface"), *entry;
         const char *name, *sandbox;
@@ -70,7 +73,7 @@ static int parse_result_address(const json_t *ip, char ret[CNI_ADDRESS_SIZE], Er
                                 return family;
                 }
         }
-        return error_setf(reterr, EBADMSG, "its result has an address that is none: '%.64s'", text);
+        return error_setf(reterr, EBADMSG, "its result has an invalid address: '%.64s'", text);
 }
 
 int cni_result_pod_addresses(const json_t *result, const char *interface, CniAddresses *ret,
@@ -98,7 +101,7 @@ int cni_result_pod_addresses(const json_t *result, const char *interface, CniAdd
         if (v6[0])
                 memcpy(addresses.texts[addresses.n++], v6, CNI_ADDRESS_SIZE);
         if (addresses.n == 0)
-                return error_setf(reterr, EBADMSG, "its result has no address for the pod");
+                return error_setf(reterr, EBADMSG, "its result lacks an address of the pod");
         *ret = addresses;
         return 0;
 }
@@ -122,12 +125,11 @@ char *cni_error_message(const char *output) {
         json_t *root = json_loads(output, 0, NULL);
         const char *message = json_string_value(json_object_get(root, "msg"));
         const char *details = json_string_value(json_object_get(root, "details"));
-        char *sentence = NULL;
+        char *text = NULL;
 
-        if (message &&
-            asprintf(&sentence, "%.*s%s%.*s", SENTENCE_MAX, message,
-                     details && details[0] ? "; " : "", SENTENCE_MAX, strna(details)) < 0)
-                sentence = NULL;
+        if (message && asprintf(&text, "%.*s%s%.*s", MESSAGE_MAX, message,
+                                details && details[0] ? "; " : "", MESSAGE_MAX, strna(details)) < 0)
+                text = NULL;
         json_decref(root);
-        return sentence;
+        return text;
 }

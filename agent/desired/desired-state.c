@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/desired/desired-state.h"
 
+#include "agent/desired/collect-desired-pods.h"
 #include "agent/desired/diff-desired-pods.h"
 #include "agent/desired/manifest-problems.h"
 #include "agent/desired/stop-reason.h"
@@ -18,62 +19,6 @@ struct DesiredState {
         bool is_computed;
         bool is_suspended;
 };
-
-/* ---- the sources ---- */
-
-static int add_manifest_pods(const DesiredState *state, DesiredPods *desired) {
-        const Manifest *const *manifests;
-        size_t n = manifest_directory_list(state->manifests, &manifests);
-
-        for (size_t i = 0; i < n; i++) {
-                const PodSource source = pod_source_of_file(manifests[i]->file);
-
-                for (size_t j = 0; j < manifests[i]->pods.n; j++)
-                        if (desired_pods_add(desired, &source, manifests[i]->pods.items[j]) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
-static int add_manifest_daemonsets(const DesiredState *state, DesiredDaemonSets *sets) {
-        const Manifest *const *manifests;
-        size_t n = manifest_directory_list(state->manifests, &manifests);
-
-        for (size_t i = 0; i < n; i++) {
-                const PodSource source = pod_source_of_file(manifests[i]->file);
-
-                for (size_t j = 0; j < manifests[i]->daemonsets.n; j++)
-                        if (desired_daemonsets_add(sets, &source,
-                                                   manifests[i]->daemonsets.items[j]) < 0)
-                                return -ENOMEM;
-        }
-        return 0;
-}
-
-static int add_daemonset_pods(const DesiredState *state, DesiredPods *desired) {
-        const DaemonSetPodSource *daemonsets = &state->config.daemonsets;
-        const ApiServerPodSource *apiserver = &state->config.apiserver;
-        cleanup_with(desired_daemonsets_done) DesiredDaemonSets sets = { 0 };
-        int r = add_manifest_daemonsets(state, &sets);
-
-        if (r >= 0 && apiserver->add_daemonsets)
-                r = apiserver->add_daemonsets(&sets, apiserver->userdata);
-        return r < 0 ? r : daemonsets->add_pods(&sets, desired, daemonsets->userdata);
-}
-
-/* The order decides which source has a name that two want. Where a source fails the set is
- * incomplete, and the next ones are asked all the same. */
-static void collect_desired_pods(const DesiredState *state, DesiredPods *desired) {
-        const ApiServerPodSource *apiserver = &state->config.apiserver;
-
-        if (!manifest_directory_is_resolved(state->manifests) ||
-            add_manifest_pods(state, desired) < 0)
-                desired->is_incomplete = true;
-        if (add_daemonset_pods(state, desired) < 0)
-                desired->is_incomplete = true;
-        if (apiserver->add_pods && apiserver->add_pods(desired, apiserver->userdata) < 0)
-                desired->is_incomplete = true;
-}
 
 /* ---- what there is ---- */
 
@@ -191,7 +136,8 @@ static int update_desired_pods(const DesiredState *state) {
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         int r;
 
-        collect_desired_pods(state, &desired);
+        collect_desired_pods(state->manifests, &state->config.daemonsets, &state->config.apiserver,
+                             &desired);
         r = pod_manager_list(state->config.pod_manager, &actual);
         if (r >= 0)
                 r = resolve_all_classes(state, &desired, &actual);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
+
+/* /containerLogs/<namespace>/<pod>/<container> with the kubelet's parameters: the log of a
+ * container. A stream that follows sleeps until inotify reports a write or rename in the
+ * container's directory. Reading the files is in log-reader.c. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
 
 #include "agent/http/log-reader.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
 #include <sys/inotify.h>
-
-/* /containerLogs/<namespace>/<pod>/<container>, with the kubelet's parameters. Who follows sleeps
- * until inotify says that something was written or renamed in the container's directory. */
 
 typedef struct HttpLogStream {
         LogReader *reader;
@@ -44,10 +47,10 @@ static int on_log_written(sd_event_source *source, const struct inotify_event *e
         return 0;
 }
 
-/* Before the first byte is read, so that nothing is written unnoticed. */
+/* Before the first byte is read, so that no write is missed. */
 static int watch_log_directory(HttpServer *server, HttpLogStream *log, Error *reterr) {
         int r = sd_event_add_inotify_fd(
-                server->event, &log->log_watch, log_reader_dir_fd(log->reader),
+                http_event_of(server), &log->log_watch, log_reader_dir_fd(log->reader),
                 IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_ONLYDIR,
                 on_log_written, log);
 
@@ -79,10 +82,12 @@ static int parse_log_options(struct MHD_Connection *http, LogOptions *ret, Error
         int r;
 
         r = http_query_number(http, "tailLines", 0, &options.tail_lines, reterr);
-        if (r >= 0)
-                r = http_query_number(http, "limitBytes", 1, &options.limit_bytes, reterr);
-        if (r >= 0)
-                r = parse_log_since(http, &options, reterr);
+        if (r < 0)
+                return r;
+        r = http_query_number(http, "limitBytes", 1, &options.limit_bytes, reterr);
+        if (r < 0)
+                return r;
+        r = parse_log_since(http, &options, reterr);
         if (r < 0)
                 return r;
         options.follow = http_query_flag(http, "follow");
@@ -100,8 +105,9 @@ static int open_container_log(HttpServer *server, struct MHD_Connection *http,
         r = parse_log_options(http, &options, reterr);
         if (r < 0)
                 return r;
-        r = server->handlers->find_log(server->userdata, names[0], names[1], names[2],
-                                       http_query_flag(http, "previous"), &found, reterr);
+        r = http_handlers_of(server)->find_log(http_userdata_of(server), names[0], names[1],
+                                               names[2], http_query_flag(http, "previous"), &found,
+                                               reterr);
         if (r < 0)
                 return r;
         log->directory = found.directory;
@@ -136,8 +142,9 @@ enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connec
         if (!path)
                 return MHD_NO;
         if (http_split_container_path(path, names) < 0)
-                return http_reply_error(http, MHD_HTTP_NOT_FOUND,
-                                        "ask for /containerLogs/<namespace>/<pod>/<container>");
+                return http_reply_error(
+                        http, MHD_HTTP_NOT_FOUND,
+                        "the path must be /containerLogs/<namespace>/<pod>/<container>");
         log = calloc(1, sizeof(*log));
         if (!log)
                 return MHD_NO;
@@ -147,15 +154,18 @@ enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connec
                 return http_reply_error(http, http_status_of_log_error(r), "%s",
                                         error_message(&error, r));
         }
-        return response_stream_start(server, http, &log_stream_kind, log, &log->stream);
+        return response_stream_start(http_streams_of(server), http, &log_stream_kind, log,
+                                     &log->stream);
 }
 
 void http_server_notify_log_end(HttpServer *server, const char *directory, unsigned attempt) {
-        for (ResponseStream *stream = server->streams; stream; stream = stream->next) {
-                HttpLogStream *log = stream->source;
+        const ResponseStreams *streams = http_streams_of(server);
+        ResponseStream *stream = NULL;
 
-                if (stream->kind != &log_stream_kind || log->attempt != attempt ||
-                    !streq(log->directory, directory))
+        while ((stream = response_stream_next(streams, &log_stream_kind, stream))) {
+                HttpLogStream *log = response_stream_source(stream);
+
+                if (log->attempt != attempt || !streq(log->directory, directory))
                         continue;
                 log_reader_set_ended(log->reader);
                 response_stream_wake(stream);

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
+
+/* GET /daemonsets (a list or a watch), /revisions and /node, and
+ * POST /daemonsets/<namespace>/<name>/<verb>?revision=<n>.
+ *
+ * A watch is not queued: when it has sent everything, it compares the sets with what it sent last.
+ * A slow client gets the latest state of a set instead of each. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
+#include "agent/http/stream-text.h"
 
 #include "common/cleanup.h"
 #include "common/file.h"
 
 #include <stdlib.h>
-
-/* GET /daemonsets, once or as a watch, /revisions, /node;
- * POST /daemonsets/<namespace>/<name>/<verb>?revision=<n>.
- *
- * Nothing is queued for a watch: when it has told all, it compares what the sets are now with what
- * it told last. A client that is slow sees the latest state of a set instead of each. */
 
 /* ---- the list ---- */
 
@@ -30,7 +33,8 @@ static enum MHD_Result reply_daemonset_list(HttpServer *server, struct MHD_Conne
 
         if (!out)
                 return MHD_NO;
-        r = server->handlers->foreach_daemonset(server->userdata, print_daemonset_item, out);
+        r = http_handlers_of(server)->foreach_daemonset(http_userdata_of(server),
+                                                        print_daemonset_item, out);
         if (!memstream_finish(out, &items) || r < 0 ||
             asprintf(&text,
                      "{\"kind\":\"DaemonSetList\",\"apiVersion\":\"apps/v1\",\"metadata\":{},"
@@ -52,7 +56,7 @@ typedef LIST_OF(ReportedDaemonSet) ReportedDaemonSets;
 typedef struct DaemonSetWatch {
         HttpServer *server;
         ReportedDaemonSets reported;
-        bool is_due; /* what the sets are was not looked at since it may have changed */
+        bool is_due; /* the sets may have changed since they were compared */
         StreamText text;
 } DaemonSetWatch;
 
@@ -65,7 +69,7 @@ static void reported_daemonsets_done(ReportedDaemonSets *reported) {
         *reported = (ReportedDaemonSets){ 0 };
 }
 
-/* What has been told, what there is now, and the lines that are between them. */
+/* The sets as sent last and as they are now, and the watch events of the difference. */
 typedef struct DaemonSetComparison {
         const ReportedDaemonSets *before;
         ReportedDaemonSets now;
@@ -104,7 +108,7 @@ static int compare_reported_daemonset(const char *key, const char *json, void *c
         return 0;
 }
 
-/* The lines of all that is other than it was told. */
+/* The watch events of all changes since the last call, a line each. */
 static int format_daemonset_changes(DaemonSetWatch *watch, char **ret) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -114,8 +118,9 @@ static int format_daemonset_changes(DaemonSetWatch *watch, char **ret) {
 
         if (!comparison.lines)
                 return -ENOMEM;
-        r = watch->server->handlers->foreach_daemonset(watch->server->userdata,
-                                                       compare_reported_daemonset, &comparison);
+        r = http_handlers_of(watch->server)
+                    ->foreach_daemonset(http_userdata_of(watch->server), compare_reported_daemonset,
+                                        &comparison);
         for (size_t i = 0; i < watch->reported.n && r >= 0; i++)
                 if (!find_reported_daemonset(&comparison.now, watch->reported.items[i].key))
                         print_daemonset_watch_event(comparison.lines, "DELETED",
@@ -171,30 +176,34 @@ enum MHD_Result http_handle_get_daemonsets(HttpServer *server, struct MHD_Connec
                 return MHD_NO;
         watch->server = server;
         watch->is_due = true;
-        return response_stream_start(server, http, &daemonset_watch_kind, watch, NULL);
+        return response_stream_start(http_streams_of(server), http, &daemonset_watch_kind, watch,
+                                     NULL);
 }
 
 void http_server_notify_daemonsets(HttpServer *server) {
-        for (ResponseStream *stream = server->streams; stream; stream = stream->next) {
-                DaemonSetWatch *watch = stream->source;
+        const ResponseStreams *streams = http_streams_of(server);
+        ResponseStream *stream = NULL;
 
-                if (stream->kind != &daemonset_watch_kind)
-                        continue;
+        while ((stream = response_stream_next(streams, &daemonset_watch_kind, stream))) {
+                DaemonSetWatch *watch = response_stream_source(stream);
+
                 watch->is_due = true;
                 response_stream_wake(stream);
         }
 }
 
-/* ---- the rest ---- */
+/* ---- revisions, the node, actions ---- */
 
 enum MHD_Result http_handle_get_revisions(HttpServer *server, struct MHD_Connection *http,
                                           const char *rest) {
-        return http_reply_json_consume(http, server->handlers->revisions(server->userdata));
+        return http_reply_json_consume(
+                http, http_handlers_of(server)->revisions(http_userdata_of(server)));
 }
 
 enum MHD_Result http_handle_get_node(HttpServer *server, struct MHD_Connection *http,
                                      const char *rest) {
-        return http_reply_json_consume(http, server->handlers->node(server->userdata));
+        return http_reply_json_consume(http,
+                                       http_handlers_of(server)->node(http_userdata_of(server)));
 }
 
 static bool is_daemonset_action(const char *word) {
@@ -214,8 +223,8 @@ static enum MHD_Result run_daemonset_action(HttpServer *server, struct MHD_Conne
         int r = http_query_number(http, "revision", 0, &revision, &error);
 
         if (r >= 0)
-                r = server->handlers->run_daemonset_action(server->userdata, namespace, name, verb,
-                                                           revision, &error);
+                r = http_handlers_of(server)->run_daemonset_action(
+                        http_userdata_of(server), namespace, name, verb, revision, &error);
         if (r < 0)
                 return http_reply_error(http, http_status_from_errno(r), "%s",
                                         error_message(&error, r));
@@ -236,6 +245,6 @@ enum MHD_Result http_handle_daemonset_action(HttpServer *server, struct MHD_Conn
         if (!http_require_root(http, &result))
                 return result;
         if (!verb || words || !is_daemonset_action(verb))
-                return http_reply_error(http, MHD_HTTP_NOT_FOUND, "there is nothing here");
+                return http_reply_unknown_path(http);
         return run_daemonset_action(server, http, namespace, name, verb);
 }

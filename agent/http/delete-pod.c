@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
-
-#include "common/cleanup.h"
 
 /* DELETE /api/v1/namespaces/<namespace>/pods/<pod>?gracePeriodSeconds=<n>, as the API server has
- * it: a pod of the manifest directory ends, and begins anew. */
+ * it. A static pod is stopped within its grace period, and starts again if its manifest is still
+ * there. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
+
+#include "common/cleanup.h"
 
 static const char status_success[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
                                      "\"status\":\"Success\"}\n";
 
-/* Cuts "<namespace>/pods/<pod>" apart in place. */
+/* Splits "<namespace>/pods/<pod>" in place. */
 static int split_pod_path(char *path, const char **ret_namespace, const char **ret_pod) {
         char *rest = path;
         const char *namespace = strsep(&rest, "/"), *pods = strsep(&rest, "/");
@@ -36,11 +39,11 @@ enum MHD_Result http_handle_delete_pod(HttpServer *server, struct MHD_Connection
         if (!path)
                 return MHD_NO;
         if (split_pod_path(path, &namespace, &pod) < 0)
-                return http_reply_error(http, MHD_HTTP_NOT_FOUND, "there is nothing here");
+                return http_reply_unknown_path(http);
         r = http_query_number(http, "gracePeriodSeconds", 0, &grace_seconds, &error);
         if (r >= 0)
-                r = server->handlers->delete_pod(server->userdata, namespace, pod, grace_seconds,
-                                                 &error);
+                r = http_handlers_of(server)->delete_pod(http_userdata_of(server), namespace, pod,
+                                                         grace_seconds, &error);
         if (r < 0)
                 return http_reply_error(http, http_status_from_errno(r), "%s",
                                         error_message(&error, r));

@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
+
+/* /events, as a list or a watch. Both follow the numbers of the events, one event at a time and as
+ * fast as the client reads; a watch sleeps after the last event. It is not queued: a slow client
+ * gets the latest count of an event instead of each. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
+#include "agent/http/stream-text.h"
 
 #include "common/cleanup.h"
 
-/* /events, once or as a watch. Both go by the events' numbers, one event at a time and as fast as
- * the client reads; a watch sleeps when it has seen all. It has no queue: a client that is slow
- * sees the latest count of an event instead of each. */
-
 typedef struct EventCursor {
         HttpServer *server;
-        uint64_t number; /* of the last event that was told */
-        bool is_begun;
-        bool is_ended;
-        size_t n; /* that were told */
+        uint64_t number; /* of the last event that was sent */
+        bool has_started;
+        bool has_ended;
+        size_t n; /* that were sent */
         StreamText text;
 } EventCursor;
 
-/* 1 with the next event, 0 when there is none, -errno. */
+/* 1 with the next event, 0 if there is none, -errno. */
 static int next_event_json(EventCursor *cursor, char **ret_json) {
-        int r = cursor->server->handlers->next_event(cursor->server->userdata, cursor->number,
-                                                     &cursor->number, ret_json);
+        int r = http_handlers_of(cursor->server)
+                        ->next_event(http_userdata_of(cursor->server), cursor->number,
+                                     &cursor->number, ret_json);
 
         cursor->n += r > 0;
         return r;
@@ -30,10 +34,10 @@ static int next_event_list_text(void *userdata) {
         cleanup_free char *json = NULL;
         int r;
 
-        if (cursor->is_ended)
+        if (cursor->has_ended)
                 return -ENODATA;
-        if (!cursor->is_begun) {
-                cursor->is_begun = true;
+        if (!cursor->has_started) {
+                cursor->has_started = true;
                 return stream_text_format(&cursor->text,
                                           "{\"kind\":\"EventList\",\"apiVersion\":\"v1\",", "",
                                           "\"metadata\":{},\"items\":[");
@@ -43,7 +47,7 @@ static int next_event_list_text(void *userdata) {
                 return r;
         if (r > 0)
                 return stream_text_format(&cursor->text, cursor->n > 1 ? "," : "", json, "");
-        cursor->is_ended = true;
+        cursor->has_ended = true;
         return stream_text_format(&cursor->text, "", "]}", "\n");
 }
 
@@ -88,13 +92,15 @@ enum MHD_Result http_handle_get_events(HttpServer *server, struct MHD_Connection
         if (!cursor)
                 return MHD_NO;
         cursor->server = server;
-        return response_stream_start(
-                server, http, http_query_flag(http, "watch") ? &event_watch_kind : &event_list_kind,
-                cursor, NULL);
+        return response_stream_start(http_streams_of(server), http,
+                                     http_query_flag(http, "watch") ? &event_watch_kind
+                                                                    : &event_list_kind,
+                                     cursor, NULL);
 }
 
 void http_server_notify_event(HttpServer *server) {
-        for (ResponseStream *stream = server->streams; stream; stream = stream->next)
-                if (stream->kind == &event_watch_kind)
-                        response_stream_wake(stream);
+        ResponseStream *stream = NULL;
+
+        while ((stream = response_stream_next(http_streams_of(server), &event_watch_kind, stream)))
+                response_stream_wake(stream);
 }

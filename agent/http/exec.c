@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
+
+/* /exec/<namespace>/<pod>/<container>?command=…&input=1&output=1&error=1&tty=1, as the kubelet has
+ * it: the connection is upgraded to a WebSocket, and the agent gives its descriptor to the shim
+ * that runs the command. Errors are reported before the upgrade. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-connection.h"
+#include "agent/http/http-server.h"
 
 #include "common/channels.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "common/websocket-handshake.h"
 
-/* /exec/<namespace>/<pod>/<container>?command=…&input=1&output=1&error=1&tty=1, as the kubelet has
- * it: the connection becomes a WebSocket, and its descriptor goes to whoever runs the command.
- * What is wrong is said before; afterwards we have nothing to do with it. */
-
 enum {
         EXEC_ARGUMENTS_MAX = 1024,
 };
 
-/* What was asked for, kept until the connection is ours to give away. */
-struct ExecUpgrade {
+/* The request, until the connection is upgraded. */
+typedef struct ExecUpgrade {
         HttpServer *server;
         HttpConnection *connection;
-        char *path;           /* what the names point into */
+        char *path;           /* the names point into it */
         const char *names[3]; /* namespace, pod, container */
         char **command;
         HttpExecOptions exec;
-};
+} ExecUpgrade;
 
-ExecUpgrade *exec_upgrade_free(ExecUpgrade *upgrade) {
+static void exec_upgrade_free(void *userdata) {
+        ExecUpgrade *upgrade = userdata;
+
         if (!upgrade)
-                return NULL;
+                return;
         strv_free(upgrade->command);
         free(upgrade->path);
         free(upgrade);
-        return NULL;
 }
 
 static void exec_upgrade_freep(ExecUpgrade **upgrade) {
@@ -61,7 +65,7 @@ static int parse_exec_request(ExecUpgrade *upgrade, struct MHD_Connection *http,
         };
         if (n < 0 || strv_length(upgrade->command) == 0)
                 return error_setf(reterr, EINVAL, "you must specify at least one command");
-        /* A terminal has one output. */
+        /* A terminal has only one output stream. */
         if (upgrade->exec.has_terminal)
                 upgrade->exec.has_error = false;
         if (!upgrade->exec.has_input && !upgrade->exec.has_output && !upgrade->exec.has_error)
@@ -76,7 +80,7 @@ static bool request_header_has(struct MHD_Connection *http, const char *name, co
         return value && strcasestr(value, word);
 }
 
-/* NULL where the client does not want a WebSocket that we speak. */
+/* NULL if the client does not request a WebSocket with a known protocol. */
 static const char *find_websocket_key(struct MHD_Connection *http) {
         const char *key = MHD_lookup_connection_value(http, MHD_HEADER_KIND, "Sec-WebSocket-Key");
 
@@ -91,15 +95,16 @@ static void on_exec_upgraded(void *userdata, struct MHD_Connection *http, void *
                              const char *extra, size_t extra_size, MHD_socket fd,
                              struct MHD_UpgradeResponseHandle *handle) {
         HttpConnection *connection = userdata;
-        cleanup_with(exec_upgrade_freep) ExecUpgrade *upgrade = TAKE_PTR(connection->upgrade);
+        cleanup_with(exec_upgrade_freep) ExecUpgrade *upgrade =
+                http_connection_take_upgrade(connection);
         HttpServer *server = upgrade->server;
 
         http_connection_clear_deadline(connection);
-        /* A client that speaks before it has heard us is none that we can go on with. */
+        /* A client that sends frames before the upgrade is refused: they are read already. */
         if (extra_size == 0)
-                (void) server->handlers->exec(server->userdata, upgrade->names[0],
-                                              upgrade->names[1], upgrade->names[2], &upgrade->exec,
-                                              fd, NULL);
+                (void) http_handlers_of(server)->exec(http_userdata_of(server), upgrade->names[0],
+                                                      upgrade->names[1], upgrade->names[2],
+                                                      &upgrade->exec, fd, NULL);
         (void) MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
         http_server_schedule_run(server);
 }
@@ -112,8 +117,7 @@ static enum MHD_Result reply_exec_upgrade(struct MHD_Connection *http, const cha
         char accept[WEBSOCKET_ACCEPT_SIZE];
         enum MHD_Result result;
 
-        exec_upgrade_free(connection->upgrade);
-        connection->upgrade = upgrade_consume;
+        http_connection_set_upgrade_take(connection, upgrade_consume, exec_upgrade_free);
         if (!response)
                 return MHD_NO;
         (void) MHD_add_response_header(response, MHD_HTTP_HEADER_UPGRADE, "websocket");
@@ -156,16 +160,18 @@ enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http
                 return MHD_NO;
         if (http_split_container_path(upgrade->path, upgrade->names) < 0)
                 return http_reply_error(http, MHD_HTTP_NOT_FOUND,
-                                        "ask for /exec/<namespace>/<pod>/<container>");
+                                        "the path must be /exec/<namespace>/<pod>/<container>");
         r = parse_exec_request(upgrade, http, &error);
         if (r >= 0)
-                r = server->handlers->exec(server->userdata, upgrade->names[0], upgrade->names[1],
-                                           upgrade->names[2], &upgrade->exec, -EBADF, &error);
+                r = http_handlers_of(server)->exec(http_userdata_of(server), upgrade->names[0],
+                                                   upgrade->names[1], upgrade->names[2],
+                                                   &upgrade->exec, -EBADF, &error);
         if (r < 0)
                 return http_reply_error(http, http_status_of_exec_error(r), "%s",
                                         error_message(&error, r));
         if (!key)
                 return http_reply_error(http, MHD_HTTP_UPGRADE_REQUIRED,
-                                        "ask for a WebSocket with the protocol " CHANNELS_PROTOCOL);
+                                        "the request must upgrade to a WebSocket with the "
+                                        "protocol " CHANNELS_PROTOCOL);
         return reply_exec_upgrade(http, key, TAKE_PTR(upgrade));
 }

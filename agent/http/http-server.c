@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
 
+/* The socket and the connections of the HTTP server, on libmicrohttpd without threads: its epoll
+ * descriptor is a source of the event loop, and it runs when that is readable or when it has more
+ * to do. Clients are accepted here, to check their credentials and to leave them in the queue of
+ * the socket while there are too many. There is no timer while no client is connected. */
+
+#include "agent/http/http-server.h"
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-connection.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -10,18 +18,50 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
-/* libmicrohttpd without threads: its epoll descriptor is a source of our loop, and it runs when
- * that is readable or when it says that it has more to do. We accept clients ourselves, to see who
- * they are and to leave them in the queue of the socket while there are too many; and we keep the
- * time ourselves, because its idle timeout starts anew with every byte. There is no timer while
- * nobody is connected. */
-
 #define REQUEST_TIMEOUT_USEC (10 * USEC_PER_SEC)
 
 enum {
         BACKLOG = 64,
         ACCEPT_MAX = 16, /* in one turn */
+        HTTP_CONNECTIONS_MAX = 32,
+        HTTP_CONNECTION_MEMORY = 32 * 1024,
 };
+
+struct HttpServer {
+        sd_event *event;
+        const HttpServerHandlers *handlers;
+        void *userdata;
+        uint64_t request_timeout_usec;
+
+        char *socket_path;
+        dev_t socket_device; /* of the socket that was made, to remove no other */
+        ino_t socket_inode;
+
+        sd_event_source *listen_source;      /* a client connects; off while there are too many */
+        sd_event_source *accept_retry_timer; /* after descriptors have run out */
+        sd_event_source *mhd_source;         /* libmicrohttpd's epoll descriptor */
+        sd_event_source *deferred_run;       /* libmicrohttpd or a stream has more to do */
+        struct MHD_Daemon *mhd;
+
+        unsigned n_connections;
+        ResponseStreams streams;
+};
+
+const HttpServerHandlers *http_handlers_of(const HttpServer *server) {
+        return server->handlers;
+}
+
+void *http_userdata_of(const HttpServer *server) {
+        return server->userdata;
+}
+
+sd_event *http_event_of(const HttpServer *server) {
+        return server->event;
+}
+
+ResponseStreams *http_streams_of(HttpServer *server) {
+        return &server->streams;
+}
 
 void http_server_schedule_run(HttpServer *server) {
         (void) sd_event_source_set_enabled(server->deferred_run, SD_EVENT_ONESHOT);
@@ -41,57 +81,14 @@ static int on_mhd_readable(sd_event_source *source, int fd, uint32_t events, voi
 }
 
 static int on_mhd_deferred_run(sd_event_source *source, void *userdata) {
-        response_streams_resume_yielding(userdata);
-        run_mhd(userdata);
+        HttpServer *server = userdata;
+
+        response_streams_resume_yielding(&server->streams);
+        run_mhd(server);
         return 0;
 }
 
-/* Connections */
-
-static int on_http_connection_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
-        HttpConnection *connection = userdata;
-
-        (void) shutdown(connection->fd, SHUT_RDWR);
-        return 0;
-}
-
-void http_connection_set_deadline(HttpConnection *connection) {
-        if (sd_event_source_set_time_relative(connection->deadline,
-                                              connection->server->request_timeout_usec) >= 0)
-                (void) sd_event_source_set_enabled(connection->deadline, SD_EVENT_ONESHOT);
-}
-
-void http_connection_clear_deadline(HttpConnection *connection) {
-        (void) sd_event_source_set_enabled(connection->deadline, SD_EVENT_OFF);
-}
-
-HttpConnection *http_connection_of(struct MHD_Connection *http) {
-        return MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-}
-
-static HttpConnection *http_connection_new(HttpServer *server, int fd) {
-        HttpConnection *connection = calloc(1, sizeof(*connection));
-
-        if (!connection)
-                return NULL;
-        connection->server = server;
-        connection->fd = fd;
-        if (sd_event_add_time_relative(server->event, &connection->deadline, CLOCK_MONOTONIC,
-                                       server->request_timeout_usec, 0, on_http_connection_deadline,
-                                       connection) < 0) {
-                free(connection);
-                return NULL;
-        }
-        return connection;
-}
-
-static void http_connection_free(HttpConnection *connection) {
-        if (!connection)
-                return;
-        sd_event_source_disable_unref(connection->deadline);
-        exec_upgrade_free(connection->upgrade);
-        free(connection);
-}
+/* ---- connections ---- */
 
 static void on_mhd_connection(void *userdata, struct MHD_Connection *http, void **context,
                               enum MHD_ConnectionNotificationCode code) {
@@ -102,7 +99,7 @@ static void on_mhd_connection(void *userdata, struct MHD_Connection *http, void 
                                  ->connect_fd;
 
                 server->n_connections++;
-                *context = http_connection_new(server, fd);
+                *context = http_connection_new(server->event, fd, server->request_timeout_usec);
                 return;
         }
         server->n_connections--;
@@ -119,8 +116,8 @@ static void on_mhd_request_completed(void *userdata, struct MHD_Connection *http
                 http_connection_set_deadline(connection);
 }
 
-/* A NUL that was written as %00 would end the path early, and what we compare would not be what
- * was asked for. */
+/* A NUL that was sent as %00 would end the path early: a path other than the requested one would be
+ * compared. */
 static size_t unescape_request_path(void *userdata, struct MHD_Connection *http, char *text) {
         size_t length = MHD_http_unescape(text);
 
@@ -130,7 +127,7 @@ static size_t unescape_request_path(void *userdata, struct MHD_Connection *http,
         return length;
 }
 
-/* The door */
+/* ---- accepting clients ---- */
 
 static bool is_peer_in_group(int fd, gid_t gid) {
         gid_t groups[256];
@@ -144,7 +141,7 @@ static bool is_peer_in_group(int fd, gid_t gid) {
         return false;
 }
 
-/* The mode of the socket keeps strangers out already; this holds where somebody has opened it. */
+/* The mode of the socket refuses other users already; this also holds after it was changed. */
 static bool is_peer_allowed(const HttpServer *server, int fd) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
@@ -160,12 +157,12 @@ static bool is_peer_allowed(const HttpServer *server, int fd) {
 }
 
 static void refuse_peer(int fd) {
-        static const char sentence[] = "only root and the group of the socket may ask this\n";
+        static const char text[] = "only root and the group of the socket may connect\n";
         char answer[256];
         int n = snprintf(answer, sizeof(answer),
                          "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain\r\n"
                          "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-                         sizeof(sentence) - 1, sentence);
+                         sizeof(text) - 1, text);
 
         (void) send(fd, answer, (size_t) n, MSG_NOSIGNAL | MSG_DONTWAIT);
         close_fd(fd);
@@ -178,8 +175,8 @@ static int on_accept_retry_timer(sd_event_source *source, uint64_t usec, void *u
         return 0;
 }
 
-/* Descriptors or memory have run out. The client stays in the queue; asking again at once would
- * only burn the processor. */
+/* Descriptors or memory have run out. The client stays in the queue; accepting again at once would
+ * only consume CPU time. */
 static void pause_accepting_clients(HttpServer *server) {
         (void) sd_event_source_set_enabled(server->listen_source, SD_EVENT_OFF);
         if (sd_event_source_set_time_relative(server->accept_retry_timer, USEC_PER_SEC) >= 0)
@@ -216,7 +213,7 @@ static int on_http_listen_socket(sd_event_source *source, int fd, uint32_t event
         return 0;
 }
 
-/* Binds beside the name and renames over it. */
+/* Binds to a temporary name and renames it over the path. */
 static int open_http_socket(HttpServer *server, int *ret, Error *reterr) {
         cleanup_close int fd = -EBADF;
         struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -226,7 +223,7 @@ static int open_http_socket(HttpServer *server, int *ret, Error *reterr) {
         n = snprintf(address.sun_path, sizeof(address.sun_path), "%s.new", server->socket_path);
         if (n < 0 || (size_t) n >= sizeof(address.sun_path))
                 return error_setf(reterr, ENAMETOOLONG,
-                                  "too long for a socket, of which the path may have %zu bytes",
+                                  "the path is too long for a socket: at most %zu bytes",
                                   sizeof(address.sun_path) - sizeof(".new"));
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
@@ -258,7 +255,7 @@ static int start_mhd(HttpServer *server, Error *reterr) {
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) HTTP_CONNECTION_MEMORY,
                 MHD_OPTION_CONNECTION_TIMEOUT, 0U, MHD_OPTION_END);
         if (!server->mhd)
-                return error_setf(reterr, EIO, "libmicrohttpd does not start");
+                return error_setf(reterr, EIO, "cannot start libmicrohttpd");
         return 0;
 }
 
@@ -293,6 +290,10 @@ static int add_http_event_sources(HttpServer *server, int listen_fd_consume) {
         return 0;
 }
 
+static void schedule_run_of_streams(void *userdata) {
+        http_server_schedule_run(userdata);
+}
+
 int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *reterr) {
         cleanup_with(http_server_freep) HttpServer *server = calloc(1, sizeof(*server));
         int fd = -EBADF, r;
@@ -300,6 +301,9 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         if (!server)
                 return -ENOMEM;
         server->event = sd_event_ref(config->event);
+        server->streams = (ResponseStreams){ .event = config->event,
+                                             .schedule_run = schedule_run_of_streams,
+                                             .userdata = server };
         server->handlers = config->handlers;
         server->userdata = config->userdata;
         server->request_timeout_usec =
@@ -312,8 +316,9 @@ int http_server_new(const HttpServerConfig *config, HttpServer **ret, Error *ret
         if (r < 0)
                 return r;
         r = open_http_socket(server, &fd, reterr);
-        if (r >= 0)
-                r = add_http_event_sources(server, fd);
+        if (r < 0)
+                return error_prefixf(reterr, r, "%s", config->socket_path);
+        r = add_http_event_sources(server, fd);
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", config->socket_path);
         *ret = TAKE_PTR(server);
@@ -332,7 +337,7 @@ HttpServer *http_server_free(HttpServer *server) {
         if (!server)
                 return NULL;
         if (server->mhd) {
-                response_streams_abort_all(server);
+                response_streams_abort_all(&server->streams);
                 MHD_stop_daemon(server->mhd);
         }
         if (server->socket_path)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* /images: the list, and what a person may ask to be done with it. Work that takes long is begun
- * here, and how it goes is in the list. */
+/* /images: the list, and pull, remove and prune. An action that takes long is started here; its
+ * progress is in the list. */
 
-#include "agent/http/http-server-private.h"
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
 
 #include "common/cleanup.h"
 
@@ -25,7 +26,7 @@ static unsigned http_status_of_image_error(int r) {
 
 enum MHD_Result http_handle_get_images(HttpServer *server, struct MHD_Connection *http,
                                        const char *rest) {
-        cleanup_free char *json = server->handlers->images(server->userdata);
+        cleanup_free char *json = http_handlers_of(server)->images(http_userdata_of(server));
 
         return json ? http_reply_text(http, MHD_HTTP_OK, "application/json", json) : MHD_NO;
 }
@@ -41,7 +42,7 @@ static enum MHD_Result run_image_action(HttpServer *server, struct MHD_Connectio
 
         if (!http_require_root(http, &result))
                 return result;
-        r = handler(server->userdata, strna(image), &error);
+        r = handler(http_userdata_of(server), strna(image), &error);
         if (r < 0)
                 return http_reply_error(http, http_status_of_image_error(r), "%s",
                                         error_message(&error, r));
@@ -51,15 +52,15 @@ static enum MHD_Result run_image_action(HttpServer *server, struct MHD_Connectio
 
 enum MHD_Result http_handle_pull_image(HttpServer *server, struct MHD_Connection *http,
                                        const char *rest) {
-        return run_image_action(server, http, server->handlers->pull_image);
+        return run_image_action(server, http, http_handlers_of(server)->pull_image);
 }
 
 enum MHD_Result http_handle_remove_image(HttpServer *server, struct MHD_Connection *http,
                                          const char *rest) {
-        return run_image_action(server, http, server->handlers->remove_image);
+        return run_image_action(server, http, http_handlers_of(server)->remove_image);
 }
 
 enum MHD_Result http_handle_prune_images(HttpServer *server, struct MHD_Connection *http,
                                          const char *rest) {
-        return run_image_action(server, http, server->handlers->prune_images);
+        return run_image_action(server, http, http_handlers_of(server)->prune_images);
 }

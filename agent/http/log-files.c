@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* The files of a container's log, which may be rotated while they are read; see the header. */
+
 #include "agent/http/log-files.h"
 
 #include "common/cleanup.h"
@@ -20,7 +23,7 @@ static void current_log_name(unsigned attempt, char name[LOG_FILE_NAME_MAX]) {
         (void) snprintf(name, LOG_FILE_NAME_MAX, "%u.log", attempt);
 }
 
-/* True for "<n>.log" and "<n>.log.<digit…>", but not for what somebody compressed. */
+/* True for "<n>.log" and "<n>.log.<digit…>", but not for a compressed file. */
 static bool is_log_file_of(const char *name, const char *current) {
         size_t n = strlen(current), length = strlen(name);
 
@@ -118,8 +121,8 @@ static bool was_written_before(const struct timespec *a, const struct timespec *
         return a->tv_sec != b->tv_sec ? a->tv_sec < b->tv_sec : a->tv_nsec < b->tv_nsec;
 }
 
-/* The place after the one of 'from'. Where 'from' is no longer there, it was the oldest and was
- * removed, or somebody took it away by hand: what was written to later than it comes next. */
+/* The index after the one of 'from'. If 'from' does not exist any longer, it was the oldest and was
+ * removed, or it was removed by hand: the next one is the first that was written later. */
 static size_t index_after_log_file(const LogFiles *files, const struct stat *from) {
         size_t i;
 
@@ -132,7 +135,7 @@ static size_t index_after_log_file(const LogFiles *files, const struct stat *fro
         return i;
 }
 
-/* The place before it, or the number of files. */
+/* The index before it, or the number of files. */
 static size_t index_before_log_file(const LogFiles *files, const struct stat *from) {
         for (size_t i = 1; i < files->n; i++)
                 if (files->items[i].inode == from->st_ino)
@@ -140,7 +143,7 @@ static size_t index_before_log_file(const LogFiles *files, const struct stat *fr
         return files->n;
 }
 
-/* The neighbour of 'from_fd' as things stand: 1, 0 or -errno. */
+/* The file next to 'from_fd' at present: 1, 0 or -errno. */
 static int find_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, bool forward,
                                   LogFile *ret) {
         cleanup_with(log_files_done) LogFiles files = { 0 };
@@ -166,8 +169,8 @@ static int find_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, boo
         return 1;
 }
 
-/* A directory that is listed while files are renamed in it may show one twice or not at all. So the
- * choice is made again once the file is open, and holds only if it is the same. */
+/* A directory that is listed while files are renamed in it may show a file twice or not at all. So
+ * the choice is repeated after the file was opened, and holds only if it is the same. */
 static int open_adjacent_log_file(int dir_fd, unsigned attempt, int from_fd, bool forward,
                                   int *ret_fd) {
         for (unsigned i = 0; i < OPEN_TRIES_MAX; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The files of one attempt's log: "<n>.log", which is being written, and what was rotated away
- * before, "<n>.log.<YYYYMMDD-HHMMSS>". Together, the oldest first, they are one log. */
+/* The files of the log of one container attempt (restart count): "<n>.log", which is being written,
+ * and the rotated ones, "<n>.log.<YYYYMMDD-HHMMSS>". Together, the oldest first, they are one log.
+ * Rotation itself is done by the shim. */
 
 #include "common/error.h"
 
@@ -11,7 +12,7 @@
 
 enum {
         LOG_FILE_NAME_MAX = 64,
-        LOG_FILES_MAX = 1024, /* more files than can be configured are not ours */
+        LOG_FILES_MAX = 1024, /* more than can be configured */
 };
 
 typedef struct LogFile {
@@ -25,20 +26,20 @@ typedef struct LogFiles {
         size_t n;
 } LogFiles;
 
-/* Lists what is there now. 0 or -errno. */
+/* Lists the files that exist now. 0 or -errno. */
 int log_files_list(int dir_fd, unsigned attempt, LogFiles *ret);
 void log_files_done(LogFiles *files);
 
-/* Opens a file of the list for reading: no links of either kind, nothing but a regular file.
- * -ESTALE where the name means another file by now. A descriptor or -errno. */
+/* Opens a file of the list for reading: only a regular file without symbolic or hard links. -ESTALE
+ * if the name refers to a different file by now. A descriptor or -errno. */
 int log_file_open(int dir_fd, const LogFile *file);
 
-/* Opens the file that follows the one that is open as 'from_fd'; a negative one is followed by the
- * oldest. Files may be rotated, and the oldest removed, meanwhile. 1 with a descriptor, 0 when
- * there is none, -EAGAIN when rotation was faster than we, another -errno. */
+/* Opens the file that follows the one that is open as 'from_fd'; negative: the oldest. Files may be
+ * rotated, and the oldest removed, meanwhile. 1 with a descriptor, 0 if there is none, -EAGAIN if
+ * files were rotated faster than they could be opened, or another -errno. */
 int log_files_open_next(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
-/* As log_files_open_next(), for the file before; a negative 'from_fd' is preceded by the newest. */
+/* Likewise the file before it; negative: the newest. */
 int log_files_open_previous(int dir_fd, unsigned attempt, int from_fd, int *ret_fd);
 
 /* The inode of the file that is being written, or 0. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* CRI log lines; see the header. */
+
 #include "agent/http/log-line.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* A line longer than this is given out in pieces, so that a line without end costs no memory. */
+/* Longer lines are returned in pieces, so that a line without end does not exhaust memory. */
 enum {
         LOG_LINE_BYTES_MAX = 64 * 1024
 };
 
-/* The word up to the next space, which is stepped over; NULL where there is no space. */
+/* The word up to the next space, which is skipped; NULL if there is no space. */
 static const char *parse_log_word(const char **p, const char *end, size_t *ret_length) {
         const char *word = *p;
         const char *space = memchr(word, ' ', (size_t) (end - word));
@@ -70,17 +73,17 @@ int log_record_time(const LogRecord *record, uint64_t *ret_usec) {
 }
 
 static int log_bytes_append(LogBytes *bytes, const char *data, size_t length) {
-        if (bytes->room - bytes->length < length) {
-                size_t room = MAX(bytes->room, (size_t) 256);
+        if (bytes->size - bytes->length < length) {
+                size_t size = MAX(bytes->size, (size_t) 256);
                 char *larger;
 
-                while (room - bytes->length < length)
-                        room *= 2;
-                larger = realloc(bytes->data, room);
+                while (size - bytes->length < length)
+                        size *= 2;
+                larger = realloc(bytes->data, size);
                 if (!larger)
                         return -ENOMEM;
                 bytes->data = larger;
-                bytes->room = room;
+                bytes->size = size;
         }
         if (length > 0)
                 memcpy(bytes->data + bytes->length, data, length);
@@ -88,7 +91,7 @@ static int log_bytes_append(LogBytes *bytes, const char *data, size_t length) {
         return 0;
 }
 
-/* Moves what is held of a stream's line into 'out'. */
+/* Moves the buffered part of a stream's line into 'out'. */
 static int flush_log_part(LogJoiner *joiner, unsigned stream) {
         LogBytes *part = &joiner->parts[stream];
         int r = 0;
@@ -105,10 +108,11 @@ static int flush_log_part(LogJoiner *joiner, unsigned stream) {
 
 int log_joiner_push(LogJoiner *joiner, const LogRecord *record) {
         LogBytes *part = &joiner->parts[record->stream];
-        bool is_begun = part->length > 0 || (joiner->has_open && joiner->opened == record->stream);
+        bool has_started =
+                part->length > 0 || (joiner->has_open && joiner->opened == record->stream);
         int r = 0;
 
-        if (joiner->with_times && !is_begun) {
+        if (joiner->with_times && !has_started) {
                 r = log_bytes_append(part, record->time, record->time_length);
                 if (r >= 0)
                         r = log_bytes_append(part, " ", 1);

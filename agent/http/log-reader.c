@@ -1,4 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Reading a log; see the header.
+ *
+ * Following depends on the order of rotation: the shim renames "<n>.log", opens a new file, and
+ * never writes to the old one again. So when the name refers to a different file, the open one is
+ * read to its end once more, and only then the next is opened. Nothing between two files is lost or
+ * read twice. */
+
 #include "agent/http/log-reader.h"
 
 #include "agent/http/log-files.h"
@@ -11,14 +19,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Following is a matter of order. The writer renames "<n>.log" away and opens a new one; it never
- * writes to the old one again. So once the name no longer means our file, we read ours to its end
- * once more, and only then open the next. Nothing is lost between two files, nothing is read
- * twice. */
-
 enum {
         BLOCK_SIZE = 32 * 1024,
-        LOG_READ_WORK_MAX = 256 * 1024, /* bytes looked at in one call */
+        LOG_READ_WORK_MAX = 256 * 1024, /* bytes read in one call */
 };
 
 struct LogReader {
@@ -28,22 +31,22 @@ struct LogReader {
         int dir_fd;
 
         int fd;             /* the file that is being read; -EBADF: none yet */
-        ino_t last_inode;   /* not following: the file that was newest at first, where we stop */
-        bool is_superseded; /* the name means another file: ours is complete */
-        LogTail *tail;      /* not NULL while the start is being looked for */
+        ino_t last_inode;   /* not following: the newest file at the start, where reading stops */
+        bool is_superseded; /* the name refers to a newer file: this one is complete */
+        LogTail *tail;      /* not NULL while the first line is searched for */
 
         char block[BLOCK_SIZE];
-        size_t start, end; /* what of it is not yet parsed */
-        LogRecord torn;    /* of a record longer than the block, whose header is gone already */
+        size_t start, end; /* the part that is not parsed yet */
+        LogRecord torn;    /* of a record longer than the block, whose header is consumed already */
         bool is_torn;
-        bool is_since_past; /* a record was young enough; all that follow are */
+        bool is_since_past; /* a record was new enough; so are all that follow */
 
         LogJoiner joiner;
         int64_t bytes_left; /* -1: no limit */
 };
 
-/* Opens the container's directory without following the links that a pod with /var/log mounted
- * could have put in place of the last two components. */
+/* Opens the container's directory without following links in the last two components, which a pod
+ * that has /var/log mounted could have put there. */
 static int open_log_directory(const char *path, Error *reterr) {
         cleanup_free char *copy = strdup(path);
         cleanup_close int root = -EBADF, pod = -EBADF;
@@ -54,11 +57,11 @@ static int open_log_directory(const char *path, Error *reterr) {
                 return -ENOMEM;
         container_name = strrchr(copy, '/');
         if (!container_name || container_name == copy)
-                return error_setf(reterr, EINVAL, "no directory of logs: '%s'", path);
+                return error_setf(reterr, EINVAL, "'%s' is not a log directory", path);
         *container_name++ = '\0';
         pod_name = strrchr(copy, '/');
         if (!pod_name || pod_name == copy)
-                return error_setf(reterr, EINVAL, "no directory of logs: '%s'", path);
+                return error_setf(reterr, EINVAL, "'%s' is not a log directory", path);
         *pod_name++ = '\0';
 
         root = open(copy, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -129,7 +132,7 @@ int log_reader_dir_fd(const LogReader *reader) {
         return reader->dir_fd;
 }
 
-/* Looks on for the start; once it is found, reading begins there. */
+/* Continues the search for the first line; reading starts there. */
 static int step_log_tail(LogReader *reader, size_t *work) {
         int r = log_tail_step(reader->tail, work, &reader->fd);
 
@@ -153,8 +156,8 @@ static int push_log_record(LogReader *reader, const LogRecord *record) {
         return is_record_since(reader, record) ? log_joiner_push(&reader->joiner, record) : 0;
 }
 
-/* A line, whole or (without its newline) the part of it that is there. What is no record is passed
- * over, as the kubelet does. */
+/* A whole line, or a part of it without its newline. What is not a record is skipped, as the
+ * kubelet does. */
 static int push_log_line(LogReader *reader, const char *line, size_t length, bool is_whole) {
         LogRecord record;
 
@@ -169,15 +172,16 @@ static int push_log_line(LogReader *reader, const char *line, size_t length, boo
         return push_log_record(reader, &record);
 }
 
-/* The block is full and has no newline: what is there becomes a part, and we remember what kind of
- * record goes on. Its time is forgotten; a piece in the middle of a line needs none. */
+/* The block is full and without a newline: it becomes a part of a line, and the header of its
+ * record is kept for the next part. Its time is not kept: a part in the middle of a line needs
+ * none. */
 static int push_partial_log_line(LogReader *reader) {
         const char *line = reader->block + reader->start;
         size_t length = reader->end - reader->start;
         int r;
 
         if (!reader->is_torn && log_record_parse(line, length, &reader->torn) < 0) {
-                /* No record at all; its end will not be one either. */
+                /* Not a record; its end will not be one either. */
                 reader->start = reader->end = 0;
                 return 0;
         }
@@ -189,7 +193,7 @@ static int push_partial_log_line(LogReader *reader) {
         return r;
 }
 
-/* Takes the next line out of the block. 1, 0 when there is none, -errno. */
+/* Takes the next line out of the block. 1, 0 if there is none, -errno. */
 static int parse_log_block(LogReader *reader) {
         const char *line = reader->block + reader->start;
         const char *newline = memchr(line, '\n', reader->end - reader->start);
@@ -224,7 +228,7 @@ static ssize_t fill_log_block(LogReader *reader) {
         return n;
 }
 
-/* The file is complete: a last line without a newline is what its dead writer left of it. */
+/* The file is complete: its writer died in a last line without a newline. */
 static int finish_log_file(LogReader *reader) {
         int r = 0;
 
@@ -236,7 +240,7 @@ static int finish_log_file(LogReader *reader) {
         return r;
 }
 
-/* All that is in a file which was last written before the time that is asked for is older. */
+/* A file that was last written before the requested time has only older records. */
 static void skip_old_log_file(LogReader *reader) {
         struct stat st;
 
@@ -246,7 +250,7 @@ static void skip_old_log_file(LogReader *reader) {
                 (void) lseek(reader->fd, 0, SEEK_END);
 }
 
-/* 1 when another file is open, 0 when there is none yet, -errno. */
+/* 1 if the next file is open, 0 if there is none yet, -errno. */
 static int open_next_log_file(LogReader *reader) {
         int fd, r;
 
@@ -261,7 +265,7 @@ static int open_next_log_file(LogReader *reader) {
         return r < 0 ? r : 1;
 }
 
-/* Somebody emptied the file in place: it begins anew. */
+/* The file was truncated in place: it is read from its start. */
 static bool was_log_file_truncated(LogReader *reader, const struct stat *st) {
         if (lseek(reader->fd, 0, SEEK_CUR) <= st->st_size)
                 return false;
@@ -271,7 +275,7 @@ static bool was_log_file_truncated(LogReader *reader, const struct stat *st) {
         return true;
 }
 
-/* Nothing more in any file: 0 when more may come, 1 when something was held back, -ENODATA. */
+/* All files are read: 0 if more may be written, 1 if buffered output is left, -ENODATA. */
 static int handle_log_end(LogReader *reader) {
         bool may_grow = reader->options.follow && reader->is_live;
         size_t length = reader->joiner.out.length;
@@ -286,8 +290,7 @@ static int handle_log_end(LogReader *reader) {
         return may_grow ? 0 : -ENODATA;
 }
 
-/* The end of the file was reached. 1 when there is more to read, 0 when not yet, -ENODATA, -errno.
- */
+/* At the end of a file. 1 if there is more to read, 0 if not yet, -ENODATA, -errno. */
 static int advance_log_file(LogReader *reader) {
         struct stat st;
         int r;
@@ -310,7 +313,7 @@ static int advance_log_file(LogReader *reader) {
         return r == 0 ? handle_log_end(reader) : r;
 }
 
-/* Does one thing. 1, or as log_reader_read(). */
+/* One step. 1, or as log_reader_read(). */
 static int step_log_reader(LogReader *reader, size_t *work) {
         ssize_t n;
         int r;
@@ -346,8 +349,8 @@ static ssize_t copy_log_output(LogReader *reader, char *buffer, size_t size) {
 ssize_t log_reader_read(LogReader *reader, char *buffer, size_t size) {
         size_t work = 0;
 
-        /* Lines are gathered until they fill the buffer: a chunk a line would cost a system call
-         * each. */
+        /* Lines are collected until they fill the buffer: one chunk for each line would cost a
+         * system call each. */
         while (reader->joiner.out.length < size && reader->bytes_left != 0) {
                 int r;
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* The last lines of a log (tailLines); see the header. */
+
 #include "agent/http/log-tail.h"
 
 #include "agent/http/log-files.h"
@@ -9,7 +12,7 @@
 
 enum {
         BLOCK_SIZE = 32 * 1024,
-        HEADER_SIZE = 64, /* time, stream and tag of a record lie in it */
+        HEADER_SIZE = 64, /* enough for time, stream and tag of a record */
 };
 
 struct LogTail {
@@ -18,13 +21,13 @@ struct LogTail {
         uint64_t lines_left;
 
         int fd;
-        off_t position; /* all newlines from here on were looked at */
-        off_t line_end; /* where the line ends that begins before 'position'; -1: it has no end */
+        off_t position; /* all newlines from here on are counted */
+        off_t line_end; /* of the line that starts before 'position'; -1: it has none */
         off_t size;
         char block[BLOCK_SIZE];
 };
 
-/* Opens the file before the one at hand. 1, 0 when there is none, -errno. */
+/* Opens the file before the present one. 1, 0 if there is none, -errno. */
 static int open_previous_log_file(LogTail *tail) {
         struct stat st;
         int fd, r;
@@ -70,7 +73,7 @@ LogTail *log_tail_free(LogTail *tail) {
         return NULL;
 }
 
-/* Whether the line that begins at 'offset' ends one that people see: a record marked F. */
+/* The line at 'offset' is the end of a joined line: a record marked F. */
 static bool ends_log_line(LogTail *tail, off_t offset, off_t block_start, size_t block_length) {
         char header[HEADER_SIZE];
         const char *line = header;
@@ -84,7 +87,7 @@ static bool ends_log_line(LogTail *tail, off_t offset, off_t block_start, size_t
         return log_record_parse(line, length, &record) >= 0 && !record.is_partial;
 }
 
-/* The line from 'offset' to line_end is looked at. True when what is wanted begins at its end. */
+/* Counts the line from 'offset' to line_end. True if the requested lines start at its end. */
 static bool count_log_line(LogTail *tail, off_t offset, off_t block_start, size_t block_length) {
         if (tail->line_end < 0 || !ends_log_line(tail, offset, block_start, block_length))
                 return false;
@@ -111,7 +114,7 @@ int log_tail_step(LogTail *tail, size_t *work, int *ret_fd) {
         if (tail->fd < 0)
                 return set_log_tail_start(tail, 0, ret_fd);
         if (length == 0) {
-                /* The file's first line has no newline before it. */
+                /* The file's first line is not preceded by a newline. */
                 if (count_log_line(tail, 0, 0, 0))
                         return set_log_tail_start(tail, tail->line_end + 1, ret_fd);
                 r = open_previous_log_file(tail);
@@ -122,7 +125,7 @@ int log_tail_step(LogTail *tail, size_t *work, int *ret_fd) {
         n = pread(tail->fd, tail->block, length, block_start);
         if (n < 0)
                 return -errno;
-        if ((size_t) n < length) /* somebody emptied it */
+        if ((size_t) n < length) /* it was truncated */
                 return set_log_tail_start(tail, 0, ret_fd);
         *work += length;
         for (size_t i = length; i > 0; i--) {

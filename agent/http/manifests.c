@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
+
+/* /manifests: the pods, DaemonSets, errors and warnings of each file of the manifest directory, and
+ * the image archives that cannot be used. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
 
 #include <jansson.h>
-
-/* /manifests: what the files of the manifest directory gave, and which archives cannot be used. */
 
 struct HttpManifestReport {
         json_t *root;
@@ -62,7 +65,7 @@ enum MHD_Result http_handle_get_manifests(HttpServer *server, struct MHD_Connect
                                       .archives = json_array() };
 
         http_report_manifest_directory(&report, NULL, NULL);
-        server->handlers->report(server->userdata, &report);
+        http_handlers_of(server)->report(http_userdata_of(server), &report);
         (void) json_object_set_new(report.root, "items", report.items);
         (void) json_object_set_new(report.root, "archives", report.archives);
         text = json_dumps(report.root, JSON_COMPACT);

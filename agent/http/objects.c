@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
-
-#include "common/cleanup.h"
 
 /* /configmaps, /secrets, /priorityclasses and /runtimeclasses: the objects of the manifests, one at
- * a time. The values of Secrets never come here. */
+ * a time. The values of Secrets are not included. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
+#include "agent/http/stream-text.h"
+
+#include "common/cleanup.h"
 
 typedef struct ObjectCursor {
         HttpServer *server;
         ObjectKind kind;
-        char *key; /* of the object that was told last, NULL: none yet */
-        bool is_begun;
-        bool is_ended;
+        char *key; /* of the object that was sent last; NULL: none yet */
+        bool has_started;
+        bool has_ended;
         StreamText text;
 } ObjectCursor;
 
@@ -22,22 +25,23 @@ static int next_object_list_text(void *userdata) {
         char *key, head[128];
         int r;
 
-        if (cursor->is_ended)
+        if (cursor->has_ended)
                 return -ENODATA;
-        if (!cursor->is_begun) {
-                cursor->is_begun = true;
+        if (!cursor->has_started) {
+                cursor->has_started = true;
                 (void) snprintf(head, sizeof(head),
                                 "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{},",
                                 object_kind_names[cursor->kind],
                                 object_kind_versions[cursor->kind]);
                 return stream_text_format(&cursor->text, "", head, "\"items\":[");
         }
-        r = cursor->server->handlers->next_object(cursor->server->userdata, cursor->kind,
-                                                  cursor->key, &key, &json);
+        r = http_handlers_of(cursor->server)
+                    ->next_object(http_userdata_of(cursor->server), cursor->kind, cursor->key, &key,
+                                  &json);
         if (r < 0)
                 return r;
         if (r == 0) {
-                cursor->is_ended = true;
+                cursor->has_ended = true;
                 return stream_text_format(&cursor->text, "", "]}", "\n");
         }
         free(cursor->key);
@@ -70,7 +74,8 @@ static enum MHD_Result reply_object_list(HttpServer *server, struct MHD_Connecti
                 return MHD_NO;
         cursor->server = server;
         cursor->kind = kind;
-        return response_stream_start(server, http, &object_list_kind, cursor, NULL);
+        return response_stream_start(http_streams_of(server), http, &object_list_kind, cursor,
+                                     NULL);
 }
 
 enum MHD_Result http_handle_get_config_maps(HttpServer *server, struct MHD_Connection *http,

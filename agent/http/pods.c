@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
+
+/* /pods, as a list or a watch. Both walk the agent's pods by key, one at a time and as fast as the
+ * client reads; a watch continues with the changes. A change of a pod that the walk has not reached
+ * is not queued: the walk will send it. */
+
+#include "agent/http/handlers.h"
+#include "agent/http/http-server.h"
+#include "agent/http/stream-text.h"
 
 #include "common/cleanup.h"
 
-/* /pods, once or as a watch. Both walk the agent's pods by key, one at a time and only as fast as
- * the client reads; a watch then goes on with the changes. A change of a pod that the walk has not
- * come to yet needs no telling: the walk will. */
-
-/* One pod at a time */
+/* ---- the walk ---- */
 
 typedef struct PodCursor {
         HttpServer *server;
-        char *key; /* of the last pod that was told, NULL: none yet */
+        char *key; /* of the pod that was sent last; NULL: none yet */
         bool is_over;
         StreamText text;
 } PodCursor;
@@ -21,13 +24,13 @@ static void pod_cursor_done(PodCursor *cursor) {
         stream_text_done(&cursor->text);
 }
 
-/* 1 with the next pod as JSON, 0 when there is none, -errno. */
+/* 1 with the next pod as JSON, 0 if there is none, -errno. */
 static int next_pod_json(PodCursor *cursor, char **ret_json) {
         char *key;
         int r;
 
-        r = cursor->server->handlers->next_pod(cursor->server->userdata, cursor->key, &key,
-                                               ret_json);
+        r = http_handlers_of(cursor->server)
+                    ->next_pod(http_userdata_of(cursor->server), cursor->key, &key, ret_json);
         if (r <= 0)
                 return r;
         free(cursor->key);
@@ -35,12 +38,12 @@ static int next_pod_json(PodCursor *cursor, char **ret_json) {
         return 1;
 }
 
-/* The list */
+/* ---- the list ---- */
 
 typedef struct PodListStream {
         PodCursor cursor;
-        bool is_begun;
-        bool is_ended;
+        bool has_started;
+        bool has_ended;
 } PodListStream;
 
 static int next_pod_list_text(void *userdata) {
@@ -50,10 +53,10 @@ static int next_pod_list_text(void *userdata) {
         bool is_first = cursor->key == NULL;
         int r;
 
-        if (list->is_ended)
+        if (list->has_ended)
                 return -ENODATA;
-        if (!list->is_begun) {
-                list->is_begun = true;
+        if (!list->has_started) {
+                list->has_started = true;
                 return stream_text_format(&cursor->text,
                                           "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",", "",
                                           "\"metadata\":{},\"items\":[");
@@ -63,7 +66,7 @@ static int next_pod_list_text(void *userdata) {
                 return r;
         if (r > 0)
                 return stream_text_format(&cursor->text, is_first ? "" : ",", json, "");
-        list->is_ended = true;
+        list->has_ended = true;
         return stream_text_format(&cursor->text, "", "]}", "\n");
 }
 
@@ -89,12 +92,12 @@ static enum MHD_Result reply_pod_list(HttpServer *server, struct MHD_Connection 
         if (!list)
                 return MHD_NO;
         list->cursor.server = server;
-        return response_stream_start(server, http, &pod_list_kind, list, NULL);
+        return response_stream_start(http_streams_of(server), http, &pod_list_kind, list, NULL);
 }
 
-/* The watch */
+/* ---- the watch ---- */
 
-/* One line, shared by all watchers that have not read it. */
+/* One line, shared by all watches that have not sent it. */
 typedef struct PodWatchEvent {
         unsigned n_refs;
         size_t length;
@@ -111,6 +114,10 @@ typedef struct PodWatch {
         QueuedPodWatchEvent *first, *last;
         size_t queued_bytes;
 } PodWatch;
+
+enum {
+        WATCH_QUEUE_BYTES_MAX = 1024 * 1024,
+};
 
 static const char *const watch_event_type_names[N_HTTP_WATCH_EVENT_TYPES] = {
         [HTTP_WATCH_ADDED] = "ADDED",
@@ -206,7 +213,6 @@ static ssize_t read_pod_watch(void *source, char *buffer, size_t size) {
 static void pod_watch_free(void *source) {
         PodWatch *watch = source;
 
-        watch->cursor.server->n_pod_watchers--;
         for (PodWatchEvent *event = pod_watch_dequeue_event(watch); event;
              event = pod_watch_dequeue_event(watch))
                 pod_watch_event_unref(event);
@@ -223,8 +229,7 @@ static enum MHD_Result reply_pod_watch(HttpServer *server, struct MHD_Connection
         if (!watch)
                 return MHD_NO;
         watch->cursor.server = server;
-        server->n_pod_watchers++;
-        return response_stream_start(server, http, &pod_watch_kind, watch, NULL);
+        return response_stream_start(http_streams_of(server), http, &pod_watch_kind, watch, NULL);
 }
 
 enum MHD_Result http_handle_get_pods(HttpServer *server, struct MHD_Connection *http,
@@ -233,28 +238,29 @@ enum MHD_Result http_handle_get_pods(HttpServer *server, struct MHD_Connection *
                                               : reply_pod_list(server, http);
 }
 
-bool http_server_has_pod_watchers(const HttpServer *server) {
-        return server->n_pod_watchers > 0;
+bool http_server_has_pod_watchers(HttpServer *server) {
+        return response_stream_next(http_streams_of(server), &pod_watch_kind, NULL) != NULL;
 }
 
-/* True where the walk will not come to the pod any more. */
+/* The walk of the watch has passed the pod. */
 static bool is_past_cursor(const PodWatch *watch, const char *key) {
         return watch->cursor.is_over || (watch->cursor.key && strcmp(key, watch->cursor.key) <= 0);
 }
 
 void http_server_notify_pod(HttpServer *server, HttpWatchEventType change, const char *key,
                             const char *json) {
+        ResponseStream *stream = NULL;
         PodWatchEvent *event;
 
         if (!http_server_has_pod_watchers(server))
                 return;
         event = pod_watch_event_new(change, json);
-        for (ResponseStream *stream = server->streams; stream; stream = stream->next) {
-                PodWatch *watch = stream->source;
+        while ((stream = response_stream_next(http_streams_of(server), &pod_watch_kind, stream))) {
+                PodWatch *watch = response_stream_source(stream);
 
-                if (stream->kind != &pod_watch_kind || !is_past_cursor(watch, key))
+                if (!is_past_cursor(watch, key))
                         continue;
-                /* Who has missed a change must not go on as if it had seen all. */
+                /* A watch that has missed a change must not continue as if it were complete. */
                 if (!event || pod_watch_queue_event(watch, event) < 0)
                         response_stream_abort(stream);
                 else

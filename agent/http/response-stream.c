@@ -1,18 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
 
+/* Streams as responses; see the header. While there is nothing to send, the connection is
+ * suspended. libmicrohttpd does not watch the socket of a suspended connection, so the stream
+ * watches it for a client that disconnects. */
+
+#include "agent/http/response-stream.h"
+
+#include "agent/http/http-reply.h"
 #include "common/cleanup.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-
-/* A stream is pulled: microhttpd asks for bytes when the client has room for them, so a slow client
- * costs nothing but its place. When there is nothing to say, the connection is suspended. Then
- * microhttpd does not look at the socket, and we watch ourselves for a client that goes away. */
 
 enum {
         BLOCK_SIZE = 16 * 1024
 };
+
+struct ResponseStream {
+        ResponseStreams *streams;
+        struct MHD_Connection *http;
+        HttpConnection *connection;
+        const ResponseStreamKind *kind;
+        void *source;
+        sd_event_source *hangup; /* the client disconnects while there is nothing to send */
+        bool is_suspended;
+        bool is_yielding; /* suspended for one turn only */
+        bool is_aborted;
+        ResponseStream *previous, *next;
+};
+
+static void schedule_mhd_run(const ResponseStreams *streams) {
+        streams->schedule_run(streams->userdata);
+}
 
 static int on_client_hangup(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         response_stream_abort(userdata);
@@ -25,10 +46,11 @@ static void watch_client_hangup(ResponseStream *stream) {
         if (stream->hangup)
                 r = sd_event_source_set_enabled(stream->hangup, SD_EVENT_ON);
         else
-                r = sd_event_add_io(stream->server->event, &stream->hangup, stream->connection->fd,
-                                    EPOLLRDHUP, on_client_hangup, stream);
+                r = sd_event_add_io(stream->streams->event, &stream->hangup,
+                                    http_connection_fd(stream->connection), EPOLLRDHUP,
+                                    on_client_hangup, stream);
         if (r < 0)
-                stream->is_aborted = true; /* better no stream than one that nobody ends */
+                stream->is_aborted = true; /* otherwise it would never end */
 }
 
 static void suspend_response_stream(ResponseStream *stream, bool is_yielding) {
@@ -38,7 +60,7 @@ static void suspend_response_stream(ResponseStream *stream, bool is_yielding) {
         if (!is_yielding)
                 watch_client_hangup(stream);
         if (is_yielding || stream->is_aborted)
-                http_server_schedule_run(stream->server);
+                schedule_mhd_run(stream->streams);
 }
 
 static void resume_response_stream(ResponseStream *stream) {
@@ -48,7 +70,20 @@ static void resume_response_stream(ResponseStream *stream) {
         if (stream->hangup)
                 (void) sd_event_source_set_enabled(stream->hangup, SD_EVENT_OFF);
         MHD_resume_connection(stream->http);
-        http_server_schedule_run(stream->server);
+        schedule_mhd_run(stream->streams);
+}
+
+ResponseStream *response_stream_next(const ResponseStreams *streams, const ResponseStreamKind *kind,
+                                     const ResponseStream *previous) {
+        ResponseStream *stream = previous ? previous->next : streams->first;
+
+        while (stream && stream->kind != kind)
+                stream = stream->next;
+        return stream;
+}
+
+void *response_stream_source(const ResponseStream *stream) {
+        return stream->source;
 }
 
 void response_stream_wake(ResponseStream *stream) {
@@ -57,19 +92,19 @@ void response_stream_wake(ResponseStream *stream) {
 
 void response_stream_abort(ResponseStream *stream) {
         stream->is_aborted = true;
-        /* microhttpd may be waiting for the client to read; this wakes it. */
-        (void) shutdown(stream->connection->fd, SHUT_RDWR);
+        /* If libmicrohttpd waits for the client to read, this ends the wait. */
+        (void) shutdown(http_connection_fd(stream->connection), SHUT_RDWR);
         resume_response_stream(stream);
 }
 
-void response_streams_resume_yielding(HttpServer *server) {
-        for (ResponseStream *stream = server->streams; stream; stream = stream->next)
+void response_streams_resume_yielding(ResponseStreams *streams) {
+        for (ResponseStream *stream = streams->first; stream; stream = stream->next)
                 if (stream->is_yielding || (stream->is_suspended && stream->is_aborted))
                         resume_response_stream(stream);
 }
 
-void response_streams_abort_all(HttpServer *server) {
-        for (ResponseStream *stream = server->streams; stream; stream = stream->next)
+void response_streams_abort_all(ResponseStreams *streams) {
+        for (ResponseStream *stream = streams->first; stream; stream = stream->next)
                 response_stream_abort(stream);
 }
 
@@ -95,59 +130,59 @@ static ssize_t read_response_stream(void *userdata, uint64_t position, char *buf
 
 static void free_response_stream(void *userdata) {
         ResponseStream *stream = userdata;
-        HttpServer *server = stream->server;
+        ResponseStreams *streams = stream->streams;
 
         if (stream->previous)
                 stream->previous->next = stream->next;
         else
-                server->streams = stream->next;
+                streams->first = stream->next;
         if (stream->next)
                 stream->next->previous = stream->previous;
         if (stream->kind->is_unbounded)
-                server->n_unbounded_streams--;
+                streams->n_unbounded--;
         sd_event_source_disable_unref(stream->hangup);
         stream->kind->free(stream->source);
         free(stream);
 }
 
-static ResponseStream *response_stream_new(HttpServer *server, struct MHD_Connection *http,
+static ResponseStream *response_stream_new(ResponseStreams *streams, struct MHD_Connection *http,
                                            const ResponseStreamKind *kind, void *source) {
         ResponseStream *stream = calloc(1, sizeof(*stream));
 
         if (!stream)
                 return NULL;
         *stream = (ResponseStream){
-                .server = server,
+                .streams = streams,
                 .http = http,
                 .connection = http_connection_of(http),
                 .kind = kind,
                 .source = source,
-                .next = server->streams,
+                .next = streams->first,
         };
         if (stream->next)
                 stream->next->previous = stream;
-        server->streams = stream;
+        streams->first = stream;
         if (kind->is_unbounded) {
-                server->n_unbounded_streams++;
+                streams->n_unbounded++;
                 http_connection_clear_deadline(stream->connection);
         }
         return stream;
 }
 
-enum MHD_Result response_stream_start(HttpServer *server, struct MHD_Connection *http,
+enum MHD_Result response_stream_start(ResponseStreams *streams, struct MHD_Connection *http,
                                       const ResponseStreamKind *kind, void *source_consume,
                                       ResponseStream **ret) {
         struct MHD_Response *response;
         ResponseStream *stream;
         enum MHD_Result result;
 
-        if (kind->is_unbounded && server->n_unbounded_streams >= UNBOUNDED_STREAMS_MAX) {
+        if (kind->is_unbounded && streams->n_unbounded >= UNBOUNDED_STREAMS_MAX) {
                 kind->free(source_consume);
                 return http_reply_error(http, MHD_HTTP_SERVICE_UNAVAILABLE,
-                                        "too many clients watch or follow already (%d)",
+                                        "too many clients watch or follow (at most %d)",
                                         UNBOUNDED_STREAMS_MAX);
         }
-        stream = response_stream_new(server, http, kind, source_consume);
+        stream = response_stream_new(streams, http, kind, source_consume);
         if (!stream) {
                 kind->free(source_consume);
                 return MHD_NO;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/http/http-server-private.h"
+
+/* Pieces of text for a response; see the header. */
+
+#include "agent/http/stream-text.h"
 
 #include "common/cleanup.h"
 

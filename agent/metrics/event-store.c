@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* The list of events, in the order of their numbers. An event that repeats gets a new number and
+ * moves to the end. So one number records what a reader has seen; a slow reader misses counts, but
+ * never an event that is still stored. */
+
 #include "agent/metrics/event-store.h"
 
 #include "common/cleanup.h"
@@ -8,16 +13,12 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-/* A list in the order of the numbers. An event that happens again gets a new number and goes to the
- * end: so one number says all that a reader has seen, and a reader that is slow misses counts, but
- * never an event that is still here. */
-
 typedef struct StoredEvent StoredEvent;
 
 struct StoredEvent {
         uint64_t number;
-        uint64_t name;              /* makes the event's name unique, for as long as it is kept */
-        const char *kind_of_object; /* static, as is: */
+        uint64_t name;              /* makes the event's name unique while it is stored */
+        const char *kind_of_object; /* static, as is 'api_version' */
         const char *api_version;
         char *uid;
         char *namespace;
@@ -108,7 +109,7 @@ static bool pod_has_app_container(const Pod *pod, const char *name) {
         return false;
 }
 
-/* 0 with NULL for the pod as a whole, -ENOMEM. */
+/* NULL for the pod as a whole. 0 or -ENOMEM. */
 static int format_event_field_path(const PodEvent *event, char **ret) {
         const char *list;
 
@@ -124,7 +125,7 @@ static int format_event_field_path(const PodEvent *event, char **ret) {
         return 0;
 }
 
-/* No more than the limit, no half of a character, and nothing that JSON cannot hold. */
+/* Truncated between characters at the limit; bytes that are not UTF-8 become '?'. */
 static char *copy_event_message(const char *message) {
         size_t length = strlen(message), n = 0;
         char *copy = malloc(EVENT_MESSAGE_MAX + 1), *shorter;
@@ -145,7 +146,7 @@ static char *copy_event_message(const char *message) {
         return shorter ? shorter : copy;
 }
 
-/* As the kubelet has it, the UID of a node is its name. */
+/* In events of the kubelet, the UID of a node is its name. */
 static ObjectMeta node_object_metadata(const EventStore *events) {
         return (ObjectMeta){ .name = (char *) (uintptr_t) events->node_name,
                              .namespace = (char *) (uintptr_t) "default",
@@ -196,8 +197,8 @@ static void drop_stored_event(EventStore *events, StoredEvent *stored) {
         stored_event_free(stored);
 }
 
-/* Makes room for one more of this pod. */
-static void make_room_for_event(EventStore *events, const char *uid) {
+/* Makes space for one more event of this pod. */
+static void make_space_for_event(EventStore *events, const char *uid) {
         StoredEvent *oldest_of_pod = NULL;
         size_t of_pod = 0;
 
@@ -223,7 +224,7 @@ bool event_store_add(EventStore *events, const PodEvent *event, uint64_t now) {
                 stored = same;
                 unlink_stored_event(events, stored);
         } else {
-                make_room_for_event(events, stored->uid);
+                make_space_for_event(events, stored->uid);
                 stored->name = events->last_number + 1;
         }
         stored->count++;

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Log messages as journal entries with fields; see the header. */
+
 #include "agent/metrics/journal.h"
 
 #include "common/cleanup.h"
@@ -14,14 +17,15 @@
 
 enum {
         MESSAGE_MAX = 4 * KIB,
-        JOURNAL_ENTRY_SIZE = MESSAGE_MAX + 2 * KIB, /* names of Kubernetes have at most 253 bytes */
+        JOURNAL_ENTRY_SIZE = MESSAGE_MAX + 2 * KIB, /* names in Kubernetes have at most 253 bytes */
 };
 
-/* As there is one log, there is one way for it. */
+/* The log is global, so its journal is as well. */
 static JournalSocket journal = JOURNAL_SOCKET_NULL(JOURNAL_SOCKET_PATH);
 static uint64_t n_lost_messages;
 
-/* "<device>:<inode>" of the stream that systemd connected us with; a redirection changes it. */
+/* JOURNAL_STREAM is "<device>:<inode>" of the stream that systemd has connected; it differs after a
+ * redirection. */
 static bool stderr_is_journal(void) {
         const char *stream = getenv("JOURNAL_STREAM");
         uint64_t device, inode;
@@ -36,23 +40,23 @@ typedef struct JournalEntry {
         size_t length;
 } JournalEntry;
 
-/* One for which there is no room is left out. */
+/* A field that does not fit is left out. */
 static void append_journal_field(JournalEntry *entry, const char *name, const char *value) {
-        size_t room = sizeof(entry->text) - entry->length;
-        int n = value ? snprintf(&entry->text[entry->length], room, "%s=%s\n", name, value) : -1;
+        size_t space = sizeof(entry->text) - entry->length;
+        int n = value ? snprintf(&entry->text[entry->length], space, "%s=%s\n", name, value) : -1;
 
-        if (n > 0 && (size_t) n < room)
+        if (n > 0 && (size_t) n < space)
                 entry->length += (size_t) n;
 }
 
-static int send_journal_entry(int priority, const char *sentence, const char *message_id,
+static int send_journal_entry(int priority, const char *text, const char *message_id,
                               const LogSubject *subject) {
         JournalEntry entry = { .length = 0 };
         char number[8], message[MESSAGE_MAX];
 
         (void) snprintf(number, sizeof(number), "%d", priority);
-        (void) snprintf(message, sizeof(message), "%s", sentence);
-        utf8_sanitize(message); /* a line break would be the end of it */
+        (void) snprintf(message, sizeof(message), "%s", text);
+        utf8_sanitize(message); /* a line break would end the field */
         append_journal_field(&entry, "MESSAGE", message);
         append_journal_field(&entry, "PRIORITY", number);
         append_journal_field(&entry, "SYSLOG_IDENTIFIER", program_invocation_short_name);
@@ -66,8 +70,8 @@ static int send_journal_entry(int priority, const char *sentence, const char *me
         return journal_socket_send(&journal, &(struct iovec){ entry.text, entry.length }, 1);
 }
 
-/* What a journal that stands still does not take is counted, and told when it reads again. */
-static void send_log_to_journal(int priority, const char *sentence, const char *message_id,
+/* Messages that the journal does not take are counted; the count is logged when it reads again. */
+static void send_log_to_journal(int priority, const char *text, const char *message_id,
                                 const LogSubject *subject) {
         char lost_message[64];
 
@@ -75,7 +79,7 @@ static void send_log_to_journal(int priority, const char *sentence, const char *
                         n_lost_messages);
         if (n_lost_messages > 0 && send_journal_entry(LOG_WARNING, lost_message, NULL, NULL) >= 0)
                 n_lost_messages = 0;
-        if (send_journal_entry(priority, sentence, message_id, subject) < 0)
+        if (send_journal_entry(priority, text, message_id, subject) < 0)
                 n_lost_messages++;
 }
 
@@ -96,7 +100,7 @@ void journal_report_event(const PodEvent *event) {
         };
         const ObjectMeta *metadata = event->pod ? &event->pod->metadata : NULL;
 
-        if (!metadata || !stderr_is_journal()) /* of sets all is in the log */
+        if (!metadata || !stderr_is_journal()) /* events of DaemonSets are all logged */
                 return;
         for (size_t i = 0; i < N_ELEMENTS(reasons); i++)
                 if (streq(reasons[i].reason, event->reason))

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* The Prometheus text of /metrics, and the status line for systemd. Metrics are a table: a row is a
+ * sample. Rows of one name are adjacent, as the format demands, and the first of them has the help
+ * text. The resource metrics of containers are in resource-metrics.c. */
+
 #include "agent/metrics/metrics.h"
 
 #include "common/cleanup.h"
@@ -9,18 +14,15 @@
 #include <inttypes.h>
 #include <sys/resource.h>
 
-/* One table of metrics: a row is a sample. Rows of one name stand together, as the format demands,
- * and its help stands in the first of them. */
-
 typedef struct PrometheusSample {
         const char *name;
         const char *type;
         const char *help;   /* NULL: the name of the row above */
-        const char *labels; /* without the braces, NULL: none */
+        const char *labels; /* without the braces; NULL: none */
         double value;
 } PrometheusSample;
 
-/* What /proc knows of this process. */
+/* The metrics of this process, from /proc. */
 typedef struct ProcessMetrics {
         double cpu_seconds;
         double resident_bytes;
@@ -35,7 +37,7 @@ static double system_boot_time_seconds(void) {
 }
 
 /* Fields 22 to 24 of /proc/self/stat: start time, size, pages in memory. The name in the second
- * field may hold anything, so counting begins at its closing bracket. */
+ * field may contain any character, so counting starts at its closing bracket. */
 static void read_process_stat(ProcessMetrics *process) {
         cleanup_close int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
         cleanup_free char *text = NULL;
@@ -68,7 +70,7 @@ static double count_open_fds(void) {
         for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
                 if (entry->d_name[0] != '.')
                         n++;
-        return n - 1; /* without the one that reads the directory */
+        return n - 1; /* not the one that reads the directory */
 }
 
 static double timeval_seconds(const struct timeval *tv) {
@@ -90,7 +92,7 @@ static ProcessMetrics read_process_metrics(void) {
         return process;
 }
 
-/* node="<name>", with what the format wants escaped escaped. */
+/* node="<name>", escaped as the format demands. */
 static char *format_node_label(const char *name) {
         cleanup_free char *text = NULL;
         size_t length;
@@ -124,7 +126,7 @@ static void write_agent_metrics(FILE *out, const AgentMetrics *counts, const cha
         /* clang-format off */
         const PrometheusSample metrics[] = {
                 { "kubelet_node_name", "gauge", "The name of this node, as a label.", node, 1 },
-                { "kubelet_desired_pods", "gauge", "Pods that are to run here.", "static=\"true\"", counts->pods_desired },
+                { "kubelet_desired_pods", "gauge", "Pods that are desired on this node.", "static=\"true\"", counts->pods_desired },
                 { "kubelet_running_pods", "gauge", "Pods of which a container runs.", NULL, counts->pods_running },
                 { "kubelet_running_containers", "gauge", "Containers by the state of their latest attempt.", "container_state=\"created\"", counts->containers_created },
                 { "kubelet_running_containers", "gauge", NULL, "container_state=\"exited\"", counts->containers_exited },
@@ -133,7 +135,7 @@ static void write_agent_metrics(FILE *out, const AgentMetrics *counts, const cha
                 { "kubelet_started_pods_total", "counter", "Pods started since the agent started.", NULL, (double) counts->pods_started },
                 { "kubelet_started_containers_total", "counter", "Container starts since the agent started.", "container_type=\"container\"", (double) counts->containers_started },
                 { "kubelet_started_containers_errors_total", "counter", "Container starts that failed since the agent started.", "container_type=\"container\"", (double) counts->containers_start_errors },
-                { "mainstay_pods", "gauge", "Pods that exist here, those being stopped included.", NULL, counts->pods },
+                { "mainstay_pods", "gauge", "Pods that exist on this node, including those that terminate.", NULL, counts->pods },
                 { "mainstay_restarted_containers_total", "counter", "Container starts that followed an earlier attempt.", NULL, (double) counts->containers_restarted },
                 { "mainstay_manifest_errors", "gauge", "Files of the manifest directory whose contents cannot be used.", NULL, counts->manifests_broken },
                 { "mainstay_manifest_directory_error", "gauge", "1 while the manifest directory cannot be read.", NULL, counts->manifest_directory_error ? 1 : 0 },
@@ -155,7 +157,7 @@ static void write_agent_metrics(FILE *out, const AgentMetrics *counts, const cha
 static void write_eviction_metrics(FILE *out, const AgentMetrics *counts) {
         if (counts->evictions)
                 (void) fputs("# HELP kubelet_evictions Pods evicted since the agent started, by "
-                             "what the node was short of.\n"
+                             "eviction signal.\n"
                              "# TYPE kubelet_evictions counter\n",
                              out);
         for (EvictionSignal s = 0; counts->evictions && s < N_EVICTION_SIGNALS; s++)
@@ -171,13 +173,13 @@ static void write_eviction_metrics(FILE *out, const AgentMetrics *counts) {
                                (counts->conditions->set & NODE_CONDITION_BIT(c)) != 0);
 }
 
-/* Names of objects have nothing in them that would have to be escaped. */
+/* Names of objects need no escaping. */
 static void write_probe_metrics(FILE *out, const AgentMetrics *counts) {
         static const char name[] = "prober_probe_total";
 
         if (counts->n_probes > 0)
                 fprintf(out,
-                        "# HELP %s Probes of containers, by what came of them.\n"
+                        "# HELP %s Probes of containers, by result.\n"
                         "# TYPE %s counter\n",
                         name, name);
         for (size_t i = 0; i < counts->n_probes; i++) {
@@ -206,4 +208,49 @@ char *agent_metrics_format(const AgentMetrics *counts) {
         write_eviction_metrics(out, counts);
         write_probe_metrics(out, counts);
         return fclose(out) == 0 ? TAKE_PTR(text) : NULL;
+}
+
+/* ---- the status line ---- */
+
+static const char *plural_suffix(unsigned n) {
+        return n == 1 ? "" : "s";
+}
+
+static void write_manifest_summary(FILE *out, const AgentMetrics *counts) {
+        if (counts->manifests_broken == 0)
+                return;
+        fprintf(out, "; %u manifest%s broken", counts->manifests_broken,
+                plural_suffix(counts->manifests_broken));
+        if (counts->manifest_error)
+                fprintf(out, ": %s", counts->manifest_error);
+}
+
+/* systemd takes one line; error messages may quote line breaks. */
+static void replace_control_characters(char *text) {
+        for (; *text; text++)
+                if ((unsigned char) *text < ' ')
+                        *text = ' ';
+}
+
+char *agent_metrics_format_status(const AgentMetrics *counts) {
+        cleanup_free char *text = NULL;
+        size_t length;
+        FILE *out = open_memstream(&text, &length);
+
+        if (!out)
+                return NULL;
+        fprintf(out, "%u pod%s, %u running", counts->pods, plural_suffix(counts->pods),
+                counts->pods_running);
+        if (counts->manifest_directory_error)
+                fprintf(out, "; manifests cannot be read: %s", counts->manifest_directory_error);
+        write_manifest_summary(out, counts);
+        if (counts->archives_broken > 0)
+                fprintf(out, "; %u image archive%s broken", counts->archives_broken,
+                        plural_suffix(counts->archives_broken));
+        if (counts->api_server_error)
+                fprintf(out, "; API server: %s", counts->api_server_error);
+        if (fclose(out) != 0)
+                return NULL;
+        replace_control_characters(text);
+        return TAKE_PTR(text);
 }

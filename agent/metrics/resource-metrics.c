@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Samples are added container by container and printed metric by metric, as the format demands:
+ * each metric collects its lines in a buffer of its own. */
+
 #include "agent/metrics/resource-metrics.h"
 
 #include "common/cleanup.h"
 #include "common/clock.h"
 
 #include <inttypes.h>
-
-/* Samples come container by container, and are told metric by metric, as the format demands: each
- * metric has a text of its own meanwhile. */
 
 typedef enum MetricFamily {
         METRIC_CONTAINER_CPU,

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What containers, pods and the node have used, as the kubelet tells it on /metrics/resource. */
+/* Resource metrics: CPU time and working set of containers, pods and the node, as on the kubelet's
+ * /metrics/resource. Reading the cgroups is in common/cgroup-usage. */
 
 #include "common/cgroup-usage.h"
 
 typedef struct ResourceMetrics ResourceMetrics;
 
-/* NULL where memory ends. */
+/* NULL: out of memory. */
 ResourceMetrics *resource_metrics_new(void);
 ResourceMetrics *resource_metrics_free(ResourceMetrics *metrics);
 DEFINE_CLEANUP(ResourceMetrics *, resource_metrics_free)
 
-/* Adds a container, or a pod where 'container' is NULL, or the node where 'pod' is. Names are those
- * of Kubernetes, which need no escaping. 'started_at' is realtime; 0: unknown. */
+/* Adds a container; a pod if 'container' is NULL; the node if 'pod' is NULL. Names are Kubernetes
+ * names, which need no escaping. 'started_at' is realtime; 0: unknown. */
 void resource_metrics_add(ResourceMetrics *metrics, const char *namespace, const char *pod,
                           const char *container, uint64_t started_at, const CgroupUsage *used);
 
-/* Something could not be read, and is missing. */
+/* resource_scrape_error is 1: some cgroup could not be read. */
 void resource_metrics_set_scrape_error(ResourceMetrics *metrics);
 
-/* The Prometheus text, in memory that the caller frees, or NULL. */
+/* The Prometheus text, which the caller frees; NULL: out of memory. */
 char *resource_metrics_format(ResourceMetrics *metrics);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A Serve on a socket of its own with a made-up agent behind it, driven by the real loop in the
- * test's thread. The clients here are plain sockets that never block. For test programs, one file
- * each: all of it is static. */
+/* An HTTP server on a socket of its own with a fake agent, run by the real event loop in the test's
+ * thread. Clients are plain sockets that never block. All functions are static, for test programs of
+ * one file. */
 
 #include "tests/test.h"
 
@@ -41,7 +41,7 @@ typedef struct FakeAgent {
         char deleted[64]; /* "namespace/pod/grace" */
         char ordered[64];
         bool is_ready;
-        bool is_live; /* of the one log */
+        bool is_live; /* of the only log */
 } FakeAgent;
 
 static FakeAgent fake_agent;
@@ -97,7 +97,7 @@ static void report(void *userdata, HttpManifestReport *into) {
                              &(HttpManifestStatus){ .file = "bad.yaml",
                                                     .error = "bad.yaml:1:1: is \"no\" mapping",
                                                     .error_since = 1767323045 * USEC_PER_SEC });
-        http_report_archive_error(into, "x.tar", "is no archive");
+        http_report_archive_error(into, "x.tar", "is damaged");
 }
 
 static int find_log(void *userdata, const char *namespace, const char *pod, const char *container,
@@ -169,7 +169,7 @@ static int order_daemonset(void *userdata, const char *namespace, const char *na
                 return error_setf(reterr, ENOENT, "daemonsets.apps \"%s\" not found", name);
         (void) snprintf(fake_agent.ordered, sizeof(fake_agent.ordered), "%s %s/%s %d", verb,
                         namespace, name, (int) revision);
-        return revision == 9; /* it is so already */
+        return revision == 9; /* there is nothing to do */
 }
 
 static const HttpServerHandlers handlers = { .next_pod = next_pod,
@@ -209,7 +209,7 @@ static void stop(void) {
         agent_clear();
 }
 
-/* Writes into the one container's log directory. */
+/* Writes into the log directory of the only container. */
 static void append_log(const char *name, const char *text) {
         cleanup_free char *path = path_join(log_directory, name);
         cleanup_close int fd = -EBADF;
@@ -278,7 +278,7 @@ static void turn(void) {
         REQUIRE(sd_event_run(event, 10 * USEC_PER_MSEC) >= 0);
 }
 
-/* Runs the loop and reads until the text is there (NULL: until the server has closed). */
+/* Runs the loop and reads until the text is received (NULL: until the server closes). */
 static bool client_wait(HttpTestClient *client, const char *text) {
         uint64_t end = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
 
@@ -293,7 +293,7 @@ static bool client_wait(HttpTestClient *client, const char *text) {
         return false;
 }
 
-/* The body of an answer with its chunks put together; 'client->data' is used up. */
+/* The body of a response with its chunks joined; 'client->data' is consumed. */
 static const char *client_body(HttpTestClient *client) {
         char *body = strstr(client->data, "\r\n\r\n"), *to, *from;
 
@@ -318,7 +318,7 @@ static const char *client_body(HttpTestClient *client) {
         return body;
 }
 
-/* One question, one answer. */
+/* One request and its response. */
 static void expect_answer(const char *path, const char *status, const char *body) {
         HttpTestClient client = client_open();
 

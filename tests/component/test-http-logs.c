@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/component/fake-agent.h"
 
-TEST(a_log_is_given_out_with_the_kubelets_parameters)
+TEST(log_takes_the_parameters_of_the_kubelet)
 {
         static const char log[] = "/containerLogs/default/web-n1/app";
         char path[128];
@@ -23,7 +23,7 @@ TEST(a_log_is_given_out_with_the_kubelets_parameters)
         stop();
 }
 
-TEST(a_log_that_cannot_be_had_says_why)
+TEST(unavailable_log_is_an_error_with_its_reason)
 {
         start();
         expect_answer("/containerLogs/default/web/app", "HTTP/1.1 404", "pods \"web\" not found\n");
@@ -40,7 +40,7 @@ TEST(a_log_that_cannot_be_had_says_why)
         stop();
 }
 
-TEST(who_follows_sleeps_until_something_is_written_and_ends_with_the_container)
+TEST(follow_sleeps_until_a_write_and_ends_with_the_container)
 {
         HttpTestClient client;
 
@@ -69,7 +69,7 @@ enum {
         FOLLOWED_LINES = 5000
 };
 
-/* As a shim writes and rotates, in a process of its own. */
+/* Writes and rotates like a shim, in a separate process. */
 static pid_t start_writer(void) {
         pid_t pid = fork();
 
@@ -89,7 +89,7 @@ static pid_t start_writer(void) {
         _exit(0);
 }
 
-TEST(following_over_http_loses_no_line_and_doubles_none)
+TEST(follow_loses_and_repeats_no_line)
 {
         HttpTestClient client;
         const char *p;
@@ -121,7 +121,7 @@ TEST(following_over_http_loses_no_line_and_doubles_none)
         stop();
 }
 
-TEST(who_follows_and_goes_away_is_forgotten)
+TEST(client_that_disconnects_while_following_is_forgotten)
 {
         HttpTestClient client;
 

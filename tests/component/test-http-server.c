@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/component/fake-agent.h"
 
-TEST(every_route_answers)
+TEST(every_route_replies)
 {
         start();
         expect_answer("/healthz", "HTTP/1.1 200", "ok");
@@ -20,12 +20,12 @@ TEST(every_route_answers)
                       "{\"file\":\"bad.yaml\",\"pods\":[],\"daemonsets\":[],"
                       "\"error\":\"bad.yaml:1:1: is \\\"no\\\" mapping\","
                       "\"errorSince\":\"2026-01-02T03:04:05Z\",\"warnings\":[]}],"
-                      "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is no archive\"}]}");
+                      "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is damaged\"}]}");
         expect_idle();
         stop();
 }
 
-TEST(what_is_not_there_is_404_and_what_may_not_be_done_is_405)
+TEST(unknown_path_is_404_and_wrong_method_is_405)
 {
         static const char *const paths[] = {
                 "/",        "/pod",     "/pods/",           "//pods",
@@ -45,13 +45,13 @@ TEST(what_is_not_there_is_404_and_what_may_not_be_done_is_405)
         EXPECT(client_wait(&client, NULL));
         EXPECT(strncmp(client.data, "HTTP/1.1 405", 12) == 0);
         EXPECT(strstr(client.data, "Allow: GET"));
-        EXPECT_STREQ(client_body(&client), "only GET can be asked of /pods\n");
+        EXPECT_STREQ(client_body(&client), "/pods takes the method GET only\n");
         client_close(&client);
         expect_idle();
         stop();
 }
 
-/* Asks and gives the first bytes of the answer's head. */
+/* Sends a request and returns the first bytes of the response's head. */
 static void expect_delete(const char *path, const char *head, const char *deleted) {
         cleanup_free char *request = NULL;
         HttpTestClient client = client_open();
@@ -80,7 +80,7 @@ static void expect_order(const char *path, const char *head, const char *ordered
         client_close(&client);
 }
 
-TEST(daemonsets_are_told_of_and_told_what_to_do)
+TEST(daemonsets_are_listed_and_actions_run)
 {
         start();
         expect_answer("/daemonsets", "HTTP/1.1 200",
@@ -108,7 +108,7 @@ TEST(daemonsets_are_told_of_and_told_what_to_do)
         stop();
 }
 
-TEST(a_pod_is_deleted_as_at_the_api_server)
+TEST(pod_is_deleted_as_at_the_api_server)
 {
         start();
         expect_delete("/api/v1/namespaces/default/pods/web-n1", "HTTP/1.1 200",
@@ -141,7 +141,7 @@ static HttpTestClient ask_exec(const char *path, const char *headers) {
         return client;
 }
 
-TEST(a_connection_for_a_command_is_given_away_and_lives_on)
+TEST(upgraded_connection_is_passed_on_and_stays_open)
 {
         HttpTestClient client;
 
@@ -164,14 +164,14 @@ TEST(a_connection_for_a_command_is_given_away_and_lives_on)
         stop();
 }
 
-TEST(a_client_that_is_gone_before_the_upgrade_leaves_nothing)
+TEST(client_that_disconnects_before_the_upgrade_leaks_nothing)
 {
         start();
         for (unsigned i = 0; i < 20; i++) {
                 HttpTestClient client =
                         ask_exec("/exec/default/web-n1/app?command=echo&output=1", UPGRADE);
 
-                /* It has spoken, and hears nothing any more. */
+                /* It has sent its request and does not read the response. */
                 REQUIRE(shutdown(client.fd, SHUT_RD) == 0);
                 for (unsigned n = 0; n < 10; n++)
                         turn();
@@ -182,7 +182,7 @@ TEST(a_client_that_is_gone_before_the_upgrade_leaves_nothing)
         stop();
 }
 
-TEST(what_cannot_be_executed_is_refused_before_the_upgrade)
+TEST(invalid_exec_is_refused_before_the_upgrade)
 {
         static const struct {
                 const char *path, *headers, *head;
@@ -206,7 +206,7 @@ TEST(what_cannot_be_executed_is_refused_before_the_upgrade)
         stop();
 }
 
-TEST(a_body_that_nobody_asked_for_is_not_read)
+TEST(request_body_is_not_read)
 {
         HttpTestClient client;
 
@@ -221,7 +221,7 @@ TEST(a_body_that_nobody_asked_for_is_not_read)
         stop();
 }
 
-TEST(headers_without_end_are_refused)
+TEST(endless_headers_are_refused)
 {
         HttpTestClient client;
         char line[1024];
@@ -243,7 +243,7 @@ TEST(headers_without_end_are_refused)
         stop();
 }
 
-TEST(the_pods_come_one_after_the_other)
+TEST(pods_are_listed_one_by_one)
 {
         start();
         agent_add("default/a/1", "{\"a\":1}");
@@ -254,7 +254,7 @@ TEST(the_pods_come_one_after_the_other)
         stop();
 }
 
-TEST(a_watch_of_daemonsets_tells_what_has_become_of_each)
+TEST(daemonset_watch_sends_changes)
 {
         HttpTestClient client;
 
@@ -265,7 +265,7 @@ TEST(a_watch_of_daemonsets_tells_what_has_become_of_each)
         EXPECT(client_wait(&client, "{\"type\":\"ADDED\",\"object\":{\"set\":1,\"state\":0}}"));
         fake_agent.state_of_sets = 1;
         http_server_notify_daemonsets(server);
-        fake_agent.state_of_sets = 2; /* it is asked when there is time to */
+        fake_agent.state_of_sets = 2; /* the agent is asked in a later turn */
         http_server_notify_daemonsets(server);
         EXPECT(client_wait(&client, "{\"type\":\"MODIFIED\",\"object\":{\"set\":1,\"state\":2}}"));
         EXPECT(!strstr(client_body(&client), "\"state\":1"));
@@ -278,7 +278,7 @@ TEST(a_watch_of_daemonsets_tells_what_has_become_of_each)
         stop();
 }
 
-TEST(events_come_in_order_and_a_watch_goes_on)
+TEST(events_are_sent_in_order_and_a_watch_continues)
 {
         HttpTestClient client;
 
@@ -317,7 +317,7 @@ static void add_many_pods(void) {
         }
 }
 
-TEST(a_long_list_reaches_a_reader_that_takes_its_time)
+TEST(slow_client_gets_a_long_list)
 {
         HttpTestClient client;
 
@@ -335,7 +335,7 @@ TEST(a_long_list_reaches_a_reader_that_takes_its_time)
         stop();
 }
 
-TEST(a_reader_that_takes_nothing_at_all_is_cut_off)
+TEST(client_that_does_not_read_is_disconnected)
 {
         struct pollfd hangup = { .events = POLLRDHUP };
         HttpTestClient client;
@@ -358,7 +358,7 @@ TEST(a_reader_that_takes_nothing_at_all_is_cut_off)
         stop();
 }
 
-TEST(a_watch_tells_what_is_there_and_then_what_changes)
+TEST(watch_sends_the_pods_and_then_changes)
 {
         HttpTestClient client;
 
@@ -385,7 +385,7 @@ TEST(a_watch_tells_what_is_there_and_then_what_changes)
         stop();
 }
 
-TEST(a_watcher_that_does_not_read_is_dropped_and_the_others_are_not)
+TEST(watch_that_is_not_read_is_dropped_and_others_continue)
 {
         HttpTestClient slow, good;
         cleanup_free char *json = malloc(10001);
@@ -417,7 +417,7 @@ TEST(a_watcher_that_does_not_read_is_dropped_and_the_others_are_not)
         stop();
 }
 
-TEST(half_a_request_keeps_nobody_waiting_and_ends)
+TEST(incomplete_request_times_out_and_blocks_no_other)
 {
         HttpTestClient half, whole;
 
@@ -438,7 +438,7 @@ TEST(half_a_request_keeps_nobody_waiting_and_ends)
         stop();
 }
 
-TEST(forty_clients_are_all_answered_though_not_at_once)
+TEST(forty_clients_are_all_served_in_turn)
 {
         HttpTestClient clients[40];
         unsigned watching = 0, refused = 0;
@@ -466,7 +466,7 @@ TEST(forty_clients_are_all_answered_though_not_at_once)
         stop();
 }
 
-/* Asks as somebody who is neither root nor in root's group: the status of the answer. */
+/* A request of a user that is neither root nor in root's group: the status of the response. */
 static int ask_as_nobody(void) {
         int status = -1;
         pid_t pid = fork();
@@ -492,7 +492,7 @@ static int ask_as_nobody(void) {
         return WEXITSTATUS(status) + 200;
 }
 
-TEST(the_socket_is_for_root_and_its_group)
+TEST(socket_is_for_root_and_its_group)
 {
         struct stat st;
 
@@ -509,7 +509,7 @@ TEST(the_socket_is_for_root_and_its_group)
         stop();
 }
 
-TEST(a_dead_agents_socket_is_replaced_and_a_successors_is_left_alone)
+TEST(stale_socket_is_replaced_and_a_newer_one_is_kept)
 {
         HttpServer *first, *second = NULL;
         HttpServerConfig config;

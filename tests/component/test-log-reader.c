@@ -13,7 +13,7 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 
-/* The log directory of a made-up container. */
+/* The log directory of a container that does not exist. */
 static char directory[128];
 
 static void make_directory(void) {
@@ -57,14 +57,14 @@ static LogReader *open_reader(LogOptions options, bool is_live) {
         return reader;
 }
 
-/* Reads until there is nothing now: what came, and how it ended. */
+/* Reads until there is nothing: the output, and the last result. */
 static char *drain(LogReader *reader, ssize_t *ret_end) {
         static char text[4 * 1024 * 1024];
         size_t length = 0;
         ssize_t n;
 
         for (;;) {
-                /* An odd size, so that lines are cut everywhere. */
+                /* An odd size, so that lines are split at every position. */
                 n = log_reader_read(reader, text + length, 37);
                 if (n == -EAGAIN)
                         continue;
@@ -86,7 +86,7 @@ static void expect_log(LogOptions options, const char *expected) {
         EXPECT_EQ(end, -ENODATA);
 }
 
-TEST(rotated_files_belong_to_the_log_and_other_files_do_not)
+TEST(rotated_files_are_read_and_other_files_are_not)
 {
         make_directory();
         append_lines("0.log.20260102-030405", 1, 2);
@@ -110,7 +110,7 @@ TEST(files_rotated_in_one_second_keep_their_order)
         expect_log(LOG_OPTIONS_ALL, "line 1\nline 2\nline 3\nline 4\n");
 }
 
-TEST(the_tail_counts_lines_through_all_files)
+TEST(tail_counts_lines_across_files)
 {
         LogOptions options = LOG_OPTIONS_ALL;
 
@@ -133,7 +133,7 @@ TEST(the_tail_counts_lines_through_all_files)
         expect_log(options, "line 1\nline 2\nline 3\nline 4\nline 5\nline 6\n");
 }
 
-TEST(the_tail_counts_a_line_in_parts_once)
+TEST(tail_counts_a_line_in_parts_once)
 {
         LogOptions options = LOG_OPTIONS_ALL;
 
@@ -145,7 +145,7 @@ TEST(the_tail_counts_a_line_in_parts_once)
         expect_log(options, "abc\nnext\n");
 }
 
-TEST(a_long_tail_is_found_across_blocks)
+TEST(long_tail_is_found_across_blocks)
 {
         LogOptions options = LOG_OPTIONS_ALL;
         cleanup_free char *text = NULL;
@@ -189,7 +189,7 @@ TEST(lines_before_a_time_are_left_out)
         expect_log(options, "");
 }
 
-TEST(a_limit_cuts_at_the_byte)
+TEST(limit_truncates_at_the_byte)
 {
         LogOptions options = LOG_OPTIONS_ALL;
 
@@ -201,7 +201,7 @@ TEST(a_limit_cuts_at_the_byte)
         expect_log(options, "line 1\nline 2\nline 3\nline 4\n");
 }
 
-TEST(times_are_kept_when_asked_for)
+TEST(timestamps_are_kept_on_request)
 {
         LogOptions options = LOG_OPTIONS_ALL;
 
@@ -211,7 +211,7 @@ TEST(times_are_kept_when_asked_for)
         expect_log(options, "2026-01-02T03:00:01.5Z line 1\n");
 }
 
-TEST(what_is_no_record_is_passed_over_and_a_torn_one_gives_what_it_has)
+TEST(invalid_record_is_skipped_and_an_incomplete_one_is_output)
 {
         make_directory();
         append("0.log", "garbage\n\n");
@@ -220,7 +220,7 @@ TEST(what_is_no_record_is_passed_over_and_a_torn_one_gives_what_it_has)
         expect_log(LOG_OPTIONS_ALL, "line 1\ntorn");
 }
 
-TEST(a_record_longer_than_our_block_comes_whole)
+TEST(record_longer_than_a_block_is_complete)
 {
         cleanup_free char *text = malloc(200001), *expected = NULL;
 
@@ -236,7 +236,7 @@ TEST(a_record_longer_than_our_block_comes_whole)
         expect_log(LOG_OPTIONS_ALL, expected);
 }
 
-TEST(following_goes_through_rotation)
+TEST(follow_continues_across_rotation)
 {
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
         LogOptions options = LOG_OPTIONS_ALL;
@@ -266,7 +266,7 @@ TEST(following_goes_through_rotation)
         EXPECT_EQ(end, -ENODATA);
 }
 
-TEST(a_rotated_file_that_is_removed_under_the_reader_is_read_to_its_end)
+TEST(removed_file_is_read_to_its_end)
 {
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
         cleanup_free char *old = NULL;
@@ -286,7 +286,7 @@ TEST(a_rotated_file_that_is_removed_under_the_reader_is_read_to_its_end)
         EXPECT_STREQ(drain(reader, &end), "line 2\nline 3\n");
 }
 
-TEST(a_file_removed_by_hand_does_not_bring_old_lines_back)
+TEST(file_removed_by_hand_does_not_repeat_old_lines)
 {
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
         cleanup_free char *rotated = NULL, *current = NULL;
@@ -310,7 +310,7 @@ TEST(a_file_removed_by_hand_does_not_bring_old_lines_back)
         EXPECT_STREQ(drain(reader, &end), "line 3\n");
 }
 
-TEST(a_file_emptied_in_place_begins_anew)
+TEST(truncated_file_is_read_from_its_start)
 {
         cleanup_with(log_reader_freep) LogReader *reader = NULL;
         cleanup_free char *path = NULL;
@@ -359,7 +359,7 @@ TEST(links_and_pipes_are_not_read)
         EXPECT_EQ(try_to_open(), -EPERM);
 }
 
-TEST(a_directory_that_became_a_link_is_not_followed)
+TEST(directory_replaced_by_a_link_is_not_followed)
 {
         cleanup_free char *real = NULL;
 
@@ -371,7 +371,7 @@ TEST(a_directory_that_became_a_link_is_not_followed)
         EXPECT(try_to_open() < 0);
 }
 
-/* Writes 'lines' lines as a shim would, rotating as it goes, as fast as it can. */
+/* Writes and rotates 'lines' lines like a shim, as fast as possible. */
 static void write_and_rotate(unsigned lines) {
         int dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int fd = openat(dir_fd, "0.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640);
@@ -395,7 +395,7 @@ static void write_and_rotate(unsigned lines) {
         _exit(0);
 }
 
-TEST(no_line_is_lost_or_doubled_while_a_writer_rotates)
+TEST(no_line_is_lost_or_repeated_during_rotation)
 {
         enum {
                 LINES = 20000 /* 206 rotations: fewer than LOG_FILES_MAX */

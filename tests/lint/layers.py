@@ -35,7 +35,7 @@ LIBRARIES = {
                  "agent/manifest/kubeconfig-watch.h", "agent/manifest/manifest.h", "agent/eviction/memory-pressure-watch.h",
                  "agent/eviction/eviction-manager.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
-                 "agent/sandbox/systemd-client.[ch]", "agent/http/http-server.h", "common/child.h",
+                 "agent/sandbox/systemd-client.[ch]", "agent/http/http-connection.h", "agent/http/http-server.h", "common/child.h",
                  "common/curl-loop.h", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
     "jansson.h": ["agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
@@ -59,7 +59,7 @@ LIBRARIES = {
                         "agent/image-helper/byte-stream.h"],
     "gnutls/": ["agent/kubeclient/csr.c", "agent/kubeclient/tls-config.c", "common/hash.c"],
     "wslay/": ["common/channels.c"],
-    "microhttpd.h": ["agent/http/http-server-private.h"],
+    "microhttpd.h": ["agent/http/http-connection.h", "agent/http/http-reply.h"],
 }
 
 
@@ -73,7 +73,6 @@ KNOWN_INCLUDES = {
 KNOWN_CIRCLES = {
     "agent/agent",
     "agent/bundle/bundle",
-    "agent/cni/cni",
     "agent/image-helper/byte-stream",
     "agent/image/image-archive",
     "agent/manifest/scalar",

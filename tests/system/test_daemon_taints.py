@@ -92,7 +92,7 @@ def test_what_was_over_while_no_agent_looked_ends_at_once_and_is_not_begun_again
     stamp_taint(node, 3700)
     node.start()
     wait_none(node, "patient")
-    assert "was tolerated for 3600s, and these are over" in told(node, "describe", "ds", "patient")
+    assert "for 3600s has ended" in told(node, "describe", "ds", "patient")
     node.restart()
     assert not pods_of(node, "patient")
 

@@ -149,7 +149,7 @@ def test_why_a_pod_of_a_set_cannot_be_is_told(node):
         {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "kubernetes.io/hostname"}]}}
     node.drop(specs.daemonset("social", affinity=company))
     wait(lambda: re.search("Warning +FailedPlacement +daemonset/social +failed to place pod on \"node1\": no pod on "
-                           "this node is one that podAffinity asks for", told(node, "get", "events")), "one is told")
+                           "this node matches podAffinity", told(node, "get", "events")), "one is told")
     node.drop(logs("1"))
     wait_version(node, "1")
     missing = logs("2")
@@ -161,7 +161,7 @@ def test_why_a_pod_of_a_set_cannot_be_is_told(node):
     assert re.search("Rollout: .*none:1", told(node, "describe", "ds", "logs"))
     node.drop(specs.pod("cache", metadata={"labels": {"app": "cache"}}))
     wait_daemon(node, "social")
-    assert node.said().count("its new pod could not begin, so the old one goes on") == 1, "not at each look"
+    assert node.said().count("; the old pod keeps running") == 1, "not at each look"
     node.drop(logs("3"))
     wait_version(node, "3")
     assert "Rollout:" not in told(node, "describe", "ds", "logs"), "the trouble is over"

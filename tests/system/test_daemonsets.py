@@ -130,7 +130,7 @@ def test_labels_of_the_node_choose_what_runs(make_node):
     for name in ("here", "known", "large"):
         wait_daemon(node, name)
     assert not pods_of(node, "not-here")
-    wait(lambda: "DaemonSet 'default/not-here' does not run here: nodeSelector wants disktype=hdd, the node has "
+    wait(lambda: "DaemonSet 'default/not-here' does not run here: nodeSelector requires disktype=hdd, the node has "
          "disktype=ssd" in node.said(), "it says why")
 
 
@@ -198,7 +198,7 @@ def test_tolerated_seconds_end_across_a_restart_of_the_agent(node):
     assert world.is_alive(pid)
     node.restart()
     wait_none(node, "patient")
-    assert "was tolerated for 4s" in node.said()
+    assert "for 4s has ended" in node.said()
 
 
 def test_the_networks_own_daemon_starts_before_there_is_a_network(make_node):
@@ -215,7 +215,7 @@ def test_a_daemon_wants_the_company_of_another_pod(node):
     company = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "kubernetes.io/hostname"}]}}
     node.drop(specs.daemonset("social", affinity=company))
-    wait(lambda: "no pod on this node is one that podAffinity asks for" in node.said(), "it waits")
+    wait(lambda: "no pod on this node matches podAffinity" in node.said(), "it waits")
     assert not pods_of(node, "social")
     node.drop(specs.pod("cache", metadata={"labels": {"app": "cache"}}))
     wait_daemon(node, "social")
@@ -291,9 +291,9 @@ def test_match_says_what_would_run_on_a_node_like_that(node, tmp_path):
         assert told.returncode == 0, told.stderr
         return [line.split(None, 5)[3:] for line in told.stdout.splitlines()]
     assert rows()[0][:2] == ["fast", "no"]
-    assert "the node has no label disktype" in rows()[0][2]
+    assert "the node lacks the label disktype" in rows()[0][2]
     assert rows("--labels", "disktype=ssd,zone=a") == [
-        ["fast", "yes", "the node has all labels that nodeSelector wants"],
+        ["fast", "yes", "the node has all labels of nodeSelector"],
         ["picky", "yes", "a pod of a file runs on every node that it matches"]]
     assert rows("--labels", "disktype=ssd", "--taints", "a=b:NoSchedule")[0][1:] == \
         ["no", "the taint a=b:NoSchedule is not tolerated"]
@@ -380,7 +380,7 @@ def test_an_edit_of_a_label_is_decided_at_once_among_many(make_node):
 
 @pytest.mark.parametrize("file, sentence", [
     ("logs.yaml", "spec.selector: field is immutable; give the set another name"),
-    ("other.yaml", "spec.selector: field is immutable; its pods go on as they are")])
+    ("other.yaml", "spec.selector: field is immutable; its pods keep running as they are")])
 def test_a_selector_that_changed_while_no_agent_looked_changes_no_pod(node, file, sentence):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")

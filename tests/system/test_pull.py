@@ -398,7 +398,7 @@ def test_trouble_that_passes_is_waited_out(puller, serve, status, headers):
 def test_who_is_to_come_back_tomorrow_does_not_wait_here(puller, serve):
     begun = time.monotonic()
     refused(puller, puller.pull(serve(behave=flaky(99, 429, Retry_After="99999"))), "too often")
-    assert time.monotonic() - begun < 15
+    assert time.monotonic() - begun < 60
 
 
 def test_what_is_not_there_is_told_with_the_registry_s_words(puller, serve):

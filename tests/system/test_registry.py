@@ -187,7 +187,7 @@ def test_a_registry_that_hangs_holds_up_no_other_pod(pulling_node, archive):
             node.drop(pod(f"slow{i}", f"{registry.host}/team/app{i}:latest"))
         begun = time.monotonic()
         node.launch(specs.pod("quick"))
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 40, "it has not waited for the minute that each of the others takes"
     finally:
         registry.stop()
 

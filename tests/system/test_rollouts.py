@@ -184,10 +184,10 @@ def test_describe_daemonset_says_which_rule_decided(make_node):
     node.drop(specs.daemonset("elsewhere", nodeSelector={"disktype": "hdd"}))
     node.drop(logs("1"))
     wait_version(node, "1")
-    assert re.search(r"Runs Here:\s+no: nodeSelector wants disktype=hdd, the node has disktype=ssd",
+    assert re.search(r"Runs Here:\s+no: nodeSelector requires disktype=hdd, the node has disktype=ssd",
                      told(node, "describe", "daemonset", "elsewhere"))
     text = told(node, "describe", "ds", "logs")
-    assert re.search(r"Runs Here:\s+yes: nothing asks for another node", text)
+    assert re.search(r"Runs Here:\s+yes: nothing requires a different node", text)
     assert "Desired Number of Nodes Scheduled: 1" in text
     assert re.search(r"Image:\s+docker.io/library/busybox:1", text)
 
@@ -296,10 +296,10 @@ def test_the_old_pod_goes_on_until_the_new_one_could_begin(node, tmp_path):
     missing = logs("2")
     missing["spec"]["template"]["spec"]["containers"][0]["image"] = "docker.io/library/later:1"
     node.drop(missing)
-    wait(lambda: "its new pod could not begin, so the old one goes on" in node.said(), "it says so")
+    wait(lambda: "; the old pod keeps running" in node.said(), "it says so")
     assert world.is_alive(pid)
     node.restart()
-    wait(lambda: node.said().count("its new pod could not begin, so the old one goes on") == 2, "it says so again")
+    wait(lambda: node.said().count("; the old pod keeps running") == 2, "it says so again")
     assert world.is_alive(pid)
     later = str(tmp_path / "later.tar")
     subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), "docker.io/library/later:1", later], check=True)
@@ -323,7 +323,7 @@ def test_a_revision_that_cannot_be_read_stops_nobody(node):
     node.start()
     node.drop(specs.pod("later"))
     node.wait_running("later")
-    assert "Cannot decide on daemonset 'default/logs', its pods go on" in node.said(), node.said()
+    assert "Cannot sync DaemonSet 'default/logs'" in node.said(), node.said()
     assert world.is_alive(pid)
     node.remove("later")
     node.wait_gone("later")

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Rules in the order in which the controller asks them. The first that says no has decided, and
- * says why in words that name what is in the file and what is on the node. */
+/* Whether a DaemonSet runs on this node: node name, nodeSelector, node affinity, taints and
+ * tolerations, pod affinity, in the order of Kubernetes' controller. The first rule that excludes
+ * the node decides; its message names the value in the manifest and the value of the node. */
 
 #include "agent/daemonset/rules/rules.h"
 
@@ -65,15 +66,15 @@ static int evaluate_node_selector(const DaemonSet *set, const NodeLabelsTaints *
                 return 0;
         if (has)
                 return set_decision(decision, DAEMONSET_SHOULD_STOP, "nodeSelector",
-                                    "nodeSelector wants %s=%s, the node has %s=%s",
+                                    "nodeSelector requires %s=%s, the node has %s=%s",
                                     excerpt(key, miss->key), excerpt(text, miss->value), miss->key,
                                     has);
         return set_decision(decision, DAEMONSET_SHOULD_STOP, "nodeSelector",
-                            "nodeSelector wants %s=%s, the node has no label %s",
+                            "nodeSelector requires %s=%s, the node lacks the label %s",
                             excerpt(key, miss->key), excerpt(text, miss->value), miss->key);
 }
 
-/* Why one term does not hold: its first requirement that does not. */
+/* The first requirement of a term that the node does not meet. */
 static const SelectorRequirement *find_unmet_requirement(const NodeSelectorTerm *term,
                                                          const NodeLabelsTaints *node,
                                                          const char **ret_has) {
@@ -111,11 +112,11 @@ static int evaluate_node_affinity(const DaemonSet *set, const NodeLabelsTaints *
                 return set_decision(
                         decision, DAEMONSET_SHOULD_STOP, "nodeAffinity",
                         "none of the %zu terms of the required node affinity matches; the "
-                        "first wants %s, the node has %s%s%s",
+                        "first is %s, the node has %s%s%s",
                         required->terms.n, text, has ? "'" : "", has ? has : "none",
                         has ? "'" : "");
         return set_decision(decision, DAEMONSET_SHOULD_STOP, "nodeAffinity",
-                            "the required node affinity wants %s, the node has %s%s%s", text,
+                            "the required node affinity is %s, the node has %s%s%s", text,
                             has ? "'" : "", has ? has : "none", has ? "'" : "");
 }
 
@@ -138,8 +139,8 @@ static void limit_decision_until(DaemonSetDecision *decision, uint64_t when) {
                 decision->until = when;
 }
 
-/* NoExecute ends what runs; NoSchedule keeps it from starting; PreferNoSchedule is a wish, and
- * where there is one node, no choice. */
+/* NoExecute stops a running pod; NoSchedule prevents it from starting; PreferNoSchedule is without
+ * effect with only one node. */
 static int evaluate_no_execute_taint(const DaemonSet *set, const Taint *taint, uint64_t now,
                                      DaemonSetDecision *decision) {
         const Toleration *toleration = daemonset_find_toleration(set, taint);
@@ -153,10 +154,10 @@ static int evaluate_no_execute_taint(const DaemonSet *set, const Taint *taint, u
         if (end == 0)
                 return 0;
         if (now >= end)
-                return set_decision(
-                        decision, DAEMONSET_SHOULD_STOP, "taint",
-                        "the taint %s was tolerated for %" PRId64 "s, and these are over",
-                        taint_format(taint, text), toleration->toleration_seconds.value);
+                return set_decision(decision, DAEMONSET_SHOULD_STOP, "taint",
+                                    "the toleration of the taint %s for %" PRId64 "s has ended",
+                                    taint_format(taint, text),
+                                    toleration->toleration_seconds.value);
         limit_decision_until(decision, end);
         return 0;
 }
@@ -190,7 +191,7 @@ static int evaluate_pod_affinity(const DaemonSet *set, const NodeLabelsTaints *n
         return set_decision(decision, DAEMONSET_SHOULD_CONTINUE, mismatch.rule, "%s", mismatch.why);
 }
 
-/* Nothing says no: what was asked for at all? */
+/* No rule excludes the node; the message names the rule that selects it, if any. */
 static int accept_node(const DaemonSet *set, const NodeLabelsTaints *node,
                        DaemonSetDecision *decision) {
         const PodSpec *spec = &set->spec.template.spec;
@@ -199,7 +200,7 @@ static int accept_node(const DaemonSet *set, const NodeLabelsTaints *node,
 
         if (spec->node_selector.n > 0)
                 return set_decision(decision, DAEMONSET_SHOULD_RUN, "nodeSelector",
-                                    "the node has all labels that nodeSelector wants");
+                                    "the node has all labels of nodeSelector");
         if (has_affinity)
                 return set_decision(decision, DAEMONSET_SHOULD_RUN, "nodeAffinity",
                                     "the required node affinity matches the node");
@@ -207,11 +208,11 @@ static int accept_node(const DaemonSet *set, const NodeLabelsTaints *node,
                 return set_decision(decision, DAEMONSET_SHOULD_RUN, "nodeName",
                                     "nodeName names this node");
         if (node->taints.n > 0)
-                return set_decision(
-                        decision, DAEMONSET_SHOULD_RUN, "taint",
-                        "no taint of the node keeps it away, and nothing asks for another "
-                        "node");
-        return set_decision(decision, DAEMONSET_SHOULD_RUN, NULL, "nothing asks for another node");
+                return set_decision(decision, DAEMONSET_SHOULD_RUN, "taint",
+                                    "no taint of the node excludes it, and nothing requires a "
+                                    "different node");
+        return set_decision(decision, DAEMONSET_SHOULD_RUN, NULL,
+                            "nothing requires a different node");
 }
 
 int daemonset_evaluate(const DaemonSet *set, const NodeLabelsTaints *node,

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* The back-off of failed pods; see the header. */
+
 #include "agent/daemonset/rules/failed-pods-backoff.h"
 
 #include "common/clock.h"

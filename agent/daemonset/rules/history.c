@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The form: a line of the version, then a line for each thing that is known, a word first. What
- * people wrote (causes, reasons) is the rest of a line, and never has an end of line in it. */
+/* Revision histories; see the header. The text form: a line with the version, then a line for each
+ * field, which starts with its key. Texts of the user (causes, reasons) are the rest of a line and
+ * contain no line break. */
 
 #include "agent/daemonset/rules/history.h"
 
@@ -61,7 +62,7 @@ const char *daemonset_history_desired(const DaemonSetHistory *history) {
         return history->pinned[0] ? history->pinned : history->template_hash;
 }
 
-/* A copy in which ends of lines are blanks. */
+/* A copy in which control characters are blanks. */
 static char *copy_as_one_line(const char *text) {
         char *copy = strdup(text);
 
@@ -93,7 +94,7 @@ static int append_revision(DaemonSetHistory *history, ControllerRevision *revisi
         return 0;
 }
 
-/* Known, it moves to the end with the next number. */
+/* A known revision moves to the end and gets the next number. */
 static void move_revision_to_end(DaemonSetHistory *history, size_t i) {
         ControllerRevision revision = history->revisions.items[i];
 
@@ -153,7 +154,7 @@ int daemonset_history_pin(DaemonSetHistory *history, const char *hash, const cha
 
         if (!line)
                 return -ENOMEM;
-        copy_revision_hash(copy, hash); /* it may be one of those that move */
+        copy_revision_hash(copy, hash); /* it may point into a revision that moves */
         r = make_revision_latest(history, copy, template, NULL, now_realtime);
         if (r < 0) {
                 free(line);
@@ -170,12 +171,12 @@ int daemonset_history_pin(DaemonSetHistory *history, const char *hash, const cha
 }
 
 bool daemonset_history_mark_available(DaemonSetHistory *history) {
-        const char *wanted = daemonset_history_desired(history);
-        bool is_news = history->rollout_since != 0 || !streq(history->last_available, wanted);
+        const char *desired = daemonset_history_desired(history);
+        bool has_changed = history->rollout_since != 0 || !streq(history->last_available, desired);
 
         history->rollout_since = 0;
-        copy_revision_hash(history->last_available, wanted);
-        return is_news;
+        copy_revision_hash(history->last_available, desired);
+        return has_changed;
 }
 
 static bool is_revision_needed(const DaemonSetHistory *history,
@@ -186,8 +187,8 @@ static bool is_revision_needed(const DaemonSetHistory *history,
 }
 
 bool daemonset_history_truncate(DaemonSetHistory *history, int64_t limit) {
-        int64_t n_old = -1; /* the wanted one is not counted */
-        bool has_trimmed = false;
+        int64_t n_old = -1; /* the desired one is not counted */
+        bool has_removed = false;
 
         n_old += (int64_t) history->revisions.n;
         for (size_t i = 0; i < history->revisions.n && n_old > limit;) {
@@ -200,9 +201,9 @@ bool daemonset_history_truncate(DaemonSetHistory *history, int64_t limit) {
                 memmove(&history->revisions.items[i], &history->revisions.items[i + 1],
                         (history->revisions.n - i) * sizeof(ControllerRevision));
                 n_old--;
-                has_trimmed = true;
+                has_removed = true;
         }
-        return has_trimmed;
+        return has_removed;
 }
 
 static void print_history_line(FILE *out, const char *word, const char *value) {
@@ -266,7 +267,7 @@ static int read_history_hash(char hash[REVISION_HASH_SIZE], const char *value) {
         return 0;
 }
 
-/* Words that a later version may have are passed over. */
+/* Keys of later versions are skipped. */
 static int read_history_line(const char *word, char *value, DaemonSetHistory *history) {
         size_t n = history->revisions.n;
 

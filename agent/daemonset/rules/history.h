@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The revisions of a DaemonSet, what ControllerRevisions are in a cluster: every template that it
- * had, by number, and which of them is wanted. Plain data with a text form; who writes it to a disk
- * is the caller's business. */
+/* The revision history of a DaemonSet: its ControllerRevisions (each template that it had, by
+ * number), and which of them is desired: rollout history, undo and restart. Plain data with a text
+ * form, which checkpoint.c writes to the disk. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "common/error.h"
 
 typedef struct ControllerRevision {
-        int64_t number; /* the highest is the one that was wanted last */
+        int64_t number; /* the highest is the one that was desired last */
         char hash[REVISION_HASH_SIZE];
         uint64_t created; /* realtime, microseconds */
         char *template;   /* JSON */
@@ -19,47 +19,48 @@ typedef struct ControllerRevision {
 typedef struct DaemonSetHistory {
         char *namespace;
         char *name;
-        char *origin; /* where the set was wished for last, and as what: JSON; or NULL */
-        char *set;
-        bool is_orphaning; /* it is on its way out, and its pods are to stay */
-        char *selector; /* JSON: by which its pods are told; it cannot change while they are there
-                         */
+        char *origin;      /* where the set was from when it was desired last; or NULL */
+        char *set;         /* the set then: JSON; or NULL */
+        bool is_orphaning; /* it is deleted with --cascade=orphan: its pods stay */
+        char *selector;    /* JSON; it cannot change while there are pods */
         LIST_OF(ControllerRevision) revisions;  /* by number */
-        char template_hash[REVISION_HASH_SIZE]; /* of the template that the file has */
-        char pinned[REVISION_HASH_SIZE]; /* wanted in its place until the file changes; or "" */
-        char last_available[REVISION_HASH_SIZE]; /* the last that was available; or "" */
-        char *pin_reason;                        /* a sentence, of one line */
-        uint64_t created;                        /* realtime: when the set was seen first */
-        uint64_t rollout_since; /* realtime: when the wanted one became so; 0: it is available */
+        char template_hash[REVISION_HASH_SIZE]; /* of the template in the manifest */
+        char pinned[REVISION_HASH_SIZE]; /* desired instead until the manifest changes; or "" */
+        char last_available[REVISION_HASH_SIZE]; /* the last that was available: the good one; or ""
+                                                  */
+        char *pin_reason;                        /* a message of one line */
+        uint64_t created;                        /* realtime: when the set was desired first */
+        uint64_t rollout_since; /* since when the desired revision is that; 0: it is available */
 } DaemonSetHistory;
 
 void daemonset_history_done(DaemonSetHistory *history);
 
-/* The revision of a hash or number, or NULL. Valid until the next note. */
+/* The revision with a hash or number, or NULL. Valid until the history changes. */
 const ControllerRevision *daemonset_history_find(const DaemonSetHistory *history, const char *hash);
 const ControllerRevision *daemonset_history_find_number(const DaemonSetHistory *history,
                                                         int64_t number);
 
-/* The hash of the revision that is wanted: pinned, or the file's. */
+/* The hash of the desired revision: the pinned one, or the manifest's. */
 const char *daemonset_history_desired(const DaemonSetHistory *history);
 
-/* The template of the file is such. Another than before makes the file's the wanted one again,
- * whatever was pinned. 1 where anything changed, 0, -ENOMEM. */
+/* The template in the manifest. If it has changed, it becomes the desired revision, and nothing is
+ * pinned any longer. 1: the history has changed; 0; -ENOMEM. */
 int daemonset_history_set_template(DaemonSetHistory *history, const char *hash,
                                    const char *template, const char *cause, uint64_t now_realtime);
 
-/* Makes another revision the wanted one, until the file changes. It gets the next number, as
- * Kubernetes gives it one. 'template' is NULL for a hash that is known. 0, -ENOENT, -ENOMEM. */
+/* Makes a revision the desired one until the manifest changes. It gets the next number, as in
+ * Kubernetes. 'template' is NULL for a revision of the history. 0, -ENOENT, -ENOMEM. */
 int daemonset_history_pin(DaemonSetHistory *history, const char *hash, const char *template,
                           const char *reason, uint64_t now_realtime);
 
-/* The wanted revision is available. True where that is news. */
+/* The desired revision is available. True if the history has changed. */
 bool daemonset_history_mark_available(DaemonSetHistory *history);
 
-/* Forgets the oldest that are neither wanted nor good beyond a number of them. True where any. */
+/* Removes the oldest revisions beyond the limit (revisionHistoryLimit), but neither the desired nor
+ * the good one. True if any was removed. */
 bool daemonset_history_truncate(DaemonSetHistory *history, int64_t limit);
 
-/* The text form; the caller frees it, NULL where memory ends. Reading it gives 0, -EBADMSG or
+/* The text form, which the caller frees; NULL: out of memory. Parsing it gives 0, -EBADMSG or
  * -ENOMEM. */
 char *daemonset_history_format(const DaemonSetHistory *history);
 int daemonset_history_parse(char *text, DaemonSetHistory *ret);

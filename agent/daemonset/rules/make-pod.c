@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What the controller makes of a template. Kubernetes counts its hashes over a dump of its own
- * memory and draws names by lot; ours are computed, so that the same revision is the same pod after
- * every restart of the agent. */
+/* The pod that the controller makes of a template: name, hash, owner, tolerations and node
+ * affinity. Kubernetes hashes a dump of its own structs and draws names at random; here both are
+ * computed from the manifest, so that a revision is the same pod after each restart of the agent.
+ */
 
 #include "agent/daemonset/rules/rules.h"
 
@@ -19,17 +20,19 @@
 
 enum {
         NAME_SUFFIX_LENGTH = 5,
-        NAME_BASE_MAX = 58, /* so that a name is a host name, too */
+        NAME_BASE_MAX = 58, /* so that a name is a valid host name */
 };
 
-/* No vowels and nothing that looks like another, so that no word comes of it. */
+const char revision_hash_label[] = "controller-revision-hash";
+
+/* Without vowels and characters that look alike, so that the result is not a word. */
 static const char safe_alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
 
 static unsigned hex_digit(char c) {
         return c <= '9' ? (unsigned) (c - '0') : (unsigned) (c - 'a') + 10;
 }
 
-/* 'n' characters out of the digits of a hash, two for each. */
+/* 'n' characters from the digits of a hash, two for each. */
 static void encode_safe(const char *hex, size_t n, char *ret) {
         for (size_t i = 0; i < n; i++)
                 ret[i] = safe_alphabet[(hex_digit(hex[2 * i]) * 16 + hex_digit(hex[2 * i + 1])) %
@@ -73,10 +76,10 @@ static int set_revision_labels(Pod *pod, const char *hash, int64_t generation) {
         int r;
 
         (void) snprintf(number, sizeof(number), "%lld", (long long) generation);
-        r = string_map_set(&pod->metadata.labels, "controller-revision-hash", hash);
-        if (r >= 0)
-                r = string_map_set(&pod->metadata.labels, "pod-template-generation", number);
-        return r;
+        r = string_map_set(&pod->metadata.labels, revision_hash_label, hash);
+        if (r < 0)
+                return r;
+        return string_map_set(&pod->metadata.labels, "pod-template-generation", number);
 }
 
 static void clear_pod_owners(Pod *pod) {
@@ -136,7 +139,7 @@ static int add_automatic_tolerations(Pod *pod, const DaemonSet *set) {
         return 0;
 }
 
-/* One more of a list that pod_free() finds, or NULL. */
+/* The only item of a list that pod_free() frees, or NULL. */
 static void *new_single_item(void *items_at, size_t *n, size_t size) {
         void *item = calloc(1, size);
 
@@ -154,7 +157,7 @@ static NodeAffinity *get_node_affinity(Pod *pod) {
         return pod->spec.affinity ? pod->spec.affinity->node_affinity : NULL;
 }
 
-/* In place of what was required of the node, which has been asked already: this very node. */
+/* The required node affinity was evaluated already; it is replaced by this node's name. */
 static int set_node_name_affinity(Pod *pod, const char *node_name) {
         NodeAffinity *affinity = get_node_affinity(pod);
         SelectorRequirement *field;
@@ -193,23 +196,33 @@ static int bind_pod_to_node(Pod *pod, const char *node_name) {
 int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *hash,
                        int64_t generation, const char *node_name, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = calloc(1, sizeof(*pod));
-        int r = pod ? schema_copy(&pod_template_schema, pod, template) : -ENOMEM;
+        int r;
 
-        if (r >= 0)
-                r = set_daemon_pod_name(pod, set, hash, node_name);
-        if (r >= 0)
-                r = set_revision_labels(pod, hash, generation);
-        if (r >= 0)
-                r = daemonset_set_pod_owner(set, pod);
-        if (r >= 0)
-                r = add_automatic_tolerations(pod, set);
-        if (r >= 0)
-                r = set_node_name_affinity(pod, node_name);
-        if (r >= 0)
-                r = bind_pod_to_node(pod, node_name);
-        if (r >= 0)
-                *ret = TAKE_PTR(pod);
-        return r;
+        if (!pod)
+                return -ENOMEM;
+        r = schema_copy(&pod_template_schema, pod, template);
+        if (r < 0)
+                return r;
+        r = set_daemon_pod_name(pod, set, hash, node_name);
+        if (r < 0)
+                return r;
+        r = set_revision_labels(pod, hash, generation);
+        if (r < 0)
+                return r;
+        r = daemonset_set_pod_owner(set, pod);
+        if (r < 0)
+                return r;
+        r = add_automatic_tolerations(pod, set);
+        if (r < 0)
+                return r;
+        r = set_node_name_affinity(pod, node_name);
+        if (r < 0)
+                return r;
+        r = bind_pod_to_node(pod, node_name);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(pod);
+        return 0;
 }
 
 bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* There is one pod of a set on a node, but for an update with maxSurge, during which there are two.
- * Nothing here is remembered: after a restart of the agent the same pods give the same plan. */
+/* The plan of a rolling update; see the header. A node has one pod of a set, or two during an
+ * update with maxSurge. The plan is stateless: after a restart of the agent the same pods give the
+ * same plan. */
 
 #include "agent/daemonset/rules/plan.h"
 
@@ -13,7 +14,7 @@ static bool is_pod_leaving(const DaemonSetPodState *pod) {
         return pod->is_terminating || pod->is_terminal;
 }
 
-/* The oldest that goes on, of one kind; or n. */
+/* The oldest pod that continues, of the current or of an old revision; or n. */
 static size_t find_oldest_pod(const DaemonSetPodStates *pods, bool is_current) {
         size_t best = pods->n;
 
@@ -34,7 +35,7 @@ static bool has_old_revision_pod(const DaemonSetPodStates *pods) {
         return false;
 }
 
-/* The next one has its name, so it has to be gone before. */
+/* Its successor has the same name, so it must be gone first. */
 static bool has_terminal_current_pod(const DaemonSetPodStates *pods) {
         for (size_t i = 0; i < pods->n; i++)
                 if (pods->items[i].is_current && pods->items[i].is_terminal &&
@@ -47,7 +48,7 @@ static bool has_on_delete_strategy(const DaemonSet *set) {
         return set->spec.update_strategy.type == DAEMONSET_ON_DELETE;
 }
 
-/* An old one that has ended is in the way of an update; it is not made anew, it just goes. */
+/* A terminal pod of an old revision is not replaced, it is only removed: the update continues. */
 static bool is_replaced_in_place(const DaemonSet *set, const DaemonSetPodState *pod) {
         return pod->is_terminal && !pod->is_terminating &&
                (pod->is_current || has_on_delete_strategy(set));
@@ -81,7 +82,7 @@ static bool has_max_surge(const DaemonSet *set) {
                int_or_percent_of_one(&strategy->rolling_update->max_surge, true) > 0;
 }
 
-/* The new one first. An old one that serves nobody need not be waited for. */
+/* The new pod starts first. An old pod that is not ready serves no clients and is not kept. */
 static void plan_surge_update(const DaemonSetPodStates *pods, size_t current, size_t old,
                               bool keep[], DaemonSetPlan *plan) {
         plan->creates_pod = current == pods->n && !has_terminal_current_pod(pods);
@@ -92,19 +93,19 @@ static void plan_surge_update(const DaemonSetPodStates *pods, size_t current, si
                 keep[old] = true;
 }
 
-/* The old one ends first, but not before the new one could begin; and only then it begins: both may
- * want the same port. */
+/* The old pod is stopped first, but not before the new one could start. The new one starts after
+ * it: both may use the same port. */
 static void plan_in_place_update(const DaemonSetPodStates *pods, size_t current, size_t old,
-                                 bool is_staged, bool keep[], DaemonSetPlan *plan) {
+                                 bool is_preflighted, bool keep[], DaemonSetPlan *plan) {
         plan->creates_pod = current == pods->n && !has_old_revision_pod(pods) &&
                             !has_terminal_current_pod(pods);
         if (current < pods->n)
                 keep[current] = true;
-        else if (old < pods->n && !is_staged)
+        else if (old < pods->n && !is_preflighted)
                 keep[old] = plan->awaits_preflight = true;
 }
 
-/* The old one stays until somebody ends it. */
+/* The old pod stays until it is deleted. */
 static void plan_on_delete_update(const DaemonSetPodStates *pods, size_t current, size_t old,
                                   bool keep[], DaemonSetPlan *plan) {
         if (current < pods->n)
@@ -115,7 +116,7 @@ static void plan_on_delete_update(const DaemonSetPodStates *pods, size_t current
                 plan->creates_pod = !has_old_revision_pod(pods) && !has_terminal_current_pod(pods);
 }
 
-/* None begins, but what is under way goes on to its end. */
+/* No pod is created, but an update under way is completed. */
 static void plan_continued_pods(const DaemonSet *set, const DaemonSetPodStates *pods,
                                 size_t current, size_t old, bool keep[], DaemonSetPlan *plan) {
         if (has_max_surge(set))
@@ -125,8 +126,8 @@ static void plan_continued_pods(const DaemonSet *set, const DaemonSetPodStates *
         plan->creates_pod = false;
 }
 
-/* True where something is not known of one that could go on: then all do. An old one that seems
- * not to be ready would end, and with it the only one that serves. */
+/* True if the state of a pod that could continue is unknown: then all are kept. Otherwise an old
+ * pod that only seems not to be ready would be stopped, though it is the one that serves. */
 static bool keep_unsynced_pods(const DaemonSetPodStates *pods, bool keep[], DaemonSetPlan *plan) {
         for (size_t i = 0; i < pods->n; i++) {
                 keep[i] = !pods->items[i].is_terminating;

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which pods of a DaemonSet there should be now, given those that there are: the rolling update of
- * Kubernetes' controller on the one node that we see. */
+/* The rolling update (updateStrategy RollingUpdate with maxSurge and maxUnavailable, OnDelete) of
+ * Kubernetes' controller on one node: which of a DaemonSet's pods are kept, and whether one is
+ * created. */
 
 #include "agent/daemonset/rules/rules.h"
 
-/* A pod of the set's, as it is. */
+/* The state of a pod of the set. */
 typedef struct DaemonSetPodState {
-        bool is_current;     /* of the revision that is wanted */
-        bool is_terminating; /* it has been told to end */
-        bool is_syncing;     /* what it is has not been learned yet */
-        bool is_terminal;    /* by itself: it has failed, or succeeded */
+        bool is_current;     /* of the desired revision */
+        bool is_terminating; /* it is being stopped */
+        bool is_syncing;     /* its state is not known yet */
+        bool is_terminal;    /* it has failed or succeeded */
         bool is_ready;
-        uint64_t ready_since; /* where it is ready */
+        uint64_t ready_since; /* if it is ready */
         uint64_t start_time;
 } DaemonSetPodState;
 
@@ -23,27 +24,27 @@ typedef struct DaemonSetPodStates {
 } DaemonSetPodStates;
 
 typedef struct DaemonSetPlan {
-        bool creates_pod; /* a pod of the wanted revision, which is none of those that are kept */
-        bool awaits_preflight; /* the old one is kept until a new one could begin; see
+        bool creates_pod;      /* a pod of the desired revision, which does not exist yet */
+        bool awaits_preflight; /* the old pod is kept until a new one could start; see
                                   'is_preflighted' */
-        bool is_available;     /* the wanted revision is, for as long as minReadySeconds ask */
-        bool is_settled;       /* nothing more happens, unless something happens */
-        bool is_syncing;       /* it says no more than that all there is goes on */
-        uint64_t ready_since;  /* the pod of the wanted revision; 0: it is not ready */
-        uint64_t again_at;     /* time alone changes the plan then; 0: never */
+        bool is_available;     /* the desired revision is ready for minReadySeconds */
+        bool is_settled;       /* the update is complete: only an event can change the plan */
+        bool is_syncing;       /* some state is unknown, so all pods are kept */
+        uint64_t ready_since;  /* of the pod of the desired revision; 0: it is not ready */
+        uint64_t again_at;     /* when time alone changes the plan; 0: never */
 } DaemonSetPlan;
 
-/* Of what the plan is asked, beside the pods. */
+/* What the plan depends on besides the pods. */
 typedef struct DaemonSetPlanInput {
         DaemonSetVerdict verdict;
-        bool is_preflighted; /* nothing that can be had before is missing for the wanted pod */
-        bool is_backing_off; /* a pod that has ended is not made anew yet */
-        uint64_t now;        /* of the clock of the pods' times */
+        bool is_preflighted; /* images and checks of the new pod are complete */
+        bool is_backing_off; /* a failed pod is not replaced yet */
+        uint64_t now;        /* of the same clock as the pods' times */
 } DaemonSetPlanInput;
 
-/* 'ret_keep' has an entry for each pod: the others are to end. */
+/* 'ret_keep' has an entry for each pod: those that are not kept are stopped. */
 void daemonset_plan(const DaemonSet *set, const DaemonSetPodStates *pods,
                     const DaemonSetPlanInput *input, bool ret_keep[], DaemonSetPlan *ret);
 
-/* Whether a pod has ended that can only be made anew; see failed_pods_backoff_is_over(). */
+/* A pod has failed or succeeded and must be replaced; see failed_pods_backoff_is_over(). */
 bool daemonset_has_terminal_pod(const DaemonSet *set, const DaemonSetPodStates *pods);

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+
+/* Pod affinity; see the header. */
+
 #include "agent/daemonset/rules/pod-affinity.h"
 
 #include "agent/model/match.h"
@@ -9,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Whose term it is: the labels and the namespace that it takes for its own. */
+/* The pod that has the term: its labels and its namespace. */
 typedef struct AffinityTermOwner {
         const StringMap *labels;
         const char *namespace;
@@ -20,7 +23,7 @@ void pod_affinity_mismatch_done(PodAffinityMismatch *mismatch) {
         *mismatch = (PodAffinityMismatch){ 0 };
 }
 
-/* The one label that every namespace has is its name. */
+/* Labels of namespaces are not known, but each has the label with its name. */
 static bool term_selects_namespace(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod,
                                    const char *namespace) {
         static char name_key[] = "kubernetes.io/metadata.name";
@@ -35,7 +38,7 @@ static bool term_selects_namespace(const PodAffinityTerm *term, const AffinityTe
                 label_selector_matches(term->namespace_selector, &labels));
 }
 
-/* For each key that the asker has, a pod must have the same value, or must have it not. */
+/* For each key that the term's pod has, a pod must have the same value, or must not have it. */
 static bool match_label_keys_hold(char *const *keys, const AffinityTermOwner *owner_pod,
                                   const StringMap *labels, bool must_match) {
         for (size_t i = 0; keys && keys[i]; i++) {
@@ -89,7 +92,7 @@ static int set_mismatch(PodAffinityMismatch *ret, const char *rule, const char *
         return 1;
 }
 
-/* The first of a group of pods that want one another's company is let in, or none ever came. */
+/* The first pod of a group with affinity among themselves may start, otherwise none could. */
 static bool term_selects_own_pod(const PodAffinityTerm *term, const AffinityTermOwner *owner_pod) {
         return term_selects_pod(term, owner_pod, owner_pod->labels, owner_pod->namespace);
 }
@@ -105,13 +108,13 @@ static int check_pod_affinity_terms(const DaemonSet *set, const NodeLabelsTaints
                 if (!string_map_get(&node->labels, term->topology_key))
                         return set_mismatch(
                                 ret, "podAffinity",
-                                "podAffinity asks for pods of the same %s, and the node has no "
-                                "such label",
+                                "podAffinity requires pods of the same %s, but the node lacks "
+                                "that label",
                                 term->topology_key);
                 if (!find_selected_pod(term, owner_pod, set, node_pods) &&
                     !term_selects_own_pod(term, owner_pod))
                         return set_mismatch(ret, "podAffinity",
-                                            "no pod on this node is one that podAffinity asks for");
+                                            "no pod on this node matches podAffinity");
         }
         return 0;
 }
@@ -130,13 +133,13 @@ static int check_pod_anti_affinity_terms(const DaemonSet *set, const NodeLabelsT
 
                 if (pod)
                         return set_mismatch(ret, "podAntiAffinity",
-                                            "podAntiAffinity does not want to be beside pod %s/%s",
+                                            "podAntiAffinity excludes a node with pod %s/%s",
                                             pod->metadata.namespace, pod->metadata.name);
         }
         return 0;
 }
 
-/* Those that are here may not want this one beside them. */
+/* The anti-affinity of a pod that is here may exclude the set's pods. */
 static int check_existing_anti_affinity(const Pod *peer, const NodeLabelsTaints *node,
                                         const AffinityTermOwner *owner_pod,
                                         PodAffinityMismatch *ret) {
@@ -148,10 +151,9 @@ static int check_existing_anti_affinity(const Pod *peer, const NodeLabelsTaints 
                 if (string_map_get(&node->labels, anti->required.items[i].topology_key) &&
                     term_selects_pod(&anti->required.items[i], &other, owner_pod->labels,
                                      owner_pod->namespace))
-                        return set_mismatch(
-                                ret, "podAntiAffinity",
-                                "pod %s/%s does not want it beside itself (podAntiAffinity)",
-                                peer->metadata.namespace, peer->metadata.name);
+                        return set_mismatch(ret, "podAntiAffinity",
+                                            "podAntiAffinity of pod %s/%s excludes it",
+                                            peer->metadata.namespace, peer->metadata.name);
         return 0;
 }
 

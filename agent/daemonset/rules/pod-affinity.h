@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Affinity between the pods of one node. A term asks for pods in the same domain, which is all
- * nodes with the same value of a label; this node knows its own pods only. So what is here counts,
- * and what would have to be elsewhere is not there. */
+/* Pod affinity and anti-affinity among the pods of one node. A term is about pods in the same
+ * topology domain: all nodes with the same value of a label. Only this node's pods are known, so
+ * pods on other nodes never match. */
 
 #include "agent/daemonset/rules/rules.h"
 
@@ -14,6 +14,6 @@ typedef struct PodAffinityMismatch {
 
 void pod_affinity_mismatch_done(PodAffinityMismatch *mismatch);
 
-/* 1 with what keeps a pod of the set from starting beside these; 0 where nothing does; -ENOMEM. */
+/* 1 with the rule that prevents a pod of the set from starting beside these; 0: none; -ENOMEM. */
 int pod_affinity_find_mismatch(const DaemonSet *set, const NodeLabelsTaints *node,
                                const NodePods *node_pods, PodAffinityMismatch *ret);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The door of the room: what Kubernetes' DaemonSet controller would do on this node. Pure
- * functions: they touch no file, no process and no clock. */
+/* What Kubernetes' DaemonSet controller would do on this node: whether a DaemonSet runs here, and
+ * the pod of a revision. Pure functions: they use no file, no process and no clock. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/node.h"
 
 typedef enum DaemonSetVerdict {
-        DAEMONSET_SHOULD_RUN,      /* a pod of it belongs here */
-        DAEMONSET_SHOULD_CONTINUE, /* none is started, but one that runs goes on */
-        DAEMONSET_SHOULD_STOP,     /* none belongs here */
+        DAEMONSET_SHOULD_RUN,      /* a pod of the set should run here */
+        DAEMONSET_SHOULD_CONTINUE, /* no pod is started, but one that runs continues */
+        DAEMONSET_SHOULD_STOP,     /* no pod of the set may run here */
         N_DAEMONSET_VERDICTS,
 } DaemonSetVerdict;
 
-/* What was decided, and by which one rule. */
+/* The decision, and the one rule that made it. */
 typedef struct DaemonSetDecision {
         DaemonSetVerdict verdict;
-        const char *rule; /* "nodeSelector", "taint", …; static; NULL: none asks for anything */
-        char *why;        /* a sentence without its subject: "the node has no label gpu" */
-        uint64_t until;   /* realtime, microseconds: when it is to be decided anew; 0: never */
+        const char *rule; /* "nodeSelector", "taint", …; static; NULL: no rule applies */
+        char *why;        /* a message: "the node lacks the label gpu" */
+        uint64_t until;   /* realtime, microseconds: when the decision changes; 0: never */
 } DaemonSetDecision;
 
 void daemonset_decision_done(DaemonSetDecision *decision);
@@ -30,13 +30,14 @@ typedef struct NodePods {
         size_t n;
 } NodePods;
 
-/* The controller's own rules: nodeName, required node affinity and nodeSelector decide whether a
- * pod may be here at all; a taint that is not tolerated keeps one from starting, and ends it where
- * its effect is NoExecute. tolerationSeconds count from the taint's timeAdded; then the pod ends
- * and is not begun again while the taint stands. Affinity between pods, which the scheduler would
- * look at, is looked at among 'peers' (its own pods are not asked), and keeps a pod from starting.
+/* The rules of Kubernetes' controller. nodeName, required node affinity and nodeSelector decide
+ * whether a pod may run here at all. A taint that is not tolerated prevents a pod from starting;
+ * with the effect NoExecute it also stops a pod. tolerationSeconds count from the taint's
+ * timeAdded; then the pod is stopped, and not started again while the node has the taint. Affinity
+ * between pods, which the scheduler would check, is checked among 'node_pods' (the set's own pods
+ * are ignored), and prevents a pod from starting.
  *
- * 0 or -ENOMEM; the caller ends the decision. */
+ * 0 or -ENOMEM; the caller frees the decision. */
 int daemonset_evaluate(const DaemonSet *set, const NodeLabelsTaints *node,
                        const NodePods *node_pods, uint64_t now_realtime, DaemonSetDecision *ret);
 
@@ -44,7 +45,10 @@ enum {
         REVISION_HASH_SIZE = 11
 };
 
-/* What a template is called: ten characters of Kubernetes' safe alphabet. 0 or -ENOMEM. */
+/* The label of a pod with the hash of its revision. */
+extern const char revision_hash_label[];
+
+/* The hash of a template: ten characters of Kubernetes' safe alphabet. 0 or -ENOMEM. */
 int daemonset_revision_hash(const Pod *template, char ret[REVISION_HASH_SIZE]);
 
 /* The pod of a template, as the controller would make it and the scheduler would bind it: its name
@@ -53,9 +57,8 @@ int daemonset_revision_hash(const Pod *template, char ret[REVISION_HASH_SIZE]);
 int daemonset_make_pod(const DaemonSet *set, const Pod *template, const char *hash,
                        int64_t generation, const char *node_name, Pod **ret);
 
-/* The pod has the set for its owner from then on, and no other; NULL: nobody. 0 or -ENOMEM. */
+/* Makes the set the only owner of the pod; NULL: an orphan. 0 or -ENOMEM. */
 int daemonset_set_pod_owner(const DaemonSet *set, Pod *pod);
 
-/* Whether a pod with these labels is the set's by its selector; whose it is already is not asked.
- */
+/* The set's selector matches the pod, whatever its owner is. */
 bool daemonset_selects_pod(const DaemonSet *set, const Pod *pod);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A daemon is to be there before a node is ready and while it has trouble; so the controller lets
- * it tolerate what keeps other pods away. A network that is not there is tolerated by those who use
- * the node's; and a full disk, on the versions of old, by the critical ones. */
+/* Automatic tolerations; see the header. A daemon should run before a node is ready and while it is
+ * under pressure. The taint network-unavailable is tolerated by pods of the host network only, and
+ * out-of-disk by critical pods of the old API versions only. */
 
 #include "agent/daemonset/rules/tolerations.h"
 
@@ -23,7 +23,7 @@ static bool is_legacy_critical_pod(const DaemonSet *set) {
                               "scheduler.alpha.kubernetes.io/critical-pod");
 }
 
-/* A struct of the model owns its strings, so they are no constants; nobody writes to these. */
+/* Structs of model/ own their strings, so these are not constants; they are never written. */
 static char keys[][40] = {
         "node.kubernetes.io/not-ready",           "node.kubernetes.io/unreachable",
         "node.kubernetes.io/disk-pressure",       "node.kubernetes.io/memory-pressure",
@@ -36,7 +36,7 @@ static char keys[][40] = {
 
 static const struct {
         Toleration toleration;
-        bool (*applies)(const DaemonSet *set); /* NULL: to all */
+        bool (*applies)(const DaemonSet *set); /* NULL: to all sets */
 } automatic_tolerations[] = {
         { EXISTS(0, TAINT_NO_EXECUTE), NULL },
         { EXISTS(1, TAINT_NO_EXECUTE), NULL },

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the plugins of a chain are told, word for word. */
+/* What the plugins of a chain get on stdin and in the environment. */
 
 #include "agent/cni/cni.h"
 #include "common/cleanup.h"
@@ -33,7 +33,7 @@ static ContainerPort ports[] = {
 static ContainerPort sidecar_ports[] = {
         { .container_port = { true, 81 }, .host_port = { true, 8081 }, .protocol = PROTOCOL_TCP },
 };
-/* One that runs to its end is not there for others; one that runs on is. */
+/* hostPorts of an init container are not mapped; those of a sidecar container are. */
 static Container init_containers[] = {
         { .ports = { ports, N_ELEMENTS(ports) } },
         { .ports = { sidecar_ports, 1 }, .restart_policy = RESTART_POLICY_ALWAYS },
@@ -51,7 +51,7 @@ static Pod pod = {
         .spec.containers = { containers, 1 },
 };
 
-/* A directory with programs of the names that the chain has. */
+/* A directory with a program for each plugin of the chain. */
 static const char *make_plugins(void) {
         static const char *const names[] = { "one", "two", "three" };
 
@@ -103,7 +103,7 @@ static int answer(CniNetwork *network, CniCommand command, size_t step, int exit
         "\"ingressBurst\":4294967295}}"
 #define THREE "{\"type\":\"three\",\"name\":\"n\",\"cniVersion\":\"1.0.0\""
 
-TEST(add_goes_forwards_and_chains_results_and_delete_goes_backwards_with_the_last)
+TEST(add_chains_results_and_delete_runs_backwards_with_the_last_result)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG);
 
@@ -130,7 +130,7 @@ TEST(add_goes_forwards_and_chains_results_and_delete_goes_backwards_with_the_las
         expect_input(network, CNI_CHECK, 0, ONE ",\"prevResult\":" RESULT "}");
 }
 
-TEST(the_environment_is_the_specification_s)
+TEST(environment_is_that_of_the_specification)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG);
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
@@ -159,7 +159,7 @@ TEST(the_environment_is_the_specification_s)
         EXPECT_STREQ(invocation.environment[5], path);
 }
 
-TEST(sandboxes_of_one_pod_have_names_of_their_own)
+TEST(each_sandbox_of_a_pod_has_its_own_container_id)
 {
         cleanup_with(cni_network_freep) CniNetwork *first = NULL, *second = NULL;
         cleanup_free char *a = NULL, *b = NULL;
@@ -173,7 +173,7 @@ TEST(sandboxes_of_one_pod_have_names_of_their_own)
         EXPECT(memcmp(strstr(a, "containerId"), strstr(b, "containerId"), 60) != 0);
 }
 
-TEST(an_attachment_survives_being_written_down)
+TEST(stored_attachment_is_read_back)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG), *again = NULL;
         cleanup_free char *text = NULL, *twice = NULL;
@@ -194,7 +194,7 @@ TEST(an_attachment_survives_being_written_down)
         expect_input(again, CNI_DEL, 2, ONE ",\"prevResult\":" RESULT "}");
 }
 
-/* "one" masquerades; 'ipam' is its allocator's configuration. */
+/* Plugin "one" masquerades; 'ipam' is the configuration of its IPAM. */
 static CniNetwork *make_masquerading(const char *ipam) {
         cleanup_free char *config = NULL;
 
@@ -205,22 +205,22 @@ static CniNetwork *make_masquerading(const char *ipam) {
         return make(config);
 }
 
-/* Which steps a command has, and what they say of a stand-in. */
+/* The steps of a command, each with the address of its dummy interface. */
 static void expect_steps(const CniNetwork *network, CniCommand command, const char *expected) {
-        char told[256] = "";
+        char text[256] = "";
 
         for (size_t i = 0; i < cni_network_n_steps(network, command); i++) {
                 cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
 
                 REQUIRE(cni_invocation_build(network, command, i, "", &invocation, NULL) == 0);
                 EXPECT_STREQ(invocation.interface, invocation.address ? "eth0" : NULL);
-                (void) snprintf(told + strlen(told), sizeof(told) - strlen(told), "%s%s %s",
+                (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s %s",
                                 i > 0 ? ", " : "", invocation.plugin, strna(invocation.address));
         }
-        EXPECT_STREQ(told, expected);
+        EXPECT_STREQ(text, expected);
 }
 
-TEST(who_masquerades_deletes_with_a_stand_in_for_each_address_before_it_deletes)
+TEST(masquerading_plugin_deletes_with_a_dummy_interface_for_each_address_first)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = make_masquerading("{}"),
                                                    *again = NULL;
@@ -236,7 +236,7 @@ TEST(who_masquerades_deletes_with_a_stand_in_for_each_address_before_it_deletes)
         expect_steps(again, CNI_DEL, "two , one 10.1.2.3, one fd00::3, one ");
 }
 
-TEST(what_a_plugin_says_with_a_stand_in_is_no_failure_and_how_it_ends_is)
+TEST(plugin_error_with_a_dummy_interface_is_ignored_but_a_crash_is_not)
 {
         static const char refusal[] = "{\"code\":1,\"msg\":\"no such chain\"}";
         cleanup_with(cni_network_freep) CniNetwork *network = make_masquerading("{}");
@@ -260,7 +260,7 @@ static void allocate(const char *directory, const char *name, const char *id) {
         REQUIRE(file && fprintf(file, "%s\r\neth0", id) > 0 && fclose(file) == 0);
 }
 
-TEST(where_add_gave_no_result_the_addresses_are_those_that_the_allocator_has_given_away)
+TEST(addresses_come_from_host_local_if_add_gave_no_result)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = NULL, *other = NULL;
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
@@ -274,7 +274,7 @@ TEST(where_add_gave_no_result_the_addresses_are_those_that_the_allocator_has_giv
         REQUIRE(cni_invocation_build(network, CNI_ADD, 0, "", &invocation, NULL) == 0);
         id = invocation.environment[1] + strlen("CNI_CONTAINERID=");
         cni_network_note_add_step(network, 1);
-        cni_network_begin_delete(network); /* there is no directory yet */
+        cni_network_begin_delete(network); /* the directory does not exist yet */
         expect_steps(network, CNI_DEL, "one ");
         REQUIRE(mkdir(directory, 0700) == 0);
         allocate(directory, "10.1.2.4", "another");
@@ -282,7 +282,7 @@ TEST(where_add_gave_no_result_the_addresses_are_those_that_the_allocator_has_giv
         allocate(directory, "10.1.2.3", id);
         cni_network_begin_delete(network);
         expect_steps(network, CNI_DEL, "one 10.1.2.3, one ");
-        allocate(directory, "10.1.2.3", "another"); /* what is known stays */
+        allocate(directory, "10.1.2.3", "another"); /* the noted address stays */
         cni_network_begin_delete(network);
         expect_steps(network, CNI_DEL, "one 10.1.2.3, one ");
         other = make_masquerading("{\"type\":\"static\"}");
@@ -291,7 +291,7 @@ TEST(where_add_gave_no_result_the_addresses_are_those_that_the_allocator_has_giv
         expect_steps(other, CNI_DEL, "one ");
 }
 
-TEST(what_was_not_written_by_us_is_refused)
+TEST(invalid_record_is_refused)
 {
         static const char *const texts[] = {
                 "",
@@ -311,33 +311,30 @@ TEST(what_was_not_written_by_us_is_refused)
         }
 }
 
-TEST(failures_are_sentences_that_name_the_plugin)
+TEST(error_messages_name_the_plugin)
 {
         static const struct {
                 int exit_code;
                 const char *output, *message;
         } cases[] = {
-                { 1, "{\"code\":7,\"msg\":\"no room\",\"details\":\"at all\"}",
-                  "plugin type=\"three\" failed (add): no room; at all" },
-                { 1, "{\"code\":7,\"msg\":\"no room\"}",
-                  "plugin type=\"three\" failed (add): no room" },
-                { 3, "panic", "plugin type=\"three\" failed (add): it ended with status 3" },
+                { 1, "{\"code\":7,\"msg\":\"no space\",\"details\":\"at all\"}",
+                  "plugin type=\"three\" failed (add): no space; at all" },
+                { 1, "{\"code\":7,\"msg\":\"no space\"}",
+                  "plugin type=\"three\" failed (add): no space" },
+                { 3, "panic", "plugin type=\"three\" failed (add): it exited with status 3" },
                 { 0, "",
-                  "plugin type=\"three\" failed (add): its result is no JSON: 1:0: '[' or "
+                  "plugin type=\"three\" failed (add): its result is not JSON: 1:0: '[' or "
                   "'{' expected near end of file" },
-                { 0, "[]",
-                  "plugin type=\"three\" failed (add): its result is not of the form that CNI "
-                  "has" },
+                { 0, "[]", "plugin type=\"three\" failed (add): its result is not a CNI result" },
                 { 0, "{}",
-                  "plugin type=\"three\" failed (add): its result has no address for the "
-                  "pod" },
+                  "plugin type=\"three\" failed (add): its result lacks an address of the pod" },
                 { 0, "{\"ips\":[{\"address\":\"10.0.0/8\"}]}",
-                  "plugin type=\"three\" failed (add): its result has an address that is none: "
+                  "plugin type=\"three\" failed (add): its result has an invalid address: "
                   "'10.0.0/8'" },
                 { 0,
                   "{\"interfaces\":[{\"name\":\"eth0\"}],\"ips\":[{\"interface\":0,\"address\":"
                   "\"10.0.0.1/8\"}]}",
-                  "plugin type=\"three\" failed (add): its result has no address for the pod" },
+                  "plugin type=\"three\" failed (add): its result lacks an address of the pod" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -351,7 +348,7 @@ TEST(failures_are_sentences_that_name_the_plugin)
         }
 }
 
-TEST(a_result_has_limits)
+TEST(too_large_result_is_refused)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = make(CONFIG);
         cleanup_error Error error = ERROR_NULL;
@@ -365,7 +362,7 @@ TEST(a_result_has_limits)
                      "plugin type=\"one\" failed (add): its result has more than 32768 bytes");
 }
 
-TEST(an_old_version_deletes_without_a_result_and_has_no_check)
+TEST(old_version_deletes_without_prev_result_and_skips_check)
 {
         cleanup_with(cni_network_freep) CniNetwork *network =
                 make("{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"one\"}");
@@ -379,7 +376,7 @@ TEST(an_old_version_deletes_without_a_result_and_has_no_check)
                      "{\"cniVersion\":\"0.3.1\",\"name\":\"n\",\"type\":\"one\"}");
 }
 
-TEST(a_plugin_that_is_not_installed_is_named_with_where_it_was_looked_for)
+TEST(missing_plugin_is_reported_with_the_search_path)
 {
         cleanup_with(cni_network_freep) CniNetwork *network = NULL;
         cleanup_with(cni_invocation_done) CniInvocation invocation = { 0 };
@@ -390,7 +387,7 @@ TEST(a_plugin_that_is_not_installed_is_named_with_where_it_was_looked_for)
         EXPECT_STREQ(error.message, "failed to find plugin \"one\" in path [/nowhere:relative]");
 }
 
-TEST(a_bandwidth_that_cannot_be_is_refused)
+TEST(invalid_bandwidth_is_refused)
 {
         static const struct {
                 const char *value, *message;

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Network configuration lists, and which file of the directory is read. */
+
 #include "agent/cni/cni.h"
 #include "agent/cni/config.h"
 #include "common/cleanup.h"
@@ -8,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* The list as compact JSON, or the sentence. */
+/* The list as compact JSON, or the error message. */
 static char *verdict(const char *text) {
         Error error = ERROR_NULL;
         json_t *list = NULL;
@@ -21,7 +23,7 @@ static char *verdict(const char *text) {
         return answer;
 }
 
-TEST(a_configuration_is_a_list_or_becomes_one)
+TEST(single_plugin_configuration_becomes_a_list)
 {
         static const struct {
                 const char *text, *answer;
@@ -55,11 +57,11 @@ TEST(a_configuration_is_a_list_or_becomes_one)
                   "plugins[0].type: is missing" },
                 { "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"a\"},"
                   "{\"type\":\"/bin/sh\"}]}",
-                  "plugins[1].type: must be a file's name of letters, digits, '_', '.' and '-', "
+                  "plugins[1].type: must be a file name of letters, digits, '_', '.' and '-', "
                   "not "
                   "'/bin/sh'" },
                 { "{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"plugins\":[{\"type\":\"..\"}]}",
-                  "plugins[0].type: must be a file's name of letters, digits, '_', '.' and '-', "
+                  "plugins[0].type: must be a file name of letters, digits, '_', '.' and '-', "
                   "not "
                   "'..'" },
         };
@@ -86,7 +88,7 @@ static char *repeat(const char *head, const char *unit, unsigned n, const char *
         return text;
 }
 
-TEST(what_is_nested_too_deep_or_too_long_is_refused)
+TEST(too_deep_or_too_long_configuration_is_refused)
 {
         cleanup_free char *deep =
                 repeat("{\"cniVersion\":\"1.0.0\",\"name\":\"n\",\"type\":\"a\","
@@ -101,7 +103,7 @@ TEST(what_is_nested_too_deep_or_too_long_is_refused)
         EXPECT_STREQ(of_many, "plugins: must be at most 16 plugins, not 17");
 }
 
-TEST(our_own_network_is_the_one_in_packaging)
+TEST(default_network_is_the_packaged_one)
 {
         cleanup_free char *file = NULL, *answer = verdict(cni_default_config);
 
@@ -128,7 +130,7 @@ static void expect_read(const char *expected_text, const char *expected_name) {
         EXPECT_STREQ(file, expected);
 }
 
-TEST(the_first_file_by_name_counts_and_without_one_our_own_does)
+TEST(first_file_by_name_is_read_or_else_the_default)
 {
         cleanup_free char *text = NULL, *file = NULL, *nowhere = path_join(test_directory(), "no");
 
@@ -146,7 +148,7 @@ TEST(the_first_file_by_name_counts_and_without_one_our_own_does)
         expect_read("first", "10-first.conf");
 }
 
-TEST(a_configuration_that_cannot_be_read_is_named)
+TEST(error_names_the_unreadable_configuration)
 {
         cleanup_free char *text = NULL, *file = NULL, *path = path_join(test_directory(), "1.conf");
         cleanup_error Error error = ERROR_NULL;

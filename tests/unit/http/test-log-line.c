@@ -9,7 +9,7 @@
 #define T1 "2026-01-02T03:04:05.000000001Z"
 #define T2 "2026-01-02T03:04:05.000000002Z"
 
-TEST(a_record_has_a_time_a_stream_a_tag_and_a_text)
+TEST(record_has_time_stream_tag_and_text)
 {
         static const char line[] = T1 " stderr F two words";
         LogRecord record;
@@ -24,7 +24,7 @@ TEST(a_record_has_a_time_a_stream_a_tag_and_a_text)
         EXPECT_EQ(usec, 1767323045000000);
 }
 
-TEST(what_is_no_record_is_refused)
+TEST(invalid_record_is_refused)
 {
         static const char *const lines[] = {
                 "",
@@ -44,7 +44,7 @@ TEST(what_is_no_record_is_refused)
                 EXPECT_EQ(log_record_parse(lines[i], strlen(lines[i]), &record), -EBADMSG);
 }
 
-TEST(tags_may_have_more_to_say_and_a_text_may_be_empty)
+TEST(additional_tags_and_empty_text_are_valid)
 {
         static const struct {
                 const char *line;
@@ -62,7 +62,7 @@ TEST(tags_may_have_more_to_say_and_a_text_may_be_empty)
         }
 }
 
-/* Pushes all lines, and gives what came out, with '|' where a flush was. */
+/* Pushes all lines and returns the output; "flush" flushes. */
 static char *join(bool with_times, const char *const *lines) {
         LogJoiner joiner = { .with_times = with_times };
         char *text;
@@ -82,7 +82,7 @@ static char *join(bool with_times, const char *const *lines) {
         return text;
 }
 
-TEST(parts_of_a_line_become_one_again)
+TEST(parts_of_a_line_are_joined)
 {
         static const char *const lines[] = { T1 " stdout P ab", T2 " stdout P cd",
                                              T2 " stdout F ef", T2 " stdout F next", NULL };
@@ -92,7 +92,7 @@ TEST(parts_of_a_line_become_one_again)
         EXPECT_STREQ(timed, T1 " abcdef\n" T2 " next\n");
 }
 
-TEST(lines_of_two_streams_do_not_tear_each_other)
+TEST(lines_of_two_streams_are_not_mixed)
 {
         static const char *const lines[] = { T1 " stdout P out-", T1 " stderr P err-",
                                              T1 " stderr F end", T1 " stdout F end", NULL };
@@ -101,20 +101,19 @@ TEST(lines_of_two_streams_do_not_tear_each_other)
         EXPECT_STREQ(text, "err-end\nout-end\n");
 }
 
-TEST(what_was_given_out_early_goes_on_or_makes_room)
+TEST(flushed_line_continues_or_is_ended_by_the_other_stream)
 {
-        static const char *const goes_on[] = { T1 " stdout P prompt", "flush", T2 " stdout F done",
-                                               NULL };
-        static const char *const makes_room[] = { T1 " stdout P prompt", "flush",
-                                                  T2 " stderr F warning", T2 " stdout F done",
-                                                  NULL };
-        cleanup_free char *a = join(true, goes_on), *b = join(true, makes_room);
+        static const char *const continued[] = { T1 " stdout P prompt", "flush",
+                                                 T2 " stdout F done", NULL };
+        static const char *const ended[] = { T1 " stdout P prompt", "flush", T2 " stderr F warning",
+                                             T2 " stdout F done", NULL };
+        cleanup_free char *a = join(true, continued), *b = join(true, ended);
 
         EXPECT_STREQ(a, T1 " promptdone\n");
         EXPECT_STREQ(b, T1 " prompt\n" T2 " warning\n" T2 " done\n");
 }
 
-TEST(a_line_without_end_is_given_out_in_pieces)
+TEST(endless_line_is_output_in_pieces)
 {
         LogJoiner joiner = { 0 };
         char line[16 * 1024];
@@ -128,9 +127,9 @@ TEST(a_line_without_end_is_given_out_in_pieces)
                 REQUIRE(log_joiner_push(&joiner, &record) >= 0);
                 total += joiner.out.length;
                 joiner.out.length = 0;
-                EXPECT(joiner.parts[LOG_STDOUT].room <= 256 * KIB);
+                EXPECT(joiner.parts[LOG_STDOUT].size <= 256 * KIB);
         }
         EXPECT(total > 990 * record.length);
-        EXPECT(joiner.out.room <= 256 * KIB);
+        EXPECT(joiner.out.size <= 256 * KIB);
         log_joiner_done(&joiner);
 }

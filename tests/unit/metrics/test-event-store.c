@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Which events are kept, and what a reader gets. */
+
 #include "tests/test.h"
 
 #include "agent/metrics/event-store.h"
@@ -50,7 +52,7 @@ static size_t count(const EventStore *events) {
         return n;
 }
 
-TEST(what_happens_again_is_counted_and_becomes_the_latest)
+TEST(repeated_event_is_counted_and_becomes_the_latest)
 {
         cleanup_with(event_store_freep) EventStore *events = event_store_new("n1");
         char uid[] = "u1";
@@ -73,14 +75,14 @@ TEST(what_happens_again_is_counted_and_becomes_the_latest)
                      "1970-01-01T00:00:05Z");
         json_decref(json);
         EXPECT(!next(events, &number));
-        /* Who has seen all sees what is counted later. */
+        /* A reader that has seen all events gets those that repeat. */
         add_event(events, &pod, "b", 6);
         json = next(events, &number);
         EXPECT_STREQ(json_string_value(json_object_get(json, "message")), "b");
         json_decref(json);
 }
 
-TEST(an_event_says_what_it_is_about)
+TEST(event_has_its_involved_object)
 {
         cleanup_with(event_store_freep) EventStore *events = event_store_new("n1");
         cleanup_free char *text = NULL;
@@ -103,7 +105,7 @@ TEST(an_event_says_what_it_is_about)
                      "\"reportingInstance\":\"n1\"}");
 }
 
-TEST(a_pod_that_talks_much_loses_its_own_oldest_events_only)
+TEST(pod_with_many_events_loses_its_own_oldest_only)
 {
         cleanup_with(event_store_freep) EventStore *events = event_store_new("n1");
         char quiet_uid[] = "quiet", loud_uid[] = "loud", message[16];
@@ -125,7 +127,7 @@ TEST(a_pod_that_talks_much_loses_its_own_oldest_events_only)
         json_decref(json);
 }
 
-TEST(many_pods_have_no_more_than_the_limit_together)
+TEST(number_of_events_is_limited)
 {
         cleanup_with(event_store_freep) EventStore *events = event_store_new("n1");
         char uid[16];
@@ -138,7 +140,7 @@ TEST(many_pods_have_no_more_than_the_limit_together)
         EXPECT_EQ(count(events), STORED_EVENTS_MAX);
 }
 
-TEST(a_message_is_cut_between_characters_and_what_is_no_text_is_replaced)
+TEST(message_is_truncated_between_characters_and_invalid_bytes_are_replaced)
 {
         cleanup_with(event_store_freep) EventStore *events = event_store_new("n1");
         char uid[] = "u1", message[EVENT_MESSAGE_MAX + 8];

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Log messages in the journal. */
+
 #include "agent/metrics/journal.h"
 #include "common/cleanup.h"
 #include "common/log.h"
@@ -13,7 +15,7 @@ static const LogSubject web = {
         .namespace = "default", .pod = "web", .uid = "1-2", .container = "main"
 };
 
-/* A journal that reads when it is told to, and is what standard error goes to. */
+/* A journal that reads when the test does, connected to standard error. */
 static int listen_at(char path[108]) {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -33,7 +35,7 @@ static int listen_at(char path[108]) {
 }
 
 /* The next entry, or "". */
-static const char *heard(int fd) {
+static const char *read_entry(int fd) {
         static char text[32 * 1024];
         ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
 
@@ -41,7 +43,7 @@ static const char *heard(int fd) {
         return text;
 }
 
-TEST(a_sentence_is_an_entry_with_fields_for_what_it_is_about)
+TEST(log_message_is_an_entry_with_fields_of_its_subject)
 {
         char path[108], expected[512];
         cleanup_close int fd = listen_at(path);
@@ -57,38 +59,38 @@ TEST(a_sentence_is_an_entry_with_fields_for_what_it_is_about)
                         "MESSAGE_ID=00ff\nPOD_NAMESPACE=default\nPOD_NAME=web\nPOD_UID=1-2\n"
                         "CONTAINER_NAME=main\n",
                         program_invocation_short_name);
-        EXPECT_STREQ(heard(fd), expected);
+        EXPECT_STREQ(read_entry(fd), expected);
         log_info("Nothing in particular");
         (void) snprintf(expected, sizeof(expected),
                         "MESSAGE=Nothing in particular\nPRIORITY=6\nSYSLOG_IDENTIFIER=%s\n",
                         program_invocation_short_name);
-        EXPECT_STREQ(heard(fd), expected);
+        EXPECT_STREQ(read_entry(fd), expected);
         log_set_sink(NULL);
 }
 
-TEST(nobody_waits_for_a_journal_that_does_not_read_and_it_is_told_how_much_it_lacks)
+TEST(messages_that_the_journal_does_not_read_are_lost_and_counted)
 {
         char path[108], expected[64];
         cleanup_close int fd = listen_at(path);
-        unsigned n_sent = 5000, n_heard = 0;
+        unsigned n_sent = 5000, n_received = 0;
 
         journal_attach_log(path);
-        for (unsigned i = 0; i < n_sent; i++) /* this ends */
-                log_info("Sentence %u", i);
-        while (heard(fd)[0])
-                n_heard++;
-        EXPECT(n_heard > 0 && n_heard < n_sent);
+        for (unsigned i = 0; i < n_sent; i++) /* returns, though the journal does not read */
+                log_info("Message %u", i);
+        while (read_entry(fd)[0])
+                n_received++;
+        EXPECT(n_received > 0 && n_received < n_sent);
         log_info("Again");
         (void) snprintf(expected, sizeof(expected), "MESSAGE=%u messages were lost\nPRIORITY=4\n",
-                        n_sent - n_heard);
-        EXPECT(strncmp(heard(fd), expected, strlen(expected)) == 0);
-        EXPECT(strstr(heard(fd), "MESSAGE=Again\n"));
+                        n_sent - n_received);
+        EXPECT(strncmp(read_entry(fd), expected, strlen(expected)) == 0);
+        EXPECT(strstr(read_entry(fd), "MESSAGE=Again\n"));
         log_info("And again");
-        EXPECT(strstr(heard(fd), "MESSAGE=And again\n"));
+        EXPECT(strstr(read_entry(fd), "MESSAGE=And again\n"));
         log_set_sink(NULL);
 }
 
-TEST(where_standard_error_is_something_else_nothing_goes_to_the_journal)
+TEST(redirected_standard_error_keeps_the_log_out_of_the_journal)
 {
         char path[108];
         cleanup_close int fd = listen_at(path);
@@ -96,5 +98,5 @@ TEST(where_standard_error_is_something_else_nothing_goes_to_the_journal)
         REQUIRE(setenv("JOURNAL_STREAM", "1:1", 1) >= 0);
         journal_attach_log(path);
         log_info("To standard error");
-        EXPECT_STREQ(heard(fd), "");
+        EXPECT_STREQ(read_entry(fd), "");
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The Prometheus text of /metrics, and the status line. */
+
 #include "tests/test.h"
 
 #include "agent/metrics/metrics.h"
 #include "common/cleanup.h"
 
 #include <errno.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
-TEST(the_sentence_says_how_many_and_what_is_wrong)
+TEST(status_line_has_counts_and_errors)
 {
         static const struct {
                 AgentMetrics counts;
-                const char *sentence;
+                const char *status;
         } cases[] = {
                 { { .pods = 0 }, "0 pods, 0 running" },
                 { { .pods = 1, .pods_running = 1 }, "1 pod, 1 running" },
@@ -30,54 +30,10 @@ TEST(the_sentence_says_how_many_and_what_is_wrong)
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
-                cleanup_free char *sentence = agent_metrics_format_status(&cases[i].counts);
+                cleanup_free char *status = agent_metrics_format_status(&cases[i].counts);
 
-                EXPECT_STREQ(sentence, cases[i].sentence);
+                EXPECT_STREQ(status, cases[i].status);
         }
-}
-
-/* A socket in place of systemd's. */
-static int open_notify_socket(void) {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-        (void) snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", test_directory());
-        REQUIRE(fd >= 0);
-        REQUIRE(bind(fd, (struct sockaddr *) &address, sizeof(address)) == 0);
-        setenv("NOTIFY_SOCKET", address.sun_path, 1);
-        return fd;
-}
-
-static void expect_message(int fd, const char *expected) {
-        char text[256] = { 0 };
-        ssize_t n = recv(fd, text, sizeof(text) - 1, 0);
-
-        EXPECT_STREQ(n < 0 ? NULL : text, expected);
-}
-
-TEST(systemd_is_told_only_what_is_new)
-{
-        cleanup_close int fd = open_notify_socket();
-        cleanup_with(service_notifier_freep) ServiceNotifier *publish = service_notifier_new();
-        AgentMetrics counts = { .pods = 1 };
-
-        REQUIRE(publish);
-        service_notifier_status(publish, &counts);
-        expect_message(fd, "STATUS=1 pod, 0 running");
-        service_notifier_status(publish, &counts);
-        expect_message(fd, NULL);
-        counts.pods_running = 1;
-        service_notifier_status(publish, &counts);
-        expect_message(fd, "STATUS=1 pod, 1 running");
-        service_notifier_ready(publish);
-        service_notifier_ready(publish);
-        expect_message(fd, "READY=1");
-        expect_message(fd, NULL);
-        service_notifier_stopping(publish);
-        service_notifier_stopping(publish);
-        expect_message(fd, "STOPPING=1");
-        expect_message(fd, NULL);
-        unsetenv("NOTIFY_SOCKET");
 }
 
 static double metric(const char *text, const char *name) {
@@ -91,7 +47,7 @@ static double metric(const char *text, const char *name) {
         return found ? strtod(found + strlen(line), NULL) : -1;
 }
 
-TEST(metrics_have_the_kubelets_names)
+TEST(metrics_have_the_names_of_the_kubelet)
 {
         cleanup_free char *text = agent_metrics_format(&(AgentMetrics){ .node_name = "n\"1",
                                                                         .pods_desired = 4,
@@ -114,7 +70,7 @@ TEST(metrics_have_the_kubelets_names)
         EXPECT(metric(text, "process_start_time_seconds") > 1600000000);
 }
 
-TEST(what_came_of_probes_is_told_with_their_labels)
+TEST(probe_results_are_counted_with_labels)
 {
         const ProbeSample sample = { "Liveness", "failed", "web", "shop-n1", "default", "u1", 7 };
         cleanup_free char *text = agent_metrics_format(
@@ -126,7 +82,7 @@ TEST(what_came_of_probes_is_told_with_their_labels)
                   7);
 }
 
-TEST(every_metric_has_its_type_before_its_first_sample)
+TEST(type_line_precedes_the_first_sample_of_a_metric)
 {
         cleanup_free char *text = agent_metrics_format(&(AgentMetrics){ .node_name = "n1" });
 

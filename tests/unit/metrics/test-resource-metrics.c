@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The Prometheus text of /metrics/resource. */
+
 #include "tests/test.h"
 
 #include "agent/metrics/resource-metrics.h"
 #include "common/cleanup.h"
 
-TEST(samples_are_told_metric_by_metric)
+TEST(samples_are_grouped_by_metric)
 {
         cleanup_with(resource_metrics_freep) ResourceMetrics *usage = resource_metrics_new();
         cleanup_free char *text = NULL;
@@ -45,7 +47,7 @@ TEST(samples_are_told_metric_by_metric)
                 "resource_scrape_error 0\n");
 }
 
-TEST(what_could_not_be_read_is_told)
+TEST(unreadable_cgroup_is_a_scrape_error)
 {
         cleanup_with(resource_metrics_freep) ResourceMetrics *usage = resource_metrics_new();
         cleanup_free char *text = NULL;

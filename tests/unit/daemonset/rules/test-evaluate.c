@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a node should run a DaemonSet, by which rule, in which words. */
+/* Whether a node should run a DaemonSet, by which rule, with which message. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
@@ -74,48 +74,50 @@ static char *verdict(const char *spec, const char *taints) {
         " {nodeSelectorTerms: [" terms "]}}}\n"
 #define LABEL(text) AFFINITY("{matchExpressions: [{" text "}]}")
 
-TEST(one_rule_decides_whether_a_node_runs_a_set)
+TEST(first_rule_that_excludes_the_node_decides)
 {
         static const struct {
                 const char *spec, *taints, *verdict;
         } cases[] = {
-                { "", "", "run -: nothing asks for another node" },
+                { "", "", "run -: nothing requires a different node" },
                 { "      nodeSelector: {disktype: hdd}\n", "",
-                  "run nodeSelector: the node has all labels that nodeSelector wants" },
+                  "run nodeSelector: the node has all labels of nodeSelector" },
                 { "      nodeSelector: {disktype: ssd}\n", "",
-                  "stop nodeSelector: nodeSelector wants disktype=ssd, the node has disktype=hdd" },
+                  "stop nodeSelector: nodeSelector requires disktype=ssd, the node has "
+                  "disktype=hdd" },
                 { "      nodeSelector: {gpu: 'yes'}\n", "",
-                  "stop nodeSelector: nodeSelector wants gpu=yes, the node has no label gpu" },
+                  "stop nodeSelector: nodeSelector requires gpu=yes, the node lacks the label "
+                  "gpu" },
                 { "      nodeName: node1\n", "", "run nodeName: nodeName names this node" },
                 { "      nodeName: node2\n", "",
                   "stop nodeName: nodeName is 'node2', this node is 'node1'" },
                 { LABEL("key: disktype, operator: In, values: [hdd, tape]"), "",
                   "run nodeAffinity: the required node affinity matches the node" },
                 { LABEL("key: disktype, operator: In, values: [ssd, nvme]"), "",
-                  "stop nodeAffinity: the required node affinity wants disktype In [ssd, nvme], "
+                  "stop nodeAffinity: the required node affinity is disktype In [ssd, nvme], "
                   "the node has 'hdd'" },
                 { LABEL("key: zone, operator: In, values: [a]"), "",
-                  "stop nodeAffinity: the required node affinity wants zone In [a], the node has "
+                  "stop nodeAffinity: the required node affinity is zone In [a], the node has "
                   "none" },
                 { LABEL("key: disktype, operator: NotIn, values: [hdd]"), "",
-                  "stop nodeAffinity: the required node affinity wants disktype NotIn [hdd], the "
+                  "stop nodeAffinity: the required node affinity is disktype NotIn [hdd], the "
                   "node has 'hdd'" },
                 { LABEL("key: zone, operator: NotIn, values: [a]"), "",
                   "run nodeAffinity: the required node affinity matches the node" },
                 { LABEL("key: disktype, operator: Exists"), "",
                   "run nodeAffinity: the required node affinity matches the node" },
                 { LABEL("key: disktype, operator: DoesNotExist"), "",
-                  "stop nodeAffinity: the required node affinity wants disktype DoesNotExist, the "
+                  "stop nodeAffinity: the required node affinity is disktype DoesNotExist, the "
                   "node has 'hdd'" },
                 { LABEL("key: cpus, operator: Gt, values: ['7']"), "",
                   "run nodeAffinity: the required node affinity matches the node" },
                 { LABEL("key: cpus, operator: Gt, values: ['8']"), "",
-                  "stop nodeAffinity: the required node affinity wants cpus Gt [8], the node has "
+                  "stop nodeAffinity: the required node affinity is cpus Gt [8], the node has "
                   "'8'" },
                 { LABEL("key: cpus, operator: Lt, values: ['16']"), "",
                   "run nodeAffinity: the required node affinity matches the node" },
                 { LABEL("key: disktype, operator: Lt, values: ['16']"), "",
-                  "stop nodeAffinity: the required node affinity wants disktype Lt [16], the node "
+                  "stop nodeAffinity: the required node affinity is disktype Lt [16], the node "
                   "has 'hdd'" },
                 { AFFINITY("{matchExpressions: [{key: zone, operator: Exists}]}, "
                            "{matchFields: [{key: metadata.name, operator: In, values: [node1]}]}"),
@@ -125,7 +127,7 @@ TEST(one_rule_decides_whether_a_node_runs_a_set)
                            "[node1]}]}"),
                   "",
                   "stop nodeAffinity: none of the 2 terms of the required node affinity matches; "
-                  "the first wants zone Exists, the node has none" },
+                  "the first is zone Exists, the node has none" },
                 { AFFINITY("{}"), "",
                   "stop nodeAffinity: the required node affinity has an empty term, which no node "
                   "matches" },
@@ -134,17 +136,17 @@ TEST(one_rule_decides_whether_a_node_runs_a_set)
                 { "", "a:NoSchedule b:NoExecute",
                   "stop taint: the taint b:NoExecute is not tolerated" },
                 { "", "a=b:PreferNoSchedule",
-                  "run taint: no taint of the node keeps it away, and nothing asks for another "
+                  "run taint: no taint of the node excludes it, and nothing requires a different "
                   "node" },
                 { "      tolerations: [{key: a, operator: Exists}]\n", "a=b:NoExecute",
-                  "run taint: no taint of the node keeps it away, and nothing asks for another "
+                  "run taint: no taint of the node excludes it, and nothing requires a different "
                   "node" },
                 { "      tolerations: [{key: a, value: c}]\n", "a=b:NoSchedule",
                   "keep taint: the taint a=b:NoSchedule is not tolerated" },
                 { "      tolerations: [{key: a, value: b, effect: NoExecute}]\n", "a=b:NoSchedule",
                   "keep taint: the taint a=b:NoSchedule is not tolerated" },
                 { "      tolerations: [{operator: Exists}]\n", "a=b:NoSchedule c:NoExecute",
-                  "run taint: no taint of the node keeps it away, and nothing asks for another "
+                  "run taint: no taint of the node excludes it, and nothing requires a different "
                   "node" },
         };
 
@@ -155,7 +157,7 @@ TEST(one_rule_decides_whether_a_node_runs_a_set)
         }
 }
 
-TEST(a_daemon_tolerates_the_trouble_of_its_node)
+TEST(daemon_pods_tolerate_node_conditions)
 {
         static const struct {
                 const char *spec, *taint;
@@ -184,7 +186,7 @@ TEST(a_daemon_tolerates_the_trouble_of_its_node)
         }
 }
 
-TEST(on_the_old_versions_critical_daemons_tolerate_a_full_disk)
+TEST(critical_pods_of_old_versions_tolerate_out_of_disk)
 {
         static const char yaml[] =
                 "apiVersion: extensions/v1beta1\nkind: DaemonSet\nmetadata: {name: d}\nspec:\n"
@@ -201,7 +203,7 @@ TEST(on_the_old_versions_critical_daemons_tolerate_a_full_disk)
         manifest_objects_done(&objects);
 }
 
-TEST(tolerated_seconds_end)
+TEST(toleration_seconds_end)
 {
         static const struct {
                 unsigned now_sec;
@@ -230,7 +232,7 @@ TEST(tolerated_seconds_end)
         manifest_objects_done(&objects);
 }
 
-/* What a set with such an affinity finds beside the pods of a file. */
+/* The decision for a set with this affinity beside the pods of a file. */
 static char *verdict_beside(const char *affinity, const char *pods) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints node = make_node("");
         cleanup_with(daemonset_decision_done) DaemonSetDecision decision = { 0 };
@@ -260,20 +262,19 @@ static char *verdict_beside(const char *affinity, const char *pods) {
         "      affinity: {" kind ": {requiredDuringSchedulingIgnoredDuringExecution: [" \
         "{topologyKey: kubernetes.io/hostname, " term "}]}}\n"
 
-TEST(pods_choose_their_company)
+TEST(pod_affinity_is_evaluated_among_the_pods_of_the_node)
 {
-        static const char lonely[] = "podAffinity: no pod on this node is one that podAffinity "
-                                     "asks for";
-        static const char content[] = "-: nothing asks for another node";
+        static const char unmatched[] = "podAffinity: no pod on this node matches podAffinity";
+        static const char content[] = "-: nothing requires a different node";
         static const struct {
                 const char *affinity, *pods, *verdict;
         } cases[] = {
                 { WANTS("podAffinity", "labelSelector: {matchLabels: {app: o}}"),
                   OTHER("default", "app: o"), content },
                 { WANTS("podAffinity", "labelSelector: {matchLabels: {app: o}}"),
-                  OTHER("default", "app: p"), lonely },
+                  OTHER("default", "app: p"), unmatched },
                 { WANTS("podAffinity", "labelSelector: {matchLabels: {app: o}}"),
-                  OTHER("other", "app: o"), lonely },
+                  OTHER("other", "app: o"), unmatched },
                 { WANTS("podAffinity", "labelSelector: {matchLabels: {app: o}}, namespaces: "
                                        "[other]"),
                   OTHER("other", "app: o"), content },
@@ -283,7 +284,7 @@ TEST(pods_choose_their_company)
                 { WANTS("podAffinity",
                         "labelSelector: {matchLabels: {app: o}}, namespaceSelector: {matchLabels: "
                         "{kubernetes.io/metadata.name: third}}"),
-                  OTHER("other", "app: o"), lonely },
+                  OTHER("other", "app: o"), unmatched },
                 { WANTS("podAffinity", "labelSelector: {matchLabels: {app: d}}"),
                   OTHER("default", "app: p"), content },
                 { WANTS("podAffinity", "labelSelector: {matchExpressions: [{key: app, operator: "
@@ -291,10 +292,10 @@ TEST(pods_choose_their_company)
                   OTHER("default", "app: o, tier: a"), content },
                 { WANTS("podAffinity", "labelSelector: {matchLabels: {app: o}}, matchLabelKeys: "
                                        "[tier]"),
-                  OTHER("default", "app: o, tier: b"), lonely },
+                  OTHER("default", "app: o, tier: b"), unmatched },
                 { WANTS("podAntiAffinity", "labelSelector: {matchLabels: {app: o}}"),
                   OTHER("default", "app: o"),
-                  "podAntiAffinity: podAntiAffinity does not want to be beside pod "
+                  "podAntiAffinity: podAntiAffinity excludes a node with pod "
                   "default/o-node1" },
                 { WANTS("podAntiAffinity", "labelSelector: {matchLabels: {app: o}}, "
                                            "mismatchLabelKeys: [tier]"),
@@ -305,8 +306,7 @@ TEST(pods_choose_their_company)
                   "apiVersion: v1\nkind: Pod\nmetadata: {name: o}\nspec:\n"
                   "      containers: [{name: c, image: busybox}]\n" WANTS(
                           "podAntiAffinity", "labelSelector: {matchLabels: {app: d}}"),
-                  "podAntiAffinity: pod default/o-node1 does not want it beside itself "
-                  "(podAntiAffinity)" },
+                  "podAntiAffinity: podAntiAffinity of pod default/o-node1 excludes it" },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -316,7 +316,7 @@ TEST(pods_choose_their_company)
         }
 }
 
-TEST(a_domain_that_the_node_is_not_in_has_no_pods)
+TEST(node_without_the_topology_label_is_in_no_domain)
 {
         cleanup_free char *wants = verdict_beside(
                 "      affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
@@ -328,7 +328,7 @@ TEST(a_domain_that_the_node_is_not_in_has_no_pods)
                                "[{topologyKey: zone, labelSelector: {}}]}}\n",
                                OTHER("default", "app: o"));
 
-        EXPECT_STREQ(wants, "podAffinity: podAffinity asks for pods of the same zone, and the node "
-                            "has no such label");
-        EXPECT_STREQ(avoids, "-: nothing asks for another node");
+        EXPECT_STREQ(wants, "podAffinity: podAffinity requires pods of the same zone, but the node "
+                            "lacks that label");
+        EXPECT_STREQ(avoids, "-: nothing requires a different node");
 }

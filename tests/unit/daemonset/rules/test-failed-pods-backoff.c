@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How soon a pod that ended by itself is made anew. */
+/* The back-off of failed pods. */
 
 #include "agent/daemonset/rules/failed-pods-backoff.h"
 #include "common/clock.h"
@@ -7,7 +7,7 @@
 
 #define SECONDS USEC_PER_SEC
 
-TEST(each_end_is_waited_for_twice_as_long_up_to_a_quarter_of_an_hour)
+TEST(back_off_doubles_to_fifteen_minutes)
 {
         static const unsigned delays[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900 };
         FailedPodsBackoff back_off = { 0 };
@@ -23,7 +23,7 @@ TEST(each_end_is_waited_for_twice_as_long_up_to_a_quarter_of_an_hour)
         }
 }
 
-TEST(another_revision_or_a_long_peace_begins_anew)
+TEST(back_off_is_reset_by_a_new_revision_or_a_long_pause)
 {
         FailedPodsBackoff back_off = { 0 };
         uint64_t now = 1000 * SECONDS, again_at = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Revisions: how they are numbered, forgotten, and read again. */
+/* Revision histories: numbers, the limit, and the text form. */
 
 #include "agent/daemonset/rules/history.h"
 #include "common/cleanup.h"
@@ -30,7 +30,7 @@ static void expect_revisions(const DaemonSetHistory *history, const char *expect
         EXPECT_STREQ(text, expected);
 }
 
-TEST(each_new_template_is_a_revision_and_an_old_one_gets_the_next_number)
+TEST(new_template_is_a_revision_and_an_old_one_gets_the_next_number)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
 
@@ -44,7 +44,7 @@ TEST(each_new_template_is_a_revision_and_an_old_one_gets_the_next_number)
         EXPECT_STREQ(daemonset_history_desired(&history), "a");
 }
 
-TEST(what_is_pinned_is_wanted_until_the_file_changes)
+TEST(pinned_revision_is_desired_until_the_manifest_changes)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
 
@@ -62,7 +62,7 @@ TEST(what_is_pinned_is_wanted_until_the_file_changes)
         EXPECT(!history.pin_reason);
 }
 
-TEST(a_pin_to_what_the_file_has_is_none)
+TEST(pin_to_the_revision_of_the_manifest_unpins)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
 
@@ -76,7 +76,7 @@ TEST(a_pin_to_what_the_file_has_is_none)
         EXPECT_STREQ(daemonset_history_desired(&history), "new");
 }
 
-TEST(a_rollout_lasts_until_the_wanted_one_is_good)
+TEST(rollout_lasts_until_the_desired_revision_is_available)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
 
@@ -93,7 +93,7 @@ TEST(a_rollout_lasts_until_the_wanted_one_is_good)
         EXPECT_EQ(history.rollout_since, 0);
 }
 
-TEST(the_oldest_that_nobody_needs_are_forgotten)
+TEST(oldest_revisions_beyond_the_limit_are_removed)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make();
 
@@ -109,7 +109,7 @@ TEST(the_oldest_that_nobody_needs_are_forgotten)
         expect_revisions(&history, "1:a 4:d");
 }
 
-TEST(a_history_is_read_as_it_was_written)
+TEST(text_form_is_read_back)
 {
         cleanup_with(daemonset_history_done) DaemonSetHistory history = make(), again = { 0 };
         cleanup_free char *text = NULL, *copy = NULL, *second = NULL;
@@ -118,7 +118,7 @@ TEST(a_history_is_read_as_it_was_written)
                                                5) == 1);
         (void) daemonset_history_mark_available(&history);
         note(&history, "b");
-        REQUIRE(daemonset_history_pin(&history, "a", NULL, "Undone by somebody", 7) == 0);
+        REQUIRE(daemonset_history_pin(&history, "a", NULL, "Undone by hand", 7) == 0);
         history.origin = strdup("some file.yaml");
         history.set = strdup("{\"metadata\":{}}");
         history.is_orphaning = true;
@@ -130,13 +130,13 @@ TEST(a_history_is_read_as_it_was_written)
         second = daemonset_history_format(&again);
         EXPECT_STREQ(second, text);
         EXPECT_STREQ(daemonset_history_find_number(&again, 3)->template, "{\"spec\":{}}");
-        EXPECT_STREQ(again.pin_reason, "Undone by somebody");
+        EXPECT_STREQ(again.pin_reason, "Undone by hand");
         EXPECT_STREQ(again.origin, "some file.yaml");
         EXPECT_STREQ(again.set, "{\"metadata\":{}}");
         EXPECT(again.is_orphaning);
 }
 
-TEST(what_is_no_history_is_refused)
+TEST(invalid_text_form_is_refused)
 {
         static const char *const cases[] = {
                 "",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pod that a DaemonSet's template becomes. */
+/* The pod that is made of a DaemonSet's template. */
 
 #include "agent/daemonset/rules/rules.h"
 #include "agent/manifest/manifest.h"
@@ -40,7 +40,7 @@ static Pod *make(const DaemonSet *set, const char *node) {
         return pod;
 }
 
-TEST(the_pod_carries_what_the_controller_gives_it)
+TEST(pod_has_the_fields_that_the_controller_sets)
 {
         ManifestObjects objects = parse(yaml);
         const DaemonSet *set = objects.daemonsets.items[0];
@@ -72,7 +72,7 @@ TEST(the_pod_carries_what_the_controller_gives_it)
         manifest_objects_done(&objects);
 }
 
-TEST(the_same_revision_is_the_same_pod_and_another_is_another)
+TEST(pod_name_depends_on_revision_and_node)
 {
         cleanup_free char *changed = strdup(yaml);
         ManifestObjects a = parse(yaml), b;
@@ -93,7 +93,7 @@ TEST(the_same_revision_is_the_same_pod_and_another_is_another)
         manifest_objects_done(&b);
 }
 
-TEST(a_pod_of_a_set_survives_its_record)
+TEST(pod_is_read_back_from_its_record)
 {
         ManifestObjects objects = parse(yaml);
         cleanup_with(pod_freep) Pod *pod = make(objects.daemonsets.items[0], "node1");
@@ -105,7 +105,7 @@ TEST(a_pod_of_a_set_survives_its_record)
         manifest_objects_done(&objects);
 }
 
-TEST(long_names_are_cut_so_that_they_are_host_names)
+TEST(long_names_are_truncated_to_host_names)
 {
         cleanup_free char *text = NULL;
         char name[101];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pods of a set there should be, given those that there are. */
+/* Rolling updates: which pods are kept, and whether one is created. */
 
 #include "agent/daemonset/rules/plan.h"
 #include "common/clock.h"
 #include "tests/test.h"
 
-/* A pod is four letters: 'c'urrent or 'o'ld; 'e'nding, 'f'ailed, 's'yncing or none of these;
- * 'r'eady or not; and in which order it started. Pods that are ready are so since second 100. */
+/* A pod is four letters: 'c'urrent or 'o'ld; t'e'rminating, 'f'ailed, 's'yncing or none of these;
+ * 'r'eady or not; and in which order it started. Ready pods are ready since second 100. */
 static size_t read_pods(const char *text, DaemonSetPodState pods[4]) {
         size_t n = 0;
 
@@ -27,8 +27,8 @@ typedef enum Strategy {
         REPLACE,
         SURGE,
         ON_DELETE,
-        STAGE,    /* REPLACE, with a successor that could not begin yet */
-        BACK_OFF, /* REPLACE, with nobody made anew yet */
+        STAGE,    /* REPLACE, with a successor that could not start yet */
+        BACK_OFF, /* REPLACE, during the back-off of failed pods */
 } Strategy;
 
 static DaemonSet make_set(Strategy strategy, RollingUpdateDaemonSet *rolling, int64_t min_ready) {
@@ -44,7 +44,7 @@ static DaemonSet make_set(Strategy strategy, RollingUpdateDaemonSet *rolling, in
         };
 }
 
-/* "keeps 10 new": which are kept, a digit each, and what else is said. */
+/* "keeps 10 new": which pods are kept, a digit each, and the rest of the plan. */
 static void plan(Strategy strategy, DaemonSetVerdict verdict, const char *pods, unsigned now_sec,
                  char text[64]) {
         RollingUpdateDaemonSet rolling;
@@ -70,7 +70,7 @@ static void plan(Strategy strategy, DaemonSetVerdict verdict, const char *pods, 
                         result.again_at == 110 * USEC_PER_SEC ? " again" : "");
 }
 
-TEST(an_update_is_a_table)
+TEST(update_strategy_decides_which_pods_are_kept)
 {
         static const struct {
                 Strategy strategy;
@@ -111,7 +111,7 @@ TEST(an_update_is_a_table)
                 { SURGE, DAEMONSET_SHOULD_CONTINUE, "o-r1", 110, "keeps 1 settled" },
                 { SURGE, DAEMONSET_SHOULD_CONTINUE, "o-r1 c--2", 110, "keeps 11 settled" },
                 { SURGE, DAEMONSET_SHOULD_CONTINUE, "o-r1 c-r2", 110, "keeps 01 available" },
-                /* What has ended by itself goes, and is made anew when it has gone. */
+                /* A failed pod is removed, and replaced when it is gone. */
                 { REPLACE, DAEMONSET_SHOULD_RUN, "cf-1", 110, "keeps 0" },
                 { BACK_OFF, DAEMONSET_SHOULD_RUN, "cf-1", 110, "keeps 1" },
                 { BACK_OFF, DAEMONSET_SHOULD_RUN, "ce-1", 110, "keeps 0 new" },
@@ -124,7 +124,7 @@ TEST(an_update_is_a_table)
                 { SURGE, DAEMONSET_SHOULD_RUN, "o-r1 cf-2", 110, "keeps 10" },
                 { ON_DELETE, DAEMONSET_SHOULD_RUN, "of-1", 110, "keeps 0" },
                 { ON_DELETE, DAEMONSET_SHOULD_RUN, "cf-1", 110, "keeps 0" },
-                /* Of what is not known yet nothing is made. */
+                /* While a state is unknown, all pods are kept. */
                 { REPLACE, DAEMONSET_SHOULD_RUN, "os-1", 110, "keeps 1" },
                 { SURGE, DAEMONSET_SHOULD_RUN, "os-1 cs-2", 110, "keeps 11" },
                 { SURGE, DAEMONSET_SHOULD_RUN, "os-1 c-r2", 110, "keeps 11" },
@@ -143,9 +143,8 @@ TEST(an_update_is_a_table)
         }
 }
 
-/* Whatever there is: one pod is kept at most, but two in a surge, and none beside one that begins
- * without a surge. */
-TEST(there_is_never_a_pod_too_many)
+/* At most one pod is kept, or two with maxSurge, and none beside a created pod without maxSurge. */
+TEST(number_of_pods_is_limited_in_each_state)
 {
         static const char letters[2][2] = { "co", "-e" };
 

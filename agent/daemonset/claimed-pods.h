@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Claiming: which of the observed pods belong to one DaemonSet. A DaemonSet claims the pods that
+ * it owns and adopts the orphan pods that its selector matches. Pure functions. */
+
+#include "agent/daemonset/observed-pods.h"
+#include "agent/daemonset/rules/plan.h"
+#include "common/clock.h"
+
+/* When the pod of the current revision became ready. A pod's stamp is realtime, and the machine's
+ * clock may be set; 'since' is of the steady clock and does not move with it. */
+typedef struct PodReadyTime {
+        uint64_t stamp;
+        uint64_t since;
+} PodReadyTime;
+
+/* The DaemonSet that claims. */
+typedef struct PodClaim {
+        const DaemonSet *set;
+        const char *revision_hash; /* of the current revision */
+        const SteadyClock *clock;
+        PodReadyTime *current_ready; /* updated when the pod's stamp changes */
+} PodClaim;
+
+/* The pods of a set: entry i of 'pods' and 'keep' is about entry i of 'observed'. */
+typedef struct ClaimedPods {
+        ObservedPod **observed; /* borrowed */
+        DaemonSetPodState *pods;
+        bool *keep;
+        size_t n;
+} ClaimedPods;
+
+/* 0 or -ENOMEM. */
+int claim_daemonset_pods(const PodClaim *claim, ObservedPods *observed, ClaimedPods *ret);
+void claimed_pods_done(ClaimedPods *claimed);
+
+/* The counts of a DaemonSet's status. */
+typedef struct DaemonSetPodCounts {
+        size_t n_current, n_updated, n_ready, n_available;
+} DaemonSetPodCounts;
+
+/* As Kubernetes' controller counts: the oldest of the pods on a node is the one that counts. */
+DaemonSetPodCounts count_claimed_pods(const DaemonSet *set, const ClaimedPods *claimed,
+                                      uint64_t now);

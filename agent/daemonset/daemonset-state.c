@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The data of one DaemonSet: what is desired, its status for 'mainstay get', and the rollout
+ * requests undo and restart. It starts and stops no pods: daemonset-sync.c does. */
+
+#include "agent/daemonset/daemonset-state.h"
+
+#include "agent/daemonset/checkpoint.h"
+#include "agent/daemonset/daemonset-state-private.h"
+#include "agent/manifest/manifest.h"
+#include "agent/model/json.h"
+#include "agent/model/schema.h"
+#include "common/cleanup.h"
+#include "common/clock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+int daemonset_state_new(const char *uid, DaemonSetState **ret) {
+        cleanup_with(daemonset_state_freep) DaemonSetState *state = calloc(1, sizeof(*state));
+
+        if (!state)
+                return -ENOMEM;
+        state->uid = strdup(uid);
+        if (!state->uid)
+                return -ENOMEM;
+        *ret = TAKE_PTR(state);
+        return 0;
+}
+
+void daemonset_state_forget_preflight(DaemonSetState *state) {
+        state->preflight = preflight_free(state->preflight);
+        free(state->last_error);
+        state->last_error = NULL;
+}
+
+void daemonset_state_forget_pod(DaemonSetState *state) {
+        daemonset_state_forget_preflight(state);
+        state->pod = pod_free(state->pod);
+        state->is_create_pending = false;
+}
+
+DaemonSetState *daemonset_state_free(DaemonSetState *state) {
+        if (!state)
+                return NULL;
+        daemonset_history_done(&state->history);
+        daemonset_decision_done(&state->decision);
+        daemonset_free(state->set);
+        daemonset_state_forget_pod(state);
+        pod_source_done(&state->source);
+        free(state->uid);
+        free(state);
+        return NULL;
+}
+
+/* If the clock was set back, a checkpoint may have a time that is still to come. */
+void daemonset_state_restore_take(DaemonSetState *state, DaemonSetHistory *history, DaemonSet *set,
+                                  uint64_t now) {
+        state->history = *history;
+        state->history.rollout_since = MIN(history->rollout_since, now);
+        state->set = set;
+        *history = (DaemonSetHistory){ 0 };
+}
+
+const char *daemonset_state_uid(const DaemonSetState *state) {
+        return state->uid;
+}
+
+const DaemonSet *daemonset_state_set(const DaemonSetState *state) {
+        return state->set;
+}
+
+const PodSource *daemonset_state_source(const DaemonSetState *state) {
+        return &state->source;
+}
+
+const DaemonSetHistory *daemonset_state_history(const DaemonSetState *state) {
+        return &state->history;
+}
+
+/* ---- desired or not ---- */
+
+static int replace_daemonset_source(DaemonSetState *state, const PodSource *source) {
+        PodSource copy;
+
+        if (pod_sources_equal(&state->source, source))
+                return 0;
+        if (pod_source_copy(source, &copy) < 0)
+                return -ENOMEM;
+        pod_source_done(&state->source);
+        state->source = copy;
+        state->has_changed = true;
+        return 0;
+}
+
+static int replace_daemonset_spec(DaemonSetState *state, const DaemonSet *set) {
+        cleanup_with(daemonset_freep) DaemonSet *copy = NULL;
+
+        if (state->set && schema_equal(&daemonset_schema, state->set, set))
+                return 0;
+        if (daemonset_copy(set, &copy) < 0)
+                return -ENOMEM;
+        daemonset_free(state->set);
+        state->set = TAKE_PTR(copy);
+        daemonset_state_forget_pod(state);
+        state->has_changed = true;
+        state->history.is_orphaning = false; /* the manifest was written again */
+        return 0;
+}
+
+int daemonset_state_set_desired(DaemonSetState *state, const PodSource *source,
+                                const DaemonSet *set, unsigned generation) {
+        int r;
+
+        state->is_removed = false;
+        r = replace_daemonset_source(state, source);
+        if (r < 0)
+                return r;
+        r = replace_daemonset_spec(state, set);
+        if (r < 0)
+                return r;
+        state->generation = generation;
+        return 0;
+}
+
+bool daemonset_state_is_desired(const DaemonSetState *state, unsigned generation) {
+        return state->set && state->generation == generation;
+}
+
+void daemonset_state_drop_set(DaemonSetState *state) {
+        state->is_removed = state->is_removed || state->set;
+        daemonset_state_forget_pod(state);
+        state->set = daemonset_free(state->set);
+}
+
+/* ---- orphaning ---- */
+
+bool daemonset_state_is_orphaning(const DaemonSetState *state) {
+        return state->history.is_orphaning;
+}
+
+int daemonset_state_store_orphaning(DaemonSetState *state, const char *state_dir, Error *reterr) {
+        int r;
+
+        state->history.is_orphaning = true;
+        r = daemonset_checkpoint_store(state_dir, state->uid, &state->history, reterr);
+        state->history.is_orphaning = r >= 0;
+        return r;
+}
+
+void daemonset_state_clear_orphaning(DaemonSetState *state, const char *state_dir) {
+        state->history.is_orphaning = false;
+        daemonset_checkpoint_store_or_log(state_dir, state->uid, &state->history);
+}
+
+/* ---- status ---- */
+
+static bool is_automatic_rollback(const DaemonSetHistory *history) {
+        return history->pin_reason &&
+               strncmp(history->pin_reason, ROLLED_BACK_PREFIX, strlen(ROLLED_BACK_PREFIX)) == 0;
+}
+
+char *daemonset_state_to_json(const DaemonSetState *state) {
+        cleanup_free char *source = print_daemonset_source(&state->source);
+        const DaemonSetHistory *history = &state->history;
+        const ControllerRevision *desired =
+                daemonset_history_find(history, daemonset_history_desired(history));
+        bool runs_here = state->decision.verdict == DAEMONSET_SHOULD_RUN;
+        const DaemonSetStatus status = {
+                .created = history->created,
+                .revision = desired ? desired->number : 0,
+                .desired = runs_here,
+                .current = runs_here && state->counts.n_current > 0,
+                .misscheduled = !runs_here && state->counts.n_current > 0,
+                .ready = runs_here && state->counts.n_ready > 0,
+                .updated = runs_here && state->counts.n_updated > 0,
+                .available = runs_here && state->counts.n_available > 0,
+                .runs_here = runs_here,
+                .rule = state->decision.rule,
+                .why = state->decision.why,
+                .is_complete = state->plan.is_settled,
+                .is_rolled_back = is_automatic_rollback(history),
+                .rollback = state->last_error ? state->last_error : history->pin_reason,
+                .source = source,
+        };
+
+        return source ? daemonset_to_json(state->set, &status) : NULL;
+}
+
+bool daemonset_state_print_revisions(const DaemonSetState *state, bool is_first, FILE *out) {
+        for (size_t i = 0; i < state->history.revisions.n; i++) {
+                const ControllerRevision *revision = &state->history.revisions.items[i];
+                cleanup_free char *json =
+                        revision_to_json(state->set, revision->hash, revision->number,
+                                         revision->created, revision->cause, revision->template);
+
+                if (!json)
+                        return false;
+                fprintf(out, "%s%s", is_first ? "" : ",", json);
+                is_first = false;
+        }
+        return true;
+}
+
+/* ---- rollout requests ---- */
+
+int daemonset_state_read_template(const DaemonSetState *state, const char *hash, Pod *ret) {
+        const ControllerRevision *revision = daemonset_history_find(&state->history, hash);
+
+        if (!revision)
+                return -ENOENT;
+        return manifest_parse_template(revision->template, strlen(revision->template), ret, NULL);
+}
+
+/* The revision to return to; 0: the one before the latest. */
+static const ControllerRevision *choose_revision(const DaemonSetHistory *history, int64_t number,
+                                                 Error *reterr) {
+        const ControllerRevision *revision = NULL;
+
+        if (number > 0)
+                revision = daemonset_history_find_number(history, number);
+        else if (history->revisions.n > 1)
+                revision = &history->revisions.items[history->revisions.n - 2];
+        if (revision)
+                return revision;
+        if (number > 0)
+                (void) error_setf(reterr, ENOENT,
+                                  "unable to find specified revision %" PRId64 " in history",
+                                  number);
+        else
+                (void) error_setf(reterr, ENOENT, "no rollout history found for daemonset \"%s\"",
+                                  history->name);
+        return NULL;
+}
+
+int daemonset_state_undo_rollout(DaemonSetState *state, int64_t revision, uint64_t now,
+                                 Error *reterr) {
+        const ControllerRevision *chosen = choose_revision(&state->history, revision, reterr);
+        cleanup_free char *reason = NULL;
+
+        if (!chosen)
+                return -ENOENT;
+        if (streq(chosen->hash, daemonset_history_desired(&state->history)))
+                return 1;
+        if (asprintf(&reason, "Undone: revision %" PRId64 " is desired until %s changes",
+                     chosen->number, pod_source_format(&state->source)) < 0) {
+                reason = NULL;
+                return -ENOMEM;
+        }
+        return daemonset_history_pin(&state->history, chosen->hash, NULL, reason, now);
+}
+
+/* The template of the desired revision with kubectl's annotation, as JSON, and its hash. */
+static int make_restarted_template(const DaemonSetState *state, const char *restarted_at,
+                                   char hash[REVISION_HASH_SIZE], char **ret_json) {
+        Pod template = { 0 };
+        int r = daemonset_state_read_template(state, daemonset_history_desired(&state->history),
+                                              &template);
+
+        if (r >= 0)
+                r = string_map_set(&template.metadata.annotations,
+                                   "kubectl.kubernetes.io/restartedAt", restarted_at);
+        if (r >= 0)
+                r = daemonset_revision_hash(&template, hash);
+        if (r >= 0) {
+                *ret_json = object_to_json(&pod_template_schema, &template);
+                r = *ret_json ? 0 : -ENOMEM;
+        }
+        schema_done(&pod_template_schema, &template);
+        return r;
+}
+
+int daemonset_state_restart_rollout(DaemonSetState *state, uint64_t now) {
+        char restarted_at[RFC3339_SIZE], hash[REVISION_HASH_SIZE];
+        cleanup_free char *json = NULL, *reason = NULL;
+        int r;
+
+        format_rfc3339_nano(restarted_at, now_realtime_usec());
+        r = make_restarted_template(state, restarted_at, hash, &json);
+        if (r < 0)
+                return r;
+        if (asprintf(&reason, "Restarted at %s", restarted_at) < 0) {
+                reason = NULL;
+                return -ENOMEM;
+        }
+        return daemonset_history_pin(&state->history, hash, json, reason, now);
+}

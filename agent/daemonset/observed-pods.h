@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The pods of this node as the DaemonSet controller observes them when a pass starts: a snapshot
+ * of pods and statuses. Pods are borrowed. */
+
+#include "agent/model/pod.h"
+#include "agent/model/status.h"
+
+typedef struct ObservedPod {
+        const Pod *pod;      /* of the pod workers, or an orphan */
+        bool is_syncing;     /* see PodStatus */
+        bool is_terminating; /* also a pod that the API server has bound to this node: it
+                              * terminates as soon as this node places the set's pods */
+        bool is_api_pod;
+        bool is_ready;
+        bool is_orphan;
+        bool waits_for_node; /* evicted: the pod worker starts it again */
+        PodPhase phase;
+        uint64_t ready_stamp; /* realtime */
+        uint64_t start_time;
+} ObservedPod;
+
+typedef struct ObservedPods {
+        ObservedPod *items;
+        const Pod **pods; /* the same pods, for affinity between pods */
+        size_t n;
+} ObservedPods;
+
+/* 0 or -ENOMEM. */
+int observed_pods_add(ObservedPods *observed, const Pod *pod, const PodStatus *status,
+                      bool is_orphan);
+void observed_pods_done(ObservedPods *observed);
+
+/* The controller of the pod has this UID. */
+bool pod_is_owned_by_uid(const Pod *pod, const char *uid);
+
+/* Some pod has the owner; pods that an API server has bound here are not counted. */
+bool observed_pods_have_owner(const ObservedPods *observed, const char *uid);

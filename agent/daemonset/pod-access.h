@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the DaemonSet controller needs from the pod workers. 'pod_manager_access' is pods/; the unit
+ * tests give the controller pods of their own. */
+
+#include "agent/pods/pod-manager.h"
+#include "agent/pods/preflight.h"
+
+typedef struct PodAccess {
+        /* Each pod with its status. 0 or -ENOMEM. */
+        int (*for_each)(void *pods,
+                        int (*each)(const Pod *pod, const PodStatus *status, void *context),
+                        void *context);
+
+        /* -ENOENT if there is no such pod. */
+        int (*get_status)(void *pods, const char *uid, PodStatus *ret);
+
+        int (*new_preflight)(void *pods, Pod *pod, void (*on_change)(void *userdata),
+                             void *userdata, Preflight **ret);
+} PodAccess;
+
+extern const PodAccess pod_manager_access; /* 'pods' is a PodManager */

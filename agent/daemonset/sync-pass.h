@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One pass of the DaemonSet controller over all sets, and what every part of the controller works
+ * with. The controller owns it; controller.c starts and ends each pass. */
+
+#include "agent/daemonset/observed-pods.h"
+#include "agent/daemonset/orphan-pods.h"
+#include "agent/daemonset/pod-access.h"
+#include "agent/model/daemonset.h"
+#include "agent/model/desired-pods.h"
+#include "agent/model/node.h"
+#include "common/clock.h"
+
+typedef struct DaemonSetSyncPass {
+        /* Set once; borrowed. */
+        const char *state_dir;
+        const NodeLabelsTaints *node;
+        const SteadyClock *clock;
+        const PodAccess *pod_access;
+        void *pods; /* for 'pod_access' */
+        void (*on_event)(const PodEvent *event, void *userdata);
+        void *event_userdata;
+        void (*schedule_sync)(void *userdata); /* asks for the next pass */
+        void *sync_userdata;
+
+        OrphanPods *orphans; /* owned */
+        uint64_t started_at; /* when the agent started; of the steady clock, as 'now' */
+
+        /* Of the present pass. */
+        unsigned generation;
+        DesiredPods *desired; /* to add to; NULL between passes */
+        uint64_t now;
+        uint64_t requeue_at; /* when the next pass is due at the latest; 0: never */
+        ObservedPods observed;
+        bool has_changed_sets;  /* since overlaps were looked for */
+        bool has_peer_affinity; /* some decision depends on other pods */
+        bool has_failed;        /* out of memory: what is missing from the desired pods must not
+                                 * be stopped */
+} DaemonSetSyncPass;
+
+/* Takes the snapshot of the pods. 0 or -ENOMEM. */
+int sync_pass_observe_pods(DaemonSetSyncPass *pass);
+
+/* The next pass is due at this time at the latest; 0: no demand. */
+void sync_pass_requeue_at(DaemonSetSyncPass *pass, uint64_t when);
+
+/* An event of a DaemonSet. Reasons and messages are those of Kubernetes' controller. */
+void record_daemonset_event(const DaemonSetSyncPass *pass, const DaemonSet *set, PodEventKind kind,
+                            const char *reason, const char *format, ...) printf_like(5, 6);

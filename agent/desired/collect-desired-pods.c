@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/desired/collect-desired-pods.h"
+
+#include "common/cleanup.h"
+
+static int add_manifest_pods(const Manifest *manifest, DesiredPods *desired) {
+        const PodSource source = pod_source_of_file(manifest->file);
+
+        for (size_t i = 0; i < manifest->pods.n; i++)
+                if (desired_pods_add(desired, &source, manifest->pods.items[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int add_manifest_daemonsets(const Manifest *manifest, DesiredDaemonSets *sets) {
+        const PodSource source = pod_source_of_file(manifest->file);
+
+        for (size_t i = 0; i < manifest->daemonsets.n; i++)
+                if (desired_daemonsets_add(sets, &source, manifest->daemonsets.items[i]) < 0)
+                        return -ENOMEM;
+        return 0;
+}
+
+static int add_daemonset_pods(const ManifestDirectory *manifests,
+                              const DaemonSetPodSource *daemonsets,
+                              const ApiServerPodSource *apiserver, DesiredPods *desired) {
+        cleanup_with(desired_daemonsets_done) DesiredDaemonSets sets = { 0 };
+        const Manifest *const *list;
+        size_t n = manifest_directory_list(manifests, &list);
+
+        for (size_t i = 0; i < n; i++)
+                if (add_manifest_daemonsets(list[i], &sets) < 0)
+                        return -ENOMEM;
+        if (apiserver->add_daemonsets && apiserver->add_daemonsets(&sets, apiserver->userdata) < 0)
+                return -ENOMEM;
+        return daemonsets->add_pods(&sets, desired, daemonsets->userdata);
+}
+
+void collect_desired_pods(const ManifestDirectory *manifests, const DaemonSetPodSource *daemonsets,
+                          const ApiServerPodSource *apiserver, DesiredPods *desired) {
+        const Manifest *const *list;
+        size_t n = manifest_directory_list(manifests, &list);
+
+        if (!manifest_directory_is_resolved(manifests))
+                desired->is_incomplete = true;
+        for (size_t i = 0; i < n; i++)
+                if (add_manifest_pods(list[i], desired) < 0)
+                        desired->is_incomplete = true;
+        if (add_daemonset_pods(manifests, daemonsets, apiserver, desired) < 0)
+                desired->is_incomplete = true;
+        if (apiserver->add_pods && apiserver->add_pods(desired, apiserver->userdata) < 0)
+                desired->is_incomplete = true;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The handlers of the routes (see routes.c), and what they get from the server. 'rest' is the part
+ * of the path after the route's. */
+
+#include "agent/http/http-reply.h"
+#include "agent/http/response-stream.h"
+
+typedef struct HttpServer HttpServer;
+typedef struct HttpServerHandlers HttpServerHandlers;
+
+/* The agent's side: the functions of http_server_new(), and their userdata. */
+const HttpServerHandlers *http_handlers_of(const HttpServer *server);
+void *http_userdata_of(const HttpServer *server);
+
+sd_event *http_event_of(const HttpServer *server);
+ResponseStreams *http_streams_of(HttpServer *server);
+
+/* libmicrohttpd runs again in the next turn of the loop. */
+void http_server_schedule_run(HttpServer *server);
+
+/* Routes a request, as libmicrohttpd's MHD_AccessHandlerCallback; 'userdata' is the server. */
+enum MHD_Result http_route_request(void *userdata, struct MHD_Connection *http, const char *url,
+                                   const char *method, const char *version, const char *upload,
+                                   size_t *upload_size, void **request);
+
+enum MHD_Result http_handle_get_pods(HttpServer *server, struct MHD_Connection *http,
+                                     const char *rest);
+enum MHD_Result http_handle_get_events(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest);
+enum MHD_Result http_handle_get_config_maps(HttpServer *server, struct MHD_Connection *http,
+                                            const char *rest);
+enum MHD_Result http_handle_get_secrets(HttpServer *server, struct MHD_Connection *http,
+                                        const char *rest);
+enum MHD_Result http_handle_get_priority_classes(HttpServer *server, struct MHD_Connection *http,
+                                                 const char *rest);
+enum MHD_Result http_handle_get_runtime_classes(HttpServer *server, struct MHD_Connection *http,
+                                                const char *rest);
+enum MHD_Result http_handle_get_manifests(HttpServer *server, struct MHD_Connection *http,
+                                          const char *rest);
+enum MHD_Result http_handle_get_images(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest);
+enum MHD_Result http_handle_pull_image(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest);
+enum MHD_Result http_handle_remove_image(HttpServer *server, struct MHD_Connection *http,
+                                         const char *rest);
+enum MHD_Result http_handle_prune_images(HttpServer *server, struct MHD_Connection *http,
+                                         const char *rest);
+enum MHD_Result http_handle_delete_pod(HttpServer *server, struct MHD_Connection *http,
+                                       const char *rest);
+enum MHD_Result http_handle_get_daemonsets(HttpServer *server, struct MHD_Connection *http,
+                                           const char *rest);
+enum MHD_Result http_handle_get_revisions(HttpServer *server, struct MHD_Connection *http,
+                                          const char *rest);
+enum MHD_Result http_handle_get_node(HttpServer *server, struct MHD_Connection *http,
+                                     const char *rest);
+enum MHD_Result http_handle_daemonset_action(HttpServer *server, struct MHD_Connection *http,
+                                             const char *rest);
+enum MHD_Result http_handle_exec(HttpServer *server, struct MHD_Connection *http, const char *rest);
+enum MHD_Result http_handle_container_logs(HttpServer *server, struct MHD_Connection *http,
+                                           const char *rest);

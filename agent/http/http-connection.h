@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One client of the HTTP server. It has a time limit for sending a request and for each step of
+ * reading the response, unless the response is a stream without end. */
+
+#include "common/macros.h"
+
+#include <microhttpd.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+typedef struct HttpConnection HttpConnection;
+
+/* NULL: out of memory. 'fd' belongs to libmicrohttpd. */
+HttpConnection *http_connection_new(sd_event *event, int fd, uint64_t timeout_usec);
+HttpConnection *http_connection_free(HttpConnection *connection);
+
+/* The connection of a request; NULL: there was no memory for it. */
+HttpConnection *http_connection_of(struct MHD_Connection *http);
+
+int http_connection_fd(const HttpConnection *connection);
+
+/* The time limit starts again, or is off. */
+void http_connection_set_deadline(HttpConnection *connection);
+void http_connection_clear_deadline(HttpConnection *connection);
+
+/* What the connection is upgraded to (exec), until the upgrade takes it. It is freed with the
+ * connection if the client disconnects before. */
+void http_connection_set_upgrade_take(HttpConnection *connection, void *upgrade,
+                                      void (*free_upgrade)(void *upgrade));
+void *http_connection_take_upgrade(HttpConnection *connection);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Reading the query of a request and replying to it. */
+
+#include "common/error.h"
+
+#include <microhttpd.h>
+#include <stdint.h>
+
+/* Replies with a text, which is copied. */
+enum MHD_Result http_reply_text(struct MHD_Connection *http, unsigned status, const char *type,
+                                const char *text);
+
+/* Replies with a text that it frees; NULL: out of memory. */
+enum MHD_Result http_reply_text_consume(struct MHD_Connection *http, const char *type, char *text);
+enum MHD_Result http_reply_json_consume(struct MHD_Connection *http, char *json);
+
+/* Replies with an error message of one line. */
+enum MHD_Result http_reply_error(struct MHD_Connection *http, unsigned status, const char *format,
+                                 ...) printf_like(3, 4);
+
+/* 404: the path is not one that the server has. */
+enum MHD_Result http_reply_unknown_path(struct MHD_Connection *http);
+
+/* 405, with the method that the path takes. */
+enum MHD_Result http_reply_method_not_allowed(struct MHD_Connection *http, const char *allowed,
+                                              const char *path);
+
+/* The HTTP status of an errno. */
+unsigned http_status_from_errno(int r);
+
+/* A parameter of the query, or NULL. A flag is true as in Go's ParseBool, and when it lacks a
+ * value.
+ */
+const char *http_query_parameter(struct MHD_Connection *http, const char *name);
+bool http_query_flag(struct MHD_Connection *http, const char *name);
+
+/* A whole number of at least 'min'. 0, and '*ret' is unchanged if there is no such parameter;
+ * -EINVAL with a message. */
+int http_query_number(struct MHD_Connection *http, const char *name, int64_t min, int64_t *ret,
+                      Error *reterr);
+
+/* Splits "<namespace>/<pod>/<container>" in place. 0 or -EINVAL. */
+int http_split_container_path(char *path, const char *ret_names[3]);
+
+/* True if the client is root or the agent's user; otherwise the reply is 403. */
+bool http_require_root(struct MHD_Connection *http, enum MHD_Result *ret);

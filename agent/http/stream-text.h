@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The text of a response that is made piece by piece: a list or a watch never lies in memory as a
+ * whole. */
+
+#include <stddef.h>
+#include <sys/types.h>
+
+typedef struct StreamText {
+        char *text; /* the present piece */
+        size_t length, taken;
+} StreamText;
+
+/* Sets the next piece. 1, or -ENOMEM. */
+int stream_text_format(StreamText *text, const char *before, const char *json, const char *after);
+
+/* Fills the buffer from the pieces that 'next' sets by stream_text_format(). 'next' returns 1, or
+ * what a ResponseStreamKind's read() returns. */
+ssize_t stream_text_read(StreamText *text, int (*next)(void *), void *userdata, char *buffer,
+                         size_t size);
+void stream_text_done(StreamText *text);
