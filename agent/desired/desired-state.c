@@ -7,7 +7,13 @@
 #include "agent/desired/stop-reason.h"
 #include "agent/pods/pod-classes.h"
 #include "common/cleanup.h"
+#include "common/clock.h"
+#include "common/dump.h"
 #include "common/log.h"
+
+enum {
+        ACTION_COUNTS_SIZE = 128,
+};
 
 struct DesiredState {
         DesiredStateConfig config;
@@ -18,6 +24,10 @@ struct DesiredState {
         bool has_scanned;
         bool is_computed;
         bool is_suspended;
+        /* Of the last recomputation, for the log and for dumps. */
+        uint64_t computed_at; /* boot time */
+        size_t n_desired;
+        size_t n_actions[N_POD_ACTIONS];
 };
 
 /* ---- what there is ---- */
@@ -107,13 +117,41 @@ static void apply_pod_action(const DesiredState *state, const PodAction *action)
                           pod_source_format(action->source), error_message(&error, r));
 }
 
-static int apply_desired_pods(const DesiredState *state, const DesiredPods *desired,
+/* "2 start, 0 edit, …" */
+static const char *format_action_counts(const DesiredState *state,
+                                        char buffer[ACTION_COUNTS_SIZE]) {
+        size_t length = 0;
+
+        buffer[0] = '\0';
+        for (size_t i = 0; i < N_POD_ACTIONS && length < ACTION_COUNTS_SIZE; i++)
+                length += (size_t) snprintf(buffer + length, ACTION_COUNTS_SIZE - length,
+                                            "%s%zu %s", i > 0 ? ", " : "", state->n_actions[i],
+                                            pod_action_names[i]);
+        return buffer;
+}
+
+static void record_recomputation(DesiredState *state, const DesiredPods *desired,
+                                 const PodActions *actions) {
+        char counts[ACTION_COUNTS_SIZE];
+
+        state->computed_at = now_boottime_usec();
+        state->n_desired = desired->pods.n;
+        memset(state->n_actions, 0, sizeof(state->n_actions));
+        for (size_t i = 0; i < actions->n; i++)
+                state->n_actions[actions->items[i].kind]++;
+        log_debug("Recomputed the desired pods: %zu desired%s; actions: %s", desired->pods.n,
+                  desired->is_incomplete ? " (incomplete)" : "",
+                  format_action_counts(state, counts));
+}
+
+static int apply_desired_pods(DesiredState *state, const DesiredPods *desired,
                               const ActualPods *actual) {
         cleanup_with(pod_actions_done) PodActions actions = { 0 };
         int r = diff_desired_pods(desired, actual, &actions);
 
         if (r < 0)
                 return r;
+        record_recomputation(state, desired, &actions);
         for (size_t i = 0; i < actions.n; i++)
                 apply_pod_action(state, &actions.items[i]);
         if (!desired->is_incomplete)
@@ -131,7 +169,7 @@ static void notify_changed_objects(DesiredState *state) {
 }
 
 /* What was collected borrows from the sources, so nothing is kept from one pass to the next. */
-static int update_desired_pods(const DesiredState *state) {
+static int update_desired_pods(DesiredState *state) {
         cleanup_with(desired_pods_done) DesiredPods desired = { 0 };
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         int r;
@@ -277,4 +315,36 @@ DesiredState *desired_state_free(DesiredState *state) {
         sd_event_source_disable_unref(state->recompute_source);
         free(state);
         return NULL;
+}
+
+static void dump_desired_pod(const ActualPod *actual, FILE *out) {
+        const ObjectMeta *metadata = actual_pod_metadata(actual);
+        const Pod *pod = actual->successor ? actual->successor : actual->pod;
+        const PodSource *pod_source = actual->successor ? actual->successor_source : actual->source;
+        cleanup_free char *source = pod_source ? print_pod_source(pod_source, pod) : NULL;
+
+        dump_line(out, 1, "pod: %s/%s, source: %s, %s%s", metadata->namespace, metadata->name,
+                  source ? source : "-",
+                  !actual->pod             ? "not started"
+                  : actual->is_terminating ? "terminating"
+                                           : "started",
+                  actual->pod && actual->successor ? ", with a successor" : "");
+}
+
+void desired_state_dump(const DesiredState *state, FILE *out) {
+        cleanup_with(actual_pods_done) ActualPods actual = { 0 };
+        char age[DUMP_DURATION_SIZE], counts[ACTION_COUNTS_SIZE];
+
+        dump_section(out, "Desired pods");
+        if (state->computed_at > 0) {
+                dump_line(out, 1, "last recomputation: %s ago, %zu desired; actions: %s",
+                          dump_format_duration(age, now_boottime_usec() - state->computed_at),
+                          state->n_desired, format_action_counts(state, counts));
+        } else {
+                dump_line(out, 1, "last recomputation: none");
+        }
+        if (pod_manager_list(state->config.pod_manager, &actual) < 0)
+                return;
+        for (size_t i = 0; i < actual.n; i++)
+                dump_desired_pod(&actual.items[i], out);
 }

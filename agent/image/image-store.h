@@ -9,6 +9,7 @@
 #include "agent/model/pod.h"
 #include "common/error.h"
 
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 /* Parses as Docker does: "busybox" is "docker.io/library/busybox:latest". 0 with the normalised
@@ -42,6 +43,9 @@ int image_store_new(const ImageStoreConfig *config, image_store_changed_t on_cha
 /* Ends what the store does; nobody is called any more, and requests that are under way are gone. */
 ImageStore *image_store_free(ImageStore *store);
 DEFINE_CLEANUP(ImageStore *, image_store_free)
+
+/* Prints jobs and requests for `mainstay debug dump`. */
+void image_store_dump(const ImageStore *store, FILE *out);
 
 /* 0 with an Image (borrowed), or r < 0 with the sentence. -ENOENT: nobody has it. */
 typedef void (*image_ready_t)(int r, Image *image, const Error *error, void *userdata);

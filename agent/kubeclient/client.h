@@ -12,6 +12,7 @@
 #include "common/error.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <systemd/sd-event.h>
 
 typedef struct KubeClient KubeClient;
@@ -91,6 +92,9 @@ typedef struct KubeClientState {
 } KubeClientState;
 
 KubeClientState kube_client_state(const KubeClient *client);
+
+/* Prints the connection and the requests in flight for `mainstay debug dump`. */
+void kube_client_dump(const KubeClient *client, FILE *out);
 
 /* Told when is_reached or one of the troubles becomes another. */
 void kube_client_set_state_callback(KubeClient *client, void (*on_state)(void *userdata),

@@ -5,6 +5,7 @@
 #include "tests/test.h"
 
 #include <fcntl.h>
+#include <syslog.h>
 
 typedef struct StderrCapture {
         int saved_fd;
