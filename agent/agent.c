@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/agent.h"
 
-#include "agent/agent-private.h"
 #include "agent/bundle/bundle.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/seccomp.h"
@@ -11,19 +10,20 @@
 #include "agent/image-handlers.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
-#include "agent/metrics-collect.h"
 #include "agent/metrics/event-store.h"
 #include "agent/metrics/journal.h"
 #include "agent/metrics/metrics.h"
 #include "agent/metrics/service-notifier.h"
 #include "agent/model/json.h"
-#include "agent/node-shutdown.h"
 #include "agent/node/config-watch.h"
 #include "agent/node/machine-info.h"
 #include "agent/paths.h"
+#include "agent/pods/metrics-collect.h"
+#include "agent/pods/node-shutdown-manager.h"
 #include "agent/pods/pod-manager.h"
 #include "agent/sandbox/sandbox.h"
 #include "agent/sandbox/systemd-client.h"
+#include "agent/wiring.h"
 #include "common/cgroup.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
@@ -40,12 +40,12 @@
 
 enum {
         DRAIN_POLL_USEC = 50000,          /* while draining */
-        MEMORY_TRIM_DELAY_USEC = 2000000, /* from what happens to when memory is given back */
+        MEMORY_TRIM_DELAY_USEC = 2000000, /* from an event to when memory is released */
 };
 
-/* ---- what people like to know ---- */
+/* ---- events ---- */
 
-/* Whatever was added or counted since. */
+/* All events that were added or counted since. */
 static void report_events_to_apiserver(Agent *agent) {
         while (agent->apiserver && apiserver_accepts_events(agent->apiserver)) {
                 cleanup_free char *json = NULL;
@@ -86,14 +86,14 @@ static void on_daemonsets_changed(void *userdata) {
 }
 
 static void apply_node_labels(Agent *agent) {
-        log_info("The node has other labels or taints");
+        log_info("Labels or taints of the node changed; DaemonSets are evaluated again");
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);
         agent_request_recompute(agent);
 }
 
-/* Labels and taints are acted on at once; a configuration that is broken changes nothing. */
+/* Labels and taints take effect at once. A broken configuration changes nothing. */
 static void on_config_changed(void *userdata) {
         Agent *agent = userdata;
         cleanup_with(service_notifier_end_reloadp) ServiceNotifier *notifier = agent->notifier;
@@ -106,20 +106,20 @@ static void on_config_changed(void *userdata) {
         r = node_labels_reload(&agent->node_labels, agent->config_path, &agent->config, &error);
         if (r < 0) {
                 log_set_message_id(MESSAGE_CONFIG_INVALID);
-                log_error("%s, going on with the configuration as it was",
+                log_error("%s; continuing with the previous configuration",
                           error_message(&error, r));
         }
         if (r > 0)
                 apply_node_labels(agent);
 }
 
-/* Somebody has labelled or tainted this node at the API server. */
+/* The Node object of the API server has other labels or taints. */
 static void on_external_node_labels(const NodeLabelsTaints *external, void *userdata) {
         Agent *agent = userdata;
         int r = node_labels_set_external(&agent->node_labels, external);
 
         if (r < 0)
-                (void) log_error_errno(r, "Cannot take the labels and taints that others gave");
+                (void) log_error_errno(r, "Cannot apply the labels and taints of the Node object");
         if (r > 0)
                 apply_node_labels(agent);
 }
@@ -135,7 +135,7 @@ static void on_images_changed(void *userdata) {
                 apiserver_node_changed(agent->apiserver);
 }
 
-/* ---- pods are told on ---- */
+/* ---- changes of pods ---- */
 
 static void on_pod_changed(const Pod *pod, bool is_new, bool is_gone, void *userdata) {
         Agent *agent = userdata;
@@ -184,7 +184,7 @@ static int on_memory_trim_timer(sd_event_source *source, uint64_t usec, void *us
         return 0;
 }
 
-/* In a long burst it happens a few times. */
+/* During a long burst it runs a few times. */
 void agent_schedule_memory_trim(Agent *agent) {
         if (sd_event_source_get_enabled(agent->memory_trim_timer, NULL) == 0 &&
             sd_event_source_set_time_relative(agent->memory_trim_timer, MEMORY_TRIM_DELAY_USEC) >=
@@ -219,10 +219,10 @@ static int on_status_update_due(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* ---- building ---- */
+/* ---- setup ---- */
 
-/* Its mode, where it is there already, such as /var/log, is its owner's. The path is absolute:
- * shims and links know it too. */
+/* An existing directory, such as /var/log, keeps its mode. The path is absolute, since shims and
+ * symbolic links use it too. */
 static int make_log_directories(Agent *agent, const char *path, Error *reterr) {
         int r = paths_make_subdirectory(path, "pods", reterr);
 
@@ -250,7 +250,7 @@ static int make_agent_directories(Agent *agent, const AgentOptions *options, Err
                                     reterr);
 }
 
-/* One agent a run directory: the lock goes with its holder, however that dies. */
+/* One agent per run directory. The kernel releases the lock when its holder dies. */
 static int lock_run_directory(Agent *agent, Error *reterr) {
         cleanup_free char *path = path_join(agent->run_dir, "lock");
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -264,8 +264,7 @@ static int lock_run_directory(Agent *agent, Error *reterr) {
          * when we are killed holds our descriptors a moment longer, and must not hold the lock. */
         if (fcntl(agent->lock_fd, F_SETLK, &lock) < 0)
                 return error_setf(reterr, errno == EAGAIN || errno == EACCES ? EBUSY : errno,
-                                  "another mainstayd runs with the run directory %s",
-                                  agent->run_dir);
+                                  "another mainstayd uses the run directory %s", agent->run_dir);
         return 0;
 }
 
@@ -287,9 +286,10 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         bootstrap = options->bootstrap_kubeconfig ? options->bootstrap_kubeconfig
                                                   : agent->config.mainstay.bootstrap_kubeconfig;
         if (bootstrap && !kubeconfig)
-                return error_setf(reterr, EINVAL,
-                                  "%s: a bootstrap needs a kubeconfig as well, which it writes",
-                                  bootstrap);
+                return error_setf(
+                        reterr, EINVAL,
+                        "%s: a bootstrap kubeconfig needs the path of a kubeconfig to write",
+                        bootstrap);
         if (!manifest_dir)
                 manifest_dir = agent->config.static_pod_path;
         if (kubeconfig && !(agent->kubeconfig = strdup(kubeconfig)))
@@ -304,8 +304,8 @@ static int load_agent_config(Agent *agent, const AgentOptions *options, Error *r
         return 0;
 }
 
-/* What RuntimeDefault means: the profile that the configuration names, else the distribution's,
- * else our own. */
+/* The seccomp profile of RuntimeDefault: that of the configuration, else the distribution's, else
+ * the built-in one. */
 static int load_default_seccomp(Agent *agent, Error *reterr) {
         const char *path = agent->config.mainstay.seccomp_profile;
         cleanup_error Error error = ERROR_NULL;
@@ -318,7 +318,7 @@ static int load_default_seccomp(Agent *agent, Error *reterr) {
         r = seccomp_profile_load(AT_FDCWD, "/usr/share/containers/seccomp.json", &agent->seccomp,
                                  &error);
         if (r < 0 && r != -ENOENT)
-                log_warning("%s, using our own", error_message(&error, r));
+                log_warning("%s; using the built-in seccomp profile", error_message(&error, r));
         return r < 0 ? seccomp_profile_builtin(&agent->seccomp) : 0;
 }
 
@@ -504,6 +504,34 @@ static int build_desired_state(Agent *agent) {
         return r;
 }
 
+static void on_agent_terminating(void *userdata) {
+        desired_state_suspend(((Agent *) userdata)->desired);
+}
+
+static void on_node_shutting_down(bool is_shutting_down, void *userdata) {
+        const Agent *agent = userdata;
+
+        if (agent->apiserver)
+                apiserver_set_shutting_down(agent->apiserver, is_shutting_down);
+}
+
+static int build_node_shutdown_manager(Agent *agent) {
+        agent->notifier = service_notifier_new();
+        if (!agent->notifier)
+                return -ENOMEM;
+        return node_shutdown_manager_new(
+                &(NodeShutdownConfig){ .event = agent->event,
+                                       .pod_manager = agent->pod_manager,
+                                       .systemd = agent->systemd,
+                                       .notifier = agent->notifier,
+                                       .stages = agent->config.shutdown_stages,
+                                       .n_stages = agent->config.n_shutdown_stages,
+                                       .on_terminating = on_agent_terminating,
+                                       .on_shutting_down = on_node_shutting_down,
+                                       .userdata = agent },
+                &agent->shutdown_manager);
+}
+
 static int build_modules(Agent *agent, bool drain, Error *reterr) {
         int r;
 
@@ -532,21 +560,18 @@ static int build_modules(Agent *agent, bool drain, Error *reterr) {
                                     &agent->http_server, reterr);
         if (r < 0)
                 return r;
-        agent->notifier = service_notifier_new();
-        return agent->notifier ? 0 : -ENOMEM;
+        return build_node_shutdown_manager(agent);
 }
 
 static int build_event_loop(Agent *agent) {
         int r = sd_event_default(&agent->event);
 
         if (r >= 0)
-                r = watch_termination_signals(agent);
-        if (r >= 0)
                 r = sd_event_add_defer(agent->event, &agent->status_source, on_status_update_due,
                                        agent);
         if (r >= 0)
                 r = sd_event_source_set_enabled(agent->status_source, SD_EVENT_OFF);
-        /* Last of all in a turn. */
+        /* After all other events of a turn. */
         if (r >= 0)
                 r = sd_event_source_set_priority(agent->status_source, SD_EVENT_PRIORITY_IDLE);
         if (r >= 0)
@@ -559,15 +584,14 @@ static int build_event_loop(Agent *agent) {
         return r;
 }
 
-/* Where systemd is PID 1 it starts the shims, and, on cgroup v2, keeps the groups. */
+/* Where systemd is PID 1 it starts the shims, and, on cgroup v2, it can be the cgroup driver. */
 static int detect_service_manager(Agent *agent, Error *reterr) {
         bool is_there = systemd_is_init(), can_keep = is_there && cgroup_version() == 2;
         const char *driver = agent->config.cgroup_driver;
 
         if (driver && streq(driver, "systemd") && !can_keep)
                 return error_setf(reterr, EOPNOTSUPP,
-                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroups of "
-                                  "version 2");
+                                  "cgroupDriver: systemd needs systemd as PID 1 and cgroup v2");
         agent->has_slices = driver ? streq(driver, "systemd") : can_keep;
         return is_there ? systemd_client_new(agent->event, &agent->systemd) : 0;
 }
@@ -605,7 +629,8 @@ static int build_agent(Agent *agent, const AgentOptions *options, Error *reterr)
         if (r < 0)
                 return r;
         fill_shared_configs(agent);
-        /* A service sees mounts of its own; there a unit before ours has done it for all to see. */
+        /* A service has a mount namespace of its own, where a unit that ran before has prepared it.
+         */
         if (!agent->systemd || !getenv("INVOCATION_ID"))
                 r = sandbox_prepare(&agent->sandbox_config, reterr);
         return r < 0 ? r : build_modules(agent, options->drain, reterr);
@@ -630,7 +655,8 @@ static int start_drain(Agent *agent) {
                 r = desired_state_drain(agent->desired);
         if (r < 0)
                 return r;
-        log_info("Version %s stops all pods of node '%s'", MAINSTAY_VERSION, agent->node.name);
+        log_info("Version %s drains node '%s', stopping all pods", MAINSTAY_VERSION,
+                 agent->node.name);
         return 0;
 }
 
@@ -649,7 +675,7 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
         if (r >= 0 && agent->apiserver)
                 apiserver_start(agent->apiserver);
         if (r >= 0)
-                r = watch_node_shutdown(agent);
+                r = node_shutdown_manager_start(agent->shutdown_manager);
         if (r < 0)
                 return r;
         agent_schedule_status_update(agent);
@@ -662,13 +688,13 @@ static int start_agent(Agent *agent, bool drain, Error *reterr) {
 static void agent_done(Agent *agent) {
         http_server_free(agent->http_server);
         config_watch_free(agent->config_watch);
+        node_shutdown_manager_free(agent->shutdown_manager);
         apiserver_free(agent->apiserver);
         daemonset_controller_free(agent->daemonset_controller);
         desired_state_free(agent->desired);
         pod_manager_free(agent->pod_manager);
         eviction_manager_free(agent->eviction_manager);
         free(agent->pods_group);
-        shutdown_inhibitor_free(agent->inhibitor);
         systemd_client_free(agent->systemd);
         image_store_free(agent->images);
         service_notifier_free(agent->notifier);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent: builds the rooms, connects their doors, runs the loop; decides nothing. */
+/* The agent (mainstayd): builds the modules, connects their callbacks and runs the event loop. The
+ * wiring decides nothing: policies are in the modules. */
 
 #include "common/error.h"
 
 #include <stdbool.h>
 
-/* As the command line says; NULL where it says nothing. */
+/* Options of the command line; NULL: not given. */
 typedef struct AgentOptions {
         const char *config_path;
         const char *manifest_dir;
@@ -15,12 +16,12 @@ typedef struct AgentOptions {
         const char *run_dir;
         const char *log_dir;
         const char *node_name;
-        const char *kubeconfig; /* of an API server to join; NULL: as the configuration says */
-        const char *bootstrap_kubeconfig; /* likewise, to get the other one with */
-        bool drain; /* stop all pods, remove what they left, and end; manifests are not looked at */
+        const char *kubeconfig;           /* of an API server to join; NULL: as configured */
+        const char *bootstrap_kubeconfig; /* likewise, to request the other one */
+        bool drain; /* stop all pods, remove what they left, and exit; no manifest is read */
 } AgentOptions;
 
-/* Runs until it is told to end, or, draining, until no pod is left. 0, or -errno with the sentence:
- * -EBUSY where another agent has the run directory. Signals are blocked already: SIGTERM, SIGINT,
- * SIGHUP, SIGCHLD. */
+/* Runs until SIGTERM or SIGINT, or, draining, until no pod is left. 0, or -errno with a message:
+ * -EBUSY where a second agent holds the run directory. The caller has blocked SIGTERM, SIGINT,
+ * SIGHUP and SIGCHLD. */
 int agent_run(const AgentOptions *options, Error *reterr);

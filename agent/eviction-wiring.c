@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The doors between pressure/, which watches the node, and the rooms that make it room: image/ and
- * supervise/. The node's conditions become taints of it; whoever was kept out for them is asked
- * again. */
+/* Connects the eviction manager, which watches what the node has left, with the modules that free
+ * it: images are garbage collected, pods are evicted. The node's conditions become its taints; pods
+ * that were not admitted for them are checked again. */
 
-#include "agent/agent-private.h"
 #include "agent/bundle/cgroups.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/log.h"
 #include "common/message-ids.h"
@@ -40,7 +40,7 @@ static void on_node_conditions_changed(void *userdata) {
         int r = node_labels_set_conditions(&agent->node_labels, conditions->set);
 
         if (r < 0)
-                (void) log_error_errno(r, "Cannot say what the node is short of by its taints");
+                (void) log_error_errno(r, "Cannot update the taints of the node's conditions");
         pod_manager_on_node_changed(agent->pod_manager);
         if (agent->apiserver)
                 apiserver_node_changed(agent->apiserver);
@@ -73,7 +73,7 @@ int build_eviction_manager(Agent *agent) {
                 .on_shortage = on_resource_shortage,
         };
 
-        /* That of all pods is that of those which are guaranteed what they ask for. */
+        /* The cgroup of all pods is the parent of those of Guaranteed pods. */
         agent->pods_group = cgroup_of_qos_class(&agent->bundle_config, QOS_GUARANTEED);
         if (!agent->pods_group)
                 return -ENOMEM;

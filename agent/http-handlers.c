@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is asked on the socket, and whom of the rooms it is asked of. */
+/* The handlers of requests on the local socket: each calls the module that answers. */
 
-#include "agent/agent-private.h"
 #include "agent/desired/manifest-status.h"
 #include "agent/image-handlers.h"
-#include "agent/metrics-collect.h"
 #include "agent/model/json.h"
+#include "agent/pods/metrics-collect.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/file.h"
 #include "common/strv.h"
@@ -63,7 +63,7 @@ static int agent_find_log(void *userdata, const char *namespace, const char *pod
                                     &ret->directory, &ret->attempt, &ret->is_live, reterr);
 }
 
-/* What is left of it is wanted again by its manifest. */
+/* A pod that its source still wants starts again when it is gone. */
 static int agent_delete_pod(void *userdata, const char *namespace, const char *pod,
                             int64_t grace_seconds, Error *reterr) {
         Agent *agent = userdata;
@@ -80,7 +80,7 @@ static int agent_delete_pod(void *userdata, const char *namespace, const char *p
         return 0;
 }
 
-/* What tells one set on. */
+/* The receiver of DaemonSets. */
 typedef struct DaemonSetVisit {
         http_each_object_t each;
         void *context;
@@ -123,7 +123,7 @@ static const Manifest *find_manifest_of_file(const Agent *agent, const char *fil
         return NULL;
 }
 
-/* A set is its file; so that is what goes, unless there is more in it than the set. */
+/* Deleting a DaemonSet removes its file, unless that contains other objects. */
 static int delete_daemonset_manifest(Agent *agent, const char *namespace, const char *name,
                                      bool orphan, Error *reterr) {
         const PodSource *source = daemonset_controller_find_source(agent->daemonset_controller,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/image-handlers.h"
 
-#include "agent/agent-private.h"
+#include "agent/wiring.h"
 #include "common/cleanup.h"
 #include "common/clock.h"
 
@@ -9,51 +9,11 @@
 
 #define cleanup_json cleanup_with(json_decrefp)
 
-static bool is_same_image(const char *image, const char *reference) {
-        cleanup_free char *normal = NULL;
-
-        return image && image_reference_normalise(image, &normal, NULL) >= 0 &&
-               streq(normal, reference);
-}
-
-static bool pod_uses_image(const Pod *pod, const char *reference) {
-        const PodSpec *spec = &pod->spec;
-
-        for (size_t i = 0; i < spec->containers.n; i++)
-                if (is_same_image(spec->containers.items[i].image, reference))
-                        return true;
-        for (size_t i = 0; i < spec->init_containers.n; i++)
-                if (is_same_image(spec->init_containers.items[i].image, reference))
-                        return true;
-        for (size_t i = 0; i < spec->volumes.n; i++)
-                if (spec->volumes.items[i].image &&
-                    is_same_image(spec->volumes.items[i].image->reference, reference))
-                        return true;
-        return false;
-}
-
+/* While there is no pod manager it is not known which pods there are. */
 static bool is_image_used_by_pods(const char *reference, void *userdata) {
         PodManager *pod_manager = ((Agent *) userdata)->pod_manager;
-        cleanup_free char *after = NULL;
 
-        for (;;) {
-                cleanup_with(pod_status_done) PodStatus status = { 0 };
-                const Pod *pod;
-                char *key;
-
-                /* Who cannot be asked may want it. */
-                if (!pod_manager)
-                        return true;
-                if (pod_manager_next_pod(pod_manager, after, &pod, &status) <= 0)
-                        return false;
-                if (pod_uses_image(pod, reference))
-                        return true;
-                if (asprintf(&key, "%s/%s/%s", pod->metadata.namespace, pod->metadata.name,
-                             pod->metadata.uid) < 0)
-                        return true;
-                free(after);
-                after = key;
-        }
+        return !pod_manager || pod_manager_uses_image(pod_manager, reference);
 }
 
 static json_t *image_names_to_json(char *const *strv) {

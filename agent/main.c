@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mainstayd: the command line, the signals, the exit status. */
+/* mainstayd: command line, signals, exit status. All else is in the library agent-core. */
 
 #include "agent/agent.h"
 #include "agent/metrics/journal.h"
@@ -71,7 +71,7 @@ static int print_usage_hint(void) {
         return EXIT_USAGE;
 }
 
-/* < 0: go on; else the exit status. */
+/* < 0: continue; else the exit status. */
 static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
         int option;
 
@@ -123,7 +123,7 @@ static int parse_agent_arguments(int argc, char **argv, AgentOptions *ret) {
 static void block_agent_signals(void) {
         sigset_t mask;
 
-        /* Before anything else: a child that ends early must not be missed. */
+        /* Before anything else, so that the exit of no child is missed. */
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigaddset(&mask, SIGTERM);
@@ -133,8 +133,8 @@ static void block_agent_signals(void) {
         (void) signal(SIGPIPE, SIG_IGN);
 }
 
-/* A pod costs two descriptors, and the usual soft limit is 1024. What we may, we take; containers
- * inherit it, as they do from other engines. */
+/* A pod needs two descriptors, and the usual soft limit is 1024: it is raised to the hard limit.
+ * Containers inherit it, as they do from other engines. */
 static void raise_descriptor_limit(void) {
         struct rlimit limit;
 

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Overlayfs takes paths in a list: what separates its items cannot be part of them. */
+/* Overlayfs takes a list of paths, which cannot contain its separators. */
 static int check_mountable_path(const char *path, Error *reterr) {
         if (strpbrk(path, ",:\\\n\t \"'"))
                 return error_setf(reterr, EINVAL,

@@ -81,12 +81,13 @@ static int set_actual_quantity(Quantity *quantity, int64_t amount, const char *u
         return 0;
 }
 
-/* What 'shares' come from, rounded as a person would have written it. */
+/* The request that 'shares' come from, rounded to a number of milli-CPUs that a manifest would
+ * have. */
 static int64_t shares_to_milli_cpu(int64_t shares) {
         return (shares * 1000 + 1023) / 1024;
 }
 
-/* The curve of weights has no inverse; it grows. */
+/* The weight curve lacks a closed inverse, but it is monotonic: a binary search finds the value. */
 static int64_t weight_to_shares(uint64_t weight) {
         uint64_t low = 2, high = 262144;
 
@@ -101,7 +102,7 @@ static int64_t weight_to_shares(uint64_t weight) {
         return (int64_t) low;
 }
 
-/* 'text' is what the file says, which is not what the spec has written there. */
+/* 'text' is the content of the cgroup file, which may differ in form from the value in the spec. */
 static int apply_cgroup_value(const char *file, const char *text, ResourceRequirements *resources) {
         Quantity *cpu = &resources->limits.cpu, *memory = &resources->limits.memory;
         int64_t value = strtoll(text, NULL, 10); /* "max" is 0: no limit */
@@ -123,7 +124,7 @@ static int apply_cgroup_value(const char *file, const char *text, ResourceRequir
         return 0;
 }
 
-/* A file of version 1 says of no limit that it is almost 2^63. */
+/* In cgroup v1 a file without a limit holds a number just below 2^63. */
 static bool is_value_as_written(const CgroupValue *value, const char *present) {
         return streq(value->value, present) ||
                (streq(value->file, "memory.limit_in_bytes") && streq(value->value, "-1") &&

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What an attempt has in fact, as core/v1's ContainerStatus tells it: read from where it was
- * written for the runtime, and from its control group. */
+/* The actual resources and user of a running attempt, as ContainerStatus of core/v1 reports them
+ * (status.resources, status.user): read from its config.json and from its cgroup. */
 
 #include "agent/bundle/resize.h"
 #include "agent/model/status.h"
 
-/* The user and the groups that the attempt's first process was given. 0; -ENOENT where its bundle
- * is not there (any more); another -errno. The caller ends it with container_user_done(). */
+/* The user and groups of the attempt's first process. 0; -ENOENT where its bundle no longer exists;
+ * or another -errno. The caller frees it with container_user_done(). */
 int bundle_load_actual_user(const BundleConfig *config, const Pod *pod, const char *container,
                             unsigned attempt, ContainerUser *ret);
 
-/* Puts what the attempt's control group has in the place of what 'resources', a copy of its spec's,
- * says of CPU and memory, where that is another. What cannot be read is left as it is. 0 or
- * -ENOMEM. */
+/* Replaces CPU and memory in 'resources', a copy of the resources of the spec, by the values of the
+ * attempt's cgroup where these differ. What cannot be read is left as it is. 0 or -ENOMEM. */
 int bundle_read_actual_resources(const BundleConfig *config, const Pod *pod,
                                  const RunningContainer *running, ResourceRequirements *resources);

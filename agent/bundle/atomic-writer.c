@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Everything goes by the descriptor of the volume and follows no link. Readers see the directory
- * mounted read-only, so what lies in it is ours; but a volume of the node's that holds the state
- * directory can be written by whoever was given that. */
+/* The atomic writer of volumes (kubelet: pkg/volume/util/atomic_writer.go). All work is done
+ * relative to a descriptor of the volume and follows no link. Containers see the directory
+ * read-only, so its content is the agent's; but a hostPath volume that includes the state directory
+ * could be written by a container. */
 
 #include "agent/bundle/atomic-writer.h"
 
@@ -17,7 +18,7 @@
 
 enum {
         DIR_NAME_SIZE = 128,
-        HASH_DIGITS = 16, /* of the hash in a name */
+        HASH_DIGITS = 16, /* of the hash in a directory's name */
         DIRECTORY_MODE = 0755,
 };
 
@@ -39,7 +40,7 @@ void volume_payload_done(VolumePayload *payload) {
         *payload = (VolumePayload){ 0 };
 }
 
-/* Room for one more, twice as much each time that there is none. */
+/* Grows by doubling. */
 static int grow_volume_payload(VolumePayload *payload) {
         size_t n = payload->files.n;
         FileProjection *longer;
@@ -77,7 +78,7 @@ static int compare_file_projections(const void *a, const void *b) {
         return r != 0 ? r : x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* By path, each once: there may be many. */
+/* Sorts by path and removes duplicates, in O(n log n): a volume may have many files. */
 static void sort_file_projections(VolumePayload *payload) {
         FileProjection *files = payload->files.items;
         size_t n = 0;
@@ -93,7 +94,7 @@ static void sort_file_projections(VolumePayload *payload) {
         payload->files.n = n;
 }
 
-/* Of all that a reader can see. */
+/* The hash of everything that a reader can see: paths, modes, contents. */
 static int hash_volume_payload(const VolumePayload *payload, char ret_hex[SHA256_HEX_SIZE]) {
         cleanup_with(sha256_freep) Sha256 *hash = sha256_new();
 
@@ -112,7 +113,7 @@ static int hash_volume_payload(const VolumePayload *payload, char ret_hex[SHA256
         return 0;
 }
 
-/* As the kubelet's names, with a hash by which a set is known again. */
+/* Named like the kubelet's directories, plus a hash by which a set of files is recognized. */
 static void format_timestamped_dir_name(char name[DIR_NAME_SIZE], const char *hash) {
         uint64_t now = now_realtime_usec();
         time_t seconds = (time_t) (now / USEC_PER_SEC);
@@ -143,7 +144,7 @@ static int set_group_and_mode(int fd, int64_t group, mode_t mode) {
         return fchmod(fd, mode) < 0 ? -errno : 0;
 }
 
-/* One level down, made where it is not there. */
+/* Opens a directory one level down; creates it where it does not exist. */
 static int open_or_make_directory(int dir_fd, const char *name, int64_t group) {
         cleanup_close int fd = -EBADF;
         int r;
@@ -209,12 +210,12 @@ static int switch_data_link(int dir_fd, const char *set) {
         return 0;
 }
 
-/* The name that a reader sees of a file: the first of its path. */
+/* The first component of the path: the name that appears in the volume. */
 static size_t visible_name_length(const char *path) {
         return strcspn(path, "/");
 }
 
-/* The first file whose path is not before the one given. */
+/* The first file whose path does not sort before the given one. */
 static const char *find_first_path(const VolumePayload *payload, const char *path) {
         size_t low = 0, high = payload->files.n;
 
@@ -250,8 +251,8 @@ static int make_user_visible_links(int dir_fd, const VolumePayload *payload) {
         return 0;
 }
 
-/* Ours: an older set, or a link to a file that is no more. A directory that a subPath asked for
- * stays. */
+/* Made by this writer: an older set, or a link to a file that no longer exists. A directory that a
+ * subPath mount created stays. */
 static bool is_stale_volume_entry(int dir_fd, const VolumePayload *payload, const char *name,
                                   const char *set) {
         char target[sizeof(data_dir_name)];
@@ -289,7 +290,7 @@ int atomic_writer_write(int dir_fd, VolumePayload *payload, bool rewrite) {
         r = hash_volume_payload(payload, hash);
         if (r < 0)
                 return r;
-        /* Links too are looked at again: an agent may have died before it made them. */
+        /* The links are checked as well: an agent may have died before it created them. */
         if (!rewrite && is_data_dir_current(dir_fd, hash))
                 return make_user_visible_links(dir_fd, payload);
         format_timestamped_dir_name(set, hash);

@@ -20,19 +20,20 @@ typedef struct FileProjection {
         char *bytes;
         size_t length;
         mode_t mode;
-        size_t order; /* of two with the same path the later one is meant */
+        size_t order; /* of two files with one path, the later one counts */
 } FileProjection;
 
 typedef struct VolumePayload {
         LIST_OF(FileProjection) files;
-        int64_t group; /* whose the files are, readable for it; < 0: root's */
+        int64_t group; /* group that owns the files and may read them; < 0: root */
 } VolumePayload;
 
-/* Adds a copy; of what has the same path the last is meant. 0 or -ENOMEM. */
+/* Adds a copy. Of two files with one path, the later one counts. 0 or -ENOMEM. */
 int volume_payload_add(VolumePayload *payload, const char *path, const void *bytes, size_t length,
                        mode_t mode);
 void volume_payload_done(VolumePayload *payload);
 
-/* Makes the directory hold just these files; 'anew' where what lies there is not trusted to be what
- * its name says, as after a power cut. 1 where it was written, 0 where it held them, or -errno. */
+/* Makes the directory hold exactly these files. 'rewrite': existing content is not trusted to match
+ * the hash in its name, as after a power failure. 1 where files were written, 0 where they were up
+ * to date, or -errno. */
 int atomic_writer_write(int dir_fd, VolumePayload *payload, bool rewrite);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Here is what is written: directories, files, cgroups. What they hold is computed next door. */
+/* Writes what the other files of this module compute: the directories, files and cgroups of a pod
+ * and of each attempt of a container. */
 
 #include "agent/bundle/bundle.h"
 
@@ -48,7 +49,7 @@ static int write_bundle_file(const char *directory, const char *name, const char
         return 0;
 }
 
-/* Empty, for a mount to lie on; one that is there may have its mount already. */
+/* An empty file as a mount point. One that exists may have its mount already. */
 static int make_bundle_file(const char *directory, const char *name, Error *reterr) {
         cleanup_free char *path = path_join(directory, name);
         cleanup_close int fd = -EBADF;
@@ -71,7 +72,8 @@ static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const 
 
         if (!path)
                 return -ENOMEM;
-        /* What a later agent must clean up, should it know the pod by nothing else. */
+        /* Recorded for a later agent that knows nothing else of the pod, so that it can remove the
+         * cgroup. */
         r = write_bundle_file(run_dir, "cgroup", path, 0600, reterr);
         if (r >= 0)
                 r = cgroup_create(path, reterr);
@@ -87,8 +89,8 @@ static int prepare_pod_cgroup(const BundleConfig *config, const Pod *pod, const 
         return 0;
 }
 
-/* As the kubelet does for a pod with fsGroup: the group may write, and what is made in there is the
- * group's. An emptyDir starts empty, so its top is all there is to change. */
+/* fsGroup, as the kubelet applies it: the group may write, and new files inherit the group. An
+ * emptyDir starts empty, so only its top directory changes. */
 static int set_volume_group(const char *path, const OptionalInt *fs_group) {
         if (!fs_group->is_set)
                 return chmod(path, 0777);
@@ -97,7 +99,8 @@ static int set_volume_group(const char *path, const OptionalInt *fs_group) {
         return chmod(path, 02777);
 }
 
-/* It appears open to all; from then on it belongs to the containers, which may have closed it. */
+/* The emptyDir is created writable for all users. Later permission changes by containers are kept.
+ */
 static int make_empty_dir(const char *path, const OptionalInt *fs_group, Error *reterr) {
         cleanup_free char *unfinished = NULL;
         int r;
@@ -112,7 +115,7 @@ static int make_empty_dir(const char *path, const OptionalInt *fs_group, Error *
         if (r < 0)
                 return r;
         if (set_volume_group(unfinished, fs_group) < 0 || rename(unfinished, path) < 0)
-                return error_setf(reterr, errno, "cannot open %s to all: %s", path,
+                return error_setf(reterr, errno, "cannot make %s writable for all users: %s", path,
                                   strerror(errno));
         return 0;
 }
@@ -124,21 +127,21 @@ static int prepare_pod_volumes(const BundleConfig *config, const Pod *pod, Error
                 int r;
 
                 if (!volume->empty_dir || volume->empty_dir->medium != MEDIUM_UNSET)
-                        continue; /* the shim makes it */
+                        continue; /* the shim mounts it */
                 path = volume_path(config, pod->metadata.uid, volume);
                 r = path ? make_empty_dir(path, &pod->spec.security_context.fs_group, reterr)
                          : -ENOMEM;
                 if (r < 0)
                         return r;
         }
-        return write_pod_object_volumes(config, pod, /* anew= */ true, reterr);
+        return write_pod_object_volumes(config, pod, /* rewrite= */ true, reterr);
 }
 
 int bundle_update_volumes(const BundleConfig *config, const Pod *pod, Error *reterr) {
-        return write_pod_object_volumes(config, pod, /* anew= */ false, reterr);
+        return write_pod_object_volumes(config, pod, /* rewrite= */ false, reterr);
 }
 
-/* The text of a file of the node's, "" where it has none. */
+/* The content of a file of the node, "" where it does not exist. */
 static int read_node_file(const char *path, char **ret, Error *reterr) {
         int r = path[0] ? read_file_at(AT_FDCWD, path, ETC_FILE_MAX, ret, NULL) : -ENOENT;
 
@@ -149,15 +152,15 @@ static int read_node_file(const char *path, char **ret, Error *reterr) {
         return r < 0 ? error_setf(reterr, -r, "cannot read %s: %s", path, strerror(-r)) : 0;
 }
 
-/* What the pod's root may write is its own. */
+/* Files that the root user of the pod may write are owned by it. */
 static int set_file_owner(const char *directory, const char *name, unsigned id, Error *reterr) {
         cleanup_free char *path = path_join(directory, name);
 
         if (!path)
                 return -ENOMEM;
         if (chown(path, id, id) < 0)
-                return error_setf(reterr, errno, "cannot give %s to %u: %s", path, id,
-                                  strerror(errno));
+                return error_setf(reterr, errno, "cannot change the owner of %s to %u: %s", path,
+                                  id, strerror(errno));
         return 0;
 }
 
@@ -184,8 +187,8 @@ int bundle_write_hosts(const BundleConfig *config, const Pod *pod, const char *c
         return write_pod_file(config, pod, "hosts", text, reterr);
 }
 
-/* systemd-resolved's stub listens on the node's loopback, where a pod with a network of its own is
- * not; beside it lies the file of the servers that it asks itself. */
+/* The stub resolver of systemd-resolved listens on the node's loopback interface, which a pod with
+ * its own network cannot reach. The file of the upstream servers is beside it. */
 static int read_node_resolv_conf(const BundleConfig *config, const Pod *pod, char **ret,
                                  Error *reterr) {
         static const char real[] = "/run/systemd/resolve/resolv.conf";
@@ -233,8 +236,9 @@ static int prepare_etc_files(const BundleConfig *config, const Pod *pod, Error *
         return r;
 }
 
-/* The shim reads the number, and puts the namespace in its place. The pod's own will pass through
- * the run directory, where there are volumes that others must not read. */
+/* The shim reads the first ID from the file "user-namespace" and replaces the file by the
+ * namespace. The run directory must be passable for the pod's root user, so "volumes" is closed:
+ * other users must not read Secrets in it. */
 static int prepare_pod_user_ids(const BundleConfig *config, const Pod *pod, const char *run_dir,
                                 Error *reterr) {
         cleanup_free char *volumes = path_join(run_dir, "volumes");
@@ -332,8 +336,8 @@ void bundle_done(Bundle *bundle) {
         *bundle = (Bundle){ 0 };
 }
 
-/* The kubelet's link in /var/log/containers, by which log shippers find the file and whose it is.
- */
+/* The symlink in /var/log/containers, as the kubelet names it. Log shippers take pod and container
+ * from its name. */
 static int link_container_log(const BundleConfig *config, const Pod *pod,
                               const Container *container, const Bundle *bundle, Error *reterr) {
         cleanup_free char *link = container_log_link(config, pod, container->name, bundle->id);
@@ -368,7 +372,7 @@ static int make_container_directories(const BundleConfig *config, const Pod *pod
         return r;
 }
 
-/* All of the container's fstab: its root file system, images, and parts of volumes. */
+/* The fstab of one attempt: root filesystem, image volumes, and parts of volumes (subPath). */
 static int compose_container_fstab(const RuntimeSpecInput *input, const char *bundle_dir,
                                    char **ret, Error *reterr) {
         cleanup_free char *state_dir = container_state_dir(input->config, input->pod->metadata.uid,
@@ -392,7 +396,7 @@ static int compose_container_fstab(const RuntimeSpecInput *input, const char *bu
         return 0;
 }
 
-/* Empty, and writable for whoever the container runs as. */
+/* An empty file that every user of the container may write. */
 static int make_termination_log(const RuntimeSpecInput *input, Error *reterr) {
         cleanup_free char *directory = container_state_dir(input->config, input->pod->metadata.uid,
                                                            input->container->name, input->attempt);
@@ -413,7 +417,7 @@ static int make_bundle_traversable(const RuntimeSpecInput *input, const char *bu
         return state_dir ? set_file_owner(state_dir, "upper", input->first_id, reterr) : -ENOMEM;
 }
 
-/* All that an attempt needs, computed before anything of it is written. */
+/* Everything that an attempt needs, computed before any of it is written. */
 static int write_container_bundle(const RuntimeSpecInput *input, const Bundle *bundle,
                                   Error *reterr) {
         const BundleConfig *config = input->config;
@@ -461,7 +465,8 @@ int bundle_prepare_container(const BundleConfig *config, const Pod *pod, const C
                 cgroup_of_pod(config, pod_qos_class(&pod->spec), pod->metadata.uid);
         r = userns_load_ids(config, pod, &input.first_id);
         if (r < 0)
-                return error_setf(reterr, -r, "the pod's own users are not known any more: %s",
+                return error_setf(reterr, -r,
+                                  "the ID range of the pod's user namespace is unknown: %s",
                                   strerror(-r));
         input.users = input.first_id > 0 ? users : NULL;
         r = selinux_container_labels(config, pod, container, &input.labels, reterr);

@@ -37,7 +37,7 @@ const char *cgroup_unit_name(const char *group) {
         return slash ? slash + 1 : group;
 }
 
-/* "/a/b-c" below which kubepods lies is "a-b_c-" before its name, as the kubelet has it. */
+/* The prefix of slice names for a cgroup root: "/a/b-c" gives "a-b_c-", as the kubelet names it. */
 static char *slice_prefix(const char *root) {
         char *prefix = strdup(root[0] == '/' ? root + 1 : root), *with_dash;
 
@@ -54,7 +54,7 @@ static char *slice_prefix(const char *root) {
         return with_dash;
 }
 
-/* "a-b.slice" lies in "a.slice". */
+/* The parent directory of a slice: "a-b.slice" is in "a.slice". */
 static char *slice_path(const char *name) {
         cleanup_free char *text = NULL;
         size_t size;
@@ -145,8 +145,8 @@ static uint64_t parse_property_value(const char *text) {
         return strncmp(text, "max", 3) == 0 ? UINT64_MAX : strtoull(text, NULL, 10);
 }
 
-/* What the kubelet's driver sets. All else, such as huge pages, systemd does not know, so it leaves
- * alone what is in the files. */
+/* The properties that the kubelet's systemd driver sets. systemd does not manage the other limits,
+ * such as huge pages, and leaves their files alone. */
 size_t cgroup_slice_properties(const CgroupValue *values, size_t n,
                                SliceProperty ret[SLICE_PROPERTIES_MAX]) {
         static const struct {

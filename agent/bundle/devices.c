@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A privileged container sees every device that the node has when the container is made. */
+/* The devices of a privileged container: all that exist on the node when the container is created.
+ */
 
 #include "agent/bundle/security.h"
 #include "common/cleanup.h"
@@ -14,7 +15,7 @@ enum {
         DEVICES_MAX = 16384,
 };
 
-/* What the runtime mounts itself, and what is another's. */
+/* Mount points below /dev that the runtime creates itself, and those of other containers. */
 static const char *const skipped[] = {
         ".", "..", "pts", "shm", "fd", "mqueue", "console", ".lxc", ".lxd-mounts", ".udev",
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/downward-api.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/resource.h"
 #include "common/cleanup.h"
 
@@ -24,7 +25,7 @@ static void write_quoted_value(FILE *out, const char *text) {
         (void) fputc('"', out);
 }
 
-/* key="value", a line each, without an end of line at the end. */
+/* key="value", one per line, without a final newline. */
 static char *format_string_map(const StringMap *map) {
         char *text = NULL;
         size_t length;
@@ -43,7 +44,7 @@ static char *format_string_map(const StringMap *map) {
         return text;
 }
 
-/* All of a map, or "['key']" of it. */
+/* A whole map, or the value of "['key']" in it. */
 static char *map_subscript_value(const StringMap *map, const char *subscript) {
         cleanup_free char *key = NULL;
 
@@ -53,7 +54,7 @@ static char *map_subscript_value(const StringMap *map, const char *subscript) {
         return key ? strdup(strna(string_map_get(map, key))) : NULL;
 }
 
-/* In the host's network a pod has the node's address. */
+/* In the host network a pod has the address of the node. */
 static const char *first_pod_ip(const BundleConfig *config, const Pod *pod) {
         return strna(pod->spec.host_network ? config->host_ip : config->pod_ips[0]);
 }
@@ -99,7 +100,7 @@ static int64_t divide_up(int64_t value, int64_t divisor) {
         return value / divisor + (value % divisor > 0);
 }
 
-/* Who has no limit may use what the node has. */
+/* A container without a limit may use the whole capacity of the node. */
 static int64_t node_capacity_of(const BundleConfig *config, ResourceType type) {
         switch (type) {
         case RESOURCE_CPU:

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The downward API: what a variable or a file can say of the pod itself. Paths and resources were
- * checked by manifest/. */
+/* The downward API: fieldRef and resourceFieldRef, for variables and for files. Paths and resources
+ * were validated by manifest/. */
 
-#include "agent/bundle/bundle.h"
+#include "agent/bundle/config.h"
 
-/* The value of "metadata.name", "metadata.labels['app']", "status.hostIP"…; "" for what is not
- * there. The caller frees it; NULL where memory ends. */
+/* The value of "metadata.name", "metadata.labels['app']", "status.hostIP"…; "" where it is unset.
+ * The caller frees it; NULL: out of memory. */
 char *downward_api_field_value(const BundleConfig *config, const Pod *pod, const char *path);
 
-/* A resource of a container in units of the divisor, rounded up; a limit that is not set is what
- * the node has. 'asking' is the container meant where the selector names none. */
+/* A resource of a container in units of the divisor, rounded up. For an unset limit, the capacity
+ * of the node. 'asking' is used where the selector names no container. */
 char *downward_api_resource_value(const BundleConfig *config, const Pod *pod,
                                   const Container *asking, const ResourceFieldSelector *selector);

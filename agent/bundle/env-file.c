@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is in the file may be secret: no sentence shows it. */
+/* Reads the file of a fileKeyRef. Its content may be secret: no message includes a value. */
 
 #include "agent/bundle/env-file.h"
 
@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* ---- the text ---- */
+/* ---- parsing ---- */
 
 static const char blanks[] = " \t\r";
 
@@ -19,13 +19,13 @@ static const char *skip_characters(const char *text, const char *characters) {
         return text + strspn(text, characters);
 }
 
-/* What a line that is not blank and no comment says; it may be several. */
+/* What one assignment gives; it may span several lines. */
 typedef struct EnvFileAssignment {
         const char *name, *value;
         size_t name_length, value_length;
 } EnvFileAssignment;
 
-/* The place behind the line, or NULL where it is none. */
+/* The position after the line, or NULL where it is not an assignment. */
 static const char *parse_assignment(const char *line, EnvFileAssignment *ret) {
         const char *equals, *end;
 
@@ -82,10 +82,10 @@ int env_file_find(const char *text, const char *name, char **ret, Error *reterr)
         }
 }
 
-/* ---- the file ---- */
+/* ---- reading ---- */
 
-/* A directory that containers write to, as the node has it, or, where it is a file system of its
- * own, as the shim has it. */
+/* The directory of an emptyDir: on the node, or, for one that is a mount of its own, through the
+ * mount namespace of the shim. */
 static int open_pod_volume(const BundleConfig *config, const Pod *pod, const Volume *volume) {
         cleanup_free char *path = volume_path(config, pod->metadata.uid, volume), *through = NULL;
         int fd;
@@ -102,7 +102,8 @@ static int open_pod_volume(const BundleConfig *config, const Pod *pod, const Vol
         return fd < 0 ? -errno : fd;
 }
 
-/* Nothing is opened before it is known to be a file: to open a device may do something. */
+/* Opened with O_PATH first and checked to be a regular file: opening a device could have side
+ * effects. */
 static int read_env_file_in_volume(int volume_fd, const char *path, char **ret) {
         cleanup_close int fd = open_beneath(volume_fd, path, O_PATH, 0);
         char again[32];
@@ -143,9 +144,9 @@ int env_file_value(const BundleConfig *config, const Pod *pod, const FileKeySele
         if (r == -ENOMEM || ((r == -ENOENT || r == -ENOTDIR) && selector->optional))
                 return r == -ENOMEM ? r : 0;
         if (r == -EINVAL)
-                return env_file_error(selector, reterr, "is no file");
+                return env_file_error(selector, reterr, "is not a regular file");
         if (r == -EILSEQ)
-                return env_file_error(selector, reterr, "is no UTF-8 text");
+                return env_file_error(selector, reterr, "is not UTF-8 text");
         if (r < 0 || !text)
                 return env_file_error(selector, reterr, strerror(-r));
         r = env_file_find(text, selector->key, ret, &error);

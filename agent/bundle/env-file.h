@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Variables that a container of the pod has written into a file of an emptyDir, for those that
- * begin after it: fileKeyRef. */
+/* fileKeyRef: variables that an earlier container of the pod has written into a file of an
+ * emptyDir. */
 
-#include "agent/bundle/bundle.h"
+#include "agent/bundle/config.h"
 
 enum {
         ENV_FILE_MAX = 64 * 1024 /* Kubernetes' limit */
 };
 
-/* The value that a file's text gives the name, by Kubernetes' rules, a part of POSIX shell's: lines
- * NAME='value', of which nothing is replaced and which may have several lines; blank lines, and
- * lines that begin with '#'. 0, with NULL where it has none; -EBADMSG with the sentence where what
- * stands before it is no such line; -ENOMEM. The caller frees the value. */
+/* The value of a name in the text of a file, by Kubernetes' rules (a subset of POSIX shell): lines
+ * NAME='value' without expansion, where a value may span lines; blank lines and lines that start
+ * with '#' are skipped. 0, with NULL where the name is not set; -EBADMSG with a message where a
+ * line before it is malformed; -ENOMEM. The caller frees the value. */
 int env_file_find(const char *text, const char *name, char **ret, Error *reterr);
 
-/* The same of the file of a volume of the pod, which a stranger wrote. NULL as well where it need
- * not be there and is not. What must be and is not, or cannot be read, is -BUNDLE_CONFIG_ERROR. */
+/* Reads the same from a file of a volume of the pod; the content is untrusted. NULL as well where
+ * the file or key is optional and does not exist. A required one that does not exist or cannot be
+ * read is -BUNDLE_CONFIG_ERROR. */
 int env_file_value(const BundleConfig *config, const Pod *pod, const FileKeySelector *selector,
                    char **ret, Error *reterr);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a container's first process is given: its arguments and its environment. */
+/* The arguments and the environment of a container's first process. */
 
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/environment.h"
 
 #include "common/cleanup.h"
 #include "common/strv.h"
@@ -31,8 +31,8 @@ int env_set(char ***env, const char *name, const char *value) {
         return strv_appendf(env, "%s=%s", name, value);
 }
 
-/* Kubernetes' expansion (third_party/forked/golang/expansion): "$(NAME)" by the value, "$$" by "$",
- * and what refers to nothing stays as it is written. */
+/* Kubernetes' expansion (third_party/forked/golang/expansion): "$(NAME)" becomes the value, "$$"
+ * becomes "$", and an unknown reference stays as written. */
 int expand_variables(const char *text, char *const *env, char **ret, char **ret_missing) {
         cleanup_free char *expanded = NULL, *missing = NULL;
         cleanup_fclose FILE *out = NULL;
@@ -112,7 +112,7 @@ int container_argv(const Container *container, const Image *image, char *const *
         cleanup_strv char **argv = NULL;
         int r;
 
-        /* An image's own words are not expanded. */
+        /* Variables in the arguments of an image are not expanded. */
         if (container->command)
                 r = extend_expanded(&argv, container->command, env);
         else

@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-/* fstab(5): blanks within a field are written in octal. No field begins with '#'. */
+/* fstab(5): blanks in a field are written in octal. No field here starts with '#'. */
 static void put_fstab_field(FILE *out, const char *text) {
         for (const char *c = text; *c; c++)
                 if (*c == ' ' || *c == '\t' || *c == '\n' || *c == '\\')
@@ -41,7 +41,7 @@ void fstab_put_beneath(FILE *out, const char *root, const char *path, const char
         cleanup_free char *source = path_join(root, path);
 
         if (!source)
-                return; /* the stream says so too */
+                return; /* ferror() reports it too */
         put_fstab_field(out, source);
         put_fstab_field(out, target);
         (void) fprintf(out, "none rbind,x-mainstay.volume=%s,x-mainstay.beneath=%s", volume, root);
@@ -80,7 +80,7 @@ static void put_memory_mount(FILE *out, const Volume *volume, const OptionalInt 
         (void) fprintf(out, " 0 0\n");
 }
 
-/* hugetlbfs takes no set-group-ID bit from its options. */
+/* hugetlbfs ignores the set-group-ID bit in its mode option. */
 static void put_huge_pages_mount(FILE *out, const PodSpec *spec, const Volume *volume,
                                  const char *target) {
         const OptionalInt *fs_group = &spec->security_context.fs_group;
@@ -103,7 +103,7 @@ static void put_pod_volume_mounts(FILE *out, const BundleConfig *config, const P
                 cleanup_free char *target = volume_path(config, pod->metadata.uid, volume);
 
                 if (!target)
-                        continue; /* ferror() of the stream that is out of memory too says so */
+                        continue; /* ferror() also reports a memory stream that is out of memory */
                 if (volume->host_path)
                         put_host_path_mount(out, volume, target);
                 else if (volume->empty_dir && volume->empty_dir->medium == MEDIUM_MEMORY)
@@ -161,9 +161,9 @@ char *container_fstab(const Image *image, const char *bundle_dir, const char *st
         fstab_put_layers(out, image, layers, users);
         (void) fprintf(out, "overlay %s/rootfs overlay lowerdir=", bundle_dir);
         fstab_put_lower(out, image, layers, users);
-        /* What an attempt wrote is of no use after a power cut, so nothing waits for the disk:
-         * without 'volatile' a container's fsync() does, and the end of each attempt for all that
-         * anybody has written to the file system. */
+        /* The data of an attempt is worthless after a power failure, so nothing needs to wait for
+         * the disk. Without 'volatile', fsync() in a container waits, and so does the unmount at
+         * the end of each attempt, for all dirty pages of the filesystem. */
         (void) fprintf(out, ",upperdir=%s/upper,workdir=%s/work,volatile", state_dir, state_dir);
         fstab_put_context(out, label);
         (void) fprintf(out, " 0 0\n");

@@ -13,7 +13,7 @@ static bool is_huge_pages_resource(ResourceType type) {
         return resource_infos[type].page_size > 0;
 }
 
-/* <directory>/hugepages-2048kB/nr_hugepages. -ENOENT where the kernel has no such size. */
+/* <directory>/hugepages-2048kB/nr_hugepages. -ENOENT where the kernel does not support the size. */
 static int read_huge_page_count(const char *directory, ResourceType type, int64_t *ret) {
         cleanup_free char *path = NULL, *text = NULL;
         int r;

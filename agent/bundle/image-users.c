@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files are a stranger's: read whole and bounded, without following a link, and what does not
- * look like an entry is none. The layers are looked through as overlayfs would: the topmost that
- * has the file or hides it ends the search. */
+/* The files are untrusted: they are read whole and bounded, without following links, and malformed
+ * lines are skipped. Layers are searched as overlayfs would: the topmost layer that has the file,
+ * or hides it, ends the search. */
 
 #include "agent/bundle/image-users.h"
 
@@ -23,7 +23,8 @@ static bool is_opaque_directory(int fd) {
         return fgetxattr(fd, "trusted.overlay.opaque", &value, sizeof(value)) == 1 && value == 'y';
 }
 
-/* 1: read. 0: look in the layer below. -errno: there is none, whatever is below. */
+/* 1: read. 0: continue in the layer below. -errno: the file does not exist, whatever the layers
+ * below hold. */
 static int read_file_in_layer(const char *layer, const char *name, char **ret) {
         cleanup_close int layer_fd = open(layer, O_PATH | O_DIRECTORY | O_CLOEXEC), etc_fd = -EBADF;
         struct stat st;
@@ -42,7 +43,7 @@ static int read_file_in_layer(const char *layer, const char *name, char **ret) {
         return r < 0 ? r : 1;
 }
 
-/* The text of a file in the image's /etc, "" where there is none. */
+/* The content of a file in the image's /etc, "" where it does not exist. */
 static int read_image_etc_file(const Image *image, const char *name, char **ret) {
         for (char **layer = image->layers; layer && *layer; layer++) {
                 int r = read_file_in_layer(*layer, name, ret);
@@ -71,7 +72,8 @@ static bool parse_passwd_id(const char *text, uint32_t *ret) {
         return true;
 }
 
-/* "name:password:uid:gid:…"; the name is in 'passwd', or NULL where nobody has that number. */
+/* "name:password:uid:gid:…"; the name points into 'passwd', or is NULL where no entry has the UID.
+ */
 static const char *find_passwd_entry(char *passwd, uid_t uid, gid_t *ret_gid) {
         char *line;
 

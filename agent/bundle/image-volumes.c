@@ -23,8 +23,8 @@ char *image_volume_path(const RuntimeSpecInput *input, const Volume *volume) {
         return path;
 }
 
-/* A layer lies where all containers find it, so a label of one of them it can have as a part of an
- * overlay only, which takes at least two layers: the other one is empty. */
+/* The layers are shared by all containers, so the label of one container can only be set on an
+ * overlay, which needs at least two layers: the second one is empty. */
 static void put_labelled_layer(FILE *out, const Image *image, const char *target,
                                const char *directory, const char *users, const char *label) {
         (void) fprintf(out, "none %s.empty tmpfs mode=0755,size=4k 0 0\n", target);
@@ -35,7 +35,7 @@ static void put_labelled_layer(FILE *out, const Image *image, const char *target
         fstab_put_context(out, label);
 }
 
-/* One layer is bound, and none is an empty directory. */
+/* One layer is bound; an image without layers is an empty directory. */
 static int put_image_volume_layers(FILE *out, const RuntimeSpecInput *input, const Image *image,
                                    const Volume *volume, const char *target) {
         char *const *layers = image->layers;
@@ -73,7 +73,8 @@ static int put_image_volume(FILE *out, const RuntimeSpecInput *input, size_t i, 
         if (!target)
                 return -ENOMEM;
         if (!image)
-                return error_setf(reterr, EINVAL, "volume \"%s\" has no image", volume->name);
+                return error_setf(reterr, EINVAL, "the image of volume \"%s\" is not available",
+                                  volume->name);
         return put_image_volume_layers(out, input, image, volume, target);
 }
 

@@ -3,7 +3,7 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
-/* A pod may say otherwise than the node. */
+/* The annotation of a pod overrides the node's setting. */
 static bool is_logged_to_journal(const BundleConfig *config, const Pod *pod) {
         const char *says = string_map_get(&pod->metadata.annotations, "mainstay.dev/journal-logs");
 

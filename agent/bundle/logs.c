@@ -16,15 +16,15 @@ static DIR *open_container_log_dir(const BundleConfig *config, const Pod *pod,
         return directory ? opendir(directory) : NULL;
 }
 
-/* The attempt that a log is of: "3.log" and, where rotated ones count too, "3.log.<anything>". -1
- * where it is none. */
-static int logged_attempt(const char *name, bool or_rotated) {
+/* The attempt of a log file: "3.log" and, where rotated files count too, "3.log.<anything>". -1
+ * where the name is not that of a log. */
+static int logged_attempt(const char *name, bool with_rotated) {
         char *end;
         long attempt = strtol(name, &end, 10);
 
         if (end == name || attempt < 0 || attempt >= INT_MAX)
                 return -1;
-        if (!streq(end, ".log") && !(or_rotated && strncmp(end, ".log.", 5) == 0))
+        if (!streq(end, ".log") && !(with_rotated && strncmp(end, ".log.", 5) == 0))
                 return -1;
         return (int) attempt;
 }
@@ -35,7 +35,7 @@ int bundle_last_logged_attempt(const BundleConfig *config, const Pod *pod, const
         int last = -1;
 
         while (dir && (entry = readdir(dir)))
-                last = MAX(last, logged_attempt(entry->d_name, /* or_rotated= */ false));
+                last = MAX(last, logged_attempt(entry->d_name, /* with_rotated= */ false));
         return last;
 }
 
@@ -56,7 +56,7 @@ void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const
         struct dirent *entry;
 
         while (dir && (entry = readdir(dir))) {
-                int logged = logged_attempt(entry->d_name, /* or_rotated= */ true);
+                int logged = logged_attempt(entry->d_name, /* with_rotated= */ true);
 
                 if (logged < 0 || (unsigned) logged >= attempt)
                         continue;
@@ -65,7 +65,8 @@ void bundle_remove_logs_before(const BundleConfig *config, const Pod *pod, const
         }
 }
 
-/* A pod's links begin with its name, which is the second of the three parts of its directory's. */
+/* The names of a pod's symlinks start with the pod's name, the second of the three parts of its
+ * directory's name. */
 static bool may_be_link_to(const char *link, const char *log_dir) {
         const char *name = strchr(strrchr(log_dir, '/'), '_'),
                    *end = name ? strchr(name + 1, '_') : NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/bundle/mounts.h"
 
+#include "agent/bundle/environment.h"
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/image-volumes.h"
 #include "agent/bundle/paths.h"
@@ -35,10 +36,12 @@ static const char *mount_options(const Volume *volume, const VolumeMount *mount)
         };
         if (volume->image)
                 return "rbind,rprivate," IMAGE_VOLUME_OPTIONS;
-        /* What we write into a volume nobody else does. */
+        /* Volumes made of ConfigMaps, Secrets and fields of the pod are read-only for containers.
+         */
         size_t kind = mount->read_only || volume_is_data(volume);
 
-        /* Every kernel that we run on can: the shim's own mounts need as much. */
+        /* Every supported kernel can make mounts recursively read-only (mount_setattr): the shim's
+         * own mounts need it, too. */
         if (kind > 0 && mount->recursive_read_only > RECURSIVE_READ_ONLY_DISABLED)
                 kind = 2;
         return options[mount->mount_propagation][kind];
@@ -58,8 +61,8 @@ static bool has_sub_path(const VolumeMount *mount) {
         return mount->sub_path || mount->sub_path_expr;
 }
 
-/* The shim puts a part of a volume into the bundle, or all of it, where its users are to be other
- * ones. An image's are so already. */
+/* The shim binds a part of a volume into the bundle (subPath), or, in a user namespace, the whole
+ * volume with mapped IDs. Image volumes are mapped already. */
 static bool is_mounted_in_bundle(const RuntimeSpecInput *input, const VolumeMount *mount,
                                  const Volume *volume) {
         return has_sub_path(mount) || (input->users && !volume->image);
@@ -83,14 +86,14 @@ char *termination_log_path(const BundleConfig *config, const char *uid, const ch
         return directory ? path_join(directory, "termination-log") : NULL;
 }
 
-/* A relative path is below the root, as in Kubernetes. */
+/* A relative mountPath is below the root, as in Kubernetes. */
 static char *make_absolute_path(const char *path) {
         char *result;
 
         return asprintf(&result, "%s%s", path[0] == '/' ? "" : "/", path) < 0 ? NULL : result;
 }
 
-/* Takes both strings. */
+/* Takes ownership of both strings. */
 static int append_mount(MountList *list, char *destination, char *source, const char *options) {
         MountEntry *entry = &list->items[list->n++];
 
@@ -121,7 +124,7 @@ static int append_volume_mounts(const RuntimeSpecInput *input, MountList *list) 
         return r;
 }
 
-/* ---- what is the pod's own ---- */
+/* ---- /dev/shm and the files of /etc ---- */
 
 static const VolumeMount *mount_at(const Container *container, const char *path) {
         for (size_t i = 0; i < container->volume_mounts.n; i++)
@@ -130,7 +133,7 @@ static const VolumeMount *mount_at(const Container *container, const char *path)
         return NULL;
 }
 
-/* Nothing can be made to mount on in a volume that is read-only. */
+/* A mount point cannot be created in a read-only volume. */
 static bool is_hidden_by_mount(const RuntimeSpecInput *input, const char *directory) {
         const VolumeMount *mount = mount_at(input->container, directory);
         const Volume *volume = mount ? pod_find_volume(&input->pod->spec, mount->name) : NULL;
@@ -138,8 +141,9 @@ static bool is_hidden_by_mount(const RuntimeSpecInput *input, const char *direct
         return volume && (volume_is_data(volume) || volume->image);
 }
 
-/* /etc/hosts and its like: the pod's own copies, unless the pod mounts something there itself. The
- * kubelet's file can be written in any case, those of container engines not on a read-only root. */
+/* /etc/hosts, /etc/hostname and /etc/resolv.conf: the pod's own copies, unless the pod mounts
+ * something there itself. The kubelet's file (hosts) is always writable; those that container
+ * engines make are read-only with a read-only root. */
 static int append_etc_file_mounts(const RuntimeSpecInput *input, MountList *list) {
         static const char *const files[] = { "/etc/hosts", "/etc/hostname", "/etc/resolv.conf" };
         bool read_only = input->container->security_context.read_only_root_filesystem;
@@ -172,7 +176,7 @@ static int append_shared_memory(const RuntimeSpecInput *input, MountList *list) 
                             "rbind,rprivate,rw");
 }
 
-/* ---- all of it ---- */
+/* ---- all mounts ---- */
 
 static size_t path_depth(const char *path) {
         size_t n = 0;
@@ -182,7 +186,7 @@ static size_t path_depth(const char *path) {
         return n;
 }
 
-/* Stable: what lies as deep stays in its order. */
+/* Stable: mounts of one depth keep their order. */
 static void sort_by_depth(MountList *list) {
         for (size_t i = 1; i < list->n; i++)
                 for (size_t j = i; j > 0 && path_depth(list->items[j - 1].destination) >

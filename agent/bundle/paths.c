@@ -83,12 +83,12 @@ char *volume_path(const BundleConfig *config, const char *uid, const Volume *vol
         const struct {
                 bool is_it;
                 const char *root;
-                const char *plugin; /* as the kubelet calls the directories */
+                const char *plugin; /* directory names of the kubelet */
         } kinds[] = {
                 { volume->empty_dir && volume->empty_dir->medium == MEDIUM_UNSET, config->state_dir,
                   "kubernetes.io~empty-dir" },
                 { volume->config_map != NULL, config->state_dir, "kubernetes.io~configmap" },
-                /* What may be secret never touches the disk. */
+                /* Secrets are never written to a disk. */
                 { volume->secret != NULL, config->run_dir, "kubernetes.io~secret" },
                 { volume->projected != NULL, config->run_dir, "kubernetes.io~projected" },
                 { volume->downward_api != NULL, config->run_dir, "kubernetes.io~downward-api" },

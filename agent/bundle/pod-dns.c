@@ -15,7 +15,7 @@ enum {
 
 /* ---- names ---- */
 
-/* The pod's own name, without the domain. */
+/* The pod's host name, without the domain. */
 static char *pod_short_hostname(const Pod *pod) {
         const char *override = strna(pod->spec.hostname_override);
         const char *name = strna(pod->spec.hostname)[0] ? pod->spec.hostname : pod->metadata.name;
@@ -28,8 +28,8 @@ static char *pod_short_hostname(const Pod *pod) {
         return strndup(name, n);
 }
 
-/* "<subdomain>.<namespace>.svc.<cluster domain>", or "" where the pod has no subdomain, or a name
- * that goes before all. */
+/* "<subdomain>.<namespace>.svc.<cluster domain>", or "" without a subdomain, or where
+ * hostnameOverride replaces the whole name. */
 static char *pod_cluster_domain(const BundleConfig *config, const Pod *pod) {
         const char *subdomain = strna(pod->spec.subdomain);
         char *domain = NULL;
@@ -149,7 +149,7 @@ static int add_unique_strings(char ***strv, char *const *texts, size_t max) {
         return r;
 }
 
-/* One of the same name is replaced. */
+/* Replaces an option of the same name. */
 static int add_resolver_option(char ***options, const char *name, const char *value) {
         size_t length = strlen(name);
         char *option;
@@ -184,7 +184,7 @@ static int add_resolver_words(char ***strv, char *words, size_t max) {
         return r;
 }
 
-/* One line of resolv.conf(5). Of several search lines the last counts. */
+/* One line of resolv.conf(5). The last search line counts. */
 static int parse_resolv_conf_line(ResolvConf *conf, char *line) {
         char *rest = line + strspn(line, " \t"), *key = strsep(&rest, " \t");
 
@@ -236,8 +236,8 @@ static int use_cluster_dns(ResolvConf *conf, const BundleConfig *config, const P
         return 0;
 }
 
-/* Without a cluster's servers ClusterFirst is what the node has. In the node's network ClusterFirst
- * means the node's, and ClusterFirstWithHostNet the cluster's. */
+/* Without clusterDNS, ClusterFirst means the node's configuration. In the host network,
+ * ClusterFirst means the node's configuration, too, and ClusterFirstWithHostNet the cluster's. */
 static bool wants_cluster_dns(const BundleConfig *config, const PodSpec *spec) {
         if (!config->cluster_dns || !config->cluster_dns[0])
                 return false;

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What must be there already, and of which kind. */
+/* hostPath types whose path must exist, and the file type that it must have. */
 static const mode_t host_path_modes[N_HOST_PATH_TYPES] = {
         [HOST_PATH_DIRECTORY] = S_IFDIR,    [HOST_PATH_FILE] = S_IFREG,
         [HOST_PATH_SOCKET] = S_IFSOCK,      [HOST_PATH_CHAR_DEVICE] = S_IFCHR,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* On version 1 a group's quota may not be above its parent's, so a limit that grows is written to
- * the pod first, and one that shrinks last: the pod is written before and after its containers, and
- * only what is said after counts. So it is with its two limits of memory, of which the one with
- * swap may not be less. */
+/* In-place resize: writes changed limits into existing cgroups.
+ *
+ * In cgroup v1 the quota of a cgroup may not exceed its parent's, so a limit that grows is written
+ * to the pod first, and one that shrinks to the pod last: the pod is written before and after its
+ * containers, and only the second result is reported. The same holds for the two memory limits of
+ * cgroup v1: the limit with swap may not be below the one without. */
 
 #include "agent/bundle/resize.h"
 
@@ -96,7 +98,7 @@ char *cgroup_read_value(const char *group, const char *controller, const char *f
         return text;
 }
 
-/* What a group of version 2 holds and cannot easily give back. */
+/* Memory of a cgroup v2 that cannot easily be reclaimed. */
 static uint64_t memory_in_use(const char *group) {
         cleanup_free char *current = cgroup_read_value(group, "memory", "memory.current");
         cleanup_free char *stat = cgroup_read_value(group, "memory", "memory.stat");
@@ -113,7 +115,8 @@ static int refuse_memory_shrink(const char *what, const char *limit, Error *rete
                           limit);
 }
 
-/* Version 1 says by itself that it cannot; version 2 would kill to make it so. */
+/* In cgroup v1 the kernel refuses a limit below current usage; in cgroup v2 it would invoke the OOM
+ * killer. */
 static int check_memory_in_use(const char *group, const char *what, const CgroupValue *value,
                                Error *reterr) {
         if (streq(value->file, "memory.max") && !streq(value->value, "max") &&
@@ -141,7 +144,7 @@ static int write_cgroup_value(const char *group, const char *what, const CgroupV
         return r < 0 ? error_setf(reterr, -r, "%s", error_message(&error, r)) : 0;
 }
 
-/* All of them, whatever becomes of one; the first failure is told. */
+/* All containers are written, even where one fails; the first failure is reported. */
 static int write_cgroup_values(const char *group, const char *what, CgroupValue *values, size_t n,
                                Error *reterr) {
         int result = 0;
@@ -205,7 +208,7 @@ int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningC
         return result < 0 ? result : r;
 }
 
-/* The kernel rounds bytes to pages. */
+/* The kernel rounds bytes to whole pages. */
 static bool is_cgroup_value(const char *text, const CgroupValue *value) {
         const uint64_t page = 4 * KIB;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* New limits for a pod that runs: what was written when its groups were made is written again. */
+/* In-place resize: new CPU and memory limits for a pod that runs. */
 
 #include "agent/bundle/resources.h"
 
@@ -11,23 +11,26 @@ typedef struct RunningContainer {
         unsigned attempt;
 } RunningContainer;
 
-/* What the group of a container gets of CPU and memory, as its runtime wrote it. Gives how many. */
+/* The CPU and memory values of a container's cgroup, as the runtime wrote them. Returns their
+ * number. */
 size_t container_cgroup_values(const BundleConfig *config, const PodSpec *spec,
                                const Container *container, int cgroup_version,
                                CgroupValue ret[CGROUP_VALUES_MAX]);
 
-/* Adds what takes a limit away to each that 'values' do not have. Gives how many there are then. */
+/* Appends the values that remove a limit, for each limit that is not in 'values'. Returns the new
+ * number. */
 size_t cgroup_values_complete(CgroupValue values[CGROUP_VALUES_MAX], size_t n, int cgroup_version);
 
-/* The text of a file of a group, with the end of its line; NULL where it cannot be read. */
+/* The content of a cgroup file, without the newline; NULL where it cannot be read. */
 char *cgroup_read_value(const char *group, const char *controller, const char *file);
 
-/* Writes what is another; may be done again at any time. 0, or the first failure: -EBUSY where more
- * memory is in use than there may be, which leaves that limit as it was. */
+/* Writes the values that differ. Idempotent. 0, or the first failure: -EBUSY where usage exceeds
+ * the new memory limit, which then stays as it was. */
 int bundle_resize_pod(const BundleConfig *config, const Pod *pod, const RunningContainer *running,
                       size_t n_running, Error *reterr);
 
-/* Makes the pod's group again where somebody has taken it away: one in which not all is as its spec
- * says. 1: it was so, and bundle_resize_pod() is due; 0: all is there; or -errno. */
+/* Restores a pod's cgroup that was removed by another program: one whose values are not those of
+ * the spec. 1: it was restored, and bundle_resize_pod() must follow; 0: it was intact; or -errno.
+ */
 int bundle_restore_pod_cgroup(const BundleConfig *config, const Pod *pod, const char *group,
                               Error *reterr);

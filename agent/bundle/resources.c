@@ -36,8 +36,8 @@ uint64_t cpu_weight_of_container(uint64_t shares) {
                 return 1;
         if (shares >= SHARES_MAX)
                 return 10000;
-        /* The runtimes' own curve (opencontainers/cgroups): through (2, 1), (1024, 100), (262144,
-         * 10000). */
+        /* The conversion of shares to weight that the runtimes use (opencontainers/cgroups): a
+         * curve through (2, 1), (1024, 100), (262144, 10000). */
         l = log2((double) shares);
         exponent = (l * l + 125 * l) / 612.0 - 7.0 / 34.0;
         return (uint64_t) ceil(pow(10, exponent));
@@ -67,7 +67,8 @@ static int64_t container_own_cpu_limit(const Container *container) {
         return container->resources.limits.cpu.milli;
 }
 
-/* What the pod asks for beyond its containers is split among those that run on. */
+/* A pod-level request beyond the sum of its containers' is divided among the main containers and
+ * sidecars. */
 static int64_t memory_share(const PodSpec *spec) {
         int64_t rest = spec->resources.requests.memory.value -
                        pod_aggregate_amount(spec, container_memory_request);
@@ -102,7 +103,7 @@ int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memor
                 break;
         }
         request = container_memory_request(container);
-        /* The kernel must not find a sidecar before those that it is there for. */
+        /* The OOM killer must not choose a sidecar before the containers that it serves. */
         if (container_role(spec, container) == ROLE_SIDECAR)
                 request = MAX(request, min_main_oom_score(spec));
         request += memory_share(spec);
@@ -147,7 +148,7 @@ char *pod_slice_name(QosClass qos, const char *uid) {
         if (asprintf(&name, "kubepods%s%s-pod%s.slice", directory[0] ? "-" : "",
                      directory[0] ? directory + 1 : "", uid) < 0)
                 return NULL;
-        /* A dash in a slice's name is a level of the tree; those of the UID are none. */
+        /* A dash in the name of a slice separates levels; the dashes of the UID do not. */
         for (char *c = strstr(name, "-pod") + 4; *c; c++)
                 if (*c == '-')
                         *c = '_';
@@ -172,7 +173,7 @@ int64_t container_milli_cpu_request(const PodSpec *spec, const Container *contai
         return quantity_is_set(own) ? own->milli : container_milli_cpu_limit(spec, container);
 }
 
-/* What the sandbox needs for itself comes on top. */
+/* The overhead of the runtime class is added. */
 static int64_t plus_overhead(int64_t sum, int64_t overhead) {
         return __builtin_add_overflow(sum, overhead, &sum) ? INT64_MAX : sum;
 }
@@ -184,7 +185,7 @@ int64_t pod_milli_cpu_request(const PodSpec *spec) {
                              spec->overhead.cpu.milli);
 }
 
-/* What all containers may use at any time, or 0 where one of them may use all there is. */
+/* The sum of the limits of containers that run together, or 0 where one is unlimited. */
 static int64_t aggregate_limits(const PodSpec *spec, container_amount_t limit) {
         const Container *container;
 

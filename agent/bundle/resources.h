@@ -1,34 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kubelet's arithmetic of resources, and the names of cgroups. Pure functions. */
+/* The kubelet's arithmetic of resources: CPU shares, weights and quotas, oom_score_adj, cgroup
+ * names. Pure functions. */
 
-#include "agent/bundle/bundle.h"
+#include "agent/bundle/config.h"
+#include "agent/model/qos.h"
 
 /* CPU shares of a request: m * 1024 / 1000, between 2 and 262144. */
 uint64_t cpu_shares(int64_t milli_cpu);
 
-/* cpu.weight of a pod's or QoS class's group: linear in the shares, as the kubelet writes it. */
+/* cpu.weight of the cgroup of a pod or QoS class: linear in the shares, as the kubelet writes it.
+ */
 uint64_t cpu_weight_of_group(uint64_t shares);
 
-/* cpu.weight of a container: the curve of current OCI runtimes, on which 1024 shares are 100. */
+/* cpu.weight of a container: the curve of current OCI runtimes, where 1024 shares are weight 100.
+ */
 uint64_t cpu_weight_of_container(uint64_t shares);
 
-/* CFS quota in microseconds a period of 100 ms, at least 1000; 0 for no limit. */
+/* CFS quota in microseconds per period of 100 ms, at least 1000; 0: no limit. */
 int64_t cpu_quota_usec(int64_t milli_cpu);
 enum {
         CPU_PERIOD_USEC = 100000
 };
 
-/* What the kubelet gives a container of the pod: -997 Guaranteed, 1000 BestEffort, 3 to 999
- * Burstable; a sidecar no more than any main container. The container is one of the spec's own. */
+/* oom_score_adj of a container, as the kubelet sets it: -997 Guaranteed, 1000 BestEffort, 3 to 999
+ * Burstable; a sidecar gets at most that of any main container. The container must belong to the
+ * spec. */
 int oom_score_adj(const PodSpec *spec, const Container *container, int64_t memory_capacity);
 
-/* A container's own limits, or, where it has none, those of its pod; 0: none. */
+/* The limit of a container, or else that of its pod; 0: none. */
 int64_t container_milli_cpu_limit(const PodSpec *spec, const Container *container);
 int64_t container_memory_limit(const PodSpec *spec, const Container *container);
 
-/* Where a container asks for no CPU, what it may use counts. */
+/* The CPU request of a container; without one, its limit. */
 int64_t container_milli_cpu_request(const PodSpec *spec, const Container *container);
 
 /* "<root>/kubepods/pod<uid>" or with "/burstable", "/besteffort" before the pod (cgroupfs driver).
@@ -51,10 +56,10 @@ enum {
         CGROUP_VALUES_MAX = 8
 };
 
-/* What the pod's group gets: shares, quota where the pod or every container has a CPU limit, memory
- * limit where the pod or every container has one, and the limit of processes. Gives how many. */
+/* The values of the pod's cgroup: CPU shares; quota and memory limit where the pod or every
+ * container has one; and the limit of processes. Returns their number. */
 size_t pod_cgroup_values(const PodSpec *spec, int cgroup_version, int64_t pids_limit,
                          CgroupValue ret[CGROUP_VALUES_MAX]);
 
-/* The CPU request of the pod, or else what its containers ask for at any time, in thousandths. */
+/* The CPU request of the pod, or else the sum of those of its containers, in thousandths. */
 int64_t pod_milli_cpu_request(const PodSpec *spec);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text of config.json. What a container may do and see follows what the kubelet and containerd
- * give an unprivileged container: masked and read-only places of /proc, no device but the runtime's
- * own; who it is and what more it may do is computed in security.c. Nothing of an image decides
- * anything about the node. */
+/* Computes config.json: process, mounts, namespaces, cgroup, devices, masked paths. Defaults are
+ * those that the kubelet and containerd give an unprivileged container. User, capabilities and
+ * seccomp are resolved in security.c. An image never decides anything about the node. */
 
 #include "agent/bundle/runtime-spec.h"
 
 #include "agent/bundle/cgroups.h"
+#include "agent/bundle/environment.h"
 #include "agent/bundle/huge-pages.h"
 #include "agent/bundle/mounts.h"
 #include "agent/bundle/paths.h"
@@ -23,7 +23,7 @@
 #include <inttypes.h>
 #include <jansson.h>
 
-/* Kubernetes' lists (pkg/securitycontext). */
+/* The kubelet's lists (pkg/securitycontext). */
 static const char *const masked_paths[] = {
         "/proc/asound",
         "/proc/acpi",
@@ -70,8 +70,8 @@ static const char *working_directory(const RuntimeSpecInput *input) {
         return input->image->working_dir ? input->image->working_dir : "/";
 }
 
-/* A working directory below /proc can name a descriptor that a runtime left open (CVE-2024-21626).
- */
+/* A working directory below /proc could name a descriptor that a runtime left open
+ * (CVE-2024-21626). */
 static int check_working_directory(const char *directory, Error *reterr) {
         if (directory[0] != '/')
                 return error_setf(reterr, EINVAL, "the working directory '%s' is not absolute",
@@ -151,7 +151,8 @@ static json_t *mounts_section(const RuntimeSpecInput *input, const ContainerSecu
         add_mount(mounts, "/dev", "tmpfs", "tmpfs", "nosuid,strictatime,mode=755,size=65536k");
         add_mount(mounts, "/dev/pts", "devpts", "devpts",
                   "nosuid,noexec,newinstance,ptmxmode=0666,mode=0620,gid=5");
-        /* A runtime labels the one that it mounts, which would be the node's. */
+        /* /dev/mqueue. A runtime would relabel one that it mounts itself, which would be the
+         * node's. */
         if (input->pod->spec.host_ipc && input->labels.file)
                 add_mount(mounts, "/dev/mqueue", "bind", "/dev/mqueue", "rbind,rprivate,rw");
         else
@@ -170,8 +171,8 @@ static void join_sandbox(json_t *namespaces, const RuntimeSpecInput *input, cons
         json_array_append_new(namespaces, json_pack("{s:s, s:s}", "type", type, "path", path));
 }
 
-/* The container's own, the pod's, which the shim holds, or the node's, for which nothing is said.
- */
+/* The container's own namespace; the pod's, which the shim holds; or the node's, which is expressed
+ * by leaving it out. */
 static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
         const PodSpec *spec = &input->pod->spec;
         cleanup_free char *path =
@@ -183,7 +184,7 @@ static void add_pid_namespace(const RuntimeSpecInput *input, json_t *list) {
                 json_array_append_new(list, json_pack("{s:s}", "type", "pid"));
 }
 
-/* A namespace that is not named here is the runtime's own: the node's. */
+/* A namespace that is not listed is inherited from the runtime: the node's. */
 static json_t *namespaces(const RuntimeSpecInput *input) {
         json_t *list = json_pack("[{s:s}]", "type", "mount");
 
@@ -202,7 +203,7 @@ static json_t *namespaces(const RuntimeSpecInput *input) {
         return list;
 }
 
-/* Without a limit of its own a container of cgroup v1 has no end of swap, and no file to say so. */
+/* Without a memory limit, a container in cgroup v1 has unlimited swap, and no file to limit it. */
 static void add_memory_limits(json_t *result, const RuntimeSpecInput *input) {
         const PodSpec *spec = &input->pod->spec;
         int64_t limit = container_memory_limit(spec, input->container);
@@ -235,7 +236,7 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
         if (input->cgroup_version == 2) {
                 char weight[24];
 
-                /* Runtimes disagree on the weight of shares; so we say it ourselves. */
+                /* Runtimes differ in the conversion of shares to weight, so it is written here. */
                 (void) snprintf(weight, sizeof(weight), "%" PRIu64,
                                 cpu_weight_of_container(shares));
                 json_object_set_new(
@@ -249,7 +250,7 @@ static json_t *make_resources_section(const RuntimeSpecInput *input,
                 json_object_set_new(cpu, "period", json_integer(CPU_PERIOD_USEC));
         }
         json_object_set_new(result, "cpu", cpu);
-        /* systemd has a limit of its own for a unit that says none; here the pod's counts. */
+        /* systemd sets a default TasksMax for units without one; here the pod's limit applies. */
         if (is_slice)
                 json_object_set_new(result, "pids", json_pack("{s:i}", "limit", -1));
         add_memory_limits(result, input);
@@ -291,24 +292,24 @@ static json_t *linux_section(const RuntimeSpecInput *input, const ContainerSecur
         return section;
 }
 
-/* How systemd keeps a container's scope, beside what the runtime asks of it. */
+/* Properties of a container's systemd scope beyond those that the runtime sets. */
 static void add_scope_properties(json_t *annotations, const RuntimeSpecInput *input) {
-        /* What systemd makes memory.oom.group of when it writes the group's files again; and a
-         * scope whose container was killed is to be forgotten as well. */
+        /* OOMPolicy=kill keeps memory.oom.group when systemd rewrites the cgroup files. CollectMode
+         * lets systemd unload a scope whose container was killed. */
         json_object_set_new(annotations, "org.systemd.property.OOMPolicy", json_string("'kill'"));
         json_object_set_new(annotations, "org.systemd.property.CollectMode",
                             json_string("'inactive-or-failed'"));
-        /* At a shutdown slices are stopped at once, with all that is in them, unless that is to be
-         * stopped after us. */
+        /* At shutdown systemd stops slices with all their processes at once, unless they are
+         * ordered to stop after the agent. */
         json_object_set_new(annotations, "org.systemd.property.Before",
                             json_string("['mainstay.service']"));
-        /* crun puts the container into a group below its scope unless it is told that there is
-         * none, and limits are looked for, and changed, in the scope. */
+        /* crun creates a subgroup in the scope unless this annotation is empty; limits are read and
+         * changed in the scope itself. */
         json_object_set_new(annotations, "run.oci.systemd.subgroup", json_string(""));
 }
 
-/* runc tells systemd of them as well; crun (1.8) only writes them into the files, where a
- * daemon-reload writes something else. */
+/* runc sets the limits as unit properties, too. crun (1.8) only writes the cgroup files, which a
+ * daemon-reload would reset. */
 static void add_scope_limits(json_t *annotations, const RuntimeSpecInput *input) {
         SliceProperty properties[SLICE_PROPERTIES_MAX];
         CgroupValue values[CGROUP_VALUES_MAX];
@@ -327,7 +328,8 @@ static void add_scope_limits(json_t *annotations, const RuntimeSpecInput *input)
         }
 }
 
-/* The labels by which tools that read a runtime's state know a kubelet's containers. */
+/* The annotations by which tools that read a runtime's state recognize the containers of a kubelet.
+ */
 static json_t *annotations(const RuntimeSpecInput *input) {
         const ObjectMeta *metadata = &input->pod->metadata;
         char attempt[16];

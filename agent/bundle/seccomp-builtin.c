@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The profile for nodes whose distribution brings none. It says what programs need, by subject, and
- * denies the rest: EPERM for what the kernel has and a container shall not use, ENOSYS for what is
- * younger than this list, so that libraries take their older way. */
+/* The built-in RuntimeDefault seccomp profile, for nodes whose distribution does not install one.
+ * It allows system calls by subject and denies the rest: EPERM for calls that containers must not
+ * use, ENOSYS for calls newer than this list, so that libraries fall back to older ones. */
 
 #include "agent/bundle/seccomp.h"
 
@@ -11,9 +11,9 @@
 #include <errno.h>
 
 typedef struct SeccompRule {
-        const char *names;  /* between blanks */
-        const char *with;   /* holds with this capability only */
-        const char *arches; /* on these architectures only */
+        const char *names;  /* names, separated by blanks */
+        const char *with;   /* applies with this capability only */
+        const char *arches; /* applies on these architectures only */
 } SeccompRule;
 
 /* clang-format off */
@@ -54,13 +54,13 @@ static const SeccompRule allowed[] = {
           "set_robust_list set_thread_area set_tid_address setpgid setpriority setrlimit setsid "
           "sysinfo tgkill times tkill ugetrlimit uname vfork wait4 waitid waitpid" },
         { "landlock_add_rule landlock_create_ruleset landlock_restrict_self" },
-        /* Ours to look into since the kernel checks a tracer's rights after the filter. */
+        /* Allowed since the kernel checks ptrace permissions after the filter (4.8). */
         { "pidfd_getfd process_vm_readv process_vm_writev ptrace" },
         /* Signals. */
         { "alarm pause rt_sigaction rt_sigpending rt_sigprocmask rt_sigqueueinfo rt_sigreturn "
           "rt_sigsuspend rt_sigtimedwait rt_sigtimedwait_time64 rt_tgsigqueueinfo sigaltstack "
           "sigprocmask sigreturn" },
-        /* Who one is. */
+        /* Users, groups and capabilities. */
         { "capget capset getegid getegid32 geteuid geteuid32 getgid getgid32 getgroups getgroups32 "
           "getresgid getresgid32 getresuid getresuid32 getuid getuid32 setfsgid setfsgid32 setfsuid "
           "setfsuid32 setgid setgid32 setgroups setgroups32 setregid setregid32 setresgid "
@@ -107,8 +107,8 @@ static const SeccompRule allowed[] = {
         { "vhangup",                                     .with = "CAP_SYS_TTY_CONFIG" },
 };
 
-/* Denied with EPERM in place of ENOSYS where no rule above allows them: a program that gets ENOSYS
- * for what it knows the kernel to have takes it for an old kernel. */
+/* Denied with EPERM instead of ENOSYS unless a rule above allows them: a program that gets ENOSYS
+ * for a call that is known to exist takes the kernel for an old one. */
 static const char denied[] =
         "acct add_key bpf chroot clock_settime clock_settime64 delete_module fanotify_init "
         "finit_module fsconfig fsmount fsopen fspick init_module io_uring_enter io_uring_register "
@@ -118,7 +118,8 @@ static const char denied[] =
         "request_key setdomainname sethostname setns settimeofday stime swapoff swapon syslog "
         "umount umount2 unshare userfaultfd ustat vhangup vm86 vm86old";
 
-/* personality(2): plain Linux, 32 bit addresses, both without the old layouts; and the question. */
+/* personality(2): plain Linux and 32 bit addresses, each without the legacy layouts; and the query.
+ */
 static const json_int_t personalities[] = { 0x0, 0x8, 0x20000, 0x20008, 0xffffffff };
 /* clang-format on */
 
@@ -138,7 +139,7 @@ static json_t *split_syscall_names(const char *text) {
         return array;
 }
 
-/* Is the word one of those between blanks? */
+/* Whether a list of words, separated by blanks, contains the word. */
 static bool has_arch(const char *text, const char *word) {
         size_t length = strlen(word);
 
@@ -183,12 +184,13 @@ static void append_conditional(json_t *rules) {
                 append_seccomp_rule(rules, "personality", allow,
                                     seccomp_argument(0, personalities[i], 0, "SCMP_CMP_EQ"),
                                     json_object(), json_object(), 0);
-        /* Sockets to the hypervisor are nobody's but the host's. */
+        /* vsock connects to the hypervisor: reserved for the host. */
         append_seccomp_rule(rules, "socket", allow,
                             seccomp_argument(0, AF_VSOCK_NUMBER, 0, "SCMP_CMP_NE"), json_object(),
                             json_object(), 0);
-        /* A thread or a process, but no namespace. clone3() hides its flags from a filter; ENOSYS
-         * makes libraries use clone(). On s390 the flags are the second argument. */
+        /* Threads and processes are allowed, new namespaces are not. clone3() passes its flags in
+         * memory, which a filter cannot read; ENOSYS makes libraries use clone(). On s390 the flags
+         * are the second argument. */
         append_seccomp_rule(
                 rules, "clone", allow,
                 seccomp_argument(0, CLONE_NAMESPACES, 0, "SCMP_CMP_MASKED_EQ"), json_object(),
@@ -201,7 +203,7 @@ static void append_conditional(json_t *rules) {
                             seccomp_conditions(admin, NULL), ENOSYS);
 }
 
-/* One rule for each name: which capabilities would allow it differs. */
+/* One rule per name, because names differ in the capabilities that allow them. */
 static void append_denied(json_t *rules) {
         cleanup_free char *copy = strdup(denied);
         char *rest = copy, *name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A profile stays JSON: what is resolved is mostly its own arrays of names, by reference. So a
- * container costs the walk over some forty rules, and nothing needs to be cached. */
+/* Resolves seccomp profiles. A profile stays a JSON document: the result mostly refers to arrays of
+ * it. Resolving walks some forty rules per container, so nothing is cached. */
 
 #include "agent/bundle/seccomp.h"
 
@@ -14,8 +14,8 @@ enum {
         PROFILE_BYTES_MAX = 1024 * 1024,
 };
 
-/* What profiles call the machine that we are built for: in their lists of architectures (names of
- * Go's) and in libseccomp's words. */
+/* The names of the architecture of this build: in the profiles' lists (Go's names) and in
+ * libseccomp. */
 #if defined(__x86_64__)
 #define ARCHITECTURE      "amd64"
 #define SCMP_ARCHITECTURE "SCMP_ARCH_X86_64"
@@ -50,7 +50,7 @@ SeccompProfile *seccomp_profile_free(SeccompProfile *profile) {
         return NULL;
 }
 
-/* Takes the root, also on failure. */
+/* Takes ownership of the root, also on failure. */
 static int profile_new_consume(json_t *root, SeccompProfile **ret) {
         SeccompProfile *profile = root ? malloc(sizeof(*profile)) : NULL;
 
@@ -80,11 +80,12 @@ int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Err
                                   strerror(-r));
         root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
         if (!root)
-                return error_setf(reterr, EINVAL, "the seccomp profile '%s' is no JSON: %d:%d: %s",
-                                  path, error.line, error.column, error.text);
+                return error_setf(reterr, EINVAL,
+                                  "the seccomp profile '%s' is not valid JSON: %d:%d: %s", path,
+                                  error.line, error.column, error.text);
         if (!json_string_value(json_object_get(root, "defaultAction"))) {
                 json_decref(root);
-                return error_setf(reterr, EINVAL, "the seccomp profile '%s' has no defaultAction",
+                return error_setf(reterr, EINVAL, "the seccomp profile '%s' lacks defaultAction",
                                   path);
         }
         return profile_new_consume(root, ret);
@@ -148,7 +149,7 @@ static bool is_excluded(const json_t *conditions, uint64_t capabilities) {
         return kernel && kernel_is_at_least(kernel);
 }
 
-/* The members of a rule that the runtime knows too. */
+/* The members of a rule that the runtime specification has, too. */
 static json_t *resolve_rule(const json_t *rule) {
         static const char *const keys[] = { "names", "action", "args", "errnoRet" };
         json_t *result = json_object();
@@ -160,7 +161,7 @@ static json_t *resolve_rule(const json_t *rule) {
                     !(json_is_array(value) && json_array_size(value) == 0))
                         json_object_set(result, keys[i], value);
         }
-        /* As profiles of old have it. */
+        /* The format of older profiles. */
         if (!json_object_get(result, "names") && json_object_get(rule, "name"))
                 json_object_set_new(result, "names",
                                     json_pack("[O]", json_object_get(rule, "name")));
@@ -178,7 +179,8 @@ static json_t *resolve_rules(const json_t *rules, uint64_t capabilities) {
         return result;
 }
 
-/* Ours and those whose programs run beside it, as a 64 bit machine runs programs of 32. */
+/* The native architecture and those that it also runs, such as 32 bit programs on a 64 bit machine.
+ */
 static json_t *native_architectures(const json_t *arch_map, bool x32) {
         json_t *entry, *other, *result = NULL;
         size_t i, j;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* System call filters: profiles in the format of container engines, resolved for one container.
+/* Seccomp profiles (system call filters) in the format of container engines, resolved for one
+ * container.
  *
- * A profile is JSON: a default action and rules, some of which hold only with (or without) certain
- * capabilities, on certain architectures, from a certain kernel on. Resolved, it is the
+ * A profile is JSON: a default action and rules, some of which apply only with (or without) certain
+ * capabilities, on certain architectures, or from a certain kernel version on. Resolved, it is the
  * linux.seccomp section of the OCI runtime specification. */
 
 #include "common/error.h"
@@ -14,20 +15,20 @@
 
 typedef struct SeccompProfile SeccompProfile;
 
-/* Reads a profile. 0, -ENOENT where there is no such file, or another -errno; with the sentence. */
+/* Reads a profile. 0, -ENOENT where the file does not exist, or another -errno; with a message. */
 int seccomp_profile_load(int dir_fd, const char *path, SeccompProfile **ret, Error *reterr);
 
-/* The one that we bring along. */
+/* The built-in profile. */
 int seccomp_profile_builtin(SeccompProfile **ret);
 
 SeccompProfile *seccomp_profile_free(SeccompProfile *profile);
 DEFINE_CLEANUP(SeccompProfile *, seccomp_profile_free)
 
-/* What it means for a process that can never have other capabilities than these. Without 'x32' the
- * rules are not made for that architecture, too: they would take a runtime some 10 ms on each
- * start, for programs that the kernel does not run. The result shares parts with the profile. NULL
- * where memory ends. */
+/* The profile resolved for a process that can never have other capabilities than these. Without
+ * 'x32', rules for that ABI are left out: they would cost a runtime about 10 ms per start, for
+ * programs that the kernel does not run. The result shares parts with the profile. NULL: out of
+ * memory. */
 json_t *seccomp_profile_resolve(const SeccompProfile *profile, uint64_t capabilities, bool x32);
 
-/* Our own profile, in the same format. NULL where memory ends. */
+/* The built-in profile, in the same format. NULL: out of memory. */
 json_t *seccomp_builtin(void);

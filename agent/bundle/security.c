@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a container sets goes before what its pod sets, as the kubelet has it; capabilities are
- * composed as container engines do. Where nothing is said, a container gets the fourteen customary
- * capabilities and the RuntimeDefault filter. */
+/* Resolves the security contexts of pod and container. A container's setting overrides its pod's,
+ * as in the kubelet; capabilities are combined as container engines do. By default a container gets
+ * the fourteen customary capabilities and the RuntimeDefault seccomp profile. */
 
 #include "agent/bundle/security.h"
 
@@ -30,7 +30,7 @@ static const OptionalInt *first_set_int(const OptionalInt *container, const Opti
         return container->is_set ? container : pod;
 }
 
-/* The kubelet's rule for an image's USER: its name, where it is not a number. */
+/* The kubelet's rule for an image's USER: a name that is not a number. */
 static const char *non_numeric_user(const Image *image) {
         const char *user = image->user;
 
@@ -89,7 +89,8 @@ static json_t *compose_supplementary_groups(const PodSecurityContext *context, g
                                             const gid_t *of_image, size_t n_of_image) {
         json_t *groups = json_array();
 
-        /* The primary group too: what it is denied, nobody shall be allowed by leaving it. */
+        /* Includes the primary group: a file that denies access to that group must not become
+         * accessible by leaving it. */
         add_supplementary_group(groups, gid);
         for (size_t i = 0; i < n_of_image; i++)
                 if (context->supplemental_groups_policy != GROUPS_POLICY_STRICT)
@@ -146,7 +147,8 @@ static uint64_t named_capabilities(char *const *names, bool *ret_all) {
         return mask;
 }
 
-/* What is asked for by name must be there; what comes with a word such as ALL is what we have. */
+/* A capability that is added by name must be available to the agent; a word such as ALL adds those
+ * that are available. */
 static int resolve_capabilities(const RuntimeSpecInput *input, ContainerSecurity *security,
                                 Error *reterr) {
         const SecurityContext *context = &input->container->security_context;
@@ -201,7 +203,9 @@ static int load_localhost_seccomp(const RuntimeSpecInput *input, const char *pat
         (void) snprintf(fd_path, sizeof(fd_path), "/proc/self/fd/%d", fd);
         r = seccomp_profile_load(AT_FDCWD, fd_path, ret, NULL);
         return r < 0 ? error_setf(reterr, -r, "cannot use the seccomp profile %s/%s: %s", root,
-                                  path, r == -EINVAL ? "it is none" : strerror(-r))
+                                  path,
+                                  r == -EINVAL ? "it is not a seccomp profile"
+                                               : strerror(-r))
                      : 0;
 }
 
@@ -249,7 +253,7 @@ static int resolve_app_armor(const RuntimeSpecInput *input, ContainerSecurity *s
         return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- resolving ---- */
 
 void container_security_done(ContainerSecurity *security) {
         json_decref(security->groups);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The level is all that is chosen here, and so all that is written down: the rest is computed from
- * the spec and the policy each time. It is where the hash of the pod's UID says, or, where another
- * pod is there already, the next such place. */
+/* Only the level (a pair of categories) is chosen and recorded; everything else is computed from
+ * the spec and the policy each time. The first candidate is given by the hash of the pod's UID;
+ * where another pod has it already, the next one is tried. */
 
 #include "agent/bundle/selinux-labels.h"
 
@@ -16,16 +16,16 @@
 
 enum {
         CATEGORIES = 1024,
-        LEVEL_ATTEMPTS = 64, /* each finds one in half a million */
+        LEVEL_ATTEMPTS = 64, /* candidates; each is one of half a million pairs */
         LEVEL_SIZE = sizeof("s0:c1023,c1023"),
         CONTEXT_FILE_MAX = 64 * 1024,
 };
 
 static const char level_file[] = "level";
 
-/* ---- what the policy says ---- */
+/* ---- the contexts of the policy ---- */
 
-/* The value of a line 'key = "value"', quoted or not; NULL where it is another. */
+/* The value of a line 'key = "value"', quoted or not; NULL where the line has a different key. */
 static char *context_line_value(char *line, const char *key) {
         char *value = strchr(line, '=');
         size_t length;
@@ -40,7 +40,7 @@ static char *context_line_value(char *line, const char *key) {
         return length > 0 ? strndup(value, length) : NULL;
 }
 
-/* The last line that has the key, as libselinux reads its files. NULL: none. */
+/* The last line with the key counts, as in libselinux. NULL: none. */
 static char *find_context_value(const char *text, const char *key) {
         cleanup_free char *copy = strdup(text);
         char *rest = copy, *line, *found = NULL;
@@ -101,9 +101,9 @@ void selinux_label_defaults_done(SeLinuxLabelDefaults *defaults) {
         *defaults = (SeLinuxLabelDefaults){ 0 };
 }
 
-/* ---- a label out of its parts ---- */
+/* ---- assembling a label ---- */
 
-/* A label's parts; the level, which may have colons itself, is the rest. NULL: it has none. */
+/* The parts of a label; the level, which may contain colons, is the rest. NULL: absent. */
 typedef struct SeLinuxLabelParts {
         const char *user;
         const char *role;
@@ -111,7 +111,7 @@ typedef struct SeLinuxLabelParts {
         const char *level;
 } SeLinuxLabelParts;
 
-/* 'text' is changed. */
+/* Modifies 'text'. */
 static bool split_selinux_label(char *text, SeLinuxLabelParts *ret) {
         char *rest = text;
 
@@ -141,7 +141,7 @@ static void set_label_part(const char **part, const char *value) {
                 *part = value;
 }
 
-/* A file's user and level are those of the processes; what kind of file it is, is the policy's. */
+/* A file has the user and level of the processes; its type is given by the policy. */
 static int compose_selinux_label(const SeLinuxLabelDefaults *defaults,
                                  const SeLinuxOptions *options, const char *level,
                                  SeLinuxLabels *ret) {
@@ -179,7 +179,7 @@ void selinux_labels_done(SeLinuxLabels *labels) {
         *labels = (SeLinuxLabels){ 0 };
 }
 
-/* ---- the level that a pod has ---- */
+/* ---- the level of a pod ---- */
 
 static char *pod_level_path(const BundleConfig *config, const char *uid) {
         cleanup_free char *directory = pod_run_dir(config, uid);
@@ -187,7 +187,7 @@ static char *pod_level_path(const BundleConfig *config, const char *uid) {
         return directory ? path_join(directory, level_file) : NULL;
 }
 
-/* Of any pod; -ENOENT where it has none. */
+/* The recorded level of any pod; -ENOENT where it has none. */
 static int load_pod_level(const BundleConfig *config, const char *uid, char **ret) {
         cleanup_free char *path = pod_level_path(config, uid);
         cleanup_free char *text = NULL;
@@ -200,8 +200,8 @@ static int load_pod_level(const BundleConfig *config, const char *uid, char **re
         return 0;
 }
 
-/* Two categories, the lower first: a process has what any of its pod's files has, and nobody else's
- * has both. */
+/* Two categories in ascending order: a process may access files whose categories it has, and no
+ * other pod has the same two. */
 static void compute_level_candidate(const char *uid, unsigned attempt, char ret[LEVEL_SIZE]) {
         char text[512], hash[SHA256_HEX_SIZE];
         unsigned long number;
@@ -252,9 +252,9 @@ static int allocate_pod_level(const BundleConfig *config, const char *uid) {
         return write_file_atomic_at(fd, level_file, text, (size_t) n, 0600);
 }
 
-/* ---- whose label is which ---- */
+/* ---- which label applies ---- */
 
-/* What container engines take for a level: "s0", "s0-s1:c1,c2.c4". */
+/* The levels that container engines accept: "s0", "s0-s1:c1,c2.c4". */
 static bool is_selinux_level(const char *text) {
         static const char category[] = "c[0-9]{1,4}(\\.c[0-9]{1,4})?";
         char pattern[2 * sizeof(category) + 32];
@@ -290,8 +290,8 @@ static int check_selinux_options(const BundleConfig *config, const SeLinuxOption
 
         if (!config->labels)
                 return error_setf(reterr, ENOTSUP,
-                                  "cannot set an SELinux label: the policy of this node says "
-                                  "nothing of containers");
+                                  "cannot set an SELinux label: the policy of this node defines no "
+                                  "contexts of containers");
         for (size_t i = 0; i < N_ELEMENTS(fields); i++)
                 if (!fields[i].is_good)
                         return error_setf(reterr, EINVAL,
@@ -312,7 +312,7 @@ static int check_selinux_labels(const BundleConfig *config, const SeLinuxLabels 
         return 0;
 }
 
-/* The options that count, or NULL. */
+/* The options that apply, or NULL. */
 static const SeLinuxOptions *effective_selinux_options(const Pod *pod, const Container *container) {
         const SeLinuxOptions *of_pod = pod->spec.security_context.se_linux_options;
         const SeLinuxOptions *own = container ? container->security_context.se_linux_options : NULL;
@@ -322,7 +322,8 @@ static const SeLinuxOptions *effective_selinux_options(const Pod *pod, const Con
         return has_selinux_options(of_pod) ? of_pod : NULL;
 }
 
-/* Nobody is kept apart who sees all the node's processes, unless somebody says how. */
+/* A container that sees all processes of the node is not confined by a label, unless its options
+ * set one. */
 static bool wants_selinux_labels(const BundleConfig *config, const Pod *pod,
                                  const Container *container) {
         if (!config->has_se_linux)
@@ -331,7 +332,7 @@ static bool wants_selinux_labels(const BundleConfig *config, const Pod *pod,
                (config->has_selinux_labels && !pod->spec.host_pid && !pod->spec.host_ipc);
 }
 
-/* 'level' is the one that was chosen for the pod. */
+/* 'level' is the level that was chosen for the pod. */
 static int compute_container_labels(const BundleConfig *config, const Pod *pod,
                                     const Container *container, const char *level,
                                     SeLinuxLabels *ret, Error *reterr) {
@@ -348,8 +349,8 @@ static int compute_container_labels(const BundleConfig *config, const Pod *pod,
         return r;
 }
 
-/* A pod that has no level began where there were no labels: what it has cannot be had by a process
- * with one, and its shim does not know how to change that. */
+/* A pod without a level started when SELinux was disabled. A labelled process could not access its
+ * files, and its shim does not relabel them. */
 static int load_container_level(const BundleConfig *config, const Pod *pod,
                                 const Container *container, char **ret, Error *reterr) {
         int r = load_pod_level(config, pod->metadata.uid, ret);
@@ -358,7 +359,8 @@ static int load_container_level(const BundleConfig *config, const Pod *pod,
                 return 0;
         if (r == -ENOENT)
                 return error_setf(reterr, ENOTSUP,
-                                  "the pod began without labels and gets them when it begins anew");
+                                  "the pod was started without SELinux labels and gets them when "
+                                  "it is recreated");
         return r < 0 ? error_setf(reterr, -r, "cannot read the pod's SELinux level: %s",
                                   strerror(-r))
                      : 1;
@@ -402,7 +404,7 @@ int selinux_prepare_pod_level(const BundleConfig *config, const Pod *pod, Error 
         return 0;
 }
 
-/* ---- what containers share ---- */
+/* ---- files that containers share ---- */
 
 static bool mounts_volume(const Container *container, const Volume *volume) {
         for (size_t i = 0; i < container->volume_mounts.n; i++)
@@ -420,7 +422,7 @@ static bool is_volume_mounted_by_any(const PodSpec *spec, const Volume *volume) 
         return false;
 }
 
-/* Of two labels that differ, the first without its categories, as engines label what is shared. */
+/* Of two labels that differ, the first without its categories, as engines label shared files. */
 static int merge_shared_label(const BundleConfig *config, char **label, const char *other) {
         cleanup_free char *text = NULL, *policy = NULL;
         SeLinuxLabelParts parts, defaults;
@@ -443,7 +445,7 @@ static int merge_shared_label(const BundleConfig *config, char **label, const ch
         return 0;
 }
 
-/* A container whose options are wrong does not begin, so it does not count. */
+/* A container with invalid options does not start, so it is ignored. */
 int selinux_shared_label(const BundleConfig *config, const Pod *pod, const Volume *volume,
                          char **ret) {
         bool by_all = !volume || !is_volume_mounted_by_any(&pod->spec, volume);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* It is asked for with each attempt: nothing is done for what has its label, and what has another
- * one, as after an edit, or after the whole disk was labelled anew by its paths, gets its own. */
+/* Relabeling is requested with each attempt: files with the right label are left alone; files with
+ * a different one, as after an edit, or after the whole disk was relabelled by its paths, get
+ * theirs. */
 
 #include "agent/bundle/selinux-relabel.h"
 
@@ -10,7 +11,7 @@
 #include "common/cleanup.h"
 #include "common/file.h"
 
-/* Takes the path. */
+/* Takes ownership of the path. */
 static int put_relabel_line(FILE *out, char *path_to_take, const char *volume, const char *label) {
         cleanup_free char *path = path_to_take;
 
@@ -21,7 +22,7 @@ static int put_relabel_line(FILE *out, char *path_to_take, const char *volume, c
         return 0;
 }
 
-/* What the pod's files are made by may be missing, as in the node's network. */
+/* The pod's files of /etc may be absent, as in the host network. */
 static int put_relabel_pod_files(FILE *out, const RuntimeSpecInput *input) {
         static const char *const files[] = { "/hosts", "/hostname", "/resolv.conf" };
         const char *uid = input->pod->metadata.uid;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* SELinux: what is given a label before a container begins, so that it may have it. As with the
- * kubelet these are the volumes that are the pod's own and the files that the engine makes for it,
- * never what is the node's. */
+/* SELinux: which files are relabelled before a container starts, so that it can access them. As
+ * with the kubelet: the pod's own volumes and the files that the engine makes for it, never files
+ * of the node. */
 
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/runtime-spec-input.h"
 
-/* The lines of fstab by which the shim does it; "" for a container without labels. 0 or -ENOMEM. */
+/* The lines of fstab by which the shim relabels them; "" for a container without labels. 0 or
+ * -ENOMEM. */
 int selinux_relabel_fstab(const RuntimeSpecInput *input, char **ret);

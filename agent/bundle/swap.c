@@ -9,8 +9,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Looked for in the group that we are in ourselves: the root has no limits on v2. Who is in the
- * root has nothing to look at, and takes it that a kernel with swap limits it. */
+/* Checked in the agent's own cgroup: in cgroup v2 the root lacks limit files. In the root itself, a
+ * kernel with swap is assumed to support limits. */
 static bool own_cgroup_has_swap_limit(void) {
         cleanup_free char *text = NULL, *path = NULL;
         const char *group;

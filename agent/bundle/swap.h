@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a container may have of the node's swap: nothing, unless memorySwap.swapBehavior of the
- * configuration is LimitedSwap, and then its share by its memory request. */
+/* The swap limit of a container: 0, unless memorySwap.swapBehavior is LimitedSwap; then a share in
+ * proportion to its memory request. */
 
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/runtime-spec-input.h"
 
-/* Whether the kernel limits swap. */
+/* Whether the kernel can limit swap. */
 bool swap_is_limitable(int cgroup_version);
 
-/* Bytes. On cgroup v2 with LimitedSwap, a Burstable pod's container that asks for some memory and
- * for less than it may use; but none of a pod that is critical to the system. Else 0. */
+/* In bytes. In cgroup v2 with LimitedSwap, for a container of a Burstable pod whose memory request
+ * is above zero and below its limit; not for a pod that is critical to the system. Else 0. */
 int64_t container_swap_bytes(const BundleConfig *config, const PodSpec *spec,
                              const Container *container, int cgroup_version);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last words of a container. What it wrote may be of any length and anything at all; only the
- * end is read, by descriptor, and it leaves as a text without NULs. */
+/* The termination message of a container (terminationMessagePath, terminationMessagePolicy). The
+ * content is untrusted and unbounded: only its end is read, and the result is a text without NULs.
+ */
 
+#include "agent/bundle/bundle.h"
 #include "agent/bundle/mounts.h"
 #include "agent/model/containers.h"
 #include "common/cleanup.h"
@@ -15,12 +17,12 @@ enum {
         MESSAGES_OF_POD_MAX = 12288,
         LOG_LINES_MAX = 80,
         LOG_BYTES_MAX = 2048,
-        /* Of the log as it is on disk: what is read to find that much in it. */
+        /* Of the log on disk: how much is read to find the last lines. */
         LOG_READ_MAX = 64 * 1024,
 };
 
-/* The end of a regular file, at most 'max' bytes, with a NUL behind; *ret_is_cut says whether there
- * was more before it. NULL where it cannot be read. */
+/* The end of a regular file, at most 'max' bytes, with a NUL behind; *ret_is_cut says whether the
+ * file is longer. NULL where it cannot be read. */
 static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bool *ret_is_cut) {
         cleanup_close int fd =
                 open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -41,7 +43,8 @@ static char *read_file_tail(const char *path, size_t max, size_t *ret_length, bo
         return TAKE_PTR(data);
 }
 
-/* "<time> <stream> <tag> <message>": gives the message, or NULL where the line is none. */
+/* "<time> <stream> <tag> <message>": returns the message, or NULL where the line has a different
+ * form. */
 static const char *log_line_message(const char *line, bool *ret_is_partial) {
         const char *stream = strchr(line, ' ');
         const char *tag = stream ? strchr(stream + 1, ' ') : NULL;
@@ -53,7 +56,7 @@ static const char *log_line_message(const char *line, bool *ret_is_partial) {
         return message + 1;
 }
 
-/* Where the last lines begin. */
+/* The start of the last lines. */
 static char *keep_last_lines(char *text, size_t length, unsigned n) {
         char *p = text + length;
 

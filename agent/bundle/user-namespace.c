@@ -10,8 +10,8 @@
 
 static const char user_ids_link[] = "user-ids";
 
-/* It is a link to nowhere whose target is the number: made at once and whole or not at all, so that
- * no cut leaves one that says something else. */
+/* The ID is stored as the target of a dangling symlink, which is created atomically: a power
+ * failure leaves no partial value. */
 static int read_user_ids_link(int pods_fd, const char *uid, unsigned *ret) {
         cleanup_free char *path = path_join(uid, user_ids_link);
         char text[32];
@@ -55,7 +55,7 @@ static bool is_user_id_free(const unsigned *used, size_t n, unsigned id) {
         return true;
 }
 
-/* Those of all pods that have left anything. */
+/* The ID ranges of all pods that have a state directory. */
 static int list_used_user_ids(int pods_fd, unsigned **ret, size_t *ret_n) {
         cleanup_closedir DIR *dir = NULL;
         cleanup_free unsigned *used = NULL;
@@ -101,7 +101,7 @@ static int allocate_user_ids(int pods_fd, const char *uid, unsigned *ret) {
         if (id >= USERNS_END_ID)
                 return -ENOSPC;
         (void) snprintf(text, sizeof(text), "%u", id);
-        (void) unlinkat(pods_fd, path, 0); /* one that says nothing */
+        (void) unlinkat(pods_fd, path, 0); /* a damaged one */
         if (symlinkat(text, pods_fd, path) < 0)
                 return -errno;
         *ret = id;
@@ -117,7 +117,8 @@ int userns_allocate_ids(const BundleConfig *config, const Pod *pod, unsigned *re
                 r = fd < 0 ? fd : allocate_user_ids(fd, pod->metadata.uid, ret);
         }
         if (r < 0)
-                return error_setf(reterr, -r, "cannot give the pod users of its own: %s",
+                return error_setf(reterr, -r,
+                                  "cannot allocate IDs for the pod's user namespace: %s",
                                   strerror(-r));
         return 0;
 }
@@ -131,11 +132,11 @@ static int make_directory_traversable(const char *path, Error *reterr) {
 
         if (stat(path, &st) >= 0 && chmod(path, (st.st_mode & 07777) | 0111) >= 0)
                 return 0;
-        return error_setf(reterr, errno, "cannot open the way through %s: %s", path,
+        return error_setf(reterr, errno, "cannot make %s passable for the pod's users: %s", path,
                           strerror(errno));
 }
 
-/* What lies above the run directory is not ours to open. */
+/* Permissions above the run directory are not the agent's to change. */
 static int check_directories_traversable(const char *path, Error *reterr) {
         struct stat st;
 
@@ -145,7 +146,8 @@ static int check_directories_traversable(const char *path, Error *reterr) {
                 return 0;
         return error_setf(
                 reterr, EACCES,
-                "users of the pod's own cannot pass through %s, which is closed to others", path);
+                "the pod's users cannot pass through %s, which lacks the permission x for others",
+                path);
 }
 
 int userns_make_traversable(const BundleConfig *config, const char *bundle_dir, Error *reterr) {

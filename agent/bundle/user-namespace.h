@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Users of a pod's own (hostUsers: false): 65536 of the node's IDs that no other pod has. A pod
- * keeps them for its life, in the link <state-dir>/pods/<uid>/user-ids; they are free again when
- * that directory is gone, which is when nothing of the pod is left. */
+/* The user namespace of a pod (hostUsers: false): 65536 IDs of the node that no other pod has. A
+ * pod keeps them as long as its files exist, in the symlink <state-dir>/pods/<uid>/user-ids; they
+ * are free again when that directory is removed. */
 
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/runtime-spec-input.h"
 
 #include <jansson.h>
 
-/* The IDs that no system service or person has (systemd's uids-gids): 0x80000 to 0x6fffffff. */
+/* IDs that are reserved for no system service or login (systemd's UIDs-GIDs document): 0x80000 to
+ * 0x6fffffff. */
 enum {
         USERNS_IDS_PER_POD = 65536,
         USERNS_FIRST_ID = 0x80000,
         USERNS_END_ID = 0x70000000,
 };
 
-/* The pod's first ID, its own root's. 0, with 0 in '*ret' for a pod with the node's users; -ENOENT
- * where it has got none yet; another -errno. */
+/* The first ID of the pod, that of its root user. 0, with 0 in '*ret' for a pod in the node's user
+ * namespace; -ENOENT where none is allocated yet; another -errno. */
 int userns_load_ids(const BundleConfig *config, const Pod *pod, unsigned *ret);
 
-/* The same; gives the pod the lowest that are free where it has none. -ENOSPC: there are none. */
+/* The same; allocates the lowest free range where the pod has none. -ENOSPC: all are in use. */
 int userns_allocate_ids(const BundleConfig *config, const Pod *pod, unsigned *ret, Error *reterr);
 
-/* <run-dir>/pods/<uid>/user-namespace: the shim's. */
+/* <run-dir>/pods/<uid>/user-namespace, the file of the shim. */
 char *userns_path(const BundleConfig *config, const char *uid);
 
-/* The directories that lead to a bundle may be passed through by the pod's root, who is nobody on
- * the node; 'bundle_dir' itself as well. 0; -EACCES where one above the run directory may not;
- * another -errno. */
+/* Makes the directories that lead to a bundle, and 'bundle_dir' itself, passable for the pod's root
+ * user, which is unprivileged on the node. 0; -EACCES where a directory above the run directory is
+ * not; another -errno. */
 int userns_make_traversable(const BundleConfig *config, const char *bundle_dir, Error *reterr);
 
 /* linux.uidMappings and gidMappings. */

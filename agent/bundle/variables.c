@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The variables that the pod gives a container, in the kubelet's order: envFrom, then env. Their
- * values may be secrets: no sentence here shows one. */
+/* The environment variables of the spec (env, envFrom), in the kubelet's order: envFrom, then env.
+ * Values may be secret: no message includes one. */
 
 #include "agent/bundle/downward-api.h"
 #include "agent/bundle/env-file.h"
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/environment.h"
 #include "common/cleanup.h"
 #include "common/strv.h"
 #include "common/utf8.h"
@@ -17,18 +17,19 @@ typedef struct EnvVarsBuilder {
         Error *reterr;
 } EnvVarsBuilder;
 
-/* What a process can be given, and config.json can say. */
+/* A variable is text without NULs for execve(2), and UTF-8 for config.json. */
 static int check_env_value(const EnvVarsBuilder *v, const DataObject *object,
                            const ObjectValue *value) {
         if (utf8_is_text(value->bytes, value->length))
                 return 0;
         return error_setf(v->reterr, BUNDLE_CONFIG_ERROR,
-                          "the value of %s in %s %s/%s is no UTF-8 text and cannot be a variable",
+                          "the value of %s in %s %s/%s is not UTF-8 text and cannot be a variable",
                           value->key, object_kind_names[object->kind], object->metadata.namespace,
                           object->metadata.name);
 }
 
-/* 1, or 0 where it is not there and need not be. What is missing is -BUNDLE_CONFIG_ERROR. */
+/* 1, or 0 where the object is optional and does not exist. A required one that does not exist is
+ * -BUNDLE_CONFIG_ERROR. */
 static int find_env_object(const EnvVarsBuilder *v, ObjectKind kind, const char *name,
                            bool optional, const DataObject **ret) {
         cleanup_error Error error = ERROR_NULL;
@@ -65,7 +66,7 @@ static int add_env_from(EnvVarsBuilder *v, ObjectKind kind, const EnvSource *sou
         return r;
 }
 
-/* Gives NULL for a key that is not there and need not be. */
+/* Returns NULL for an optional key that does not exist. */
 static int resolve_key_selector(EnvVarsBuilder *v, ObjectKind kind, const KeySelector *selector,
                                 char **ret) {
         const DataObject *object;
@@ -90,13 +91,13 @@ static int resolve_key_selector(EnvVarsBuilder *v, ObjectKind kind, const KeySel
         return *ret ? 0 : -ENOMEM;
 }
 
-/* NULL where there is nothing to be set. */
+/* NULL where the variable stays unset. */
 static int resolve_env_source(EnvVarsBuilder *v, const EnvVarSource *source, char **ret) {
         if (source->config_map_key_ref)
                 return resolve_key_selector(v, OBJECT_CONFIG_MAP, source->config_map_key_ref, ret);
         if (source->secret_key_ref)
                 return resolve_key_selector(v, OBJECT_SECRET, source->secret_key_ref, ret);
-        if (source->file_key_ref) /* nothing has been written where nothing runs */
+        if (source->file_key_ref) /* in a preflight nothing runs yet, so no file has been written */
                 return v->config->sandbox_pid > 0
                                ? env_file_value(v->config, v->pod, source->file_key_ref, ret,
                                                 v->reterr)

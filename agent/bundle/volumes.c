@@ -9,7 +9,7 @@
 
 #include <fcntl.h>
 
-/* One volume while its files are gathered. */
+/* One volume while its files are collected. */
 typedef struct VolumePayloadBuilder {
         const BundleConfig *config;
         const Pod *pod;
@@ -80,7 +80,7 @@ static int add_downward_api_files(const VolumePayloadBuilder *builder,
         return 0;
 }
 
-/* With a group that all its readers have it is for these alone. */
+/* With fsGroup the writer adds read permission for the group; others have none. */
 static mode_t token_mode(const VolumePayloadBuilder *builder) {
         return builder->payload->group >= 0 ? 0600 : builder->mode;
 }
@@ -150,7 +150,7 @@ int build_volume_payload(const BundleConfig *config, const Pod *pod, const Volum
         return r;
 }
 
-/* What comes to a volume later has the label that its users can have it by. */
+/* Files that are added to a volume later get the label of the volume. */
 static int write_volume_payload(const BundleConfig *config, int fd, VolumePayload *payload,
                                 bool rewrite) {
         cleanup_creating SelinuxCreating creating = false;
@@ -173,7 +173,7 @@ static int write_object_volume(const BundleConfig *config, const Pod *pod, const
         r = build_volume_payload(config, pod, volume, &payload, reterr);
         if (r < 0)
                 return r;
-        /* The way to it lies in directories that are ours alone. */
+        /* The directories above it are accessible to root only. */
         r = mkdir_parents_at(AT_FDCWD, path, 0755);
         if (r >= 0) {
                 fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

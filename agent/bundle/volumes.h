@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Volumes that are made of ConfigMaps, Secrets and the pod's own fields: what is in them, and
- * writing it. */
+/* ConfigMap, Secret, downward API and projected volumes: their content, and writing it. */
 
 #include "agent/bundle/atomic-writer.h"
 
-#include "agent/bundle/bundle.h"
+#include "agent/bundle/config.h"
 
-/* The files of one volume. -ENOENT where an object or a key is not there, in the kubelet's words.
- */
+/* The files of one volume. -ENOENT where an object or key does not exist, with the kubelet's
+ * message. */
 int build_volume_payload(const BundleConfig *config, const Pod *pod, const Volume *volume,
                          VolumePayload *ret, Error *reterr);
 
-/* Writes all of the pod's, as far as they can be: 'anew' for a pod that begins, else only what has
- * changed. 0, or the first failure: MountVolume.SetUp failed for volume "x" : … */
+/* Writes all volumes of the pod, also where one fails: 'rewrite' for a pod that starts, else only
+ * changes. 0, or the first error: MountVolume.SetUp failed for volume "x" : … */
 int write_pod_object_volumes(const BundleConfig *config, const Pod *pod, bool rewrite,
                              Error *reterr);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The program mainstay: its commands, their options, and what they share. */
+/* The program mainstay: its tables of commands and options, and functions that all commands share.
+ */
 
 #include "common/error.h"
 
@@ -16,7 +17,7 @@ enum {
         STATUS_USAGE,
 };
 
-/* The command line, as far as it is given; a command reads what its table of options can set. */
+/* The parsed command line; a command reads the members that its options set. */
 typedef struct Options {
         const char *socket; /* never NULL */
         bool help;
@@ -57,14 +58,14 @@ typedef struct Options {
 
         bool bootstrap;
 
-        char *const *words; /* what is no option; NULL-terminated */
+        char *const *words; /* the arguments that are not options; NULL-terminated */
         size_t n_words;
 } Options;
 
 typedef struct Option {
         const char *name;
         char letter;          /* 0: none */
-        const char *argument; /* what it takes, in capitals; NULL: nothing, and it sets a bool */
+        const char *argument; /* its placeholder, in capitals; NULL: none, it sets a bool */
         const char *help;
         size_t offset; /* in Options */
 } Option;
@@ -75,10 +76,10 @@ typedef struct Command {
         const char *summary;
         const Option *options;
         size_t n_options;
-        int (*run)(const Options *options); /* gives an exit status; has said what is wrong */
+        int (*run)(const Options *options); /* returns an exit status, after errors were printed */
 } Command;
 
-/* commands.c: the one table. */
+/* commands.c */
 extern const Command commands[];
 extern const size_t n_commands;
 extern const Option global_options[];
@@ -107,17 +108,17 @@ int run_help(const Options *options);
 void help_program(void);
 void help_command(const Command *command);
 
-/* Says that there is no such command. STATUS_USAGE. */
+/* Reports an unknown command. STATUS_USAGE. */
 int fail_command(const char *word);
 
-/* What every command says when it fails: "error: <sentence>" on standard error. STATUS_FAILED. */
+/* Reports the failure of a command: "error: <message>" on standard error. STATUS_FAILED. */
 int fail_with_error(int r, const Error *error);
 
-/* The same for a command line that is wrong. STATUS_USAGE. */
+/* The same for an invalid command line. STATUS_USAGE. */
 int fail_usage(const char *format, ...) printf_like(1, 2);
 
-/* Says that 'what' ("command") is not known, with the nearest of the candidates. STATUS_USAGE. */
+/* Reports that 'what' ("command") is unknown, with the nearest candidate. STATUS_USAGE. */
 int fail_unknown(const char *what, const char *word, const char *const *candidates, size_t n);
 
-/* The nearest candidate, if it is near enough to be what was meant, or NULL. */
+/* The nearest candidate, if it is similar enough to be a suggestion, or NULL. */
 const char *find_suggestion(const char *word, const char *const *candidates, size_t n);

@@ -7,7 +7,7 @@
 
 enum {
         RESPONSE_BYTES_MAX = 64 * 1024 * 1024,
-        ERROR_MESSAGE_MAX = 1024, /* of a refusal */
+        ERROR_MESSAGE_MAX = 1024, /* of an error response */
 };
 
 static void curl_easy_cleanupp(CURL **curl) {
@@ -18,7 +18,7 @@ typedef struct ClientTransfer {
         CURL *curl;
         client_data_t on_data;
         void *userdata;
-        int result; /* what on_data gave */
+        int result; /* the result of on_data */
         char message[ERROR_MESSAGE_MAX];
         size_t message_length;
 } ClientTransfer;
@@ -47,18 +47,19 @@ static size_t on_response_data(char *data, size_t size, size_t n, void *userdata
 
 int client_explain_connection(int code, const char *socket, Error *reterr) {
         if (code == EACCES || code == EPERM)
-                return error_setf(reterr, EACCES,
-                                  "may not speak to the agent at %s; only root and the socket's "
-                                  "group may",
-                                  socket);
+                return error_setf(
+                        reterr, EACCES,
+                        "no permission for the agent's socket %s; only root and the socket's "
+                        "group may",
+                        socket);
         if (code == ENOENT || code == 0)
                 return error_setf(reterr, ENOENT,
-                                  "no agent at %s; start mainstayd, or say with --socket where it "
-                                  "is",
+                                  "no agent at %s; start mainstayd, or set its socket with "
+                                  "--socket",
                                   socket);
         return error_setf(reterr, code,
-                          "cannot reach the agent at %s (%s); start mainstayd, or say with "
-                          "--socket where it is",
+                          "cannot reach the agent at %s (%s); start mainstayd, or set its "
+                          "socket with --socket",
                           socket, strerror(code));
 }
 
@@ -69,14 +70,15 @@ static int explain_curl_error(ClientTransfer *transfer, CURLcode code, const cha
         if (transfer->result < 0)
                 return transfer->result;
         if (transfer->result > 0)
-                return 0; /* the reader had enough */
+                return 0; /* the callback ended it */
         if (code == CURLE_COULDNT_CONNECT) {
                 (void) curl_easy_getinfo(transfer->curl, CURLINFO_OS_ERRNO, &number);
                 return client_explain_connection((int) number, socket, reterr);
         }
         if (code != CURLE_OK)
-                return error_setf(reterr, EIO, "the agent at %s broke off its answer (%s)", socket,
-                                  curl_easy_strerror(code));
+                return error_setf(reterr, EIO,
+                                  "the agent at %s closed the connection within its response (%s)",
+                                  socket, curl_easy_strerror(code));
         if (http_status_of_transfer(transfer->curl) == 200)
                 return 0;
         transfer->message[transfer->message_length] = '\0';
@@ -162,7 +164,8 @@ int client_get_json(const char *socket, const char *path, json_t **ret, Error *r
                 return r;
         json = json_loads(text, 0, &error);
         if (!json)
-                return error_setf(reterr, EBADMSG, "the agent's answer to %s is no JSON: %s", path,
+                return error_setf(reterr, EBADMSG,
+                                  "the agent's response to %s is not valid JSON: %s", path,
                                   error.text);
         *ret = json;
         return 0;

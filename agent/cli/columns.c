@@ -7,10 +7,10 @@
 typedef struct ColumnCell {
         const char *text;
         size_t length;
-        unsigned width; /* of its column, once that is known */
+        unsigned width; /* of its column, once it is known */
 } ColumnCell;
 
-/* The last cell of a line was ended by the newline, not by a tab: it belongs to no column. */
+/* The last cell of a line ends with the newline, not with a tab: it does not belong to a column. */
 typedef struct ColumnLine {
         ColumnCell cells[COLUMNS_MAX];
         unsigned n_cells;
@@ -29,7 +29,7 @@ static void split_line(const char *text, size_t length, ColumnLine *ret) {
         for (;;) {
                 const char *tab = memchr(text, '\t', length);
 
-                /* What is more than we have columns for stays in the last. */
+                /* Cells beyond the last column become part of it. */
                 if (!tab || ret->n_cells == COLUMNS_MAX - 1) {
                         ret->cells[ret->n_cells++] = (ColumnCell){ .text = text, .length = length };
                         return;
@@ -45,7 +45,8 @@ static bool has_column(const ColumnLine *line, unsigned column) {
         return column + 1 < line->n_cells;
 }
 
-/* Gives one width to the lines from 'first' that have the column, and tells where they end. */
+/* Sets a common width for the lines from 'first' on that have the column; returns where they end.
+ */
 static size_t align_block(Columns *columns, ColumnLine *lines, size_t n, size_t first,
                           unsigned column) {
         unsigned width = MAX(columns->min_width, columns->remembers ? columns->widths[column] : 0);
@@ -62,7 +63,7 @@ static size_t align_block(Columns *columns, ColumnLine *lines, size_t n, size_t 
         return end;
 }
 
-/* Either half of what UTF-8 makes of U+0080 to U+009F: such are orders to a terminal, too. */
+/* The UTF-8 encoding of U+0080 to U+009F, which are terminal control characters, too. */
 static bool is_c1(const char *text, size_t length, size_t i) {
         unsigned char c = (unsigned char) text[i];
 

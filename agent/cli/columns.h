@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Text in columns, as Go's text/tabwriter aligns it: a tab ends a cell, and neighbouring lines that
- * have a cell in the same place share its width. kubectl's tables and descriptions are made so. */
+/* Text in columns, as Go's text/tabwriter aligns it: a tab ends a cell, and adjacent lines with a
+ * cell in the same column share its width. kubectl's tables and descriptions are aligned this way.
+ */
 
 #include "common/macros.h"
 
@@ -15,18 +16,18 @@ enum {
 typedef struct Columns {
         unsigned min_width; /* of a cell with its padding */
         unsigned padding;
-        bool remembers; /* a column never gets narrower than it was in an earlier call */
+        bool remembers; /* a column is never narrower than in an earlier call */
         unsigned widths[COLUMNS_MAX];
 } Columns;
 
-/* kubectl's for tables and for descriptions. */
+/* kubectl's settings for tables and for descriptions. */
 #define COLUMNS_TABLE       ((Columns){ .min_width = 6, .padding = 3, .remembers = true })
 #define COLUMNS_DESCRIPTION ((Columns){ .min_width = 0, .padding = 2 })
 
-/* Writes 'text' with its tabs replaced. Characters that would steer a terminal are made visible. 0
- * or -ENOMEM. */
+/* Writes 'text' with its tabs replaced by padding. Control characters are made visible. 0 or
+ * -ENOMEM. */
 int columns_write(Columns *columns, const char *text, FILE *out);
 
-/* Ends a stream of open_memstream() and prints its text as a description; frees it. 0 or -ENOMEM.
+/* Closes a stream of open_memstream() and prints its text as a description; frees it. 0 or -ENOMEM.
  */
 int columns_print_description(FILE *stream, char **text);

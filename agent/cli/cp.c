@@ -14,14 +14,14 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-/* cp: files into a container and out of it, as kubectl does it: by a tar in the container, so that
- * every path there means what it means there. Our half is a process of its own beside the session,
- * connected by a pipe. */
+/* mainstay cp: copies files into and out of a container, as kubectl does: by running tar in the
+ * container, so that paths have the container's meaning. The local half is a child process beside
+ * the session, connected by a pipe. */
 
-/* "[NAMESPACE/]POD:PATH", or a path of ours. */
+/* "[NAMESPACE/]POD:PATH", or a local path. */
 typedef struct CpFileSpec {
         char *namespace; /* NULL: as the options say */
-        char *pod;       /* NULL: here */
+        char *pod;       /* NULL: local */
         char *path;
 } CpFileSpec;
 
@@ -31,7 +31,7 @@ static void cp_file_spec_done(CpFileSpec *file_spec) {
         free(file_spec->path);
 }
 
-/* A colon after a slash that begins a path belongs to the path. */
+/* A colon after the first slash belongs to the path. */
 static int cp_file_spec_parse(const char *word, CpFileSpec *ret) {
         const char *colon = strchr(word, ':'), *slash = strchr(word, '/');
         bool is_here = !colon || word[0] == '/' || word[0] == '.' ||
@@ -50,7 +50,8 @@ static int cp_file_spec_parse(const char *word, CpFileSpec *ret) {
         return ret->pod && ret->path ? 0 : -ENOMEM;
 }
 
-/* Its parent and its last component. "." and the root have none that could be named anew. */
+/* Splits a path into its parent and its last component. "." and "/" lack a component that can be
+ * renamed. */
 static int split_local_path(const char *path, char **ret_parent, char **ret_name) {
         cleanup_free char *for_parent = strdup(path), *for_name = strdup(path);
         const char *name;
@@ -89,7 +90,7 @@ static int find_cp_target(CpTransfer *transfer, const CpFileSpec *file_spec) {
         return r;
 }
 
-/* Runs a command there. An exit status, or -errno with the sentence. */
+/* Runs a command in the container. An exit status, or -errno with a message. */
 static int run_in_container(CpTransfer *transfer, char *const *argv, int input_fd, int output_fd,
                             int error_fd) {
         SessionStreams streams = { .input_fd = input_fd,
@@ -104,7 +105,7 @@ static int run_in_container(CpTransfer *transfer, char *const *argv, int input_f
                 return code;
         if (strstr(error_message(&error, r), "\"tar\": executable file not found"))
                 return error_setf(&transfer->error, ENOENT,
-                                  "the image of container %s has no tar, which cp needs there",
+                                  "the image of container %s lacks the program tar, which cp needs",
                                   transfer->container);
         error_move(&transfer->error, &error);
         return r;
@@ -119,7 +120,7 @@ static int wait_for_tar_child(pid_t child) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_FAILED;
 }
 
-/* What the session says goes before what became of our half because of it. */
+/* Errors of the session are reported before the failure of the local half that they caused. */
 static int report_cp_result(CpTransfer *transfer, int code, int child_status) {
         if (code < 0)
                 return fail_with_error(code, &transfer->error);
@@ -186,12 +187,12 @@ static int copy_into_container(CpTransfer *transfer, const CpFileSpec *from, con
                 return fail_usage("'%s' cannot be copied as a whole", from->path);
         if (is_directory_in_container(transfer, to->path))
                 return send_tar(transfer, real, to->path, own_name);
-        /* Of a session that cannot be, nothing better will come. */
+        /* A session that cannot be started will not start later either. */
         error_done(&transfer->error);
         transfer->error = ERROR_NULL;
         r = split_local_path(to->path, &parent, &name);
         if (r < 0)
-                return fail_usage("say what it shall be called there: 'POD:/PATH'");
+                return fail_usage("a name in the container is required: 'POD:/PATH'");
         return send_tar(transfer, real, parent, name);
 }
 
@@ -205,7 +206,8 @@ static _Noreturn void unpack_child(const char *directory, const char *name, cons
                         ? error_setf(&error, errno, "%s: %s", directory, strerror(errno))
                         : tar_unpack(fd, name, target, &error);
 
-        /* A tar may end in more zeros than we need to see its end; its writer shall not trip. */
+        /* A tar may end in more zeros than its reader needs; its writer must not fail because of
+         * that. */
         while (r >= 0 && read(fd, rest, sizeof(rest)) > 0)
                 ;
         if (r < 0 && r != -ENODATA)
@@ -238,7 +240,7 @@ static int receive_tar(CpTransfer *transfer, const char *parent, const char *nam
                          : run_in_container(transfer, argv, -EBADF, pipes[1], STDERR_FILENO);
         close_fd(pipes[1]);
         status = child < 0 ? STATUS_FAILED : wait_for_tar_child(child);
-        if (code == -EPIPE) /* our half has said why */
+        if (code == -EPIPE) /* the local half has printed the error */
                 return STATUS_FAILED;
         return report_cp_result(transfer, code, status);
 }
@@ -252,7 +254,7 @@ static int copy_from_container(CpTransfer *transfer, const CpFileSpec *from, con
         if (stat(to->path, &st) >= 0 && S_ISDIR(st.st_mode))
                 return receive_tar(transfer, parent, name, to->path, name);
         if (split_local_path(to->path, &directory, &target) < 0)
-                return fail_usage("say what it shall be called here");
+                return fail_usage("a local name is required");
         return receive_tar(transfer, parent, name, directory, target);
 }
 
@@ -261,9 +263,9 @@ static int transfer(const Options *options, const CpFileSpec *from, const CpFile
         int r;
 
         if (!from->pod == !to->pod)
-                return fail_usage("one of the two must be in a pod: POD:/PATH");
+                return fail_usage("one of source and destination must be in a pod: POD:/PATH");
         if (!from->path[0] || !to->path[0])
-                return fail_usage("a path is missing behind the colon");
+                return fail_usage("a path is missing after the colon");
         r = find_cp_target(&state, from->pod ? from : to);
         if (r < 0)
                 return fail_with_error(r, &state.error);
@@ -276,8 +278,9 @@ int run_cp(const Options *options) {
         cleanup_with(cp_file_spec_done) CpFileSpec from = { 0 }, to = { 0 };
 
         if (options->n_words != 2)
-                return fail_usage("say what goes where: 'mainstay cp POD:/PATH HERE' or 'mainstay "
-                                  "cp HERE POD:/PATH'");
+                return fail_usage("source and destination are required: 'mainstay cp POD:/PATH "
+                                  "LOCAL' or 'mainstay "
+                                  "cp LOCAL POD:/PATH'");
         if (cp_file_spec_parse(options->words[0], &from) < 0 ||
             cp_file_spec_parse(options->words[1], &to) < 0)
                 return fail_with_error(-ENOMEM, NULL);

@@ -17,13 +17,13 @@ const char *daemonsets_namespace(const Options *options) {
         return options->namespace ? options->namespace : "default";
 }
 
-/* Which sets a command line means. */
+/* The DaemonSets that a command line selects. */
 typedef struct DaemonSetFilter {
         const char *namespace;
         char *const *names;
         size_t n_names;
         Selector selector;
-        watch_object_t on_daemonset; /* of a watch, as is: */
+        watch_object_t on_daemonset; /* for a watch: */
         void *userdata;
 } DaemonSetFilter;
 
@@ -174,7 +174,7 @@ int request_daemonset_action(const Options *options, const char *namespace, cons
         return r < 0 ? r : is_unchanged;
 }
 
-/* What --cascade says, in the words of today and of before 1.20; NULL: nothing that is known. */
+/* The value of --cascade, also in the words before Kubernetes 1.20; NULL: unknown. */
 static const char *choose_delete_verb(const Options *options) {
         const char *cascade = options->cascade ? options->cascade : "background";
 
@@ -193,7 +193,7 @@ int delete_daemonsets(const Options *options, char *const *names, size_t n_names
                 return fail_usage("--cascade must be background, foreground or orphan, not '%s'",
                                   options->cascade);
         if (n_names == 0)
-                return fail_usage("say which: 'mainstay delete daemonset NAME'");
+                return fail_usage("a name is required: 'mainstay delete daemonset NAME'");
         for (size_t i = 0; i < n_names; i++) {
                 cleanup_error Error error = ERROR_NULL;
                 const char *name = strip_resource_prefix(names[i]);

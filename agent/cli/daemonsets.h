@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* DaemonSets as the agent tells of them. */
+/* Requests to the agent about DaemonSets. */
 
 #include "agent/cli/cli.h"
 #include "agent/cli/watch.h"
 
-/* Those that are meant, sorted by namespace and name; a new array. 'namespace' NULL: of all; no
- * names: all. 0 or -errno with a sentence; -ENOENT for a name that none has. */
+/* The selected DaemonSets, sorted by namespace and name; a new array. 'namespace' NULL: all; no
+ * names: all. 0 or -errno with a message; -ENOENT for a name that does not exist. */
 int daemonsets_fetch(const Options *options, const char *namespace, char *const *names,
                      size_t n_names, json_t **ret, Error *reterr);
 
-/* The same as they change: each is told once as "ADDED" first, then when it is another. As
- * watch_objects(). */
+/* Watches them: each is reported once as "ADDED", then after each change. As watch_objects(). */
 int daemonsets_watch(const Options *options, const char *namespace, char *const *names,
                      size_t n_names, watch_object_t each, void *userdata, Error *reterr);
 
@@ -22,14 +21,14 @@ const char *daemonsets_namespace(const Options *options);
 /* A number of the status. */
 long long daemonset_count(const json_t *set, const char *key);
 
-/* "a=b,c=d", or "<none>". The caller frees it; NULL: no memory. */
+/* "a=b,c=d", or "<none>". The caller frees it; NULL: out of memory. */
 char *format_pairs(json_t *map);
 
-/* The same of a selector: "a=b,c in (d,e),!f". */
+/* The same for a label selector: "a=b,c in (d,e),!f". */
 char *format_label_selector(const json_t *selector);
 
-/* Asks for what a person wants of a set: "undo", "restart", "delete", "orphan". 1 where the agent
- * says that it is so already, 0, or -errno with a sentence. */
+/* Requests an action: "undo", "restart", "delete", "orphan". 1 where nothing was left to do, 0, or
+ * -errno with a message. */
 int request_daemonset_action(const Options *options, const char *namespace, const char *name,
                              const char *verb, const char *revision, Error *reterr);
 

@@ -11,12 +11,13 @@
 
 #include <stdio.h>
 
-/* delete pod: the pod ends at once and, as its manifest is there, begins anew. */
+/* mainstay delete pod: the pod is stopped; as its manifest still exists, it is then started again.
+ */
 
 typedef struct PodDeletion {
         const Options *options;
         const char *grace; /* seconds, or NULL: the pod's own */
-        json_t *pods;      /* that are meant */
+        json_t *pods;      /* the selected pods */
         size_t n_asked, n_gone;
         Error *reterr;
 } PodDeletion;
@@ -56,7 +57,7 @@ static bool is_pod_to_delete(const PodDeletion *deletion, const json_t *pod) {
         return false;
 }
 
-/* Each is deleted when the watch has told of it, so that its end cannot be missed. */
+/* A pod is deleted only after the watch has reported it, so that its end cannot be missed. */
 static int on_deleted_pod_event(const char *type, json_t *pod, void *userdata) {
         PodDeletion *deletion = userdata;
         size_t n = json_array_size(deletion->pods);
@@ -99,12 +100,12 @@ static int delete_pods_and_wait(PodDeletion *deletion, Error *reterr) {
         return r;
 }
 
-/* STATUS_OK with the seconds to ask for, or NULL. */
+/* STATUS_OK with the number of seconds, or NULL. */
 static int parse_grace_period(const Options *options, const char **ret) {
         const char *grace = options->grace_period;
 
         if (options->now && grace)
-                return fail_usage("--now and --grace-period say the same thing");
+                return fail_usage("--now and --grace-period cannot be combined");
         if (grace && (!*grace || strspn(grace, "0123456789") != strlen(grace) || strlen(grace) > 9))
                 return fail_usage("--grace-period must be a number of seconds, not '%s'", grace);
         *ret = options->now ? "1" : grace;
@@ -145,7 +146,7 @@ int run_delete(const Options *options) {
         if (status != STATUS_OK)
                 return status;
         if (n_names == 0 && !options->selector && !options->all)
-                return fail_usage("say which: 'mainstay delete pod NAME', or -l, or --all");
+                return fail_usage("a name, -l or --all is required: 'mainstay delete pod NAME'");
         r = pod_filter_init(&filter, options, names, n_names, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-/* describe daemonset: kubectl's lines, and why it runs here or does not. */
+/* describe daemonset: kubectl's lines, and the rule by which it runs on this node or not. */
 
 static void describe_daemonset_on_node(const json_t *set, FILE *out) {
         const json_t *here = find_status_condition(set, "RunsHere");

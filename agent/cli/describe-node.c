@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-/* describe node: kubectl's lines, as far as there is something behind them. */
+/* describe node: kubectl's lines, as far as the agent has values for them. */
 
 static void describe_taints(const json_t *node, FILE *out) {
         size_t i;
@@ -67,7 +67,7 @@ static void describe_server_connection(const json_t *reached, const char *last_e
         fputc('\n', out);
 }
 
-/* Ours: how the node stands with the server that it has joined, if it has. */
+/* The connection to the API server that the node has joined, if any; kubectl does not have this. */
 static void describe_api_server(const json_t *node, FILE *out) {
         const json_t *reached = find_status_condition(node, NODE_REACHED_CONDITION);
         const json_t *refused = find_status_condition(node, NODE_REFUSED_CONDITION);
@@ -88,10 +88,10 @@ static void describe_api_server(const json_t *node, FILE *out) {
         if (placer)
                 fprintf(out, "\n  DaemonSets:\tplaced by %s\n", placer);
         else
-                fputs("\n  DaemonSets:\tnot known yet who places them\n", out);
+                fputs("\n  DaemonSets:\tplacement not known yet\n", out);
 }
 
-/* The UID by which events know a node is its name. */
+/* Events refer to a node by its name in place of the UID. */
 static void describe_node_events(const json_t *node, const json_t *events, FILE *out) {
         cleanup_json json_t *object =
                 json_pack("{s:{s:O?}}", "metadata", "uid", json_at(node, "metadata", "name"));

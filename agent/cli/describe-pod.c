@@ -12,7 +12,7 @@
 #include "common/clock.h"
 
 enum {
-        ANNOTATION_MAX = 140 /* what is longer gets lines of its own */
+        ANNOTATION_MAX = 140 /* longer values get lines of their own */
 };
 
 static void describe_time(FILE *out, const char *label, const json_t *time) {
@@ -22,7 +22,7 @@ static void describe_time(FILE *out, const char *label, const json_t *time) {
 }
 
 /* "<label>\t<text>", if there is a text. */
-/* A container may have written it: line by line, and without orders to the terminal. */
+/* Text from a container: line by line, with control characters made visible. */
 static void write_optional(FILE *out, const char *label, const json_t *text) {
         cleanup_free char *copy =
                 json_string_length(text) > 0 ? strdup(json_string_value(text)) : NULL;
@@ -30,7 +30,7 @@ static void write_optional(FILE *out, const char *label, const json_t *text) {
 
         while ((line = strsep(&rest, "\n"))) {
                 if (!*line && !rest && line > copy)
-                        break; /* it ends with a line */
+                        break; /* a newline at the end */
                 fprintf(out, "%s\t", line == copy ? label : "");
                 write_quoted(line, out);
                 fputc('\n', out);
@@ -50,7 +50,7 @@ static void describe_pod_labels(FILE *out, const char *heading, json_t *labels) 
                         strna(json_text(labels, keys[i])));
 }
 
-/* Lines of a long value, below their key. */
+/* The lines of a long value, below their key. */
 static void write_lines(FILE *out, const char *text) {
         while (*text) {
                 size_t length = strcspn(text, "\n");
@@ -82,7 +82,7 @@ static void write_annotations(FILE *out, json_t *annotations) {
         }
 }
 
-/* Why a condition is as it is, which the list of conditions does not tell. */
+/* The reason of a condition, which the list of conditions does not show. */
 static void describe_pod_condition(FILE *out, const json_t *pod, const char *type,
                                    const char *label) {
         const json_t *condition = find_status_condition(pod, type);
@@ -91,7 +91,7 @@ static void describe_pod_condition(FILE *out, const json_t *pod, const char *typ
                 write_optional(out, label, json_object_get(condition, "message"));
 }
 
-/* What kubectl calls the status of a pod here: its phase, unless it is being deleted. */
+/* kubectl's status in a description: the phase, unless the pod is being deleted. */
 static void describe_pod_status(FILE *out, const json_t *pod) {
         const char *phase = strna(json_text(pod, "status", "phase"));
         const char *deleted = json_text(pod, "metadata", "deletionTimestamp");
@@ -168,7 +168,7 @@ static void describe_pod_head(FILE *out, const json_t *pod) {
         write_controller(out, json_at(pod, "metadata", "ownerReferences"));
 }
 
-/* "80/TCP, 443/TCP" of one member of the ports. */
+/* The list of a container's ports: "80/TCP, 443/TCP". */
 static void write_ports(FILE *out, const json_t *container, const char *label, const char *member) {
         const json_t *ports = json_object_get(container, "ports");
         size_t n = json_array_size(ports), i;
@@ -185,7 +185,7 @@ static void write_ports(FILE *out, const json_t *container, const char *label, c
         fputc('\n', out);
 }
 
-/* "Command:" with a line a word, and more lines for a word that has them. */
+/* "Command:" with one argument a line; an argument with newlines has several lines. */
 static void describe_command_words(FILE *out, const char *label, const json_t *words) {
         size_t i;
         json_t *word;
@@ -234,7 +234,7 @@ static void describe_container_state(FILE *out, const char *label, const json_t 
         } else {
                 fprintf(out, "    %s:\tWaiting\n", label);
                 write_optional(out, "      Reason:", json_object_get(waiting, "reason"));
-                /* kubectl has the message among the events; here is no other place for it. */
+                /* kubectl shows the message in an event only. */
                 write_optional(out, "      Message:", json_object_get(waiting, "message"));
         }
 }
@@ -462,7 +462,7 @@ static void write_tolerations(FILE *out, const json_t *tolerations) {
         }
 }
 
-/* Ours: which file the pod is from, and what is wrong with the bytes that are in it now. */
+/* Not in kubectl: the manifest file of the pod, and why its present content is not used. */
 static void write_manifest(FILE *out, const json_t *manifest) {
         const char *error = json_text(manifest, "error");
         char since[LONG_TIME_SIZE];
@@ -476,7 +476,7 @@ static void write_manifest(FILE *out, const json_t *manifest) {
         fputc('\n', out);
 }
 
-/* Ours: where it comes from. */
+/* Not in kubectl: the source of the pod. */
 static void write_source(FILE *out, const json_t *pod) {
         const char *source = json_text(pod, "metadata", "annotations", SOURCE_ANNOTATION);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The probes of a container as "kubectl describe" has them. */
+/* The probes of a container in the format of "kubectl describe". */
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* A line each, where there is one. */
+/* One line for each probe that is set. */
 void describe_probes(FILE *out, const json_t *container);

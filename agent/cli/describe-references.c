@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What variables and volumes refer to, in kubectl's words: names and keys, never what they hold. */
+/* The references of variables and volumes, in kubectl's words: names and keys, never values. */
 
 #include "agent/cli/describe-references.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Parts of 'describe pod' about ConfigMaps, Secrets and the pod's own fields. */
+/* The parts of 'describe pod' about ConfigMaps, Secrets and the downward API. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -10,5 +10,5 @@
 void describe_env_from(FILE *out, const json_t *sources);
 void describe_value_from(FILE *out, const char *name, const json_t *source);
 
-/* False where the volume is made of something else; nothing is written then. */
+/* False, without output, where the volume has a different source. */
 bool describe_data_volume(FILE *out, const json_t *volume);

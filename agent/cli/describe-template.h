@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A pod template for people: what kubectl shows below a DaemonSet and of a revision. */
+/* A pod template in the format of kubectl, for a DaemonSet or a revision. */
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* "Labels:  a=b", one pair a line; "<none>" where there is none. 'indent' stands before each line.
- */
+/* "Labels:  a=b", one pair a line; "<none>" without any. 'indent' precedes each line. */
 void describe_map(const char *title, json_t *map, const char *indent, FILE *out);
 
-/* "Pod Template:" and what is in it. */
+/* "Pod Template:" and its content. */
 void describe_template(const json_t *template, FILE *out);

@@ -11,9 +11,9 @@
 #include "agent/cli/words.h"
 #include "common/cleanup.h"
 
-/* describe pod: asks, and prints what describe-pod.c makes of the answer. */
+/* mainstay describe: requests the objects; describe-pod.c and its neighbours print them. */
 
-/* The row of /manifests for the file that the pod is from, or NULL. */
+/* The entry of /manifests for the file of the pod, or NULL. */
 static const json_t *find_manifest_of_pod(const json_t *report, const json_t *pod) {
         cleanup_free char *label = NULL;
         size_t i, j;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A pod in many lines, in kubectl's layout: with tabs, for columns_write(). Pure. */
+/* A pod in kubectl's describe layout: with tabs, for columns_write(). Pure. */
 
 #include <jansson.h>
 #include <stdio.h>
 
-/* 'manifest' is the file's row of /manifests, or NULL. */
+/* 'manifest' is the entry of /manifests for the pod's file, or NULL. */
 void describe_pod(const json_t *pod, const json_t *manifest, FILE *out);
 
-/* Those events of a v1.EventList that are about the pod; the latest last. */
+/* The events of a v1.EventList that are about the pod; the latest last. */
 void describe_events(const json_t *object, const json_t *events, FILE *out);

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* A pod of the set that is not being stopped, one of this revision before any other; or NULL. */
+/* A pod of the set that is not terminating, preferably one of this revision; or NULL. */
 static const json_t *find_daemonset_pod(const json_t *pods, const DaemonSet *set,
                                         const char *hash) {
         const json_t *found = NULL;
@@ -34,10 +34,10 @@ static const char *explain_update_strategy(const DaemonSet *set) {
         const DaemonSetUpdateStrategy *strategy = &set->spec.update_strategy;
 
         if (strategy->type == DAEMONSET_ON_DELETE)
-                return "when somebody deletes the old one (OnDelete)";
+                return "when the old one is deleted (OnDelete)";
         if (int_or_percent_of_one(&strategy->rolling_update->max_surge, true) > 0)
-                return "the new one begins first";
-        return "the old one ends first";
+                return "the new one starts first";
+        return "the old one terminates first";
 }
 
 int diff_daemonset(const char *node, const json_t *pods, const DaemonSet *set) {
@@ -50,13 +50,13 @@ int diff_daemonset(const char *node, const json_t *pods, const DaemonSet *set) {
         printf("daemonset %s/%s: ", set->metadata.namespace, set->metadata.name);
         pod = find_daemonset_pod(pods, set, hash);
         if (!pod) {
-                printf("has no pod on %s\n", node);
+                printf("does not run on %s\n", node);
                 return 1;
         }
         if (streq_ptr(json_text(pod, "metadata", "labels", "controller-revision-hash"), hash)) {
                 printf("unchanged\n");
                 return 0;
         }
-        printf("is another revision; its pod is replaced, %s\n", explain_update_strategy(set));
+        printf("is a new revision; its pod is replaced, %s\n", explain_update_strategy(set));
         return 1;
 }

@@ -12,17 +12,17 @@
 #include <ctype.h>
 #include <stdio.h>
 
-/* diff: what these files would do to the pods that run, were they among the manifests now. The
- * answer is the agent's own plan (model/edit.h). */
+/* mainstay diff: the effect that these files would have on running pods if they were in the
+ * manifest directory. Uses the agent's own plan (model/edit-plan.h). */
 
-/* As diff(1) and kubectl have it: 0 nothing is another, 1 something is, more: it cannot be said. */
+/* As in diff(1) and kubectl: 0 no difference, 1 a difference, more: an error. */
 enum {
         DIFF_NONE = STATUS_OK,
         DIFF_SOME = 1,
         DIFF_FAILED = 2,
 };
 
-/* Pods are named after a node; without a single pod we do not know which, and need not. */
+/* The node's name is part of a pod's; without any pod it is unknown and not needed. */
 #define NO_NODE "node"
 
 typedef struct ManifestDiff {
@@ -41,7 +41,7 @@ static void set_diff_found(ManifestDiff *diff) {
         diff->status = MAX(diff->status, DIFF_SOME);
 }
 
-/* The length of the name as the manifest has it. */
+/* The length of the name as in the manifest, without the node suffix. */
 static int name_length(const ManifestDiff *diff, const char *name) {
         size_t length = strlen(name), suffix = strlen(diff->node) + 1;
 
@@ -59,7 +59,7 @@ static const json_t *find_running_pod(const ManifestDiff *diff, const Pod *pod) 
         return NULL;
 }
 
-/* Where it comes from is said to us, and is nothing of the pod's. */
+/* The source is not part of the pod. */
 static int parse_running_pod(const json_t *item, Pod **ret, Error *reterr) {
         json_t *annotations = json_at(item, "metadata", "annotations");
         cleanup_free char *text = NULL;
@@ -88,7 +88,7 @@ static void print_edit_plan(const char *label, const EditPlan *plan, const PodSp
         print_edit_changes(label, plan, EDIT_RECREATE_POD, NULL, "is replaced");
         for (size_t i = 0; i < spec->containers.n; i++)
                 print_edit_changes(label, plan, EDIT_RECREATE_POD, spec->containers.items[i].name,
-                                   "has the pod replaced");
+                                   "replaces the pod");
         if (plan->effect == EDIT_RECREATE_POD)
                 return;
         print_edit_changes(label, plan, EDIT_IN_PLACE, NULL, "applied live");
@@ -100,7 +100,7 @@ static void print_edit_plan(const char *label, const EditPlan *plan, const PodSp
         }
 }
 
-/* The class of that name; of no name the one of pods that name none. NULL: there is none. */
+/* The PriorityClass of that name; "": the global default. NULL: it does not exist. */
 static const json_t *find_priority_class(const ManifestDiff *diff, const char *name) {
         const json_t *item;
         size_t i;
@@ -112,7 +112,7 @@ static const json_t *find_priority_class(const ManifestDiff *diff, const char *n
         return NULL;
 }
 
-/* As the agent does it; a class that has gone is as it was when the pod began. */
+/* As in the agent: values of a class that no longer exists are those of the start of the pod. */
 static int resolve_diff_priority(const ManifestDiff *diff, PodSpec *spec) {
         const json_t *class = find_priority_class(diff, spec->priority_class_name);
 
@@ -155,8 +155,8 @@ static int diff_pod(ManifestDiff *diff, Pod *desired, Error *reterr) {
         }
         if (item && !json_at(item, "metadata", "deletionTimestamp"))
                 return diff_running_pod(diff, label, item, desired, reterr);
-        printf("%s: begins%s\n", label,
-               item ? ", when the one that is being stopped has ended" : "");
+        printf("%s: starts%s\n", label,
+               item ? ", when the one that is being stopped has terminated" : "");
         set_diff_found(diff);
         return 0;
 }
@@ -185,7 +185,8 @@ int run_diff(const Options *options) {
         int r;
 
         if (options->n_words == 0)
-                return fail_usage("say which files to compare; '-' is standard input");
+                return fail_usage(
+                        "files are required: 'mainstay diff FILE...'; '-' is standard input");
         r = client_get_json(options->socket, "/pods", &list, &error);
         if (r >= 0)
                 r = client_get_json(options->socket, "/priorityclasses", &classes, &error);

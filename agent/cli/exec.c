@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* exec: a command in a container that runs, with our streams or our terminal. Its exit status is
- * ours. */
+/* mainstay exec: a command in a running container, with the local streams or terminal. Its exit
+ * status becomes that of mainstay. */
 
 static SessionStreams choose_streams(const Options *options) {
         SessionStreams streams = {
@@ -34,8 +34,9 @@ int run_exec(const Options *options) {
         int code = 0, r;
 
         if (options->n_words < 2)
-                return fail_usage("say where and what: 'mainstay exec POD [-c CONTAINER] -- "
-                                  "COMMAND'");
+                return fail_usage(
+                        "a pod and a command are required: 'mainstay exec POD [-c CONTAINER] -- "
+                        "COMMAND'");
         r = find_pod(options, options->words[0], &pod, &error);
         if (r >= 0)
                 r = session_attach(options->socket, pod, choose_container(pod, options->container),

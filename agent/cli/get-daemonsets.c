@@ -9,13 +9,13 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* get daemonsets, in kubectl's columns; once, or going on with what changes. */
+/* get daemonsets: kubectl's columns; once, or as a watch. */
 
 typedef struct GetDaemonSets {
         const GetRequest *request;
         Columns columns;
-        bool has_headings; /* printed already */
-        json_t *listed;    /* what a watch need not tell again; NULL: nothing was told */
+        bool has_headings; /* already printed */
+        json_t *listed;    /* objects that a watch does not repeat; NULL: none was printed */
 } GetDaemonSets;
 
 static void write_template_containers(const json_t *set, const char *key, FILE *out) {
@@ -104,8 +104,7 @@ static int get_daemonsets_once(GetDaemonSets *get) {
         return STATUS_OK;
 }
 
-/* The watch begins with all there are; those that stand in the table already are not told again.
- */
+/* The watch starts with all objects; those that the table shows already are not repeated. */
 static bool was_daemonset_listed(const GetDaemonSets *get, const json_t *set) {
         size_t i;
         json_t *listed;

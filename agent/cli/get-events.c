@@ -9,12 +9,12 @@
 
 #include <ctype.h>
 
-/* get events: a table with the latest last, or the objects themselves. */
+/* get events: a table with the latest last, or the objects. */
 
 typedef struct GetEvents {
         const GetRequest *request;
         Columns columns;
-        bool has_headings; /* printed already */
+        bool has_headings; /* already printed */
 } GetEvents;
 
 static bool is_requested_event(const GetRequest *request, const json_t *event) {
@@ -23,7 +23,7 @@ static bool is_requested_event(const GetRequest *request, const json_t *event) {
                object_is_named(event, request->names, request->n_names);
 }
 
-/* "daemonset", as kubectl calls one in front of its name. */
+/* "daemonset", kubectl's prefix of the object's name. */
 static const char *kind_in_lower_case(char buffer[32], const char *kind) {
         size_t n = 0;
 

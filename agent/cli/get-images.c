@@ -7,7 +7,7 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* get images, which is images ls: a row for each name. */
+/* get images and images ls: a line for each image name. */
 
 enum {
         ID_LENGTH = 12,
@@ -16,7 +16,7 @@ enum {
 
 #define DIGEST_PREFIX "sha256:"
 
-/* One of its names at a time. */
+/* One line for each of its names. */
 typedef struct ImageRow {
         const json_t *image;
         const char *name;

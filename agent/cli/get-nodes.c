@@ -7,9 +7,9 @@
 #include "agent/model/node-status.h"
 #include "common/cleanup.h"
 
-/* get nodes, of which there is one. */
+/* get nodes: this node. */
 
-/* The word for a condition that there is something wrong about, or NULL. */
+/* The word for a condition that needs attention, or NULL. */
 static const char *condition_word(const json_t *condition) {
         const char *type = strna(json_text(condition, "type"));
         const char *status = strna(json_text(condition, "status"));
@@ -21,7 +21,7 @@ static const char *condition_word(const json_t *condition) {
         return streq(type, NODE_REFUSED_CONDITION) ? "APIServerRefuses" : type;
 }
 
-/* "Ready", and what is wrong: "Ready,MemoryPressure,APIServerNotReached". */
+/* "Ready" and the conditions that need attention: "Ready,MemoryPressure,APIServerNotReached". */
 static void write_condition_words(const json_t *node, FILE *out) {
         size_t i;
         json_t *condition;

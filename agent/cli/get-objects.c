@@ -6,8 +6,8 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* get configmaps, secrets, priorityclasses, runtimeclasses: what the manifests have for pods to
- * refer to. Of Secrets the agent tells the keys and no value. */
+/* get configmaps, secrets, priorityclasses, runtimeclasses: objects of manifests. The agent never
+ * sends values of Secrets, only keys and lengths. */
 
 static const char *format_created(const json_t *object, char age[DURATION_SIZE]) {
         return format_age(age, json_text(object, "metadata", "creationTimestamp"),
@@ -42,7 +42,7 @@ static void write_runtime_class(const json_t *object, const char *age, FILE *out
 
 /* By resource: kubectl's names and columns. */
 static const struct {
-        const char *singular, *group; /* group with the dot before it */
+        const char *singular, *group; /* group with its leading dot */
         bool is_cluster_wide;
         const char *headings; /* after the name */
         void (*write)(const json_t *object, const char *age, FILE *out);
@@ -56,7 +56,7 @@ static const struct {
                                            write_runtime_class },
 };
 
-/* NULL: of all, or of none. */
+/* NULL: all, or cluster-scoped. */
 static const char *request_namespace(const GetRequest *request) {
         return kinds[request->resource].is_cluster_wide ? NULL : request->namespace;
 }

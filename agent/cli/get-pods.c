@@ -8,14 +8,14 @@
 #include "common/cleanup.h"
 #include "common/clock.h"
 
-/* get pods: a table, or the objects themselves; once, or going on with what changes. */
+/* get pods: a table, or the objects; once, or as a watch. */
 
 typedef struct GetPods {
         const GetRequest *request;
         PodFilter filter;
         Columns columns;
-        bool has_headings; /* printed already */
-        json_t *listed;    /* what a watch need not tell again; NULL: nothing was told */
+        bool has_headings; /* already printed */
+        json_t *listed;    /* objects that a watch does not repeat; NULL: none was printed */
 } GetPods;
 
 static void write_pod_row(const json_t *pod, FILE *out, void *userdata) {
@@ -64,7 +64,8 @@ static bool is_pods_table(const GetPods *get) {
         return format_is_table(get->request->format);
 }
 
-/* What was asked for by name and is not there; where it is elsewhere, that is said. */
+/* Reports a name that was not found; where it exists in a different namespace, that is mentioned.
+ */
 static int fail_missing_pod(const GetPods *get, const char *name) {
         cleanup_json json_t *elsewhere = NULL;
         char *const names[] = { strdup(name), NULL };
@@ -109,8 +110,7 @@ static int get_pods_once(GetPods *get) {
         return status;
 }
 
-/* The watch begins with all pods there are; those that stand in the table already are not told
- * again. */
+/* The watch starts with all pods; those that the table shows already are not repeated. */
 static bool was_pod_listed(const GetPods *get, const json_t *pod) {
         size_t i;
         json_t *listed;

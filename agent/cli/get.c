@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/get.h"
 
-/* get: reads what is asked for and hands it to the file that knows the resource. */
+/* mainstay get: parses the resource and calls the function for it. */
 
 static int (*const getters[N_API_RESOURCES])(const GetRequest *request) = {
         [API_RESOURCE_PODS] = get_pods,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The command get, by what is got. */
+/* The command get, by resource. */
 
 #include "agent/cli/cli.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resources.h"
 
-/* What the command line says; names are those after the resource. */
+/* The command line; names are those after the resource. */
 typedef struct GetRequest {
         const Options *options;
         ApiResource resource;
@@ -17,7 +17,7 @@ typedef struct GetRequest {
         const char *namespace; /* NULL: all */
 } GetRequest;
 
-/* Each gives an exit status and has said what is wrong. */
+/* Each returns an exit status, after errors were printed. */
 int get_pods(const GetRequest *request);
 int get_events(const GetRequest *request);
 int get_images(const GetRequest *request);

@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/cli/cli.h"
 
-#include <stdio.h>
+#include "common/cleanup.h"
 
-/* help: the tables of commands.c, printed. */
+#include <stdio.h>
+#include <stdlib.h>
+
+/* mainstay help, --help: prints the tables of commands.c. */
+
+enum {
+        USAGE_WIDTH = 26, /* of a command; after a longer one its summary is on the next line */
+};
 
 static void print_option(const Option *option) {
         char text[64];
@@ -21,18 +28,25 @@ static void print_global_options(void) {
                 print_option(&global_options[i]);
 }
 
-void help_program(void) {
-        printf("Usage: mainstay [--socket PATH] COMMAND\n\n"
-               "Shows what the node agent mainstayd runs, and acts on it.\n\nCommands:\n");
-        for (size_t i = 0; i < n_commands; i++) {
-                char text[64];
+static void print_command(const Command *command) {
+        int n = printf("  %s %s", command->name, command->usage) - 2;
 
-                (void) snprintf(text, sizeof(text), "%s %s", commands[i].name, commands[i].usage);
-                printf("  %-26s %s\n", text, commands[i].summary);
+        if (n > USAGE_WIDTH) {
+                printf("\n");
+                n = -2;
         }
+        printf("%*s %s\n", USAGE_WIDTH - n, "", command->summary);
+}
+
+void help_program(void) {
+        printf("Usage: mainstay [--socket PATH] COMMAND [OPTION...]\n\n"
+               "Shows and controls the pods of the node agent mainstayd, in kubectl's words.\n\n"
+               "Commands:\n");
+        for (size_t i = 0; i < n_commands; i++)
+                print_command(&commands[i]);
         printf("\nOptions:\n");
         print_global_options();
-        printf("\n'mainstay help COMMAND' explains a command.\n");
+        printf("\n'mainstay help COMMAND' shows the usage and options of a command.\n");
 }
 
 void help_command(const Command *command) {
@@ -44,8 +58,8 @@ void help_command(const Command *command) {
 }
 
 int fail_command(const char *word) {
-        const char *names[16];
-        size_t n = MIN(n_commands, N_ELEMENTS(names));
+        cleanup_free const char **names = calloc(n_commands, sizeof(*names));
+        size_t n = names ? n_commands : 0; /* without memory there is no suggestion */
 
         for (size_t i = 0; i < n; i++)
                 names[i] = commands[i].name;

@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What the program says when something is wrong, and what was perhaps meant. */
+/* Errors of the command line, and suggestions for misspelled words. */
 
 enum {
-        WORD_MAX = 32 /* longer words get no hint */
+        WORD_MAX = 32 /* longer words get no suggestion */
 };
 
 static unsigned min3(unsigned a, unsigned b, unsigned c) {
         return MIN(MIN(a, b), c);
 }
 
-/* Edits between two short words, where swapping two neighbours is one edit. */
+/* The edit distance of two short words, where swapping two neighbours is one edit. */
 static unsigned word_edit_distance(const char *a, const char *b) {
         unsigned d[WORD_MAX + 1][WORD_MAX + 1];
         size_t n = strlen(a), m = strlen(b);
@@ -41,7 +41,7 @@ static unsigned word_edit_distance(const char *a, const char *b) {
 
 const char *find_suggestion(const char *word, const char *const *candidates, size_t n) {
         const char *nearest = NULL;
-        unsigned best = 3; /* more edits than two are another word */
+        unsigned best = 3; /* a word with more edits is a different word */
 
         if (strlen(word) > WORD_MAX)
                 return NULL;
@@ -62,7 +62,7 @@ const char *find_suggestion(const char *word, const char *const *candidates, siz
 int fail_with_error(int r, const Error *error) {
         cleanup_free char *sentence = strdup(error_message(error, r));
 
-        /* What a container says may be in it. */
+        /* The message may include text from a container. */
         if (sentence)
                 utf8_sanitize(sentence);
         fflush(stdout);

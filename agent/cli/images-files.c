@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* images import, export, verify, repair: files, which we read and write ourselves, so that the
- * agent need not open what somebody names. An archive is imported by being copied to where the
- * agent looks for archives; the store is read, and repaired, by mainstay-image. */
+/* images import, export, verify, repair: these access files, which mainstay reads and writes
+ * itself, so that the agent does not open paths that a user names. Import copies an archive into
+ * the preload directory of the agent; verify and repair run mainstay-image. */
 
 #include "agent/cli/images.h"
 
@@ -38,7 +38,7 @@ static int copy_file(int from, int to) {
         }
 }
 
-/* Under another name until it is whole and on the disk. */
+/* Under a temporary name until it is complete and synced. */
 static int copy_into_preload(const char *file, const char *preload, Error *reterr) {
         cleanup_close int dir = open(preload, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         cleanup_close int from = open(file, O_RDONLY | O_CLOEXEC), to = -EBADF;
@@ -84,9 +84,9 @@ int images_import(const Options *options, char *const *names, size_t n) {
         return status;
 }
 
-/* ---- the helper ---- */
+/* ---- mainstay-image ---- */
 
-/* Beside us where we were built, else where it is installed. */
+/* In the build directory where mainstay runs from it, else where it is installed. */
 static int find_image_helper(char ret[static PATH_MAX]) {
         char self[PATH_MAX];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -103,7 +103,7 @@ static int find_image_helper(char ret[static PATH_MAX]) {
         return 0;
 }
 
-/* Its exit status, or -errno. What it says on standard error is for the person. */
+/* Its exit status, or -errno. Its standard error is that of mainstay. */
 static int run_image_helper(const char *verb, const char *store, const char *word,
                             const char *other, int output) {
         cleanup_free char *option = NULL;
@@ -135,7 +135,7 @@ static int run_image_helper(const char *verb, const char *store, const char *wor
         return WIFEXITED(status) ? WEXITSTATUS(status) : STATUS_FAILED;
 }
 
-/* The image by the name that index.json has; the agent knows it by the one that was typed. */
+/* Finds the image by its name in index.json; the agent normalizes the name that was typed. */
 static const char *find_full_image_name(const json_t *all, const char *name) {
         const json_t *image, *one;
         size_t i, j;
@@ -176,8 +176,8 @@ int images_export(const Options *options, char *const *names, size_t n) {
         return r == 0 ? STATUS_OK : STATUS_FAILED;
 }
 
-/* What the store has blobs of is compared with them, what an archive has with the archive. Each
- * says by itself what is wrong. */
+/* The blobs of the store are compared with their digests, images in archives with their archive.
+ * Each check prints its own errors. */
 static int verify_images(const json_t *all, bool repairs, Error *reterr) {
         const char *store = strna(json_text(all, "store")), *repair = repairs ? "--repair" : NULL;
         cleanup_strv char **archives = NULL;

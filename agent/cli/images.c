@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* images ls, pull, rm, prune: asked of the agent, which does them in its own time. */
+/* images ls, pull, rm, prune: requests to the agent, which performs them asynchronously. */
 
 #include "agent/cli/images.h"
 
@@ -45,7 +45,7 @@ static void draw_progress_bar(const json_t *pull) {
                 format_bytes(all, (uint64_t) total));
 }
 
-/* The pull that the agent knows by the whole name of what we asked for: the first is ours. */
+/* The pull of the image: the first entry with its normalized name. */
 static const json_t *find_image_pull(const json_t *all, const char *image) {
         const json_t *pull;
         size_t i;
@@ -69,7 +69,8 @@ static int poll_image_pull(const Options *options, const char *image, bool has_b
                 return r;
         pull = find_image_pull(all, image);
         if (!pull)
-                return error_setf(reterr, EIO, "the agent has forgotten the pull");
+                return error_setf(reterr, EIO,
+                                  "the agent no longer knows the pull; it may have restarted");
         if (has_bar)
                 draw_progress_bar(pull);
         if (!json_is_true(json_object_get(pull, "isEnded")))
@@ -107,7 +108,7 @@ static int images_pull(const Options *options, char *const *names, size_t n) {
         return status;
 }
 
-/* ---- the others ---- */
+/* ---- rm, prune, ls ---- */
 
 static int images_ls(const Options *options, char *const *names, size_t n) {
         return print_images(options, options->output);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The command images, by its second word. Each gives an exit status and has said what is wrong. */
+/* The subcommands of images. Each returns an exit status, after errors were printed. */
 
 #include "agent/cli/cli.h"
 
@@ -13,7 +13,7 @@ int print_images(const Options *options, const char *format);
 /* "12.3MiB". Returns the buffer. */
 char *format_bytes(char buffer[static 32], uint64_t bytes);
 
-/* images-files.c; 'names' are what follows the second word. */
+/* images-files.c; 'names' are the arguments after the subcommand. */
 int images_import(const Options *options, char *const *names, size_t n);
 int images_export(const Options *options, char *const *names, size_t n);
 int images_repair(const Options *options, char *const *names, size_t n);

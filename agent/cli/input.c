@@ -25,7 +25,7 @@ static int read_input(const char *file, char **ret_data, size_t *ret_length, Err
         if (r == -EFBIG)
                 return error_setf(reterr, EFBIG, "is larger than 10 MiB");
         if (r == -EINVAL)
-                return error_setf(reterr, EINVAL, "is no regular file");
+                return error_setf(reterr, EINVAL, "is not a regular file");
         return r;
 }
 

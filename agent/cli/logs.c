@@ -7,7 +7,7 @@
 #include "common/clock.h"
 #include "common/file.h"
 
-/* logs: what a container wrote, as the agent gives it out. */
+/* mainstay logs: prints the log of a container. */
 
 typedef struct LogQuery {
         char *text; /* "?follow=true&…", or "" */
@@ -18,7 +18,7 @@ static void log_query_done(LogQuery *query) {
         free(query->text);
 }
 
-/* Adds "name=value"; a NULL value adds nothing. */
+/* Appends "name=value", unless value is NULL. */
 static int log_query_add(LogQuery *query, const char *name, const char *value) {
         cleanup_free char *escaped = NULL;
         char *text;
@@ -38,7 +38,7 @@ static int log_query_add(LogQuery *query, const char *name, const char *value) {
         return 0;
 }
 
-/* The agent counts in seconds; what is asked for is not cut short. */
+/* The agent takes whole seconds; the duration is rounded up. */
 static int log_query_add_since(LogQuery *query, const char *since, Error *reterr) {
         char seconds[32];
         uint64_t usec;
@@ -106,14 +106,15 @@ static int print_all_logs(const Options *options, const json_t *pod, const LogQu
 
 static int check_logs_arguments(const Options *options) {
         if (options->n_words == 0)
-                return fail_usage("say which pod's log: 'mainstay logs POD'");
+                return fail_usage("a pod is required: 'mainstay logs POD'");
         if (options->n_words > 2 || (options->n_words == 2 && options->container))
-                return fail_usage("'%s' is one word too many: 'mainstay logs POD [CONTAINER]'",
+                return fail_usage("unexpected argument '%s': 'mainstay logs POD [CONTAINER]'",
                                   options->words[options->n_words - 1]);
         if (options->all_containers &&
             (options->follow || options->n_words == 2 || options->container))
-                return fail_usage("--all-containers goes neither with --follow nor with the name "
-                                  "of a container");
+                return fail_usage(
+                        "--all-containers cannot be combined with --follow or with the name "
+                        "of a container");
         return STATUS_OK;
 }
 

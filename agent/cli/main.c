@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Finds the command, reads its options by its table, runs it. */
+/* Finds the command, parses its options by its table, runs it. */
 
 enum {
         OPTIONS_MAX = 16,
-        FIRST_LONG = 256 /* getopt's values for options: this plus the row */
+        FIRST_LONG = 256 /* getopt's value of an option: this plus its row */
 };
 
 /* The options that a command knows, the global ones last. */
@@ -37,8 +37,8 @@ static void add_cli_option(OptionSet *set, const Option *option) {
         set->rows[set->n++] = option;
 }
 
-/* Without a command, options end at the first word. The colon makes getopt_long() tell a missing
- * argument from an unknown option. */
+/* Before the command, options end at the first word. The leading colon makes getopt_long()
+ * distinguish a missing argument from an unknown option. */
 static OptionSet make_option_set(const Command *command) {
         OptionSet set = { .shorts = "+:" };
 
@@ -93,12 +93,12 @@ static void set_option(Options *options, const Option *option, const char *value
                 *(bool *) member = true;
 }
 
-/* Reads options up to the end (or, without a command, to the first word). 0 or an exit status. */
+/* Parses options up to the end (or, before the command, to the first word). 0 or an exit status. */
 static int read_options(const Command *command, int argc, char **argv, Options *options) {
         OptionSet set = make_option_set(command);
 
         opterr = 0;
-        optind = 0; /* glibc: begin anew */
+        optind = 0; /* glibc: start again */
         for (;;) {
                 int value = getopt_long(argc, argv, set.shorts, set.longs, NULL);
 
@@ -127,8 +127,9 @@ static int run_cli(int argc, char **argv) {
                 return STATUS_OK;
         }
         if (options.n_words == 0)
-                return fail_usage("say what to do, such as 'mainstay get pods'; see 'mainstay "
-                                  "help'");
+                return fail_usage(
+                        "a command is required, such as 'mainstay get pods'; see 'mainstay "
+                        "help'");
         command = find_command(options.words[0]);
         if (!command)
                 return fail_command(options.words[0]);
@@ -145,7 +146,7 @@ static int run_cli(int argc, char **argv) {
 int main(int argc, char **argv) {
         int status = run_cli(argc, argv);
 
-        /* A full disk behind a redirection is a failure too; a reader that left is not. */
+        /* A full disk behind a redirection is a failure; a closed pipe is not. */
         if (fflush(stdout) != 0 && errno != EPIPE && status == STATUS_OK) {
                 fprintf(stderr, "error: cannot write: %s\n", strerror(errno));
                 status = STATUS_FAILED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* match: which of these manifests would run on a node like that, before they are shipped there. The
- * agent's own functions decide; what they are told of the node comes from the command line. */
+/* mainstay match: which of these manifests would run on a node with given labels and taints. Uses
+ * the agent's own functions; needs no agent. */
 
 #include "agent/cli/cli.h"
 
@@ -18,12 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* All files, kept until the end: what would run in one may matter to another. */
+/* All files, kept until the end: pods of one may matter for the affinity of pods of another. */
 typedef struct MatchInputs {
-        ManifestObjects *objects; /* as many as there are words */
+        ManifestObjects *objects; /* as many as there are arguments */
         bool *good;
         size_t n;
-        Pod **pods; /* that would run here, for affinity between pods */
+        Pod **pods; /* pods that would run here, for affinity between pods */
         size_t n_pods;
 } MatchInputs;
 
@@ -62,7 +62,7 @@ static int add_node_taint(NodeLabelsTaints *node, char *text, Error *reterr) {
         return r < 0 ? error_prefixf(reterr, r, "'%s'", text) : 0;
 }
 
-/* Calls 'add' for each word between commas. */
+/* Calls 'add' for each part of a comma-separated list. */
 static int add_node_option_words(NodeLabelsTaints *node, const char *option, const char *words,
                                  int (*add)(NodeLabelsTaints *, char *, Error *), Error *reterr) {
         cleanup_free char *copy = strdup(strna(words));
@@ -140,7 +140,7 @@ static int keep_daemonset_pod(MatchInputs *inputs, const DaemonSet *set,
         return r < 0 ? r : keep_match_pod(inputs, pod);
 }
 
-/* The pods that would be there if none minded the others. */
+/* The pods that would run if there were no affinity between pods. */
 static int keep_matching_pods(MatchInputs *inputs, const NodeLabelsTaints *node) {
         int r = 0;
 
@@ -237,7 +237,8 @@ int run_match(const Options *options) {
         int status, r;
 
         if (options->n_words == 0)
-                return fail_usage("say which files to match; '-' is standard input");
+                return fail_usage(
+                        "files are required: 'mainstay match FILE...'; '-' is standard input");
         r = compose_match_node(options, &node, &error);
         if (r < 0)
                 return fail_usage("%s", error_message(&error, r));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The node as the agent tells of it. There is one. */
+/* Requests to the agent about its node. */
 
 #include "agent/cli/cli.h"
 

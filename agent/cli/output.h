@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What 'get' prints, in the format that was asked for. */
+/* The output of 'get' in the requested format. */
 
 #include "agent/cli/columns.h"
 
@@ -16,23 +16,24 @@ typedef enum Format {
         N_FORMATS,
 } Format;
 
-/* NULL is the table. 0, or STATUS_USAGE, said. */
+/* NULL means the table. 0, or STATUS_USAGE after an error was printed. */
 int parse_format(const char *text, Format *ret);
 bool format_is_table(Format format);
 
-/* One object as JSON or YAML; in a stream each has a mark before it. 0 or -errno. */
+/* Prints one object as JSON or YAML; in a stream each is preceded by a separator. 0 or -errno. */
 int print_object(Format format, bool is_in_stream, json_t *object);
 
-/* Many objects are a List, as kubectl prints them; the one that was asked for by name is itself. */
+/* Several objects are printed as a List, as in kubectl; a single one that was named is printed
+ * itself. */
 int print_list(Format format, bool is_by_name, json_t *objects);
 
 /* "pod/web" for each. */
 int print_object_names(const char *kind, const json_t *objects);
 
-/* What 'write_row' makes of the objects, below headings where there are any. */
+/* Prints the rows that 'write_row' makes of the objects, below a header line. */
 typedef void (*write_row_t)(const json_t *object, FILE *out, void *userdata);
 int print_rows(Columns *columns, const char *headings, const json_t *objects, write_row_t write_row,
                void *userdata);
 
-/* "No resources found in default namespace.", on standard error. NULL: in none. */
+/* "No resources found in default namespace.", on standard error. NULL: without a namespace. */
 void report_nothing_found(const char *namespace);

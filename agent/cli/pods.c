@@ -63,7 +63,7 @@ static int compare_pods_by_name(const void *a, const void *b) {
                               strna(json_text(y, "metadata", "name")));
 }
 
-/* A new array with the same pods in order. */
+/* A new array with the same pods, sorted. */
 static json_t *sort_pods_by_name(const json_t *pods) {
         size_t n = json_array_size(pods);
         cleanup_free json_t **items = calloc(n + 1, sizeof(json_t *));
@@ -140,7 +140,7 @@ static void print_manifest(const json_t *manifest) {
 void print_manifest_errors(const char *socket) {
         cleanup_json json_t *report = NULL;
         cleanup_error Error error = ERROR_NULL;
-        const char *trouble;
+        const char *last_error;
         size_t i;
         json_t *item;
         int r;
@@ -148,13 +148,13 @@ void print_manifest_errors(const char *socket) {
         fflush(stdout);
         r = client_get_json(socket, "/manifests", &report, &error);
         if (r < 0) {
-                fprintf(stderr, "warning: cannot tell about manifests: %s\n",
+                fprintf(stderr, "warning: cannot get the status of manifests: %s\n",
                         error_message(&error, r));
                 return;
         }
-        trouble = json_text(report, "trouble");
-        if (trouble)
-                fprintf(stderr, "error: %s\n", trouble);
+        last_error = json_text(report, "trouble");
+        if (last_error)
+                fprintf(stderr, "error: %s\n", last_error);
         json_array_foreach(json_object_get(report, "items"), i, item)
                 print_manifest(item);
         json_array_foreach(json_object_get(report, "archives"), i, item)

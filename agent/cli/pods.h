@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which pods are meant: by namespace, name, labels. */
+/* Selects pods: by namespace, name and labels. */
 
 #include "agent/cli/cli.h"
 
 /* Labels: "key=value,key==value,key!=value,key,!key". */
 typedef struct LabelRequirement {
         char *key;
-        char *value; /* NULL: the key alone matters */
+        char *value; /* NULL: only the key is compared */
         bool is_negated;
 } LabelRequirement;
 
@@ -17,7 +17,7 @@ typedef struct Selector {
         size_t n;
 } Selector;
 
-/* 0, or -EINVAL with a sentence. NULL or "" selects all. */
+/* 0, or -EINVAL with a message. NULL or "" selects all. */
 int selector_parse(const char *text, Selector *ret, Error *reterr);
 bool selector_matches(const Selector *selector, const json_t *labels);
 void selector_done(Selector *selector);
@@ -30,27 +30,26 @@ typedef struct PodFilter {
 } PodFilter;
 
 /* Takes namespace, names and selector of a command line whose first word is the resource "pods". 0,
- * -EINVAL with a sentence. */
+ * -EINVAL with a message. */
 int pod_filter_init(PodFilter *filter, const Options *options, char *const *names, size_t n_names,
                     Error *reterr);
 void pod_filter_done(PodFilter *filter);
 
-/* True where 'name' means the pod: its name, or its name without the node's suffix. */
+/* True where 'name' refers to the pod: its name, or its name without the node suffix. */
 bool pod_is_called(const json_t *pod, const char *name);
 
 bool pod_filter_matches(const PodFilter *filter, const json_t *pod);
 
-/* Asks the agent for all pods and gives those that match, sorted by namespace and name, each with
- * its apiVersion and kind; a new array. 0 or -errno with a sentence. */
+/* Requests all pods and returns those that match, sorted by namespace and name, each with its
+ * apiVersion and kind; a new array. 0 or -errno with a message. */
 int pods_fetch(const char *socket, const PodFilter *filter, json_t **ret, Error *reterr);
 
-/* The first name of the filter that none of the pods has, or NULL. */
+/* The first name of the filter that is not the name of a pod, or NULL. */
 const char *pods_missing_name(const PodFilter *filter, const json_t *pods);
 
-/* Says which name none of the pods has, an error; or that there is no pod at all. The exit status.
- */
+/* Reports the name that was not found, an error; or that there are no pods. The exit status. */
 int report_missing_pods(const PodFilter *filter, const json_t *pods);
 
-/* "error: …" and "warning: …" for what the agent's manifests have; a sentence of its own where that
- * cannot be had. */
+/* Prints "error: …" and "warning: …" for the manifests of the agent; or one warning where they
+ * cannot be requested. */
 void print_manifest_errors(const char *socket);

@@ -9,7 +9,7 @@ typedef struct ApiResourceWord {
         ApiResource resource;
 } ApiResourceWord;
 
-/* The first of each is the one we say. */
+/* The first name of each is the one used in messages. */
 static const ApiResourceWord resource_words[] = {
         { "pods", API_RESOURCE_PODS },
         { "pod", API_RESOURCE_PODS },
@@ -85,7 +85,7 @@ const char *find_missing_object_name(const json_t *objects, char *const *names, 
         return NULL;
 }
 
-/* The resource that the first 'length' bytes name, if it is allowed; or NULL. */
+/* The resource named by the first 'length' bytes, if it is allowed; or NULL. */
 static const ApiResourceWord *find_api_resource_word(const char *word, size_t length,
                                                      unsigned allowed) {
         for (size_t i = 0; i < N_ELEMENTS(resource_words); i++) {
@@ -109,7 +109,7 @@ static int fail_resource(const char *word, size_t length, unsigned allowed) {
         return fail_unknown("resource", name ? name : word, candidates, n);
 }
 
-/* All are "RESOURCE/NAME", of one resource. */
+/* All arguments are "RESOURCE/NAME", of one resource. */
 static int check_resource_slash_names(const Options *options, ApiResource resource,
                                       unsigned allowed) {
         for (size_t i = 0; i < options->n_words; i++) {
@@ -132,7 +132,7 @@ int parse_api_resource(const Options *options, const char *command, unsigned all
         size_t length;
 
         if (!word)
-                return fail_usage("say what to %s: 'mainstay %s pods'", command, command);
+                return fail_usage("a resource is required: 'mainstay %s pods'", command);
         length = strcspn(word, "/");
         row = find_api_resource_word(word, length, allowed);
         if (!row)

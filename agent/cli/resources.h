@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The kinds of objects that commands know by kubectl's names and short names. */
+/* Resource names, as in kubectl, with their short names. */
 
 #include "agent/cli/cli.h"
 
@@ -20,23 +20,23 @@ typedef enum ApiResource {
 
 #define API_RESOURCE_BIT(resource) (1U << (resource))
 
-/* "pods", as sentences and headings name it. */
+/* "pods", as in messages and headings. */
 const char *api_resource_name(ApiResource resource);
 
-/* Reads the words after a command: a resource of those that 'allowed' has the bits of, such as
- * "pods" or "pod/NAME", and names. 0 with the names (which begin at the array that is given), or
- * STATUS_USAGE, said. */
+/* Parses the arguments after a command: a resource out of the set 'allowed', such as "pods" or
+ * "pod/NAME", and names. 0 with the names (which start at the given array), or STATUS_USAGE after
+ * an error was printed. */
 int parse_api_resource(const Options *options, const char *command, unsigned allowed,
                        ApiResource *ret, char *const **ret_names, size_t *ret_n_names);
 
 /* The name in "pod/NAME" or "NAME". */
 const char *strip_resource_prefix(const char *word);
 
-/* True where the object has one of the names, or none was given. */
+/* True where the object has one of the names, or no name was given. */
 bool object_is_named(const json_t *object, char *const *names, size_t n_names);
 
-/* The condition of that type in the status, borrowed; NULL where there is none. */
+/* The condition of that type in the status, borrowed; NULL where it is absent. */
 const json_t *find_status_condition(const json_t *object, const char *type);
 
-/* The first of the names that none of the objects has, bare; or NULL. */
+/* The first of the names that none of the objects has, without a prefix; or NULL. */
 const char *find_missing_object_name(const json_t *objects, char *const *names, size_t n_names);

@@ -13,9 +13,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* rollout history, status, undo, restart of a daemonset, in kubectl's words. */
+/* mainstay rollout: history, status, undo and restart of a DaemonSet, in kubectl's words. */
 
-/* What the words of a command line ask for. */
+/* The parsed arguments. */
 typedef struct RolloutTarget {
         const Options *options;
         const char *namespace;
@@ -103,7 +103,7 @@ static int show_rollout_history(const RolloutTarget *target, Error *reterr) {
 
 typedef struct RolloutProgress {
         const RolloutTarget *target;
-        char last[256]; /* line, so that none is said twice */
+        char last[256]; /* the last line, which is not repeated */
         Error *reterr;
 } RolloutProgress;
 
@@ -124,7 +124,7 @@ static void print_progress_line(RolloutProgress *progress, const char *format, .
         memcpy(progress->last, line, sizeof(line));
 }
 
-/* 1 where it is over. */
+/* 1 where it is complete. */
 static int report_rollout_progress(RolloutProgress *progress, const json_t *set) {
         const char *name = progress->target->name;
         const json_t *condition = find_status_condition(set, "Progressing");
@@ -243,7 +243,8 @@ int run_rollout(const Options *options) {
         int status, r;
 
         if (options->n_words == 0)
-                return fail_usage("say what: 'mainstay rollout history daemonset/NAME'");
+                return fail_usage(
+                        "a subcommand is required: 'mainstay rollout history daemonset/NAME'");
         status = find_rollout_verb(options->words[0], &verb);
         rest.words++;
         rest.n_words--;
@@ -256,7 +257,7 @@ int run_rollout(const Options *options) {
         if (status != STATUS_OK)
                 return status;
         if (n_names != 1)
-                return fail_usage("say which one: 'mainstay rollout %s daemonset/NAME'",
+                return fail_usage("a name is required: 'mainstay rollout %s daemonset/NAME'",
                                   verbs[verb].word);
         target.name = strip_resource_prefix(names[0]);
         r = verbs[verb].run(&target, &error);

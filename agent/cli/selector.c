@@ -25,7 +25,7 @@ static char *copy_trimmed(const char *text, size_t length) {
         return strndup(text, length);
 }
 
-/* One requirement of 'length' bytes. */
+/* Parses one requirement of 'length' bytes. */
 static int parse_label_requirement(const char *text, size_t length, LabelRequirement *ret,
                                    Error *reterr) {
         cleanup_with(label_requirement_done) LabelRequirement requirement = { 0 };
@@ -87,7 +87,7 @@ int selector_parse(const char *text, Selector *ret, Error *reterr) {
         return 0;
 }
 
-/* As Kubernetes has it, a label that is not there is not equal to any value. */
+/* As in Kubernetes, an absent label is not equal to any value. */
 static bool is_label_requirement_met(const LabelRequirement *requirement, const json_t *labels) {
         const char *value = json_string_value(json_object_get(labels, requirement->key));
         bool holds = value && (!requirement->value || streq(value, requirement->value));

@@ -24,10 +24,10 @@ typedef struct ExecClientSession {
         const SessionStreams *streams;
         Channels *channels;
         int socket_fd;
-        int signal_fd; /* the window is another, or it is time to go; -EBADF without a terminal */
-        int error;     /* of writing what came */
+        int signal_fd; /* SIGWINCH and termination signals; -EBADF without a terminal */
+        int error;     /* the error of writing output */
         bool is_input_over;
-        char *status; /* what the other side said at the end */
+        char *status; /* the final result from the agent */
         size_t status_length;
 } ExecClientSession;
 
@@ -61,7 +61,7 @@ static int make_exec_path(const json_t *pod, const char *container, char *const 
         return *ret ? 0 : -ENOMEM;
 }
 
-/* ---- what comes ---- */
+/* ---- output ---- */
 
 static void on_exec_channel_message(unsigned char channel, const char *data, size_t length,
                                     void *userdata) {
@@ -74,7 +74,8 @@ static void on_exec_channel_message(unsigned char channel, const char *data, siz
                 s->status = strndup(data, length);
                 return;
         }
-        /* Who does not read what we write holds up the command, and nothing piles up. */
+        /* Writing blocks: a slow reader of the output delays the command, and nothing is buffered.
+         */
         if (fd >= 0 && length > 0 && s->error >= 0)
                 s->error = write_all(fd, data, length);
 }
@@ -95,7 +96,7 @@ static int exit_code_of(const json_t *status, int *ret, Error *reterr) {
         return error_setf(reterr, EREMOTEIO, "%s", strna(json_text(status, "message")));
 }
 
-/* ---- what goes ---- */
+/* ---- input ---- */
 
 static int send_terminal_size(ExecClientSession *s) {
         struct winsize size;
@@ -108,7 +109,7 @@ static int send_terminal_size(ExecClientSession *s) {
         return channels_send(s->channels, CHANNEL_RESIZE, text, strlen(text));
 }
 
-/* Who is told to end leaves his terminal as it was. */
+/* Restores the terminal before the process ends by a signal. */
 static int on_exec_client_signal(ExecClientSession *s) {
         struct signalfd_siginfo info;
 
@@ -135,7 +136,7 @@ static bool wants_input(const ExecClientSession *s) {
                channels_queued(s->channels) < INPUT_QUEUE_MAX;
 }
 
-/* 0, or -errno when the session cannot go on. */
+/* 0, or -errno when the session cannot continue. */
 static int poll_exec_client(ExecClientSession *s) {
         struct pollfd fds[] = {
                 { .fd = s->socket_fd, .events = channels_wants_read(s->channels) ? POLLIN : 0 },
@@ -171,10 +172,10 @@ static int run_exec_client_loop(ExecClientSession *s, int *ret_exit_code, Error 
                 return exit_code_of(status, ret_exit_code, reterr);
         if (s->error < 0)
                 return error_setf(reterr, -s->error, "cannot write: %s", strerror(-s->error));
-        return error_setf(reterr, EIO, "the session broke off");
+        return error_setf(reterr, EIO, "the connection of the session was closed");
 }
 
-/* ---- our own terminal ---- */
+/* ---- the local terminal ---- */
 
 typedef struct RawTerminal {
         bool is_set;
@@ -182,7 +183,8 @@ typedef struct RawTerminal {
         struct termios before;
 } RawTerminal;
 
-/* Characters go to the command as they are typed, Ctrl-C too; the command's terminal echoes. */
+/* Raw mode: characters, including Ctrl-C, go to the command as they are typed; the command's
+ * terminal echoes. */
 static void raw_terminal_enable(RawTerminal *raw, const SessionStreams *streams) {
         struct termios new;
 

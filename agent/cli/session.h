@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A command in a container, its streams connected with descriptors of ours. */
+/* Runs a command in a container, with its streams connected to local descriptors. */
 
 #include "common/error.h"
 
 #include <jansson.h>
 
 typedef struct SessionStreams {
-        int input_fd; /* each -EBADF where it is not wanted */
+        int input_fd; /* each -EBADF where it is not connected */
         int output_fd;
         int error_fd;
-        bool has_terminal; /* the command gets a terminal, of the size of ours where that is one */
+        bool has_terminal; /* the command gets a terminal, of the size of the local one if there is
+                              one */
 } SessionStreams;
 
-/* Runs it to its end. 0 with its exit code; -EREMOTEIO and others with a sentence where it could
- * not be run, or the session broke off. */
+/* Runs it to its end. 0 with its exit code; -EREMOTEIO and others with a message where it could not
+ * be run, or where the connection was lost. */
 int session_attach(const char *socket, const json_t *pod, const char *container, char *const *argv,
                    const SessionStreams *streams, int *ret_exit_code, Error *reterr);

@@ -7,9 +7,8 @@
 
 #include <stdio.h>
 
-/* The words of the STATUS column come from many places: the pod's phase, its own reason, then its
- * init containers, then its containers from the last to the first, each of which may overrule what
- * came before. The order is kubectl's and is what people know. */
+/* The STATUS column has many sources: the pod's phase, its own reason, its init containers, then
+ * its containers from last to first; each may override the earlier ones. The order is kubectl's. */
 
 typedef struct PodSummaryBuilder {
         const json_t *pod;
@@ -31,7 +30,7 @@ static void set_reason_number(PodSummaryBuilder *sum, const char *prefix, const 
                         (long long) json_integer_value(number));
 }
 
-/* A container that ended: its reason, or how it ended. */
+/* A terminated container: its reason, or its exit code or signal. */
 static void set_terminated(PodSummaryBuilder *sum, const char *prefix, const json_t *terminated) {
         const char *reason = json_text(terminated, "reason");
         const json_t *signal = json_object_get(terminated, "signal");
@@ -63,7 +62,7 @@ static const json_t *find_container_by_name(const json_t *array, const char *nam
         return NULL;
 }
 
-/* An init container that is restarted always is a sidecar: it counts among the others. */
+/* A restartable init container is a sidecar: it counts among the main containers. */
 static bool is_sidecar_container_json(const json_t *spec) {
         return streq_ptr(json_text(spec, "restartPolicy"), "Always");
 }
@@ -74,8 +73,8 @@ static bool is_condition_true(const json_t *pod, const char *type) {
         return condition && streq_ptr(json_text(condition, "status"), "True");
 }
 
-/* Kubernetes has no word for a pull that goes on. How far it is stands in the message, and is worth
- * more than that the container is being created. */
+/* Kubernetes does not define a reason for a pull in progress. The progress in the message is more
+ * useful than ContainerCreating. */
 static bool set_pulling(PodSummaryBuilder *sum, const char *prefix, const json_t *container) {
         const char *message = json_text(container, "state", "waiting", "message");
         double done, total;
@@ -88,7 +87,7 @@ static bool set_pulling(PodSummaryBuilder *sum, const char *prefix, const json_t
         return true;
 }
 
-/* One init container. True when it holds up those after it; then the reason says how. */
+/* One init container. True when it blocks later containers; then 'reason' says how. */
 static bool summarize_init_container(PodSummaryBuilder *sum, const json_t *container, size_t i) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         const json_t *terminated = json_at(container, "state", "terminated");
@@ -112,8 +111,7 @@ static bool summarize_init_container(PodSummaryBuilder *sum, const json_t *conta
         return true;
 }
 
-/* True while an init container is not done. What counts of their restarts in the end are those of
- * the sidecars. */
+/* True while an init container is not complete. Afterwards only the restarts of sidecars count. */
 static bool summarize_init_containers(PodSummaryBuilder *sum, PodSummaryBuilder *ret_sidecars) {
         const json_t *specs = json_at(sum->pod, "spec", "initContainers");
         size_t i;
@@ -159,7 +157,7 @@ static void summarize_containers(PodSummaryBuilder *sum) {
                 has_running = true;
                 sum->n_ready++;
         }
-        /* One is done, another runs on. */
+        /* One is complete and a different one runs. */
         if (streq(sum->reason, "Completed") && has_running)
                 set_reason(sum, "", is_condition_true(sum->pod, "Ready") ? "Running" : "NotReady");
 }
@@ -207,8 +205,8 @@ static const char *text_or_none(const char *text) {
         return text && text[0] ? text : "<none>";
 }
 
-/* A static pod was created when its node first saw it; without an API server nobody says when that
- * was but the start. */
+/* A static pod is created when its node first sees it; without an API server only its start time is
+ * known. */
 static const char *creation_time(const json_t *pod) {
         const char *created = json_text(pod, "metadata", "creationTimestamp");
 

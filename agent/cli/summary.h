@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A pod in one line, by kubectl's rules. Pure. */
+/* The line of a pod in `get pods`, by kubectl's rules. Pure. */
 
 #include "agent/cli/words.h"
 
@@ -16,9 +16,9 @@ typedef struct PodSummary {
         const char *node;
         const char *nominated_node;
         char readiness_gates[32];
-        const char *source; /* ours: where it comes from */
+        const char *source; /* not in kubectl: the source */
 } PodSummary;
 
-/* Fills it from a v1.Pod, as it is to be shown at 'now_usec' (realtime). What is missing is
- * "<none>" or "<unknown>", as kubectl has it. */
+/* Fills it from a v1.Pod, for the time 'now_usec' (realtime). Missing values are "<none>" or
+ * "<unknown>", as in kubectl. */
 void pod_summarize(const json_t *pod, uint64_t now_usec, PodSummary *ret);

@@ -10,7 +10,7 @@
 
 enum {
         CHUNK = 64 * 1024,
-        BLOCK = 10240, /* in which tars are written */
+        BLOCK = 10240, /* the format of the tars that are written */
 };
 
 typedef struct archive Archive;
@@ -30,8 +30,8 @@ static int fail_archive(Archive *archive, Error *reterr) {
                           strna(archive_error_string(archive)));
 }
 
-/* What follows the first component "name" of a path, "" where that is all of it; NULL where it
- * begins with another one. Leading "./" do not count. */
+/* The rest of a path after its first component "name", "" where that is all of it; NULL for a
+ * different first component. A leading "./" is skipped. */
 static const char *skip_name(const char *path, const char *name) {
         size_t length = strlen(name);
 
@@ -42,7 +42,7 @@ static const char *skip_name(const char *path, const char *name) {
         return path + length;
 }
 
-/* ---- there ---- */
+/* ---- writing ---- */
 
 static int copy_file_to_tar(Archive *disk, Archive *tar, struct archive_entry *entry,
                             Error *reterr) {
@@ -109,7 +109,7 @@ int tar_pack(const char *path, const char *name, int fd, Error *reterr) {
         return r;
 }
 
-/* ---- and back again ---- */
+/* ---- reading ---- */
 
 static int copy_file_from_tar(Archive *tar, Archive *disk, Error *reterr) {
         for (;;) {
@@ -127,7 +127,7 @@ static int copy_file_from_tar(Archive *tar, Archive *disk, Error *reterr) {
         }
 }
 
-/* The path with the target's name in place of the first component; or NULL. */
+/* The path with the first component replaced by the target's name; or NULL. */
 static char *rename_path(const char *path, const char *name, const char *target) {
         const char *rest = path ? skip_name(path, name) : NULL;
         char *renamed;
@@ -153,12 +153,12 @@ static int extract_tar_entry(Archive *tar, Archive *disk, struct archive_entry *
 
         if (!renamed || (archive_entry_hardlink(entry) && !link))
                 return error_setf(reterr, EBADMSG,
-                                  "the container's tar has '%s' in it, which was "
-                                  "not asked for",
+                                  "the container's tar contains '%s', which was "
+                                  "not requested",
                                   strna(path));
         if (!is_ordinary_entry(entry)) {
                 utf8_sanitize(renamed);
-                fprintf(stderr, "warning: skipping '%s', which is no file\n", renamed);
+                fprintf(stderr, "warning: skipping '%s', which is not a file\n", renamed);
                 return 0;
         }
         archive_entry_set_pathname(entry, renamed);
@@ -202,5 +202,5 @@ int tar_unpack(int fd, const char *name, const char *target, Error *reterr) {
         }
         if (archive_write_close(disk) != ARCHIVE_OK)
                 return fail_archive(disk, reterr);
-        return is_empty ? error_setf(reterr, ENODATA, "nothing came") : 0;
+        return is_empty ? error_setf(reterr, ENODATA, "the container sent no data") : 0;
 }

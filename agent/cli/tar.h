@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Files and directories as a tar, by libarchive: what cp sends into a container and takes out of
- * one. */
+/* Files and directories as a tar, by libarchive: the data that cp sends to and receives from a
+ * container. */
 
 #include "common/error.h"
 
-/* Writes what is at 'path' and below as a tar in which it is called 'name'. Links are links; who
- * owns what is not told. 0, or -errno with a sentence. */
+/* Writes the file or tree at 'path' as a tar in which it is called 'name'. Links are kept; owners
+ * are not. 0, or -errno with a message. */
 int tar_pack(const char *path, const char *name, int fd, Error *reterr);
 
-/* Makes 'target' in the working directory of a tar in which all is called 'name' or lies below it.
- * What it says is not trusted: nothing is written outside of 'target', through links of its own
- * neither, and devices, pipes and set-user-ID bits are left out. 0, or -errno with a sentence. */
+/* Creates 'target' in the working directory from a tar whose entries are all 'name' or below it.
+ * The tar is untrusted: nothing is written outside of 'target', not through its own links either,
+ * and devices, pipes and set-user-ID bits are left out. 0, or -errno with a message. */
 int tar_unpack(int fd, const char *name, const char *target, Error *reterr);

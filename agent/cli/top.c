@@ -10,13 +10,13 @@
 #include <inttypes.h>
 #include <time.h>
 
-/* top pods: what pods use now. The agent counts; a rate is the difference of two counts, so it is
- * asked twice. */
+/* mainstay top pods: CPU and memory usage. The agent has counters; a rate is the difference of two
+ * samples, so it is asked twice. */
 
 typedef struct PodTop {
         const Options *options;
         const PodFilter *filter;
-        char *before, *after; /* what /metrics/resource said */
+        char *before, *after; /* the content of /metrics/resource */
 } PodTop;
 
 static void pod_top_done(PodTop *top) {
@@ -29,7 +29,7 @@ typedef struct ResourceMetricSample {
         double at_msec;
 } ResourceMetricSample;
 
-/* The sample of a metric with just these labels. */
+/* The sample of a metric with exactly these labels. */
 static bool find_metric_sample(const char *text, const char *metric, const char *labels,
                                ResourceMetricSample *ret) {
         cleanup_free char *line = NULL;
@@ -55,7 +55,7 @@ static bool find_metric_rate(const PodTop *top, const char *metric, const char *
         return true;
 }
 
-/* Millicores and mebibytes, rounded as kubectl does. A line only where both are known. */
+/* Millicores and mebibytes, rounded as in kubectl. A line is printed only where both are known. */
 static void write_resource_usage(const PodTop *top, const char *kind, const char *labels,
                                  const char *head, FILE *out) {
         char cpu[64], memory[64];

@@ -30,7 +30,7 @@ static int connect_to_agent(const char *path, int *ret, Error *reterr) {
         return 0;
 }
 
-/* Byte by byte, so that not one of those that follow is lost. */
+/* Byte by byte, so that no data after the header is consumed. */
 static int read_response_head(int fd, char *ret, size_t size) {
         size_t n = 0;
 
@@ -48,7 +48,7 @@ static int read_response_head(int fd, char *ret, size_t size) {
         return -EMSGSIZE;
 }
 
-/* The one line that the agent refuses with. */
+/* The one-line message of an error response. */
 static int read_upgrade_error(int fd, Error *reterr) {
         char text[1024];
         size_t n = 0;
@@ -88,12 +88,13 @@ int upgrade_connect(const char *socket_path, const char *path, int *ret, Error *
         if (r >= 0)
                 r = read_response_head(fd, head, sizeof(head));
         if (r < 0)
-                return error_setf(reterr, -r, "the agent at %s broke off its answer (%s)",
+                return error_setf(reterr, -r,
+                                  "the agent at %s closed the connection within its response (%s)",
                                   socket_path, strerror(-r));
         if (strncmp(head, "HTTP/1.1 101 ", 13) != 0)
                 return read_upgrade_error(fd, reterr);
         if (!strstr(head, websocket_accept_key(key, accept)))
-                return error_setf(reterr, EPROTO, "the agent at %s speaks no WebSocket",
+                return error_setf(reterr, EPROTO, "the agent at %s does not support WebSocket",
                                   socket_path);
         *ret = TAKE_FD(fd);
         return 0;

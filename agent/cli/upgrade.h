@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A connection to the agent that becomes a WebSocket. */
+/* Opens a WebSocket connection to the agent. */
 
 #include "common/error.h"
 
-/* Asks for the path and, if the agent agrees, gives the socket, with nothing read beyond the
- * answer. 0; -EREMOTEIO with the agent's sentence where it refuses; another -errno with a sentence.
- */
+/* Requests the path and, if the agent switches protocols, returns the socket, with nothing read
+ * beyond the response header. 0; -EREMOTEIO with the agent's message where it refuses; another
+ * -errno with a message. */
 int upgrade_connect(const char *socket, const char *path, int *ret, Error *reterr);

@@ -7,13 +7,13 @@
 
 #include <stdio.h>
 
-/* validate: what the agent would say to these files, and what it would only warn of, which is an
- * error here: who asks wants to know. */
+/* mainstay validate: errors and warnings that the agent would report for these files; here warnings
+ * are errors, too. */
 
-/* Pods are named after a node; we take this one away again. */
+/* The node's name is a suffix of pod names; it is removed in output. */
 #define NODE_NAME "node"
 
-/* Objects of the files before, as "pod namespace/name" and the file, in turns. */
+/* Objects of earlier files, as "pod namespace/name" and the file, alternating. */
 typedef struct SeenObjects {
         char **objects;
 } SeenObjects;
@@ -22,7 +22,7 @@ static void seen_objects_done(SeenObjects *seen) {
         strv_free(seen->objects);
 }
 
-/* "pod namespace/name" as the manifest has it. */
+/* "pod namespace/name" as in the manifest. */
 static char *pod_label(const Pod *pod) {
         const char *name = strna(pod->metadata.name);
         size_t length = strlen(name), suffix = strlen("-" NODE_NAME);
@@ -45,7 +45,7 @@ static char *daemonset_label(const DaemonSet *set) {
                        : label;
 }
 
-/* A Pod and a DaemonSet cannot have one name. */
+/* A Pod and a DaemonSet share one space of names. */
 static const char *skip_kind(const char *label) {
         bool is_pod = strncmp(label, "pod ", 4) == 0 || strncmp(label, "daemonset ", 10) == 0;
 
@@ -59,8 +59,8 @@ static const char *find_seen_object(const SeenObjects *seen, const char *label) 
         return NULL;
 }
 
-/* Takes the label. Appends to "pod default/web, secret default/web"; says when another file has the
- * name. */
+/* Takes ownership of the label. Appends it to "pod default/web, secret default/web"; reports where
+ * an earlier file has the name. */
 static int add_seen_object_take(const char *file, char *label_taken, SeenObjects *seen, FILE *out) {
         cleanup_free char *label = label_taken;
         const char *other;
@@ -69,7 +69,7 @@ static int add_seen_object_take(const char *file, char *label_taken, SeenObjects
                 return -ENOMEM;
         other = find_seen_object(seen, label);
         if (other) {
-                fprintf(stderr, "error: %s: %s is in %s already\n", file, label, other);
+                fprintf(stderr, "error: %s: %s is already defined in %s\n", file, label, other);
                 return -EEXIST;
         }
         fprintf(out, "%s%s", ftell(out) > 0 ? ", " : "", label);
@@ -84,7 +84,7 @@ static int report_manifest_warnings(const ManifestObjects *objects) {
         return objects->warnings ? -EINVAL : 0;
 }
 
-/* Says what the file holds. 0, or -errno when something was wrong, which it has said. */
+/* Prints the objects of the file. 0, or -errno after an error was printed. */
 static int report_valid_objects(const char *file, const ManifestObjects *objects,
                                 SeenObjects *seen) {
         cleanup_free char *text = NULL;
@@ -118,7 +118,7 @@ static int report_valid_objects(const char *file, const ManifestObjects *objects
         return result;
 }
 
-/* 0 or -errno; has said what is wrong. */
+/* 0, or -errno after an error was printed. */
 static int validate_file(const char *file, SeenObjects *seen) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = { 0 };
         cleanup_strv char **errors = NULL;
@@ -140,7 +140,8 @@ int run_validate(const Options *options) {
         int status = STATUS_OK;
 
         if (options->n_words == 0)
-                return fail_usage("say which files to validate; '-' is standard input");
+                return fail_usage(
+                        "files are required: 'mainstay validate FILE...'; '-' is standard input");
         for (size_t i = 0; i < options->n_words; i++)
                 if (validate_file(options->words[i], &seen) < 0)
                         status = STATUS_FAILED;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-/* version: ours, and the agent's where one answers. Its metrics have it. */
+/* mainstay version: its own version, and that of the agent if it responds (from its metrics). */
 
 #define BUILD_INFO "\nmainstay_build_info{version=\""
 

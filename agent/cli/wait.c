@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <time.h>
 
-/* wait --bootstrap: until all pods that others are started after are Ready. It is what
- * mainstay-ready.service runs, so that a boot is ordered by systemd and not by us. */
+/* wait --bootstrap: until all pods with the bootstrap annotation are Ready. mainstay-ready.service
+ * runs it, so that systemd can order other units after them. */
 
 typedef struct BootstrapWait {
         const char *socket;
@@ -24,7 +24,7 @@ static bool is_bootstrap_pod(const json_t *pod) {
                          "true");
 }
 
-/* One that has done its work will never be Ready again. */
+/* A pod that has completed never becomes Ready again. */
 static bool is_pod_ready_or_done(const json_t *pod) {
         json_t *conditions = json_at(pod, "status", "conditions"), *condition;
         size_t i;
@@ -45,7 +45,7 @@ static int on_bootstrap_pod_event(const char *type, json_t *pod, void *userdata)
         return json_object_size(wait->missing) == 0;
 }
 
-/* How many are not ready now, or -errno. */
+/* The number of pods that are not ready, or -errno. */
 static int check_bootstrap_pods(BootstrapWait *wait, Error *reterr) {
         cleanup_json json_t *pods = NULL;
         json_t *pod;
@@ -70,13 +70,13 @@ int run_wait(const Options *options) {
         int r;
 
         if (options->n_words > 0 || !options->bootstrap)
-                return fail_usage("wait takes --bootstrap, and nothing else");
-        /* Those that were ready may not be any more when the last one is. */
+                return fail_usage("the only form is 'mainstay wait --bootstrap'");
+        /* Pods that were ready may have stopped being ready by the time the last one is. */
         while ((r = check_bootstrap_pods(&wait, &error)) != 0 && r != -ENOMEM) {
                 if (r > 0)
                         r = watch_objects(wait.socket, "/pods?watch=1", on_bootstrap_pod_event,
                                           &wait, &error);
-                /* The agent is not there; it may be being restarted. */
+                /* The agent does not respond; it may be restarting. */
                 if (r < 0)
                         (void) nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
                 error_done(&error);

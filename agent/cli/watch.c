@@ -9,7 +9,7 @@ enum {
         EVENT_MAX = 16 * 1024 * 1024 /* one event of a watch */
 };
 
-/* The part of the answer that is no whole line yet. */
+/* The incomplete last line of the data received so far. */
 typedef struct WatchStream {
         watch_object_t on_object;
         void *userdata;
@@ -72,5 +72,7 @@ int watch_objects(const char *socket, const char *path, watch_object_t on_object
                 WatchStream watch = { .on_object = on_object, .userdata = userdata };
         int r = client_stream(socket, path, on_watch_stream_data, &watch, reterr);
 
-        return r >= 0 && !watch.is_enough ? error_setf(reterr, EIO, "the agent has ended") : r;
+        return r >= 0 && !watch.is_enough
+                       ? error_setf(reterr, EIO, "the agent closed the connection")
+                       : r;
 }

@@ -20,8 +20,8 @@ json_t *json_walk(const json_t *object, const char *const *keys) {
         return value;
 }
 
-/* kubectl's steps: the coarser the unit, the longer the finer one beside it is worth telling. A row
- * holds below 'limit' seconds; 'fine' is 0 where the coarse unit stands alone. */
+/* kubectl's steps: the coarser the unit, the longer the finer unit beside it is shown. A row
+ * applies below 'limit' seconds; 'fine' is 0 where the coarse unit is shown alone. */
 #define MINUTE INT64_C(60)
 #define HOUR   (60 * MINUTE)
 #define DAY    (24 * HOUR)
@@ -51,7 +51,7 @@ char *format_duration(char buffer[DURATION_SIZE], int64_t seconds) {
         size_t i = 0;
         int64_t fine;
 
-        /* Clocks of two machines may differ a little. */
+        /* The clocks of two machines may differ a little. */
         if (seconds < -1) {
                 (void) snprintf(buffer, DURATION_SIZE, "<invalid>");
                 return buffer;
@@ -90,7 +90,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* The unit that 'text' is up to the next digit, in microseconds, or 0. */
+/* The length in microseconds of the unit at the start of 'text', up to the next digit, or 0. */
 static double parse_go_duration_unit(const char *text, size_t *ret_length) {
         size_t length = strcspn(text, "0123456789.");
 

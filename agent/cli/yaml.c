@@ -85,7 +85,7 @@ bool yaml_needs_quotes(const char *text) {
 static int emit_yaml_event(yaml_emitter_t *emitter, yaml_event_t *event, int is_made) {
         if (!is_made)
                 return -ENOMEM;
-        /* The emitter owns the event from here on, whatever happens. */
+        /* The emitter owns the event from here on, also on failure. */
         return yaml_emitter_emit(emitter, event) ? 0 : -EIO;
 }
 

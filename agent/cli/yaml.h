@@ -11,10 +11,10 @@
 /* One document without markers. 0 or -errno. */
 int yaml_write(json_t *json, FILE *out);
 
-/* The keys of an object in their order, borrowed, with a NULL behind them. The caller frees the
- * array; NULL where memory ends. */
+/* The keys of an object in their order, borrowed, NULL-terminated. The caller frees the array;
+ * NULL: out of memory. */
 const char **yaml_sorted_keys(json_t *object);
 
-/* True where the plain text would be read as a number, a boolean, null or a time, by YAML 1.1 or
- * 1.2. */
+/* True where the plain text would be read as a number, boolean, null or time, by YAML 1.1 or 1.2.
+ */
 bool yaml_needs_quotes(const char *text);

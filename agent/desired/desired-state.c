@@ -196,7 +196,8 @@ static int on_recompute_due(sd_event_source *source, void *userdata) {
         pod_manager_readmit_evicted(state->config.pod_manager);
         r = update_desired_pods(state);
         if (r < 0)
-                (void) log_error_errno(r, "Cannot compute the desired pods, so all pods go on");
+                (void) log_error_errno(
+                        r, "Cannot compute the desired pods, so nothing is started or stopped");
         manifest_problems_report(state->problems, state->manifests,
                                  daemonsets->warnings(daemonsets->userdata));
         notify_changed_objects(state);

@@ -24,7 +24,7 @@ static void report_manifest_problem(const ManifestProblems *problems, char ***pr
         (void) strv_append(present, text);
 }
 
-/* The words are the kubelet's. The pod runs on, and is what people look at. */
+/* The message is the kubelet's. The pods run on, so the events are recorded for them. */
 static void record_broken_object_event(const ManifestProblems *problems, const char *what,
                                        const ObjectMeta *metadata, const char *error,
                                        PodEvent *event) {

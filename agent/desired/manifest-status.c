@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* As old as what the file says now. */
+/* Objects of files are as old as the content of the file. */
 static uint64_t manifest_mtime_usec(const char *directory, const char *file) {
         cleanup_free char *path = path_join(directory, file);
         struct stat st;
@@ -20,7 +20,7 @@ static uint64_t manifest_mtime_usec(const char *directory, const char *file) {
         return (uint64_t) st.st_mtim.tv_sec * USEC_PER_SEC;
 }
 
-/* Looks through all there are: a list of n is n walks, and there are few. */
+/* A list of n objects takes n passes over all of them, of which there are few. */
 int find_next_manifest_object(const ManifestDirectory *sources, const char *directory,
                               ObjectKind kind, const char *after, char **ret_key, char **ret_json) {
         const Manifest *const *manifests;
@@ -62,7 +62,7 @@ static void append_object_name(char ***names, const ObjectMeta *metadata) {
         (void) strv_appendf(names, "%s/%s", metadata->namespace, metadata->name);
 }
 
-/* Pods that somebody owns, for as long as nothing is stepped. */
+/* Pods that have a controller, valid until the next step of the pod manager. */
 typedef struct ControlledPods {
         const Pod **items;
         size_t n;
@@ -119,7 +119,7 @@ void report_manifest_status(const ManifestDirectory *sources, const char *direct
 
         http_report_manifest_directory(report, directory, manifest_directory_last_error(sources));
         (void) pod_manager_for_each_pod(pod_manager, collect_controlled_pod,
-                                        &controlled); /* some is better than nothing */
+                                        &controlled); /* an incomplete list is better than none */
         for (size_t i = 0; i < n; i++)
                 report_manifest_file(report, manifests[i], &controlled);
         free(controlled.items);

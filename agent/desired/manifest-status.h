@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent was given, told to those who ask on the socket: the files of the manifest
- * directory, the objects in them, the archives. */
+/* The status of the agent's inputs, for the local socket: the files of the manifest directory and
+ * the objects in them, preloaded image archives. */
 
 #include "agent/http/http-server.h"
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
 #include "agent/pods/pod-manager.h"
 
-/* Tells all files and archives. Pods of DaemonSets are told with the file of their set. */
+/* Reports all files and broken archives. Pods of DaemonSets are listed with the file of their
+ * DaemonSet. */
 void report_manifest_status(const ManifestDirectory *sources, const char *directory,
                             PodManager *pod_manager, ImageStore *images,
                             HttpManifestReport *report);

@@ -10,7 +10,7 @@
 typedef struct DaemonSetPodSource {
         /* Adds the pods of these DaemonSets, then orphans. 0 or -ENOMEM. */
         int (*add_pods)(const DesiredDaemonSets *sets, DesiredPods *desired, void *userdata);
-        /* Conflicts between DaemonSets, in sentences. */
+        /* Conflicts between DaemonSets, one message each. */
         char *const *(*warnings)(void *userdata);
         /* Why it does not want this pod, which the caller frees; NULL: not known, or not its. */
         char *(*explain_stop)(const PodSource *source, const Pod *pod, void *userdata);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Before Kubernetes 1.6 a pod had no affinity but this annotation, whose value is the field's JSON.
- */
+/* The affinity annotation of Kubernetes before 1.6, whose value is the JSON of today's field. */
 
 #include "agent/manifest/rules.h"
 #include "agent/model/schema.h"

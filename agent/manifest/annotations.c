@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Profiles were annotations before they were fields. Kubernetes still reads those annotations in
- * one way: one that contradicts its field is an error. Alone they have no effect any more, neither
- * there nor here. */
+/* Annotations for seccomp and AppArmor profiles, which are fields now. As in Kubernetes, an
+ * annotation that contradicts its field is an error, and one without its field is ignored. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
@@ -12,7 +11,7 @@
 #include <string.h>
 
 typedef struct ProfileAnnotation {
-        const char *key; /* whole, or what stands before a container's name */
+        const char *key; /* the whole key, or the part before a container's name */
         const char *word;
         const char *field;
         bool is_of_container;
@@ -27,8 +26,8 @@ static const ProfileAnnotation kinds[] = {
         { "seccomp.security.alpha.kubernetes.io/pod", "seccomp", "seccompProfile", false, false },
 };
 
-/* The profile's field and where it is: the container's own, or the pod's, which for AppArmor holds
- * for its containers too. */
+/* The profile in the field, and where it is: the container's, or the pod's, which for AppArmor
+ * applies to its containers, too. */
 typedef struct ProfileField {
         const SecurityProfile *profile; /* NULL: not set */
         char context[64];               /* "spec.containers[0].securityContext" */

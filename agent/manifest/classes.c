@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* PriorityClasses and RuntimeClasses from files, with Kubernetes' rules for them. */
+/* PriorityClass and RuntimeClass from files: Kubernetes' validation rules. */
 
 #include "agent/manifest/rules.h"
 #include "agent/model/quantity.h"
@@ -8,14 +8,14 @@
 
 #include <stdarg.h>
 
-/* Where in a document a class is wrong. */
+/* The place of an error in a document. */
 typedef struct ClassPosition {
         const Decoder *decoder;
         const YamlNode *object;
         const DecodePath *path;
 } ClassPosition;
 
-/* "overhead.podFixed.cpu" and the sentence. */
+/* "overhead.podFixed.cpu" and the message. */
 static int class_error(const ClassPosition *position, const char *parent, const char *key,
                        const char *format, ...) printf_like(4, 5);
 

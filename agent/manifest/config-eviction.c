@@ -12,7 +12,8 @@
 
 #define TRANSITION_DEFAULT_USEC (300 * USEC_PER_SEC)
 
-/* Where a setting that names none is not merged with these, it stands alone. */
+/* The kubelet's default thresholds. Unless mergeDefaultEvictionSettings is set, one configured
+ * threshold replaces them all. */
 static const struct {
         EvictionSignal signal;
         EvictionAmount value;
@@ -41,7 +42,7 @@ static int eviction_setting_error(const EvictionSetting *entry, int r) {
                                r);
 }
 
-/* NAN for what is no number before a '%'. */
+/* NAN where no number precedes the '%'. */
 static double parse_percentage(const char *text) {
         char *end;
         double value = strtod(text, &end);
@@ -49,7 +50,7 @@ static double parse_percentage(const char *text) {
         return end > text && streq(end, "%") ? value / 100 : NAN;
 }
 
-/* Kubernetes' words. A percentage of 0 or 100 says that there is no such threshold. */
+/* Kubernetes' messages. A percentage of 0 or 100 switches the threshold off. */
 static int parse_eviction_percentage(const EvictionSetting *entry, double *ret) {
         const char *value = entry->pair->value;
         double fraction = parse_percentage(value);
@@ -86,7 +87,7 @@ static bool is_percentage(const char *text) {
         return text[0] && text[strlen(text) - 1] == '%';
 }
 
-/* 1, or 0 for one that is switched off. */
+/* 1, or 0 for a threshold that is switched off. */
 static int parse_threshold(const EvictionSetting *entry, EvictionAmount *ret) {
         EvictionAmount amount = { 0 };
         int r;
@@ -141,7 +142,7 @@ static int apply_hard_threshold(const EvictionSetting *entry, Config *config) {
         return r;
 }
 
-/* One that is switched off needs no grace. */
+/* A threshold that is switched off needs no grace period. */
 static int apply_soft_threshold(const EvictionSetting *entry, Config *config) {
         const char *grace = string_map_get(&config->eviction_soft_grace_period, entry->pair->key);
         EvictionThreshold threshold = { .signal = entry->signal };
@@ -154,7 +155,8 @@ static int apply_soft_threshold(const EvictionSetting *entry, Config *config) {
                                               error_setf(entry->decoder->reterr, EINVAL,
                                                          "needs a grace period of its own in "
                                                          "evictionSoftGracePeriod"));
-        if (duration_parse(grace, &threshold.grace_usec) >= 0) /* a bad one is told of below */
+        if (duration_parse(grace, &threshold.grace_usec) >=
+            0) /* an invalid one is reported below */
                 add_eviction_threshold(&config->eviction, &threshold);
         return 0;
 }
@@ -252,7 +254,7 @@ int config_read_eviction(const Decoder *d, const YamlNode *root, Config *config)
         if (config->eviction_pressure_transition_period)
                 (void) duration_parse(config->eviction_pressure_transition_period,
                                       &policy->transition_usec);
-        if (policy->transition_usec == 0) /* none is the default, as with the kubelet */
+        if (policy->transition_usec == 0) /* as in the kubelet, none is the default */
                 policy->transition_usec = TRANSITION_DEFAULT_USEC;
         policy->max_pod_grace_seconds = config->eviction_max_pod_grace_period.value;
         policy->has_memcg_notification = config->kernel_memcg_notification;

@@ -18,7 +18,7 @@
 #define LOG_MAX_SIZE_DEFAULT   "10Mi"
 #define LOG_MAX_FILES_DEFAULT  5
 #define CONFIG_KIND            "KubeletConfiguration"
-/* Of all pods when the machine goes down, and of the critical ones, which come last. */
+/* shutdownGracePeriod of all pods, and the part of it for critical pods, which terminate last. */
 #define SHUTDOWN_TOTAL_SEC    UINT64_C(30)
 #define SHUTDOWN_CRITICAL_SEC UINT64_C(10)
 #define CONFIG_VERSION        "kubelet.config.k8s.io/v1beta1"
@@ -89,7 +89,7 @@ static int check_node_labels(const Decoder *d, const YamlNode *root, const Confi
         return 0;
 }
 
-/* What the table of a map cannot say. */
+/* Rules beyond the table, for the entries of maps. */
 static int check_runtimes(const Decoder *d, const YamlNode *root, const Config *config) {
         const DecodePath outer = { .key = "mainstay" };
         const DecodePath map = { .parent = &outer, .key = "runtimes" };
@@ -108,7 +108,7 @@ static int check_runtimes(const Decoder *d, const YamlNode *root, const Config *
         return 0;
 }
 
-/* A taint is known by its key and its effect. */
+/* The identity of a taint is its key and effect. */
 static int check_config_taints(const Decoder *d, const YamlNode *root, const Config *config) {
         const DecodePath list = { .key = "registerWithTaints" };
         const TaintList *taints = &config->register_with_taints;
@@ -130,7 +130,7 @@ static int check_config_taints(const Decoder *d, const YamlNode *root, const Con
         return 0;
 }
 
-/* Critical pods get the end of the time, as with the kubelet. */
+/* Critical pods get the last part of the period, as in the kubelet. */
 static void stages_from_grace_period(Config *config) {
         const char *total_text = config->shutdown_grace_period;
         const char *critical_text = config->shutdown_grace_period_critical_pods;
@@ -141,7 +141,7 @@ static void stages_from_grace_period(Config *config) {
         critical = MIN(total, SHUTDOWN_CRITICAL_SEC * USEC_PER_SEC);
         if (critical_text)
                 (void) duration_parse(critical_text, &critical);
-        else if (total_text) /* who says one without the other means none */
+        else if (total_text) /* without its own setting there is no critical part */
                 critical = 0;
         if (total == 0)
                 return;
@@ -188,7 +188,7 @@ static int resolve_image_gc(Config *config, Error *reterr) {
         return duration_parse(config->image_minimum_gc_age, &config->image_gc_min_age_usec);
 }
 
-/* The kubelet's two settings, where ours is not there; without any of them it is our default. */
+/* The kubelet's two settings, unless ours is set; without any of them the default of Mainstay. */
 static void resolve_parallel_pulls(Config *config) {
         const OptionalInt *max = &config->max_parallel_image_pulls;
         int64_t pulls = PULLS_DEFAULT;
@@ -200,7 +200,7 @@ static void resolve_parallel_pulls(Config *config) {
         default_int(&config->mainstay.max_parallel_pulls, pulls);
 }
 
-/* The texts are checked already, by the table or by being our defaults. */
+/* The texts were validated by the table, or are defaults. */
 static int config_resolve(Config *config, Error *reterr) {
         const char *period = config->crash_loop_back_off.max_container_restart_period;
         Quantity size = { 0 };
@@ -263,7 +263,7 @@ static int check_pulls(const Decoder *d, const YamlNode *root, const Config *con
         else if (own->is_set &&
                  ((max->is_set && max->value != own->value) || (is_serial && own->value > 1)))
                 r = error_setf(d->reterr, EINVAL,
-                               "says otherwise than mainstay.maxParallelPulls, which is %lld",
+                               "contradicts mainstay.maxParallelPulls, which is %lld",
                                (long long) own->value);
         return r < 0 ? decode_error_at(d, yaml_node_get(root, key), &path, r) : 0;
 }
@@ -333,7 +333,7 @@ int config_load(const char *path, Config *ret, char ***ret_warnings, Error *rete
         r = read_file_at(AT_FDCWD, path, CONFIG_BYTES_MAX, &data, &length);
         if (r < 0 && r != -ENOENT)
                 return error_prefixf(reterr, r, "%s", path);
-        /* As an editor leaves it for a moment, or a power cut for good. */
+        /* An editor leaves an empty file for a moment; a power failure leaves one permanently. */
         if (r >= 0 && length == 0)
                 return error_setf(reterr, ENODATA,
                                   "%s: the file is empty (for the defaults remove it, or write "

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* DaemonSets from files: what each of the four API versions defaults, and Kubernetes' rules for the
- * set. Its template is a pod, and goes the way of pods. */
+/* DaemonSet from files: the defaults of each of the four API versions, and Kubernetes' validation
+ * rules. Its template is validated as a pod. */
 
 #include "agent/manifest/rules.h"
 #include "agent/manifest/validate.h"
@@ -18,8 +18,7 @@ enum {
         REVISION_HISTORY_DEFAULT = 10,
 };
 
-/* Every set of v1beta1 could be written without a selector, and its pods stood still until somebody
- * deleted them. */
+/* In the v1beta1 versions the selector was optional and OnDelete was the default strategy. */
 static const struct {
         const char *version;
         bool has_default_selector;
@@ -62,8 +61,8 @@ static bool is_spec_key(const char *key) {
         return false;
 }
 
-/* A template whose spec slid below its metadata says nothing but that a spec is missing, unless it
- * is asked what there is in its place. */
+/* Where spec is indented at the level of the template's metadata, the error would only be that spec
+ * is missing; this finds the misplaced field. */
 static int check_daemonset_field_depth(const Decoder *d, const YamlNode *node,
                                        const DecodePath *parent) {
         const DecodePath spec = { .parent = parent, .key = "spec" };
@@ -128,7 +127,7 @@ static int set_default_strategy(DaemonSet *set) {
         return 0;
 }
 
-/* Before apps/v1beta2 a selector that is not there is the template's labels. */
+/* Before apps/v1beta2, the selector defaults to the labels of the template. */
 static int set_default_selector(DaemonSet *set) {
         const StringMap *labels = &set->spec.template.metadata.labels;
 
@@ -226,7 +225,7 @@ static int check_restart_policy(const Rules *rules, const DaemonSet *set) {
         return rules_at(rules, r, "spec.template.spec.restartPolicy");
 }
 
-/* It would end a pod that is there to stay. */
+/* It would terminate a pod that is meant to keep running. */
 static int check_deadline(const Rules *rules, const DaemonSet *set) {
         if (!set->spec.template.spec.active_deadline_seconds.is_set)
                 return 0;
@@ -280,8 +279,8 @@ static int check_daemonset_spec(const Decoder *d, const YamlNode *node, const De
         return r;
 }
 
-/* While it is looked at as a pod, the template has the names of its set, for what depends on them.
- */
+/* While it is validated as a pod, the template has the name of its set, for rules that depend on
+ * it. */
 static int decode_template_defaults(Decoder *d, const YamlNode *node, const DecodePath *path,
                                     DaemonSet *set) {
         const DecodePath spec = { .parent = path, .key = "spec" };
@@ -310,7 +309,7 @@ static int set_string_default(char **text, const char *value) {
         return *text ? 0 : -ENOMEM;
 }
 
-/* An API server has given it one. */
+/* Set by an API server. */
 static int require_uid(const Decoder *d, const YamlNode *node, const DecodePath *path,
                        const DaemonSet *set) {
         const DecodePath metadata = { .parent = path, .key = "metadata" };
@@ -336,7 +335,7 @@ int daemonset_parse(Decoder *d, const YamlNode *node, const DecodePath *path, co
                 r = check_daemonset_field_depth(d, node, path);
         if (r >= 0)
                 r = decode_object(d, node, &daemonset_schema, path, set);
-        if (r >= 0 && is_of_api) /* that was asked for, whatever an item of a list says */
+        if (r >= 0 && is_of_api) /* the requested kind, whatever an item of a list says */
                 r = set_string_default(&set->api_version, "apps/v1");
         if (r >= 0)
                 r = set_daemonset_defaults(set);

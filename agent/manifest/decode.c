@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 enum {
-        FILE_MODE_MAX = 0777 /* a number with this limit is a file's mode */
+        FILE_MODE_MAX = 0777 /* an integer with this limit is a file mode */
 };
 
 const char *decode_path_format(const DecodePath *path, char buffer[DECODE_PATH_SIZE]) {
@@ -103,7 +103,7 @@ int decode_take_warnings(Decoder *d, char ***ret) {
         return 0;
 }
 
-/* "must be <what>, not <what it is>", with advice where quotes are the trouble. */
+/* "must be <what>, not <what it is>", with advice where quotes are the cause. */
 static int refuse_type(const Decoder *d, const YamlNode *node, const char *what,
                        const char *advice) {
         char text[DESCRIPTION_SIZE];
@@ -112,7 +112,7 @@ static int refuse_type(const Decoder *d, const YamlNode *node, const char *what,
                           yaml_node_describe(node, text), advice);
 }
 
-/* For a value that would be right without its quotes. */
+/* For a value that would be valid without its quotes. */
 static const char *unquote_advice(const YamlNode *node, YamlNodeKind expected_kind) {
         bool fits = node->kind == YAML_NODE_STRING && scalar_resolve(node->text) == expected_kind;
 
@@ -125,7 +125,7 @@ static int expect_string(const Decoder *d, const YamlNode *node) {
         return refuse_type(d, node, "a string", yaml_node_is_scalar(node) ? "; quote it" : "");
 }
 
-/* Of a password that is a number no sentence tells the digits. */
+/* The message does not show the digits of a secret that is a number. */
 static int expect_secret(const Decoder *d, const YamlNode *node) {
         if (node->kind == YAML_NODE_STRING)
                 return 0;
@@ -139,7 +139,7 @@ static int decode_string(Decoder *d, const Field *field, const YamlNode *node,
         int r;
 
         r = field->is_secret ? expect_secret(d, node) : expect_string(d, node);
-        /* In the API an empty string is one that is not there. */
+        /* In the API an empty string counts as absent. */
         if (r >= 0 && !node->text[0])
                 return 0;
         if (r >= 0 && field->check)
@@ -234,7 +234,7 @@ static int decode_quantity(Decoder *d, const Field *field, const YamlNode *node,
         return r < 0 ? decode_error_at(d, node, path, r) : 0;
 }
 
-/* A name's own rule speaks, unless it is a number in quotes. */
+/* The rule of port names applies, unless the value is a number in quotes. */
 static int check_port_number(Decoder *d, const YamlNode *node, OptionalInt *ret_number) {
         static const Field range = { .min = 1, .max = 65535 };
         const char *advice = unquote_advice(node, YAML_NODE_INT);
@@ -297,7 +297,7 @@ static int expect_sequence(const Decoder *d, const YamlNode *node, const DecodeP
         return decode_error_at(d, node, path, refuse_type(d, node, "a list", ""));
 }
 
-/* A list of a length that nobody writes by hand. */
+/* Limits lists to a length far above practical use. */
 static int expect_list(const Decoder *d, const YamlNode *node, const DecodePath *path) {
         int r = expect_sequence(d, node, path);
 
@@ -336,7 +336,7 @@ static int expect_mapping(const Decoder *d, const YamlNode *node, const DecodePa
         return decode_error_at(d, node, path, refuse_type(d, node, "a mapping", ""));
 }
 
-/* The array is made whole first, for strv_append() would walk it for each. */
+/* Allocated at once: strv_append() would walk the array for each item. */
 static int decode_strings(Decoder *d, const Field *field, const YamlNode *node,
                           const DecodePath *path, void *at) {
         char **strings;
@@ -404,7 +404,7 @@ static int decode_string_map(Decoder *d, const Field *field, const YamlNode *nod
                         r = 0;
                 }
         }
-        /* Sorted, as the API prints them; so that their order in the file means nothing. */
+        /* Sorted, as the API prints maps; so their order in the file does not matter. */
         if (r >= 0)
                 qsort(map->items, map->n, sizeof(*map->items), compare_map_keys);
         return r;
@@ -425,7 +425,7 @@ static int decode_optional(Decoder *d, const Field *field, const YamlNode *node,
         return decode_object(d, node, field->schema, path, object);
 }
 
-/* The list grows by one before each item, so that schema_done() finds what a failure leaves. */
+/* The list grows by one before each item, so that schema_done() frees what a failure leaves. */
 static int decode_list(Decoder *d, const Field *field, const YamlNode *node, const DecodePath *path,
                        void *at) {
         List list = { 0 };
@@ -448,7 +448,7 @@ static int decode_list(Decoder *d, const Field *field, const YamlNode *node, con
         return r;
 }
 
-/* Nothing in it says anything, at any depth. */
+/* A value without content at any depth: {}, [], null. */
 static bool is_harmless(const YamlNode *node) {
         size_t n = node->kind == YAML_NODE_MAPPING ? node->n : 0;
 
@@ -475,7 +475,7 @@ static int decode_refused(Decoder *d, const Field *field, const YamlNode *key, c
         int r;
 
         if (d->mode == DECODE_CONFIG)
-                return decode_warn(d, key, path, "has no effect here");
+                return decode_warn(d, key, path, "is ignored");
         if (d->mode == DECODE_API && field->is_not_for_node)
                 return 0;
         if (is_harmless(node) || is_accepted(field, node))
@@ -509,7 +509,7 @@ static const decode_field_t decoders[N_FIELD_TYPES] = {
 static int decode_unknown(Decoder *d, const Schema *schema, const YamlNode *key,
                           const DecodePath *path) {
         char sentence[256];
-        /* A hint is dear; who is only counted gets none. */
+        /* Hints are expensive; warnings beyond the limit are only counted. */
         const char *hint =
                 d->n_warnings < DECODE_WARNINGS_MAX ? suggest_field_key(schema, key->text) : NULL;
 
@@ -547,15 +547,14 @@ static int decode_pair(Decoder *d, const Schema *schema, const YamlNode *key, co
         return decoders[field->type](d, field, value, &path, field_at(field, object));
 }
 
-/* An object in an object may be empty: then its own required fields are what is missing. */
+/* An embedded object may be absent: then its own required fields are reported. */
 static bool is_required_missing(const Field *field, const YamlNode *value) {
         if (!value || value->kind == YAML_NODE_NULL)
                 return true;
         return field->type != FIELD_OBJECT && yaml_node_is_empty(value);
 }
 
-/* A key that is no field: of the first ones the one that is like the one that is missing, or else
- * the first. */
+/* An unknown key: the first one that resembles the missing key, or else the first. */
 static const YamlNode *find_misplaced_key(const Schema *schema, const YamlNode *node,
                                           const char *missing) {
         const YamlNode *first = NULL;
@@ -613,7 +612,7 @@ int decode_object(Decoder *d, const YamlNode *node, const Schema *schema, const 
         size_t n_errors = decode_count_errors(d);
         int r = 0;
 
-        /* A null among the items of a list is an object of which nothing is set. */
+        /* A null item of a list is an object without set fields. */
         if (node->kind != YAML_NODE_NULL)
                 r = expect_mapping(d, node, path);
         for (size_t i = 0; i < node->n && r >= 0; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' defaults of probes and hooks. A number that is 0 is one that was not given. */
+/* Kubernetes' defaults of probes and hooks. A number that is 0 counts as unset. */
 
 #include "agent/manifest/rules.h"
 

@@ -10,7 +10,7 @@ enum {
         GRACE_PERIOD_DEFAULT_SEC = 30
 };
 
-/* No tag means latest, unless a digest says which image it is. */
+/* Without a tag or a digest, the tag is latest. */
 static bool is_latest(const char *image) {
         const char *slash = strrchr(image, '/');
         const char *name = slash ? slash + 1 : image;
@@ -38,7 +38,7 @@ static int request_from_limit(Quantity *request, const Quantity *limit) {
 static void port_set_defaults(ContainerPort *port, bool host_network) {
         if (port->protocol == PROTOCOL_UNSET)
                 port->protocol = PROTOCOL_TCP;
-        /* 0 is how the API says that there is none. */
+        /* In the API, 0 means unset. */
         if (port->host_port.value == 0)
                 port->host_port = host_network ? port->container_port : (OptionalInt){ 0 };
 }
@@ -122,7 +122,8 @@ int pod_set_defaults(Pod *pod) {
                 spec->termination_grace_period_seconds.value = 1;
         for (size_t i = 0; i < spec->volumes.n; i++)
                 volume_set_defaults(&spec->volumes.items[i]);
-        /* The others are objects that may come later; see supervise/classes.h. */
+        /* Other classes are objects, which may appear later; they are resolved when the pod is
+         * desired. */
         if (spec->priority_class_name && !spec->priority.is_set &&
             system_priority_class_value(spec->priority_class_name) != 0)
                 spec->priority = (OptionalInt){

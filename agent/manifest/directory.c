@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The directory of manifests. inotify is a doorbell here: whatever it says, the directory is
- * scanned once when the loop has drained it, and what the scan finds is compared with what is
- * known. So a full queue, an editor's dance of renames and the start are all one path.
+/* The manifest directory (static pods). inotify events are only a trigger: when the queue has been
+ * drained, the directory is scanned once, and the result is compared with what is known. So an
+ * overflow of the queue, the renames of an editor and the first scan take the same path.
  *
- * Nothing goes because it cannot be read. Pods are dropped only where their file is not in a
- * directory that can be listed, and is the one that we knew, or has manifests itself.
+ * A file that cannot be read never removes anything. Pods are dropped only where their file is
+ * absent from a directory that can be listed and that is either the known one or contains
+ * manifests.
  *
- * While all is well no timer runs. One is armed while somebody is writing a file, for a moment
- * after a file vanished (it is often coming back under its name), while the directory cannot be
- * read, and where there is no inotify to be had. */
+ * No timer runs in the normal case. One is armed while a file is being written, for a moment after
+ * a file vanished (editors remove a file and put it back), while the directory cannot be read, and
+ * where inotify is not available. */
 
 #include "agent/manifest/manifest-table.h"
 #include "agent/manifest/manifest.h"
@@ -30,10 +31,10 @@
 #define ERROR_RETRY_USEC (1 * USEC_PER_SEC)
 #define POLL_USEC        (5 * USEC_PER_SEC)
 
-/* Reading and parsing a file larger than this leaves memory behind that is worth giving back. */
+/* Parsing a file larger than this leaves so much free memory in the heap that it is returned. */
 #define LARGE_FILE_BYTES (64 * KIB)
 
-/* After the exits of processes and after timers: those are about pods that run. */
+/* After process exits and timers, which concern running pods. */
 enum {
         INOTIFY_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 10,
         SCAN_PRIORITY = SD_EVENT_PRIORITY_NORMAL + 11,
@@ -51,14 +52,14 @@ struct ManifestDirectory {
         char *last_error;
         unsigned generation;
 
-        /* The directory that the present set came from, and the one that is watched. */
+        /* The directory that the present set was read from, and the one that is watched. */
         dev_t known_device;
         ino_t known_inode;
         bool is_known;
         dev_t watched_device;
         ino_t watched_inode;
         bool has_logged_polling;
-        bool is_unresolved;        /* the last scan could not be finished for want of memory */
+        bool is_unresolved;        /* the last scan ran out of memory */
         unsigned n_inotify_events; /* since the last scan */
 
         sd_event_source *inotify_source;
@@ -66,21 +67,22 @@ struct ManifestDirectory {
         sd_event_source *timer;
 };
 
-/* What a scan comes to. */
+/* The result of a scan. */
 typedef struct DirectoryScan {
         ManifestDirectory *source;
         int dir_fd;
         bool has_changed;
         bool has_read_much;
-        uint64_t next_usec; /* when to look again, from now; USEC_INFINITY: when the bell rings */
+        uint64_t next_usec; /* relative time of the next scan; USEC_INFINITY: only on an inotify
+                               event */
 } DirectoryScan;
 
 static void schedule_scan(DirectoryScan *scan, uint64_t usec) {
         scan->next_usec = MIN(scan->next_usec, usec);
 }
 
-/* It is not where it was. What is found there next is another one, though it may have got the same
- * inode number. */
+/* The directory was moved or removed. A later one at this path is a different directory, even if it
+ * has the same inode number. */
 static void reset_known_directory(ManifestDirectory *source) {
         source->known_inode = 0;
         source->watched_inode = 0;
@@ -89,7 +91,7 @@ static void reset_known_directory(ManifestDirectory *source) {
 static int on_manifest_inotify_event(sd_event_source *inotify_source,
                                      const struct inotify_event *event, void *userdata);
 
-/* Watches the directory that is open, unless it is watched already. */
+/* Watches the open directory, unless it is watched already. */
 static void watch_manifest_directory(DirectoryScan *scan, const struct stat *st) {
         static const uint32_t mask = IN_CREATE | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
                                      IN_DELETE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF |
@@ -134,7 +136,7 @@ static void set_directory_error(DirectoryScan *scan, const char *what) {
         set_directory_error_take(scan, error_text);
 }
 
-/* The bytes of a file in the place of those that we had. */
+/* Replaces the bytes of a file. */
 static int load_manifest_file(DirectoryScan *scan, ManifestEntry *entry, const char *data,
                               size_t length, Error *reterr) {
         ManifestObjects objects = { 0 };
@@ -153,13 +155,13 @@ static int load_manifest_file(DirectoryScan *scan, ManifestEntry *entry, const c
         if (r >= 0)
                 r = manifest_entry_set_objects(&scan->source->table, entry, &objects);
         manifest_objects_done(&objects);
-        /* Where memory ended it is worth another try. */
+        /* Out of memory: the file is parsed again later. */
         if (r != -ENOMEM)
                 memcpy(entry->manifest.hash, hash, sizeof(hash));
         return r;
 }
 
-/* What is said of a file that cannot be used, or NULL. The last good pods stay either way. */
+/* The error of a file that cannot be used, or NULL. The last good pods stay either way. */
 static int set_file_error(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
         char *error_text = text ? strdup(text) : NULL;
 
@@ -170,7 +172,8 @@ static int set_file_error(DirectoryScan *scan, ManifestEntry *entry, const char 
         return 0;
 }
 
-/* It cannot be read at all. When it can be again, it counts as new whatever it holds. */
+/* The file cannot be read at all. When it can be read again it counts as new, whatever its content.
+ */
 static int mark_file_unreadable(DirectoryScan *scan, ManifestEntry *entry, const char *text) {
         entry->stamp = (FileStamp){ 0 };
         entry->manifest.hash[0] = '\0';
@@ -192,12 +195,12 @@ static int update_manifest_entry(DirectoryScan *scan, ManifestEntry *entry, cons
         return set_file_error(scan, entry, r < 0 ? error_message(&error, r) : NULL);
 }
 
-/* What may go away without anything happening in the directory. */
+/* Conditions that end without an event in the directory. */
 static bool is_transient_error(int r) {
         return r == -EMFILE || r == -ENFILE || r == -ENOMEM || r == -EIO || r == -ESTALE;
 }
 
-/* One name of the directory. Only the end of memory is an error here. */
+/* Scans one name of the directory. Returns an error only where memory runs out. */
 static int scan_file(DirectoryScan *scan, const char *file) {
         ManifestEntry *entry = manifest_table_find(&scan->source->table, file);
         FileStamp stamp = entry ? entry->stamp : (FileStamp){ 0 };
@@ -209,8 +212,8 @@ static int scan_file(DirectoryScan *scan, const char *file) {
         r = read_manifest_file(scan->dir_fd, file, &stamp, &data, &length, &error);
         if (r == READER_BUSY)
                 schedule_scan(scan, BUSY_RETRY_USEC);
-        /* A new one is not talked of before it is whole; one that vanished since it was listed is
-         * as one that was not listed. */
+        /* A new file is reported only once it is complete. One that vanished after the listing
+         * counts as absent from it. */
         if ((r == READER_BUSY && !entry) || (r == -ENOENT && !error.message))
                 return 0;
         if (!entry)
@@ -226,8 +229,8 @@ static int scan_file(DirectoryScan *scan, const char *file) {
         return r == 0 ? update_manifest_entry(scan, entry, &stamp, data, length) : 0;
 }
 
-/* A file that this scan did not see. It is given a moment: an editor that saves by renaming takes
- * the name away first. */
+/* A file that this scan has not found. It is kept for a moment: some editors save by removing and
+ * renaming. */
 static bool is_file_removed(DirectoryScan *scan, ManifestEntry *entry, bool is_first) {
         uint64_t now = now_boottime_usec();
 
@@ -253,8 +256,8 @@ static void drop_removed_files(DirectoryScan *scan, bool is_first) {
                 }
 }
 
-/* Another directory in the place of the one we knew, and nothing in it: something was mounted over
- * it or unmounted, or it was made anew and is still to be filled. */
+/* A different directory at the path, without manifests: a mount, an unmount, or a new directory
+ * that is still being filled. */
 static bool is_empty_replacement(const ManifestDirectory *source, const struct stat *st,
                                  char *const *names) {
         bool is_same = st->st_dev == source->known_device && st->st_ino == source->known_inode;
@@ -295,7 +298,7 @@ static void scan_open_directory(DirectoryScan *scan) {
 
         r = list_manifest_files(scan->dir_fd, &names);
         if (r >= 0 && is_empty_replacement(scan->source, &st, names)) {
-                set_directory_error(scan, "is another directory than it was, and an empty one; "
+                set_directory_error(scan, "was replaced by an empty directory; "
                                           "its pods are kept");
                 schedule_scan(scan, ERROR_RETRY_USEC);
                 return;
@@ -323,8 +326,8 @@ static void arm_manifest_scan_timer(ManifestDirectory *source, uint64_t usec) {
                 log_warning_errno(r, "Cannot set the timer of '%s'", source->directory);
 }
 
-/* True where anything is other than before. While memory does not suffice to say who has which
- * name, nobody is told anything. */
+/* True where anything has changed. While memory does not suffice to resolve names, no change is
+ * reported. */
 static bool scan_directory(ManifestDirectory *source) {
         cleanup_close int fd =
                 openat(AT_FDCWD, source->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -366,7 +369,7 @@ static int on_manifest_inotify_event(sd_event_source *inotify_source,
 
         if (event->mask & (IN_IGNORED | IN_DELETE_SELF | IN_MOVE_SELF | IN_UNMOUNT))
                 reset_known_directory(source);
-        /* A bell that never rests must not keep us from looking. */
+        /* A continuous stream of events must not delay the scan without bound. */
         if (++source->n_inotify_events > INOTIFY_EVENTS_MAX)
                 return on_manifest_scan(inotify_source, source);
         return sd_event_source_set_enabled(source->scan_source, SD_EVENT_ONESHOT);

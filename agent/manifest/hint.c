@@ -4,12 +4,11 @@
 #include <strings.h>
 
 enum {
-        KEY_LENGTH_MAX = 48, /* no field's name is longer */
+        KEY_LENGTH_MAX = 48, /* longer than any field's name */
         DISTANCE_MAX = 2,
 };
 
-/* Letters to add, to drop, to change or to swap with their neighbour, to get from one to the other.
- */
+/* The edit distance: letters to insert, delete, replace or swap with a neighbour. */
 static size_t key_edit_distance(const char *a, const char *b) {
         size_t rows[3][KEY_LENGTH_MAX + 1];
         size_t n_a = strlen(a), n_b = strlen(b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What somebody may have meant who wrote a key that is not there. */
+/* Suggestions for a misspelled key. */
 
 #include "agent/model/schema.h"
 
-/* The key of a field that is spelled nearly so, or NULL. */
+/* The key of the field with a similar spelling, or NULL. */
 const char *suggest_field_key(const Schema *schema, const char *key);

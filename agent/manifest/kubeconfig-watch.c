@@ -7,7 +7,7 @@
 #include "common/strv.h"
 
 enum {
-        ERROR_SETTLE_SEC = 2, /* trouble of which more than that is left is told */
+        ERROR_SETTLE_SEC = 2, /* an error that is still there after this time is reported */
 };
 
 struct KubeconfigWatch {
@@ -15,9 +15,9 @@ struct KubeconfigWatch {
         char *path;
         FileWatch *files;
         sd_event_source *timer;
-        char *last_error; /* that lasts, or NULL */
+        char *last_error; /* that persists, or NULL */
         char **warnings;
-        bool was_used; /* ever */
+        bool was_used; /* whether a kubeconfig was ever loaded */
 };
 
 static void report_kubeconfig_error(KubeconfigWatch *watch, const char *error_text,
@@ -49,13 +49,13 @@ static int load_and_apply_kubeconfig(KubeconfigWatch *watch, char ***ret_warning
         int r = kubeconfig_load(watch->path, &config, ret_warnings, reterr);
 
         if (r < 0)
-                return r; /* the files of the last one are watched still */
+                return r; /* the files of the last good kubeconfig are still watched */
         watch_kubeconfig_files(watch, &config);
         r = watch->spec.use(&config, watch->spec.userdata, reterr);
         return r < 0 ? error_prefixf(reterr, r, "%s", watch->path) : 0;
 }
 
-/* Of a first time there is no telling whether it will last. */
+/* The first failure may be temporary. */
 static void reload_kubeconfig(KubeconfigWatch *watch, bool is_final) {
         cleanup_error Error error = ERROR_NULL;
         cleanup_strv char **warnings = NULL;

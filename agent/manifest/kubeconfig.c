@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The document names a context, the context a cluster and a user; each is found by its name in its
- * list and decoded by its table, then all of it becomes one Kubeconfig. A user that is not ours may
- * log in as it likes. */
+/* Resolves a kubeconfig: the document names a context, the context a cluster and a user. Each is
+ * found by name in its list and decoded by its table; together they become one Kubeconfig. Entries
+ * that are not referenced are not validated. */
 
 #include "agent/manifest/kubeconfig.h"
 
@@ -29,14 +29,14 @@ typedef struct KubeconfigList {
         const Schema *schema;
 } KubeconfigList;
 
-/* Where one of its items stands. */
+/* The position of one of its items. */
 typedef struct KubeconfigItem {
         const KubeconfigList *list_type;
         size_t index;
-        const YamlNode *node; /* in the tree; NULL: there is none */
+        const YamlNode *node; /* in the tree; NULL: absent */
 } KubeconfigItem;
 
-/* What is read of the file, with the places it was read from for what is said later. */
+/* The parts of the file, with their places for later messages. */
 typedef struct KubeconfigParts {
         KubeconfigDocument document;
         KubeconfigContext context;
@@ -57,7 +57,7 @@ static void parts_done(KubeconfigParts *parts) {
         schema_done(&kubeconfig_user_schema, &parts->user);
 }
 
-/* ---- by name ---- */
+/* ---- lookup by name ---- */
 
 static int refuse_unknown_kubeconfig_name(const Decoder *d, const YamlNode *root,
                                           const KubeconfigList *list_type, const char *name) {
@@ -66,8 +66,8 @@ static int refuse_unknown_kubeconfig_name(const Decoder *d, const YamlNode *root
         char text[EXCERPT_SIZE];
 
         return decode_error_at(d, list ? list : root, &path,
-                               error_setf(d->reterr, EINVAL, "has no %s '%s'", list_type->key,
-                                          excerpt(text, name)));
+                               error_setf(d->reterr, EINVAL, "does not contain %s '%s'",
+                                          list_type->key, excerpt(text, name)));
 }
 
 static int decode_kubeconfig_item(Decoder *d, const YamlNode *root, const KubeconfigList *list_type,
@@ -131,7 +131,7 @@ static int decode_parts(Decoder *d, const YamlNode *root, KubeconfigParts *parts
         return r;
 }
 
-/* ---- worked out ---- */
+/* ---- resolving ---- */
 
 static int resolve_kubeconfig_path(const char *directory, const char *path, char **ret) {
         if (!path)
@@ -140,7 +140,7 @@ static int resolve_kubeconfig_path(const char *directory, const char *path, char
         return *ret ? 0 : -ENOMEM;
 }
 
-/* "users[0].user.client-key-data: …", at its value. */
+/* The place and path, "users[0].user.client-key-data: …", at the value. */
 static int kubeconfig_error_at(const Decoder *d, const KubeconfigItem *item_position,
                                const char *key, int r) {
         const DecodePath list = { .key = item_position->list_type->list };
@@ -181,7 +181,7 @@ static int check_client_key_pair(const Decoder *d, const KubeconfigParts *parts)
                 return 0;
         return kubeconfig_error_at(d, &parts->user_item,
                                    has_key ? "client-key" : "client-certificate",
-                                   error_setf(d->reterr, EINVAL, "has no %s",
+                                   error_setf(d->reterr, EINVAL, "lacks %s",
                                               has_key ? "client-certificate" : "client-key"));
 }
 
@@ -194,7 +194,7 @@ static int check_kubeconfig_cluster(const Decoder *d, const KubeconfigParts *par
                 return kubeconfig_error_at(
                         d, &parts->cluster_item, "insecure-skip-tls-verify",
                         error_setf(d->reterr, EINVAL,
-                                   "means nothing beside a certificate-authority"));
+                                   "cannot be combined with a certificate-authority"));
         if (is_plain &&
             (user->certificate || user->certificate_data || user->token || user->token_file))
                 return kubeconfig_error_at(

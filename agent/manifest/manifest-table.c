@@ -6,14 +6,14 @@
 #include "common/cleanup.h"
 #include "common/strv.h"
 
-/* One object that wants its name. */
+/* An object that claims a name. */
 typedef struct NameClaim {
         ManifestEntry *entry;
-        const char *kind; /* as sentences call it; names are unique within a kind */
+        const char *kind; /* for messages; names are unique within a kind */
         const ObjectMeta *metadata;
         bool *holds;
         size_t order;       /* of the files */
-        size_t name_length; /* of the name, without the node's behind that of a pod */
+        size_t name_length; /* of the name, without the node suffix of a pod */
 } NameClaim;
 
 static bool object_names_match(const ObjectMeta *a, const ObjectMeta *b) {
@@ -114,7 +114,7 @@ static ManifestEntry *manifest_entry_free(ManifestEntry *entry) {
 }
 DEFINE_CLEANUP(ManifestEntry *, manifest_entry_free)
 
-/* The first index whose file is not before the name. */
+/* The first index whose file does not sort before the name. */
 static size_t find_file_index(const ManifestTable *table, const char *file) {
         size_t low = 0, high = table->n;
 
@@ -136,7 +136,7 @@ ManifestEntry *manifest_table_find(const ManifestTable *table, const char *file)
                                                                              : NULL;
 }
 
-/* Room for one more in both arrays. */
+/* Makes space for one more element in both arrays. */
 static int table_grow(ManifestTable *table) {
         const Manifest **manifests;
         ManifestEntry **entries;
@@ -261,7 +261,8 @@ int manifest_entry_set_objects(ManifestTable *table, ManifestEntry *entry,
         entry->data_holds = TAKE_PTR(data_holds);
         entry->manifest.warnings = TAKE_PTR(objects->warnings);
         *objects = (ManifestObjects){ 0 };
-        /* Its objects are gone; the next manifest_table_resolve_names() fills it again. */
+        /* Drops its objects from the lists; the next manifest_table_resolve_names() fills them
+         * again. */
         entry->manifest.pods.n = 0;
         entry->manifest.data.n = 0;
         entry->manifest.default_class = NULL;
@@ -313,12 +314,12 @@ bool manifest_entry_set_error_take(ManifestEntry *entry, char *error_text) {
         return is_changed;
 }
 
-/* A Pod and a DaemonSet of one name would be told apart by nobody. */
+/* A Pod and the pods of a DaemonSet share one space of names. */
 static const char *claim_family(const NameClaim *claim) {
         return streq(claim->kind, "daemonset") ? "pod" : claim->kind;
 }
 
-/* Pods of files have "-<node>" behind the name that their file gives them. */
+/* The names of static pods end in "-<node>", which their files do not have. */
 static size_t plain_name_length(const Pod *pod) {
         size_t n = strlen(pod->metadata.name), n_node = strlen(strna(pod->spec.node_name));
         const char *suffix = n > n_node ? pod->metadata.name + n - n_node : NULL;
@@ -329,7 +330,7 @@ static size_t plain_name_length(const Pod *pod) {
                        : n;
 }
 
-/* Less is better. */
+/* The claim with the lower value wins. */
 static int claim_rank(const NameClaim *claim) {
         if (claim->entry->missing_since > 0)
                 return 2;
@@ -361,7 +362,7 @@ static bool claims_match(const NameClaim *a, const NameClaim *b) {
                compare_claimed_names(a, b) == 0;
 }
 
-/* That of pods that name no class is a name like any other, of which there is one. */
+/* globalDefault is a claim like a name, which one PriorityClass can have. */
 static char no_name[] = "";
 static const ObjectMeta default_class_name = { .name = no_name, .namespace = no_name };
 
@@ -417,7 +418,7 @@ static int collect_claims(const ManifestTable *table, NameClaim **ret, size_t *r
         return 0;
 }
 
-/* A file that lost a name says so, unless something worse is said of it or it is about to go. */
+/* A file that lost a name reports it, unless it has a worse error or is about to be removed. */
 static int report_name_conflict(const NameClaim *claim, const NameClaim *winner, char **error) {
         const char *namespace = claim->metadata->namespace, *name = claim->metadata->name;
 
@@ -439,13 +440,13 @@ static int resolve_name_claims(NameClaim *claims, size_t n, char **errors) {
         for (size_t i = 0; i < n; i++) {
                 bool is_winner = !winner || !claims_match(winner, &claims[i]);
 
-                /* Not before the next of the same name was compared with it. */
+                /* Set only after the next claim of the same name has been compared. */
                 if (is_winner)
                         winner = &claims[i];
                 else if (report_name_conflict(&claims[i], winner, &errors[claims[i].order]) < 0)
                         return -ENOMEM;
         }
-        /* Sorted by what 'holds' was; it changes only now. */
+        /* Sorted by the old value of 'holds', which changes only now. */
         winner = NULL;
         for (size_t i = 0; i < n; i++) {
                 bool is_winner = !winner || !claims_match(winner, &claims[i]);
@@ -457,7 +458,7 @@ static int resolve_name_claims(NameClaim *claims, size_t n, char **errors) {
         return 0;
 }
 
-/* Those of an array of pointers that hold their names, in a new one. */
+/* A new array of the pointers that hold their names. */
 static void *select_name_holders(const void *items, const bool *holds, size_t n_items,
                                  size_t *ret_n) {
         void *chosen = calloc(n_items + 1, sizeof(void *));
@@ -482,7 +483,7 @@ static const DataObject *find_default_class(const ManifestEntry *entry) {
         return NULL;
 }
 
-/* Fills in what the world sees of an entry. 1 where it differs from before. */
+/* Sets the public fields of an entry. 1 where they have changed. */
 static int publish_entry_objects(ManifestTable *table, ManifestEntry *entry, char **error,
                                  uint64_t now_realtime_usec) {
         Manifest *manifest = &entry->manifest;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The way of a file's bytes: tree, then for each object decode, defaults, rules, identity. The
- * first thing that is wrong ends it; a file is good as a whole or not at all. */
+/* The path of a file's bytes: YAML tree, then for each object decoding, defaults, validation,
+ * identity. The first error ends it: a file is valid as a whole or not at all. */
 
 #include "agent/manifest/manifest.h"
 
@@ -16,7 +16,7 @@
 typedef struct ManifestParser {
         Decoder decoder;
         const char *node_name;
-        const char *kind; /* of all objects, whatever they say; NULL: as they say */
+        const char *kind; /* of all objects, whatever their manifests say; NULL: as they say */
         ManifestObjects objects;
 } ManifestParser;
 
@@ -34,7 +34,8 @@ void manifest_objects_done(ManifestObjects *objects) {
         *objects = (ManifestObjects){ 0 };
 }
 
-/* "kind" or "apiVersion": there, and a string. NULL where it is not; that was said. */
+/* "kind" or "apiVersion" as a string; NULL where it is absent or not a string, which was reported.
+ */
 static const char *read_word(const Decoder *d, const YamlNode *node, const DecodePath *parent,
                              const char *key) {
         const DecodePath path = { .parent = parent, .key = key };
@@ -82,7 +83,7 @@ static int refuse_version(const Decoder *d, const YamlNode *node, const DecodePa
                                           expected, kind, excerpt(text, version)));
 }
 
-/* Decoded, and nothing else. */
+/* Decodes only. */
 static int decode_pod(Decoder *d, const YamlNode *node, const DecodePath *path, Pod **ret) {
         cleanup_with(pod_freep) Pod *pod = calloc(1, sizeof(*pod));
         int r;
@@ -102,7 +103,7 @@ static int refuse_duplicate_object(const ManifestParser *parser, const YamlNode 
         const DecodePath path = { .parent = &metadata, .key = "name" };
         const YamlNode *value = yaml_node_get(yaml_node_get(node, "metadata"), "name");
         char text[EXCERPT_SIZE];
-        /* Not the twin's own name, which has a node's behind it. */
+        /* The name in the file, without the node suffix of a pod. */
         int r = error_setf(parser->decoder.reterr, EINVAL, "%s %s%s%s is twice in this file", kind,
                            twin->namespace, twin->namespace[0] ? "/" : "",
                            excerpt(text, value->text));
@@ -132,8 +133,8 @@ static bool has_duplicate_pod(const ManifestParser *parser, const Pod *pod) {
         return false;
 }
 
-/* It was defaulted and checked where it comes from, and has its name and UID. Checked again is what
- * this node relies on. */
+/* An API server has defaulted and validated it; it has name and UID. The fields that this node
+ * relies on are validated again. */
 static int complete_api_pod(ManifestParser *parser, const YamlNode *node, const DecodePath *path,
                             Pod *pod) {
         int r = pod_set_defaults(pod);
@@ -402,11 +403,11 @@ int manifest_parse_api(const char *place, const char *kind, const char *data, si
         return parse_manifest_file(&parser, data, length, ret);
 }
 
-/* Paths and cgroups are named by these; a record without them is none of ours. */
+/* Paths and cgroups are named after these, so a record without them is invalid. */
 static int check_record(const Pod *pod, Error *reterr) {
         assert(pod);
         if (!pod->metadata.namespace || !pod->metadata.uid)
-                return error_setf(reterr, EINVAL, "is no record of a pod: it has no %s",
+                return error_setf(reterr, EINVAL, "is not a record of a pod: it lacks %s",
                                   pod->metadata.uid ? "namespace" : "UID");
         return 0;
 }
@@ -423,18 +424,18 @@ int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *ret
         if (tree.n_documents == 1)
                 r = decode_pod(&decoder, tree.documents[0], NULL, &pod);
         else
-                r = error_setf(reterr, EINVAL, "is no record of a pod");
+                r = error_setf(reterr, EINVAL, "is not a record of a pod");
         yaml_tree_done(&tree);
         if (r >= 0)
                 r = check_record(pod, reterr);
-        if (r >= 0) /* a version after the one that wrote it may have more of them */
+        if (r >= 0) /* a newer version may define more defaults */
                 r = pod_set_defaults(pod);
         if (r >= 0)
                 *ret = TAKE_PTR(pod);
         return r;
 }
 
-/* The one document of a record of ours, by its schema. */
+/* The single document of one of our records, by its schema. */
 static int parse_own_record(const char *what, const char *data, size_t length, const Schema *schema,
                             void *ret, Error *reterr) {
         Decoder decoder = { .file = what, .mode = DECODE_RECORD, .reterr = reterr };
@@ -446,7 +447,7 @@ static int parse_own_record(const char *what, const char *data, size_t length, c
         if (tree.n_documents == 1)
                 r = decode_object(&decoder, tree.documents[0], schema, NULL, ret);
         else
-                r = error_setf(reterr, EINVAL, "is no %s", what);
+                r = error_setf(reterr, EINVAL, "is not a %s", what);
         yaml_tree_done(&tree);
         return r;
 }
@@ -473,7 +474,7 @@ int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, E
             !set->spec.selector ||
             (set->spec.update_strategy.type == DAEMONSET_ROLLING_UPDATE &&
              !set->spec.update_strategy.rolling_update))
-                return error_setf(reterr, EINVAL, "is no record of a DaemonSet");
+                return error_setf(reterr, EINVAL, "is not a record of a DaemonSet");
         *ret = TAKE_PTR(set);
         return 0;
 }

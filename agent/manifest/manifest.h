@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The door of the room: bytes in, typed objects out, or a sentence with file, line, column and
- * field path. */
+/* The interface of this module: bytes in, typed objects out, or an error with file, line, column
+ * and field path. */
 
 #include "agent/model/config.h"
 #include "agent/model/daemonset.h"
@@ -12,89 +12,88 @@
 
 #include <systemd/sd-event.h>
 
-/* What a file's bytes gave. */
+/* The objects of one file. */
 typedef struct ManifestObjects {
-        LIST_OF(Pod *) pods;             /* defaulted, validated, with a file pod's identity */
-        LIST_OF(DataObject *) data;      /* ConfigMaps, Secrets, classes */
+        LIST_OF(Pod *) pods;        /* defaulted, validated, with the identity of a static pod */
+        LIST_OF(DataObject *) data; /* ConfigMaps, Secrets, classes */
         LIST_OF(DaemonSet *) daemonsets; /* defaulted, validated */
         char **warnings; /* unknown fields, each with its place: "web.yaml:9:5: spec.foo: …" */
 } ManifestObjects;
 
 void manifest_objects_done(ManifestObjects *objects);
 
-/* Parses one file's bytes: YAML or JSON, several documents, List. 'file' is the name for sentences,
- * 'node_name' goes into the identity. All documents are good, or -EINVAL and the first sentence;
- * then 'ret' has the warnings that were due before it, and no object. The caller ends it. */
+/* Parses the bytes of one file: YAML or JSON, several documents, List. 'file' is its name in
+ * messages, 'node_name' becomes part of the identity. Either all documents are valid, or it returns
+ * -EINVAL with the first error; then 'ret' has the warnings that precede it, and no object. The
+ * caller frees 'ret'. */
 int manifest_parse(const char *file, const char *data, size_t length, const char *node_name,
                    ManifestObjects *ret, Error *reterr);
 
-/* The same for 'mainstay validate': all errors of a file that cannot be used, at most a hundred,
- * are in 'ret_errors', for strv_free(). */
+/* The same for 'mainstay validate': all errors of an invalid file, at most a hundred, are in
+ * 'ret_errors', for strv_free(). */
 int manifest_validate(const char *file, const char *data, size_t length, const char *node_name,
                       ManifestObjects *ret, char ***ret_errors);
 
-/* Parses an object that an API server gave; in a list it does not say of what kind it is. Fields
- * that this version does not know mean nothing; those that are for others than a node neither. A
- * pod keeps its name and UID. 'place' begins the sentences. */
+/* Parses an object from an API server; in a list it lacks kind and apiVersion. Unknown fields, and
+ * fields for other components than the node, are ignored. A pod keeps its name and UID. 'place'
+ * starts the messages. */
 int manifest_parse_api(const char *place, const char *kind, const char *data, size_t length,
                        const char *node_name, ManifestObjects *ret, Error *reterr);
 
-/* Reads one v1.Pod of our own (pod_to_json()) back, defaulted and not validated; it has its
- * identity.
- */
+/* Reads a v1.Pod of our own records (pod_to_json()), defaulted and not validated; it has its
+ * identity. */
 int manifest_parse_record(const char *data, size_t length, Pod **ret, Error *reterr);
 
-/* Reads a pod template of our own histories back, which schema_done(&pod_template_schema) ends. */
+/* Reads a pod template of our own revision history; the caller frees it with
+ * schema_done(&pod_template_schema). */
 int manifest_parse_template(const char *data, size_t length, Pod *ret, Error *reterr);
 
-/* Reads a DaemonSet of our own histories back, defaulted and not validated; it has its UID. */
+/* Reads a DaemonSet of our own records, defaulted and not validated; it has its UID. */
 int manifest_parse_daemonset(const char *data, size_t length, DaemonSet **ret, Error *reterr);
 
-/* Reads the configuration; a file that is not there is an empty one. Fields of a
- * KubeletConfiguration that have no effect here become warnings. The caller ends it with
- * config_done(). */
+/* Reads the configuration; a missing file is an empty one. Fields of KubeletConfiguration without
+ * effect here are warnings. The caller frees it with config_done(). */
 int config_load(const char *path, Config *ret, char ***ret_warnings, Error *reterr);
 void config_done(Config *config);
 
-/* The directory of manifests. One file's state. */
+/* The manifest directory. The state of one file: */
 typedef struct Manifest {
         char *file;    /* name in the directory */
-        char hash[65]; /* of the bytes that were read last */
+        char hash[65]; /* of the content that was read last */
         LIST_OF(Pod *)
-        pods; /* of the last good bytes; without those whose name another file holds */
+        pods; /* of the last good content, without those whose names another file owns */
         LIST_OF(DataObject *)
         data;                            /* likewise */
-        const DataObject *default_class; /* of 'data': the PriorityClass of pods that name none */
+        const DataObject *default_class; /* of 'data': the PriorityClass with globalDefault */
         LIST_OF(DaemonSet *)
         daemonsets; /* likewise */
         char **warnings;
-        char *error;          /* why the bytes that are there now are not used; NULL: they are */
+        char *error;          /* why the present content is not used; NULL: it is used */
         uint64_t error_since; /* realtime, microseconds */
 } Manifest;
 
 typedef struct ManifestDirectory ManifestDirectory;
 
-/* Called from the loop after a scan in which anything changed, error texts included. */
+/* Called from the event loop after a scan that changed anything, errors included. */
 typedef void (*manifest_changed_t)(void *userdata);
 
-/* Watches 'directory', which need not be there yet. Nothing is read before
- * manifest_directory_start().
+/* Watches 'directory', which may not exist yet. Nothing is read before manifest_directory_start().
  */
 int manifest_directory_new(sd_event *event, const char *directory, const char *node_name,
                            manifest_changed_t on_changed, void *userdata, ManifestDirectory **ret);
 
-/* Before the first scan: says what ran from 'file' when the agent stopped, so that a file that is
- * broken now keeps it. Takes the pod. */
+/* Before the first scan: a pod that ran from 'file' when the agent stopped, so that it is kept
+ * where the file is invalid now. Takes ownership of the pod. */
 int manifest_directory_restore_pod_take(ManifestDirectory *source, const char *file, Pod *pod);
 
-/* The same of a DaemonSet; takes it. */
+/* The same for a DaemonSet; takes ownership. */
 int manifest_directory_restore_set_take(ManifestDirectory *source, const char *file,
                                         DaemonSet *set);
 
-/* Scans once (on_changed is called before this returns, whatever was found) and begins to watch. */
+/* Scans once (on_changed is called before it returns, whatever was found) and starts to watch. */
 int manifest_directory_start(ManifestDirectory *source, Error *reterr);
 
-/* NULL, or why the directory as a whole cannot be read; then the last good set stands. */
+/* NULL, or why the directory cannot be read; then the last good set stays. */
 const char *manifest_directory_last_error(const ManifestDirectory *source);
 
 /* False while memory did not suffice to decide which file has which name: then the files lack
@@ -104,12 +103,12 @@ bool manifest_directory_is_resolved(const ManifestDirectory *source);
 /* All files, sorted by name. Valid until the next scan. */
 size_t manifest_directory_list(const ManifestDirectory *source, const Manifest *const **ret);
 
-/* The object that holds the name, as it was last good, or NULL; without a name the PriorityClass of
- * pods that name none. Valid until the next scan. */
+/* The last good object of that name, or NULL; an empty name means the PriorityClass with
+ * globalDefault. Valid until the next scan. */
 const DataObject *manifest_directory_find_object(const ManifestDirectory *source, ObjectKind kind,
                                                  const char *namespace, const char *name);
 
-/* Another number when any of them may be another; 0: there never was one. */
+/* Changes with every change of an object; 0: there never was one. */
 unsigned manifest_directory_data_generation(const ManifestDirectory *source);
 
 ManifestDirectory *manifest_directory_free(ManifestDirectory *source);

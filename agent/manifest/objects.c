@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* ConfigMaps and Secrets from files: Kubernetes' rules for them, and their values as bytes. No
- * sentence of this file shows a value. */
+/* ConfigMap and Secret from files: Kubernetes' validation rules, and decoding of their values. No
+ * message of this file shows a value. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
 #include "common/base64.h"
 #include "common/cleanup.h"
 
-/* Where in a document: "data[key]", with the node that it has there. */
+/* The place of an error in a document: "data[key]", with its node. */
 typedef struct ObjectPosition {
         Decoder *decoder;
         const YamlNode *object;
@@ -59,7 +59,7 @@ static void object_value_done(ObjectValue *value) {
         free(value->bytes);
 }
 
-/* All of one map, behind what there is; its values are moved out. */
+/* Appends the values of one map, moving them out of it. */
 static int move_map_values(const ObjectPosition *map_position, DataObject *object, StringMap *map,
                            bool is_base64) {
         for (size_t i = 0; i < map->n; i++) {
@@ -82,7 +82,7 @@ static int move_map_values(const ObjectPosition *map_position, DataObject *objec
         return 0;
 }
 
-/* By key; of two the one that came later is the later one. */
+/* By key; for equal keys, in the order in which they were added. */
 static int compare_values(const void *a, const void *b) {
         const ObjectValue *x = a, *y = b;
         int r = strcmp(x->key, y->key);
@@ -90,7 +90,7 @@ static int compare_values(const void *a, const void *b) {
         return r != 0 ? r : x->is_later - y->is_later;
 }
 
-/* Of a key that is in both maps a Secret's stringData is meant; a ConfigMap must not have it. */
+/* In a Secret, stringData overrides data; in a ConfigMap a key must not be in both maps. */
 static int merge_duplicate_values(ObjectPosition *map_position, DataObject *object) {
         size_t n = 0;
 
@@ -186,7 +186,7 @@ static int set_object_defaults(DataObject *object) {
                        : -ENOMEM;
 }
 
-/* The texts are in 'values' now; base64 and text of a Secret twice in memory help nobody. */
+/* The values have been decoded; the text would only double the memory. */
 static void drop_maps(DataObject *object) {
         StringMap *maps[] = { &object->data, &object->binary_data, &object->string_data };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The kubelet hashes the path of the file into a static pod's UID, so that renaming a file restarts
- * the pod. We hash what the pod is: where it runs, its name, its spec. */
+/* The identity of a static pod: UID, name and annotations. The kubelet hashes the file's path into
+ * the UID, so that renaming the file restarts the pod. Here the UID is a hash of node, name and
+ * spec. */
 
 #include "agent/manifest/rules.h"
 #include "common/cleanup.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What a pod asks for and may use as a whole: how it is defaulted from its containers, and how the
- * two may not contradict one another. */
+/* Pod-level resources: their defaults from those of the containers, and their validation. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/containers.h"
+#include "agent/model/qos.h"
 #include "agent/model/quantity.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 typedef struct PodResource {
         const char *name;
         size_t offset; /* in a ResourceList */
-        bool in_milli; /* counted in thousandths */
+        bool in_milli; /* in thousandths */
         container_amount_t request;
 } PodResource;
 
@@ -117,7 +117,7 @@ static int check_pod_resource(const Rules *rules, const PodResource *resource) {
         r = check_container_resources(rules, resource);
         if (r < 0)
                 return r;
-        /* A request that is not there is that of the containers. */
+        /* A pod-level request that is unset is defaulted from the containers. */
         if (quantity_is_set(limit) && request->milli > limit->milli) {
                 (void) snprintf(text, sizeof(text), "%.60s, not %.60s", limit->text, request->text);
                 return pod_resources_error(rules, "must be at most the limit, ", text,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Whether a file is still being written is asked of the kernel and not guessed from the order of
- * inotify's letters: it grants a read lease only on a file that nobody has open for writing. The
- * lease is given back at once. File systems without leases say that nobody writes, and then a file
- * is read when its writer's close rings the bell. */
+/* Whether a file is still being written is asked of the kernel instead of guessed from the order of
+ * inotify events: a read lease is granted only on a file that no process has open for writing. The
+ * lease is given back at once. Filesystems without leases grant it always; there a file is read
+ * again when the close of its writer triggers an event. */
 
 #include "agent/manifest/reader.h"
 
@@ -17,10 +17,9 @@
 #include <sys/stat.h>
 
 enum {
-        SETTLED_MSEC = 100, /* some ticks of the clock that stamps files */
-        EMPTY_MSEC = 500,   /* an empty file that is this young has a writer who is about to come */
-        QUIET_MSEC =
-                10000, /* whoever holds a file open and does not write any more is not waited for */
+        SETTLED_MSEC = 100, /* some ticks of the clock that sets file times */
+        EMPTY_MSEC = 500,   /* an empty file this young is probably about to be written */
+        QUIET_MSEC = 10000, /* a process that keeps a file open without writing is not waited for */
 };
 
 #define NSEC_PER_MSEC INT64_C(1000000)
@@ -74,7 +73,7 @@ int list_manifest_files(int dir_fd, char ***ret_names) {
         size_t n_names = 0;
         int fd, r;
 
-        /* A description of its own, so that reading begins at the beginning. */
+        /* A file description of its own, so that reading starts at offset 0. */
         fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
@@ -103,7 +102,7 @@ static int64_t age_msec(const struct stat *st) {
         return ((int64_t) now_realtime_usec() * 1000 - changed) / NSEC_PER_MSEC;
 }
 
-/* A clock that was set back must not make a file young for long. */
+/* A clock that was set back must not make a file look young for long. */
 static bool is_younger(const struct stat *st, int64_t msec) {
         int64_t age = age_msec(st);
 
@@ -168,8 +167,8 @@ static int explain_manifest_open_error(const char *name, int r, bool is_link, Er
         return error_prefixf(reterr, r, "%s", name);
 }
 
-/* The lease is ours for the time between two calls. Should somebody open the file just then, the
- * kernel tells us with a signal, which must be one that nobody minds. */
+/* The lease is held only between two calls. If a process opens the file in that time, the kernel
+ * sends a signal, which must be one without effect. */
 static bool has_writer(int fd) {
         if (fcntl(fd, F_SETSIG, SIGWINCH) < 0 || fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
                 return errno == EAGAIN;
@@ -183,7 +182,7 @@ static bool is_being_written(int fd, const struct stat *st) {
         return is_younger(st, QUIET_MSEC) && has_writer(fd);
 }
 
-/* Opens what is a manifest or a link to one. A FIFO or a device is not opened even for a look. */
+/* Opens a manifest or a link to one. A FIFO or device is never opened. */
 static int open_manifest(int dir_fd, const char *name, struct stat *ret_st, Error *reterr) {
         cleanup_close int fd = -EBADF;
         bool is_link;
@@ -229,7 +228,7 @@ int read_manifest_file(int dir_fd, const char *name, FileStamp *stamp, char **re
         if (r < 0)
                 return error_prefixf(reterr, r, "%s", name);
         after = make_file_stamp(&st);
-        /* Somebody came while we read. */
+        /* A writer opened the file during the read. */
         if (!file_stamps_match(&before, &after))
                 return READER_BUSY;
         *stamp = before;

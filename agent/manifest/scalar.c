@@ -9,12 +9,12 @@
 #include <math.h>
 
 enum {
-        NUMBER_LENGTH_MAX = 400 /* of digits that anybody writes; what is longer is a string */
+        NUMBER_LENGTH_MAX = 400 /* of digits; a longer text is a string */
 };
 
 #define YAML_TAG_PREFIX "tag:yaml.org,2002:"
 
-/* A whole number as it was written. */
+/* An integer as it was written. */
 typedef struct Integer {
         bool is_negative;
         bool is_too_large; /* for 64 bits */
@@ -42,7 +42,7 @@ static const char *const words_float[] = {
         "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL,
 };
 
-/* The base that a prefix says, which is skipped: 0x 0o 0b, and 0 for octal. */
+/* Skips the prefix of the base and returns the base: 0x 0o 0b, and 0 for octal. */
 static unsigned skip_base(const char **text) {
         const char *p = *text;
         char letter;
@@ -61,7 +61,7 @@ static unsigned scalar_digit_value(char c) {
         return c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10 : 255;
 }
 
-/* As strconv.ParseInt(…, 0, 64), then ParseUint(). The text has no underscores any more. */
+/* As strconv.ParseInt(…, 0, 64), then ParseUint(). Underscores have been removed. */
 static bool parse_integer(const char *text, Integer *ret) {
         Integer integer = { .is_negative = *text == '-' };
         bool has_sign = *text == '-' || *text == '+';
@@ -163,7 +163,7 @@ int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret) 
         };
         YamlNodeKind kind = scalar_resolve(text);
 
-        /* A lone "!" means: no guessing. */
+        /* A lone "!" means: always a string. */
         if (streq(tag, "!") || streq(tag, YAML_TAG_PREFIX "str")) {
                 *ret = YAML_NODE_STRING;
                 return 0;
@@ -184,14 +184,6 @@ int scalar_resolve_tagged(const char *text, const char *tag, YamlNodeKind *ret) 
 
 bool yaml_node_bool(const YamlNode *node) {
         return is_one_of_words(node->text, words_true);
-}
-
-bool yaml_node_is_empty(const YamlNode *node) {
-        if (node->kind == YAML_NODE_NULL)
-                return true;
-        if (node->kind == YAML_NODE_STRING)
-                return node->text[0] == '\0';
-        return !yaml_node_is_scalar(node) && node->n == 0;
 }
 
 static bool parse_node_float(const YamlNode *node, double *ret) {
@@ -227,10 +219,10 @@ bool yaml_node_int(const YamlNode *node, int64_t *ret) {
         return false;
 }
 
-/* How a number is written: with how many digits at most, and from which to which power of ten
- * without an exponent. */
+/* The format of a number: the maximum of digits, and the powers of ten that are written without an
+ * exponent. */
 typedef struct FloatForm {
-        bool is_single; /* precise to 24 bits */
+        bool is_single; /* precision of 24 bits */
         int digits_max;
         int exponent_min, exponent_end;
 } FloatForm;
@@ -284,21 +276,4 @@ bool yaml_node_number_as_key(const YamlNode *node, char buffer[NUMBER_SIZE]) {
             !isfinite((float) number))
                 return false;
         return format_node_number(node, &key_form, buffer);
-}
-
-const char *yaml_node_describe(const YamlNode *node, char buffer[DESCRIPTION_SIZE]) {
-        static const char *const forms[] = {
-                [YAML_NODE_NULL] = "nothing",         [YAML_NODE_BOOL] = "the boolean %s",
-                [YAML_NODE_INT] = "the number %s",    [YAML_NODE_FLOAT] = "the number %s",
-                [YAML_NODE_STRING] = "the string %s", [YAML_NODE_SEQUENCE] = "a list",
-                [YAML_NODE_MAPPING] = "a mapping",
-        };
-        char text[EXCERPT_SIZE];
-        const char *form = forms[node->kind], *hole = strstr(form, "%s");
-        const char *quote = node->kind == YAML_NODE_STRING ? "'" : "";
-        int n_form = hole ? (int) (hole - form) : (int) strlen(form);
-
-        (void) snprintf(buffer, DESCRIPTION_SIZE, "%.*s%s%s%s", n_form, form, quote,
-                        hole ? excerpt(text, node->text) : "", quote);
-        return buffer;
 }

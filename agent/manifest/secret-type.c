@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for the types of Secrets. No sentence of this file shows a value, nor what a
- * parser said of one. */
+/* Kubernetes' rules for the types of Secrets. No message of this file shows a value, nor a parser's
+ * error about one. */
 
 #include "agent/manifest/rules.h"
 #include "agent/model/json.h"
@@ -13,9 +13,9 @@
 typedef struct SecretType {
         const char *type;
         const char *key;
-        const char *other; /* will do as well */
+        const char *other; /* an alternative */
         bool is_json;      /* the value is a JSON object */
-        bool is_filled;    /* an empty one is none */
+        bool is_filled;    /* an empty value counts as missing */
 } SecretType;
 
 static const SecretType secret_types[] = {

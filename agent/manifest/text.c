@@ -37,8 +37,8 @@ static int refuse_text_at(const char *file, const char *data, size_t offset, Err
                           column, (uint8_t) data[offset]);
 }
 
-/* libyaml compares each with all before it, so that they must be few. Counted wherever they stand:
- * there are more ways to begin a line than one. */
+/* libyaml compares each directive with all before it, so their number is limited. They are counted
+ * anywhere in the text, because a line can start in several ways. */
 static int check_directives(const char *file, const char *data, size_t length, Error *reterr) {
         static const char directive[] = "%TAG";
         const char *p = data, *end = data + length;
@@ -96,13 +96,13 @@ static int utf16_unit_at(const char *p, const char *end) {
         return value;
 }
 
-/* Copies one escape, joining a surrogate pair. Moves both ends on. */
+/* Copies one escape, joining a surrogate pair. Advances both positions. */
 static void copy_escape(const char **from, const char *end, char **to) {
         int high = utf16_unit_at(*from, end), low = high < 0 ? -1 : utf16_unit_at(*from + 6, end);
         size_t n = MIN((size_t) (end - *from), (size_t) 2);
 
         if (high >= 0xd800 && high < 0xdc00 && low >= 0xdc00 && low < 0xe000) {
-                /* Ten characters in the room of twelve. */
+                /* Ten characters replace twelve. */
                 *to += snprintf(*to, ESCAPE_SIZE, "\\U%08x",
                                 0x10000 + ((unsigned) (high - 0xd800) << 10) +
                                         (unsigned) (low - 0xdc00));
@@ -124,7 +124,7 @@ int convert_json_text_to_yaml(const char *data, size_t length, char **ret, size_
             (!memchr(data, '\t', length) && !memmem(data, length, "\\u", 2)))
                 return 0;
 
-        /* One more for the NUL that snprintf() writes. */
+        /* One more for the NUL of snprintf(). */
         copy = to = malloc(length + 1);
         if (!copy)
                 return -ENOMEM;

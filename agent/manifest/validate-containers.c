@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for what a container is among the others: its name, and when it is restarted.
- */
+/* Kubernetes' rules for containers within their pod: unique names, restart policies and rules. */
 
 #include "agent/manifest/validate.h"
 
@@ -14,7 +13,7 @@ enum {
         EXIT_CODES_MAX = 255,
 };
 
-/* All containers of a pod share one space of names. */
+/* The names of all containers of a pod must differ. */
 static int check_container_name(const Rules *rules, const ContainerAt *at) {
         for (size_t i = 0; i < at->n; i++) {
                 const Container *container = pod_nth_container(&rules->pod->spec, i);

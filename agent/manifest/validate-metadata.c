@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for the metadata that objects of all kinds have. */
+/* Kubernetes' rules for the metadata of objects of all kinds. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
@@ -43,7 +43,7 @@ static int check_annotations(const Rules *rules, const StringMap *annotations) {
         return rules_at(rules, r, "metadata.annotations");
 }
 
-/* Our own, which nobody else would find a mistake in. */
+/* Mainstay's own annotation, which Kubernetes does not validate. */
 static int check_own_annotations(const Rules *rules, const StringMap *annotations) {
         static const char *const keys[] = { "mainstay.dev/bootstrap", "mainstay.dev/journal-logs" };
         char excerpted[EXCERPT_SIZE];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for nodeSelector, affinity and tolerations: what goes with which operator. */
+/* Kubernetes' rules for nodeSelector, affinity and tolerations: which values an operator takes. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
@@ -14,14 +14,14 @@ enum {
         PLACE_SIZE = 256
 };
 
-/* A list of requirements, the words for it, and what its operators may be. */
+/* A list of requirements, its path and its operators, for messages. */
 typedef struct RequirementRules {
         const Rules *rules;
         const char *place; /* "spec.affinity…matchExpressions" */
         bool is_field;
 } RequirementRules;
 
-/* What is wrong with the values of one requirement, or 0. */
+/* Checks the values of one requirement: 0 or -EINVAL with a message. */
 static int check_requirement_values(const SelectorRequirement *requirement, Error *reterr) {
         size_t n = strv_length(requirement->values);
         char *end, text[EXCERPT_SIZE];
@@ -82,7 +82,7 @@ static int check_label_requirement(const RequirementRules *list,
         return check_label_values(list, requirement, i);
 }
 
-/* The only field of a node that can be asked for is its name. */
+/* The only supported field of a node is its name. */
 static int check_field_requirement(const RequirementRules *list,
                                    const SelectorRequirement *requirement, size_t i) {
         Error *reterr = list->rules->reterr;
@@ -173,7 +173,8 @@ int check_label_selector(const Rules *rules, const LabelSelector *selector, cons
         return check_requirements(&list, &selector->match_expressions);
 }
 
-/* Keys of the pod's own labels, which are asked for beside a label selector. */
+/* matchLabelKeys and mismatchLabelKeys: keys of the pod's own labels, which extend a label
+ * selector. */
 static int check_label_keys(const Rules *rules, const PodAffinityTerm *term, const char *place) {
         int r = 0;
 

@@ -12,7 +12,7 @@
 
 static const char not_in_init[] = "may not be set for init containers without restartPolicy=Always";
 
-/* Where we are: the container, and the path of what is looked at. */
+/* The current container, and the path of the current field. */
 typedef struct ProbePosition {
         const Rules *rules;
         const Container *container;
@@ -45,7 +45,7 @@ static ProbePosition make_probe_position(const Rules *rules, const Container *co
         return position;
 }
 
-/* A port that is named must be one of the container's, or nobody would ever be reached. */
+/* A named port must be one of the container's, or the probe could never connect. */
 static int check_named_port(const ProbePosition *position, const IntOrString *port,
                             const char *field) {
         char text[EXCERPT_SIZE];
@@ -70,7 +70,7 @@ static int check_sleep(const ProbePosition *position, const SleepAction *sleep) 
                 grace);
 }
 
-/* One kind of handler, no more and no less. */
+/* Exactly one kind of handler. */
 static int check_handler_kinds(const ProbePosition *position, const Handler *handler) {
         const struct {
                 const char *field;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* A projected volume is files of several origins in one directory: no two of them may have one
- * path. Compared after sorting, for a file may name very many. */
+/* The files of a projected volume come from several sources: no two of them may have one path.
+ * Compared after sorting, for there may be many files. */
 
 #include "agent/manifest/validate.h"
 #include "common/cleanup.h"
@@ -69,7 +69,7 @@ static void list_projected_files(const ProjectedVolumeSource *projected, Project
         }
 }
 
-/* By path; of one path, as they stand in the manifest. A source has one origin. */
+/* By path, then in the order of the manifest. Each source has one type. */
 static int compare_projected_files(const void *a, const void *b) {
         const ProjectedFile *x = a, *y = b;
         int r = strcmp(x->path, y->path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for what variables and files refer to: fields of the pod, resources of its
- * containers, keys of objects. Whether an object is there is a question for when it is needed. */
+/* Kubernetes' rules for references of variables and files: fields of the pod, resources of its
+ * containers, keys of objects. Whether an object exists is checked when it is used. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Says what is wrong and where. */
+/* Reports an error with its place. */
 /* Kubernetes' limit. */
 enum {
         FILE_KEY_MAX = 128
@@ -50,14 +50,14 @@ static const struct {
         { "status.podIPs",           true,  false },
 };
 
-/* In canonical form, as Kubernetes compares them: 1000m is 1, and 1e3 is none of them. */
+/* In canonical form, as Kubernetes compares them: 1000m equals 1; 1e3 is not in the list. */
 static const char *const cpu_divisors[] = { "1m", "1", NULL };
 static const char *const memory_divisors[] = {
         "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei", NULL,
 };
 /* clang-format on */
 
-/* "metadata.labels['key']": the key may be empty only where it is none. */
+/* "metadata.labels['key']" with an empty key is accepted. */
 static bool is_subscript(const char *path, const char *map) {
         size_t n = strlen(map), length = strlen(path);
 
@@ -74,7 +74,7 @@ static bool is_field_path(const char *path, bool is_file) {
         return false;
 }
 
-/* "metadata.labels['key']" is good where the key is one that the map can have. */
+/* "metadata.labels['key']" is valid where the key is a valid key of the map. */
 static int check_subscript(const Rules *rules, const char *path, const char *where) {
         const char *start = strchr(path, '[');
         cleanup_free char *key = start ? strndup(start + 2, strlen(start) - 4) : NULL;
@@ -102,7 +102,7 @@ static int check_field(const Rules *rules, const FieldReference *reference, cons
         (void) snprintf(where, sizeof(where), "%s.fieldRef.fieldPath", path);
         if (is_field_path(field->field_path, reference->is_file))
                 return check_subscript(rules, field->field_path, where);
-        return reference_error(rules, where, "is no field that a %s can refer to: '%s'",
+        return reference_error(rules, where, "is not a field that a %s can refer to: '%s'",
                                reference->is_file ? "file" : "variable",
                                excerpt(text, field->field_path));
 }
@@ -167,7 +167,7 @@ int check_field_reference(const Rules *rules, const FieldReference *reference, c
                                 : check_resource_reference(rules, reference, path);
 }
 
-/* The kubelet reads no other kind of volume. */
+/* The kubelet reads files of emptyDir volumes only. */
 static int check_file_key(const Rules *rules, const FileKeySelector *selector, const char *path) {
         const Volume *volume = pod_find_volume(&rules->pod->spec, selector->volume_name);
         char where[DECODE_PATH_SIZE];
@@ -262,7 +262,7 @@ static int check_projection(const Rules *rules, const VolumeProjection *projecti
                 (projection->downward_api != NULL) + (projection->service_account_token != NULL);
         char where[DECODE_PATH_SIZE];
 
-        /* None is as good as an empty one. */
+        /* A missing list of sources counts as an empty one. */
         if (n > 1)
                 return reference_error(rules, path,
                                        "may not specify more than 1 volume type per source");
@@ -318,7 +318,7 @@ int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j) {
                 return reference_error(rules, where,
                                        "subPathExpr and subPath are mutually exclusive");
         }
-        /* A mount that the container makes appears on the node. */
+        /* A mount that the container makes becomes visible on the node. */
         if (mount->mount_propagation == MOUNT_PROPAGATION_BIDIRECTIONAL &&
             !container->security_context.privileged) {
                 (void) snprintf(where, sizeof(where), "%s.mountPropagation", path);

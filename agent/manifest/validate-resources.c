@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for huge pages, for storage that goes with the pod, and for emptyDirs of
- * either. */
+/* Kubernetes' rules for huge pages, ephemeral storage, and emptyDirs that use them. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/quantity.h"
@@ -109,7 +108,7 @@ int check_pod_storage(const Rules *rules) {
         return 0;
 }
 
-/* The sentences are the kubelet's, which says them only when it mounts. */
+/* These messages are the kubelet's, which reports them only when it mounts. */
 int check_empty_dir(const Rules *rules, size_t i) {
         const PodSpec *spec = &rules->pod->spec;
         const EmptyDirVolumeSource *source = spec->volumes.items[i].empty_dir;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for what a pod may do and with whom it shares: what one field says against
- * another. */
+/* Kubernetes' rules for security contexts, shared namespaces, sysctls and priority: contradictions
+ * between fields. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/capability.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Says what is wrong and where. */
+/* Reports an error with its place. */
 static int security_error(const Rules *rules, const char *sentence, const char *format, ...)
         printf_like(3, 4);
 static int security_error(const Rules *rules, const char *sentence, const char *format, ...) {
@@ -147,7 +147,8 @@ static int check_priority(const Rules *rules) {
         return security_error(rules, text, "spec.priority");
 }
 
-/* The class says it; who says it himself must name one, and mean the same. */
+/* The priority is defaulted from the class; a manifest that sets it must name the class and agree
+ * with it. */
 static int check_overhead(const Rules *rules) {
         const ResourceList *overhead = &rules->pod->spec.overhead;
 
@@ -156,9 +157,7 @@ static int check_overhead(const Rules *rules) {
         if (rules->pod->spec.runtime_class_name ||
             (!quantity_is_set(&overhead->cpu) && !quantity_is_set(&overhead->memory)))
                 return 0;
-        return security_error(rules,
-                              "must be absent where there is no runtimeClassName whose it could be",
-                              "spec.overhead");
+        return security_error(rules, "must be absent without a runtimeClassName", "spec.overhead");
 }
 
 int check_security(const Rules *rules) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for pods that have users of their own, and for those that have not. */
+/* Kubernetes' rules for hostUsers: pods with and without a user namespace of their own. */
 
 #include "agent/manifest/validate.h"
 
@@ -63,7 +63,7 @@ static int check_container_users(const Rules *rules, const ContainerAt *at) {
         if (r >= 0)
                 r = check_id(rules, &container->security_context.run_as_group, at->path,
                              "runAsGroup");
-        /* The kernel lets no mount out of a namespace of lesser users. */
+        /* The kernel does not propagate mounts out of a less privileged user namespace. */
         for (size_t i = 0; r >= 0 && i < container->volume_mounts.n; i++)
                 if (container->volume_mounts.items[i].mount_propagation ==
                     MOUNT_PROPAGATION_BIDIRECTIONAL)

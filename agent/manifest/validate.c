@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Kubernetes' rules for the fields that we honour, as far as the tables do not hold them. A rule
- * names its field by its path; the place in the file is found by walking the tree along it. */
+/* Kubernetes' rules for supported fields, beyond those in the tables. A rule names its field by a
+ * path; the place in the file is found by walking the tree along that path. */
 
 #include "agent/manifest/validate.h"
 #include "agent/model/names.h"
@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* One step of a path: "name", ".name", "[3]", "[key]". Moves the text on. */
+/* One step of a path: "name", ".name", "[3]", "[key]". Advances the text. */
 static const YamlNode *step_into_path(const YamlNode *node, const char **path) {
         bool is_bracket = **path == '[';
         const char *start = *path + (is_bracket || **path == '.');
@@ -27,7 +27,7 @@ static const YamlNode *step_into_path(const YamlNode *node, const char **path) {
         return yaml_node_get(node, key);
 }
 
-/* The deepest node on the path that the file has. */
+/* The deepest node on the path that exists in the file. */
 static const YamlNode *find_node_at_path(const YamlNode *root, const char *path) {
         const YamlNode *node = root;
 
@@ -191,8 +191,8 @@ static bool is_same_host_port(const ContainerPort *a, const ContainerPort *b) {
                streq_ptr(a->host_ip, b->host_ip);
 }
 
-/* An earlier port that asks for the same port of the host at the same time: one of init runs
- * alone, but for itself. */
+/* An earlier port that uses the same host port at the same time: an init container conflicts only
+ * with itself and with sidecars. */
 static bool host_port_is_taken(const PodSpec *spec, const ContainerAt *at,
                                const ContainerPort *port) {
         const Container *container;

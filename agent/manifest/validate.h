@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Within the room: the pod that is being validated, and how a rule says where it is broken. */
+/* Internal to validation: the pod that is being validated, and how a rule reports an error. */
 
 #include "agent/manifest/rules.h"
 #include "agent/model/containers.h"
@@ -16,17 +16,16 @@ typedef struct Rules {
         Error *reterr;
 } Rules;
 
-/* One of the pod's containers, and where it stands: "spec.initContainers[0]". */
+/* One of the pod's containers, and its path: "spec.initContainers[0]". */
 typedef struct ContainerAt {
         const Container *container;
         ContainerRole role;
-        size_t n; /* among all of the pod's, those of init first */
+        size_t n; /* among all of the pod's, init containers first */
         char path[48];
 } ContainerAt;
 ContainerAt container_at(const Rules *rules, size_t n);
 
-/* Adds the place of a field, whose path from the pod is printed, to the sentence that was said.
- * Returns r. */
+/* Prefixes the error with the place of a field, whose path from the pod is formatted. Returns r. */
 int rules_at(const Rules *rules, int r, const char *format, ...) printf_like(3, 4);
 int rules_vat(const Rules *rules, int r, const char *format, va_list ap)
         __attribute__((format(printf, 3, 0)));
@@ -39,31 +38,30 @@ static inline int rules_keep(const Rules *rules, int r) {
 /* Labels and annotations of an object of any kind. */
 int check_metadata(const Rules *rules, const ObjectMeta *metadata);
 
-/* Annotations that were profiles once, against the fields that took their place. */
+/* Profile annotations, against the fields that replaced them. */
 int check_profile_annotations(const Rules *rules);
 
-/* What the pod asks for as a whole, against what its containers do. */
+/* Pod-level resources, against those of the containers. */
 int check_pod_resources(const Rules *rules);
 
-/* Huge pages and ephemeral storage: of the container at this place, of the pod as a whole, and
- * emptyDirs. */
+/* Huge pages and ephemeral storage: of one container, of the pod, and of emptyDirs. */
 int check_container_storage(const Rules *rules, const ContainerAt *at);
 int check_pod_storage(const Rules *rules);
 int check_empty_dir(const Rules *rules, size_t i);
 
 /* Security contexts, namespaces shared with the host or with one another, sysctls, priority. */
 int check_security(const Rules *rules);
-/* hostUsers and what goes with it. */
+/* hostUsers and the fields that depend on it. */
 int check_users(const Rules *rules);
 
-/* env and envFrom: sources, references, what is spelled in their paths. */
+/* env and envFrom: sources, references, expressions in paths. */
 int check_environment(const Rules *rules, const ContainerAt *at);
 
 /* Probes and hooks. */
 int check_probes(const Rules *rules, const ContainerAt *at);
 
 /* A reference to a field of the pod or to a resource of a container, in a variable or a file, at a
- * path that is printed. One of both is not NULL. */
+ * formatted path. One of the two is not NULL. */
 typedef struct FieldReference {
         const ObjectFieldSelector *field;
         const ResourceFieldSelector *resource;
@@ -71,20 +69,19 @@ typedef struct FieldReference {
 } FieldReference;
 int check_field_reference(const Rules *rules, const FieldReference *reference, const char *path);
 
-/* Volumes that are made of objects and of the pod's own fields. */
+/* Object, downward API and projected volumes. */
 int check_data_volume(const Rules *rules, size_t i);
 
-/* nodeSelector, affinity, tolerations; what goes with which operator. */
+/* nodeSelector, affinity, tolerations: operators and values. */
 int check_placement(const Rules *rules);
 
-/* A label selector at a path that is printed, whatever has it. */
+/* A label selector at a formatted path. */
 int check_label_selector(const Rules *rules, const LabelSelector *selector, const char *place);
-/* The files that a projected volume is made of; no two of them may have one path. 'i' is the
- * volume's. */
+/* The paths of a projected volume's files must differ. 'i' is the index of the volume. */
 int check_projected_files(const Rules *rules, size_t i);
 
-/* What the j-th mount of a container says beside its name and path. */
+/* The options of the j-th mount of a container: propagation, subPath, read-only. */
 int check_mount_options(const Rules *rules, const ContainerAt *at, size_t j);
 
-/* Names, and what they say of restarts; what may stand in a container of init only. */
+/* Names, restart policies and rules, and fields of init containers only. */
 int check_container_kind(const Rules *rules, const ContainerAt *at);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What Kubernetes accepts although it does not do what is written: as it warns of it, so do we. */
+/* Warnings about settings that Kubernetes accepts and ignores. */
 
 #include "agent/manifest/rules.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Annotations of old that became fields. */
+/* Old annotations that became fields. */
 static const struct {
         const char *key;
         const char *field;
@@ -17,7 +17,7 @@ static const struct {
         { "scheduler.alpha.kubernetes.io/critical-pod", "priorityClassName" },
 };
 
-/* Who relies on one of them is not protected by it. */
+/* Without effect, the pod would silently lack protection. */
 static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath *parent,
                               const Pod *pod, const char *key) {
         const DecodePath path = { .parent = parent, .key = key, .is_map_key = true };
@@ -25,11 +25,11 @@ static int warn_of_annotation(Decoder *d, const YamlNode *map, const DecodePath 
         char sentence[128] = "";
 
         if (profile)
-                (void) snprintf(sentence, sizeof(sentence), "has no effect; use securityContext.%s",
+                (void) snprintf(sentence, sizeof(sentence), "is ignored; use securityContext.%s",
                                 profile);
         for (size_t i = 0; i < N_ELEMENTS(replaced); i++)
                 if (streq(key, replaced[i].key))
-                        (void) snprintf(sentence, sizeof(sentence), "has no effect; use %s",
+                        (void) snprintf(sentence, sizeof(sentence), "is ignored; use %s",
                                         replaced[i].field);
         return sentence[0] ? decode_warn(d, yaml_node_get(map, key), &path, sentence) : 0;
 }
@@ -38,7 +38,8 @@ static int warn_of_grace_period(Decoder *d, const YamlNode *spec, const DecodePa
         static const char key[] = "terminationGracePeriodSeconds";
         const DecodePath path = { .parent = parent, .key = key };
 
-        return decode_warn(d, yaml_node_get(spec, key), &path, "is negative, which is taken for 1");
+        return decode_warn(d, yaml_node_get(spec, key), &path,
+                           "is negative, which is treated as 1");
 }
 
 int pod_warn(Decoder *decoder, const YamlNode *root, const DecodePath *path, const Pod *pod) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tree is built from libyaml's events, without recursion: finished nodes wait on a stack until
+/* The tree is built from libyaml's events without recursion: finished nodes stay on a stack until
  * their parent ends and takes them.
  *
- * Nothing a file says can make it large. Every node counts against a budget when it is made, and an
- * alias counts with all that it stands for although it only shares the node, so that a walk over
- * the tree is as bounded as its memory. */
+ * The content of a file cannot make the tree large: every node counts against a budget when it is
+ * created, and an alias counts with all nodes that it refers to although it shares them, so that a
+ * walk over the tree is bounded, too. */
 
 #include "agent/manifest/yaml-tree.h"
 
@@ -32,7 +32,7 @@ struct Arena {
         Chunk *chunks;
 };
 
-/* A collection that has not ended. */
+/* A collection that has not ended yet. */
 typedef struct YamlFrame {
         YamlNode *node;
         size_t first; /* of its children on the stack */
@@ -45,7 +45,7 @@ typedef struct YamlAnchor {
 
 typedef struct YamlTreeBuilder {
         const char *file;
-        const char *data; /* what the parser reads */
+        const char *data; /* input of the parser */
         YamlTree tree;
         yaml_parser_t parser;
         const YamlNode **stack;
@@ -59,7 +59,7 @@ typedef struct YamlTreeBuilder {
         Error *reterr;
 } YamlTreeBuilder;
 
-/* A pair on its way into a mapping. */
+/* A pair of a mapping that is being completed. */
 typedef struct YamlPair {
         const YamlNode *key;
         const YamlNode *value;
@@ -177,7 +177,8 @@ static int push_yaml_node(YamlTreeBuilder *b, const YamlNode *node) {
         return 0;
 }
 
-/* Room doubles whenever it is full, at each power of two: a file may hold very many documents. */
+/* Capacity doubles whenever it is full, at each power of two: a file may hold very many documents.
+ */
 static int document_add(YamlTreeBuilder *b, const YamlNode *root) {
         size_t n = b->tree.n_documents;
 
@@ -193,7 +194,7 @@ static int document_add(YamlTreeBuilder *b, const YamlNode *root) {
         return 0;
 }
 
-/* A node is finished: a child of the innermost collection, or a document. */
+/* Finishes a node: it becomes a child of the innermost collection, or a document. */
 static int finish_yaml_node(YamlTreeBuilder *b, const YamlNode *node) {
         return b->depth > 0 ? push_yaml_node(b, node) : document_add(b, node);
 }
@@ -245,9 +246,9 @@ static int handle_yaml_alias(YamlTreeBuilder *b, const yaml_event_t *event) {
                         node = b->anchors[i - 1].node;
         excerpt(text, name);
         if (!node)
-                return refuse_yaml_at(b, line, column, "the alias '*%s' has no anchor before it",
+                return refuse_yaml_at(b, line, column, "the alias '*%s' lacks an anchor before it",
                                       text);
-        /* A collection gets its weight when it ends. */
+        /* The weight of a collection is set when it ends. */
         if (node->weight == 0)
                 return refuse_yaml_at(b, line, column, "the alias '*%s' stands in what it names",
                                       text);
@@ -282,7 +283,7 @@ static int handle_yaml_collection_start(YamlTreeBuilder *b, const yaml_event_t *
         return anchor_add(b, anchor, node);
 }
 
-/* Gives a node its children: weight and height are known then. */
+/* Sets the children of a node, and with them its weight and height. */
 static int set_yaml_node_children(YamlTreeBuilder *b, YamlNode *node,
                                   const YamlNode *const *children, size_t n_children) {
         node->weight = 1;
@@ -299,7 +300,7 @@ static int set_yaml_node_children(YamlTreeBuilder *b, YamlNode *node,
         return 0;
 }
 
-/* Keys are strings in JSON; what YAML takes for a boolean or a number is written as one. */
+/* Keys are strings in JSON; a key that YAML takes for a boolean or a number is converted to one. */
 static int key_to_string(YamlTreeBuilder *b, const YamlNode **key) {
         char number[NUMBER_SIZE], text[DESCRIPTION_SIZE];
         const char *name = NULL;
@@ -344,7 +345,7 @@ static bool is_merge_key(const YamlNode *key) {
         return key->kind == YAML_NODE_STRING && streq(key->text, "<<");
 }
 
-/* Mappings that a merge key's value names: itself, or the items of a list. */
+/* The mappings of a merge key's value: itself, or the items of a list. */
 static size_t merge_sources(const YamlNode *const *value, const YamlNode *const **ret) {
         if ((*value)->kind == YAML_NODE_SEQUENCE) {
                 *ret = (*value)->items;
@@ -354,7 +355,7 @@ static size_t merge_sources(const YamlNode *const *value, const YamlNode *const 
         return 1;
 }
 
-/* Appends the pairs of all mappings that 'value' names; counts only where 'entries' is NULL. */
+/* Appends the pairs of all mappings that 'value' refers to; counts only where 'entries' is NULL. */
 static int merge_yaml_mapping(YamlTreeBuilder *b, const YamlNode *const *value, YamlPair *entries,
                               size_t *n_entries, size_t *rank) {
         const YamlNode *const *sources;
@@ -379,7 +380,7 @@ static int merge_yaml_mapping(YamlTreeBuilder *b, const YamlNode *const *value, 
         return 0;
 }
 
-/* Collects own and merged pairs; how many they are where 'entries' is NULL. */
+/* Collects own and merged pairs; only counts them where 'entries' is NULL. */
 static int collect_yaml_pairs(YamlTreeBuilder *b, const YamlNode **children, size_t n_children,
                               YamlPair *entries, size_t *ret_n) {
         size_t n = 0, rank = 0;
@@ -403,7 +404,7 @@ static int collect_yaml_pairs(YamlTreeBuilder *b, const YamlNode **children, siz
         return r;
 }
 
-/* Sorts by key, refuses what is written twice, lets what is written win over what is merged. */
+/* Sorts by key, refuses duplicates, and lets own pairs override merged ones. */
 static int remove_duplicate_keys(YamlTreeBuilder *b, YamlPair *entries, size_t *n_entries) {
         size_t n = 0;
 
@@ -505,7 +506,7 @@ static int handle_yaml_event(YamlTreeBuilder *b, const yaml_event_t *event) {
         return 0;
 }
 
-/* What the parser itself has to say. */
+/* Errors of the parser itself. */
 static int refuse_syntax(YamlTreeBuilder *b) {
         const yaml_parser_t *parser = &b->parser;
         size_t line = parser->problem_mark.line + 1, column = parser->problem_mark.column + 1;
@@ -515,7 +516,7 @@ static int refuse_syntax(YamlTreeBuilder *b) {
         if (parser->error == YAML_READER_ERROR)
                 find_text_position(b->data, parser->problem_offset, &line, &column);
         if (parser->context)
-                return refuse_yaml_at(b, line, column, "%s, %s that begins at line %zu",
+                return refuse_yaml_at(b, line, column, "%s, %s that starts at line %zu",
                                       parser->problem, parser->context,
                                       parser->context_mark.line + 1);
         return refuse_yaml_at(b, line, column, "%s", parser->problem);
@@ -539,7 +540,7 @@ static int build_yaml_tree(YamlTreeBuilder *b) {
 
 static int parse_yaml(const char *file, const char *data, size_t length, YamlTree *ret,
                       Error *reterr) {
-        /* Some kilobytes, for the frames and anchors. */
+        /* On the heap: some kilobytes of frames and anchors. */
         cleanup_free YamlTreeBuilder *b = calloc(1, sizeof(*b));
         int r;
 
@@ -580,13 +581,4 @@ int yaml_tree_parse(const char *file, const char *data, size_t length, YamlTree 
         if (copy)
                 return parse_yaml(file, copy, n_copy, ret, reterr);
         return parse_yaml(file, data, length, ret, reterr);
-}
-
-const YamlNode *yaml_node_get(const YamlNode *mapping, const char *key) {
-        if (mapping->kind != YAML_NODE_MAPPING)
-                return NULL;
-        for (size_t i = 0; i < mapping->n; i++)
-                if (streq(yaml_node_key(mapping, i)->text, key))
-                        return yaml_node_value(mapping, i);
-        return NULL;
 }

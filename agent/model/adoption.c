@@ -20,9 +20,9 @@ static int replace_pod_name(char **to, const char *from) {
         return 0;
 }
 
-/* ---- what admission adds ---- */
+/* ---- changes made by admission ---- */
 
-/* The token of the service account, kube-root-ca.crt and the namespace (the ServiceAccount plugin).
+/* The volume that the ServiceAccount admission plugin adds: token, kube-root-ca.crt and namespace.
  */
 static bool is_admission_volume(const Volume *volume, const PodSpec *running) {
         return volume->projected &&
@@ -66,7 +66,7 @@ static void drop_admission_volumes(const PodSpec *running, PodSpec *spec) {
         spec->volumes.n = n;
 }
 
-/* Of what a template leaves out the server writes the default into a pod; it means the same. */
+/* The API server writes defaults for fields that a template leaves out; the meaning is the same. */
 static void drop_admission_defaults(const PodSpec *running, PodSpec *spec) {
         if (!running->service_account_name && streq_ptr(spec->service_account_name, "default")) {
                 free(spec->service_account_name);
@@ -76,7 +76,7 @@ static void drop_admission_defaults(const PodSpec *running, PodSpec *spec) {
                 spec->enable_service_links = running->enable_service_links;
 }
 
-/* ---- who stands for whom ---- */
+/* ---- which pod may adopt which ---- */
 
 static int record_adopted_pod(const Pod *desired, Pod *adopted) {
         cleanup_free char *text = NULL;
@@ -119,8 +119,8 @@ int pod_adoption_make(const Pod *running, const Pod *desired, EditEffect limit, 
         return 1;
 }
 
-/* What somebody wrote into a pod says nothing: one of a file's is not of the server, and the UIDs
- * that a server gives have dashes, where ours have none. */
+/* The annotation counts only on a pod of this agent: one that a user wrote into an API server's pod
+ * is ignored. UIDs of an API server have dashes, those of this agent have none. */
 static const char *find_adoption_record(const Pod *pod) {
         const char *text = string_map_get(&pod->metadata.annotations, adopted_pod_annotation);
         bool can_be_adopted = pod_is_of_api(pod) && !strchr(pod->metadata.uid, '-');

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Which pod may stand for which: a DaemonSet's pod that this node has made goes on as the one that
- * the set's controller has bound here, under its own name and UID, for these are in all that it
- * consists of. What it stands for is noted in an annotation, so that it outlives the agent. Pure
- * functions. */
+/* Adoption: which running pod may continue as which pod of the API server. A DaemonSet pod that
+ * this node has made continues as the one that the set's controller has bound to the node, under
+ * its own name and UID, because cgroup, paths and container IDs are made of these. The adopted pod
+ * is recorded in an annotation, so that it survives the agent. Pure functions. */
 
 #include "agent/model/edit-plan.h"
 
-extern const char adopted_pod_annotation[]; /* "<name>/<uid>" of the pod that is covered */
+extern const char adopted_pod_annotation[]; /* "<name>/<uid>" of the API server's pod */
 
-/* 'wanted', an API server's, as the one that runs goes on in its place: less what admission has
- * added, which no template says and a container could not get without being restarted. 1 with that
- * pod, which the caller frees; 0 where it takes more than 'limit' to make the one that runs it;
- * -ENOMEM. */
+/* 'desired', a pod of an API server, in the form in which the running pod can continue in its
+ * place: without what admission has added, which no template has and which a container could only
+ * get by a restart. 1 with that pod, which the caller frees; 0 where making the running pod equal
+ * takes more than 'limit'; -ENOMEM. */
 int pod_adoption_make(const Pod *running, const Pod *desired, EditEffect limit, Pod **ret);
 
-/* The UID of the pod for which this one stands; NULL: it stands for none. */
+/* The UID of the API server's pod that this one adopted; NULL: none. */
 const char *pod_adoption_api_uid(const Pod *pod);
 
-/* Its name, which the caller frees; NULL likewise, or where memory ends. */
+/* Its name, which the caller frees; NULL likewise, or out of memory. */
 char *pod_adoption_api_name(const Pod *pod);
 
-/* The pod that a cover stands for, as far as that says it: its own spec is the server's to tell. 0
- * or -ENOMEM. */
+/* The API server's pod behind an adopting one, as far as the annotation describes it: its own spec
+ * is known to the server only. 0 or -ENOMEM. */
 int pod_adoption_restore_api_pod(const Pod *adopted, Pod **ret);

@@ -52,7 +52,8 @@ const char *const capability_names[N_CAPABILITIES] = {
         [CAP_CHECKPOINT_RESTORE] = "CAP_CHECKPOINT_RESTORE",
 };
 /* clang-format on */
-_Static_assert(N_CAPABILITIES == CAP_LAST_CAP + 1, "the kernel's headers know another number");
+_Static_assert(N_CAPABILITIES == CAP_LAST_CAP + 1,
+               "the kernel's headers define a different number");
 
 int capability_from_name(const char *name) {
         size_t prefix = strncasecmp(name, "CAP_", 4) == 0 ? 0 : 4;

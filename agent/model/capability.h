@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Linux' capabilities by name, and sets of them as masks: bit n is capability n. */
+/* Linux capabilities by name, and sets of them as masks: bit n is capability n. */
 
 #include "common/error.h"
 
@@ -17,11 +17,11 @@ enum {
 /* "CAP_CHOWN" */
 extern const char *const capability_names[N_CAPABILITIES];
 
-/* The number of "CHOWN", "CAP_CHOWN", in any case; -EINVAL where there is none of that name. */
+/* The number of "CHOWN" or "CAP_CHOWN", in any case; -EINVAL where the name is unknown. */
 int capability_from_name(const char *name);
 
 /* "ALL", in any case. */
 bool capability_is_all(const char *name);
 
-/* For fields: a name or ALL. */
+/* The check of a field: a name or ALL. */
 int check_capability(const char *value, Error *reterr);

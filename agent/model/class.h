@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* scheduling.k8s.io/v1 PriorityClass and node.k8s.io/v1 RuntimeClass: what a pod means by its
- * priorityClassName and its runtimeClassName. They belong to the node, not to a namespace. */
+/* scheduling.k8s.io/v1 PriorityClass and node.k8s.io/v1 RuntimeClass: what a pod refers to by
+ * priorityClassName and runtimeClassName. They are cluster-scoped: without a namespace. */
 
-#include "agent/model/schema.h"
+#include "agent/model/pod.h"
 
-/* What is above belongs to the classes of the system. */
+/* Higher values are reserved for system classes. */
 #define PRIORITY_OF_USERS_MAX 1000000000
 
 typedef enum PreemptionPolicy {
@@ -20,21 +20,17 @@ extern const char *const preemption_policy_names[N_PREEMPTION_POLICIES];
 
 typedef struct PriorityClass {
         OptionalInt value;
-        bool global_default; /* of pods that name none */
+        bool global_default; /* of pods without priorityClassName */
         char *description;
-        PreemptionPolicy preemption_policy; /* a scheduler's business */
+        PreemptionPolicy preemption_policy; /* for schedulers */
 } PriorityClass;
 
-/* What a sandbox of the class needs for itself. */
+/* The overhead of a sandbox of the class. */
 typedef struct RuntimeOverhead {
         ResourceList pod_fixed;
 } RuntimeOverhead;
 
 typedef struct RuntimeClass {
-        char *handler; /* a runtime of the node's configuration */
+        char *handler; /* key of a runtime in the agent's configuration */
         RuntimeOverhead overhead;
 } RuntimeClass;
-
-/* Both lie in a DataObject (model/object.h). */
-extern const Schema priority_class_schema;
-extern const Schema runtime_class_schema;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The table of KubeletConfiguration, kubelet.config.k8s.io/v1beta1. A row without a member is a
- * setting of the kubelet's that means nothing here: it gets one warning, so that the file of a
- * kubelet can be given to us as it is. */
+ * setting of the kubelet without effect here: it gets one warning, so that the configuration of a
+ * kubelet can be used as it is. */
 
 #include "agent/model/config.h"
 #include "agent/model/duration.h"
@@ -75,7 +75,7 @@ static int check_duration(const char *value, Error *reterr) {
                           excerpt(text, value));
 }
 
-/* Absolute paths with ':' in between. */
+/* Absolute paths, separated by ':'. */
 static int check_search_path(const char *value, Error *reterr) {
         for (const char *path = value;; path++) {
                 if (*path != '/')
@@ -91,7 +91,7 @@ static int check_cluster_domain(const char *value, Error *reterr) {
         return value[0] ? check_dns_subdomain(value, reterr) : 0;
 }
 
-/* "" is no file at all, as with the kubelet. */
+/* "" means no file, as with the kubelet. */
 static int check_resolv_conf(const char *value, Error *reterr) {
         return value[0] ? check_host_path(value, reterr) : 0;
 }
@@ -100,7 +100,7 @@ static int check_seccomp_profile(const char *value, Error *reterr) {
         return streq(value, "builtin") ? 0 : check_host_path(value, reterr);
 }
 
-/* "host" or "host:port"; what the registry itself says decides the rest. */
+/* "host" or "host:port"; the registry is not contacted here. */
 static int check_registry(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
 
@@ -131,7 +131,7 @@ static int check_config_proxy_url(const char *value, Error *reterr) {
 
         if (strncmp(value, "http://", 7) == 0 || strncmp(value, "https://", 8) == 0)
                 return 0;
-        return error_setf(reterr, EINVAL, "must begin with http:// or https://, not '%s'",
+        return error_setf(reterr, EINVAL, "must start with http:// or https://, not '%s'",
                           excerpt(text, value));
 }
 

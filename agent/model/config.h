@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The agent's configuration: kubelet.config.k8s.io/v1beta1 KubeletConfiguration by its own names,
- * and what only we have under "mainstay:". Plain data; manifest/config reads it, every field has a
- * default. */
+/* The agent's configuration: KubeletConfiguration (kubelet.config.k8s.io/v1beta1) under its own
+ * names, and settings that only Mainstay has under "mainstay:". Plain data; manifest/config reads
+ * it and sets the defaults. */
 
 #include "agent/model/eviction.h"
+#include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
 typedef struct CrashLoopBackOffConfig {
         char *max_container_restart_period; /* Go duration: "300s" */
 } CrashLoopBackOffConfig;
 
-/* Where else a registry's images can be had. */
+/* A mirror of a registry. */
 typedef struct RegistryMirrors {
         char *registry; /* "docker.io", "example.com:5000" */
-        char **mirrors; /* "https://mirror.example.com/prefix", in the order in which they are asked
+        char **mirrors; /* "https://mirror.example.com/prefix", in the order in which they are tried
                          */
 } RegistryMirrors;
 
@@ -35,13 +36,13 @@ typedef struct MemorySwapConfig {
         SwapBehavior swap_behavior;
 } MemorySwapConfig;
 
-/* As it is written: pods of this priority and above, until the next one's. */
+/* shutdownGracePeriodByPodPriority: applies to this priority and above, up to the next one. */
 typedef struct ShutdownGracePeriodByPodPriority {
         OptionalInt priority;
         OptionalInt shutdown_grace_period_seconds;
 } ShutdownGracePeriodByPodPriority;
 
-/* Worked out: pods of this priority and above get this long to end, after those of the stages
+/* Computed: the grace period of pods of this priority and above, which starts after the stages
  * before it. */
 typedef struct ShutdownStage {
         int64_t priority;
@@ -54,36 +55,38 @@ enum {
 
 typedef enum DaemonSetsBy {
         DAEMONSETS_UNSET, /* auto */
-        DAEMONSETS_AUTO,  /* the cluster's controller as long as it is alive, else this node */
+        DAEMONSETS_AUTO,  /* the cluster's controller manager while it is alive, else this node */
         DAEMONSETS_NODE,
         DAEMONSETS_CONTROLLER,
         N_DAEMONSETS_BY,
 } DaemonSetsBy;
 
-/* What only Mainstay has. */
+/* The settings under "mainstay:". */
 typedef struct MainstayConfig {
         char *cni_conf_dir;         /* "/etc/cni/net.d" */
         char *cni_bin_dir;          /* "/opt/cni/bin:/usr/lib/cni" */
-        char *kubeconfig;           /* of an API server to join; NULL: none */
-        char *bootstrap_kubeconfig; /* to get a certificate and that one with; NULL: none */
-        DaemonSetsBy daemonsets_by; /* who places the server's DaemonSets here */
-        char *http_proxy;           /* NULL: none, whatever the environment says */
+        char *kubeconfig;           /* kubeconfig of an API server to join; NULL: none */
+        char *bootstrap_kubeconfig; /* bootstrap kubeconfig and kubeconfig of the issued
+                                       certificate; NULL: none */
+        DaemonSetsBy
+                daemonsets_by; /* which controller places the server's DaemonSets on this node */
+        char *http_proxy;      /* NULL: none; the environment is ignored */
         char *https_proxy;
-        char *no_proxy;                 /* hosts, with ',' in between */
-        char **insecure_registries;     /* "host[:port]": http will do, and any certificate */
-        OptionalInt max_parallel_pulls; /* set in any case by config_load() */
-        char *registry_auth_file;       /* the format of ~/.docker/config.json */
-        bool journal_container_logs;    /* beside their files */
+        char *no_proxy;             /* hosts, separated by ',' */
+        char **insecure_registries; /* "host[:port]": plain HTTP and any certificate are accepted */
+        OptionalInt max_parallel_pulls; /* config_load() always sets it */
+        char *registry_auth_file;       /* in the format of ~/.docker/config.json */
+        bool journal_container_logs;    /* in addition to the log files */
         LIST_OF(RegistryMirrors) registry_mirrors;
         char *runtime;         /* the OCI runtime: a path or a name, "runc" */
-        StringMap runtimes;    /* others, by the handlers that RuntimeClasses name */
-        StringMap node_labels; /* beside the well-known ones, and before them */
+        StringMap runtimes;    /* more runtimes, by the handlers that RuntimeClasses name */
+        StringMap node_labels; /* besides the well-known ones, and searched first */
         char *seccomp_profile; /* RuntimeDefault: a path or "builtin"; NULL: the distribution's, or
-                                  ours */
+                                  the built-in one */
 } MainstayConfig;
 
 typedef struct Config {
-        char *static_pod_path;        /* NULL: as the command line says */
+        char *static_pod_path;        /* NULL: as on the command line */
         char *cgroup_root;            /* "/" */
         char *cgroup_driver;          /* NULL: "systemd" where that is PID 1 and cgroups are v2 */
         char *container_log_max_size; /* quantity, "10Mi" */
@@ -97,13 +100,14 @@ typedef struct Config {
         MemorySwapConfig memory_swap;
         CrashLoopBackOffConfig crash_loop_back_off;
         char *shutdown_grace_period;               /* Go duration: "30s" */
-        char *shutdown_grace_period_critical_pods; /* "10s", or all where that is less */
+        char *shutdown_grace_period_critical_pods; /* "10s", or the whole period where that is
+                                                      shorter */
         LIST_OF(ShutdownGracePeriodByPodPriority) shutdown_by_priority;
         OptionalInt image_gc_high_threshold_percent; /* 85 */
         OptionalInt image_gc_low_threshold_percent;  /* 80 */
         char *image_minimum_gc_age;                  /* Go duration: "2m" */
-        OptionalBool serialize_image_pulls;          /* says, with the next, what */
-        OptionalInt max_parallel_image_pulls;        /* mainstay.maxParallelPulls says, too */
+        OptionalBool serialize_image_pulls;          /* with the next one, limits parallel pulls */
+        OptionalInt max_parallel_image_pulls;        /* mainstay.maxParallelPulls overrides it */
         StringMap eviction_hard; /* by signal: "100Mi", "10%"; see 'eviction' for the defaults */
         StringMap eviction_soft;
         StringMap eviction_soft_grace_period; /* by signal: Go durations */
@@ -114,15 +118,15 @@ typedef struct Config {
         bool kernel_memcg_notification;
         MainstayConfig mainstay;
 
-        /* Worked out of the above by config_load(). */
+        /* Computed by config_load() from the above. */
         unsigned image_gc_high_percent; /* 100: never */
         unsigned image_gc_low_percent;
         uint64_t image_gc_min_age_usec;
         uint64_t log_max_size_bytes;
-        uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is less */
+        uint64_t back_off_initial_usec; /* 10 s, or the maximum where that is shorter */
         uint64_t back_off_max_usec;     /* 300 s */
         ShutdownStage shutdown_stages[SHUTDOWN_STAGES_MAX]; /* by priority, lowest first */
-        size_t n_shutdown_stages; /* 0: pods are not waited for when the machine goes down */
+        size_t n_shutdown_stages; /* 0: node shutdown does not wait for pods */
         EvictionPolicy eviction;
 } Config;
 

@@ -24,6 +24,15 @@ ContainerRole container_role(const PodSpec *spec, const Container *container) {
         return container->restart_policy == RESTART_POLICY_ALWAYS ? ROLE_SIDECAR : ROLE_INIT;
 }
 
+const Container *pod_find_container(const Pod *pod, const char *name) {
+        const Container *container;
+
+        pod_foreach_container(container, &pod->spec)
+                if (streq(container->name, name))
+                        return container;
+        return NULL;
+}
+
 static int64_t add_amounts_saturating(int64_t a, int64_t b) {
         int64_t sum;
 

@@ -35,7 +35,7 @@ static const Field update_strategy_fields[] = {
 static const Schema update_strategy_schema =
         SCHEMA(DaemonSetUpdateStrategy, update_strategy_fields);
 
-/* Names of the template mean nothing: the pods are named after the set. */
+/* The template's name is ignored: pods are named after the DaemonSet. */
 static const Field template_meta_fields[] = {
         IGNORED("name"),
         IGNORED("generateName"),
@@ -69,7 +69,7 @@ static const Field daemonset_spec_fields[] = {
               .schema = &update_strategy_schema),
         FIELD("minReadySeconds",        INT,        DaemonSetSpec, min_ready_seconds,
               .min = 0, .max = INT32_MAX),
-        /* Counted by the API server of the old versions; nobody writes it. */
+        /* A counter of old API versions, which is never set now. */
         IGNORED("templateGeneration"),
         FIELD("revisionHistoryLimit",   INT,        DaemonSetSpec, revision_history_limit,
               .min = 0, .max = INT32_MAX),

@@ -15,7 +15,7 @@ typedef enum DaemonSetStrategy {
 
 extern const char *const daemonset_strategy_names[N_DAEMONSET_STRATEGIES];
 
-/* Each a number of nodes, or a share of them: "25%". */
+/* Each a number of nodes, or a percentage: "25%". */
 typedef struct RollingUpdateDaemonSet {
         IntOrString max_unavailable; /* 1 */
         IntOrString max_surge;       /* 0 */
@@ -28,15 +28,15 @@ typedef struct DaemonSetUpdateStrategy {
 
 typedef struct DaemonSetSpec {
         LabelSelector *selector; /* never NULL after defaulting */
-        Pod template;            /* labels and annotations are all that its metadata has */
+        Pod template;            /* its metadata has labels and annotations only */
         DaemonSetUpdateStrategy update_strategy;
         OptionalInt min_ready_seconds;
         OptionalInt revision_history_limit; /* 10 */
 } DaemonSetSpec;
 
 typedef struct DaemonSet {
-        char *api_version;   /* "apps/v1"; the older ones have other defaults */
-        ObjectMeta metadata; /* its UID is computed from what it is called, and where */
+        char *api_version;   /* "apps/v1"; older versions have other defaults */
+        ObjectMeta metadata; /* its UID is computed from namespace and name */
         DaemonSetSpec spec;
 } DaemonSet;
 
@@ -44,20 +44,20 @@ int daemonset_copy(const DaemonSet *set, DaemonSet **ret);
 DaemonSet *daemonset_free(DaemonSet *set);
 DEFINE_CLEANUP(DaemonSet *, daemonset_free)
 
-/* What is told of a set as a whole; of this node, which is all nodes that there are. Strings are
- * borrowed. */
+/* The status of a DaemonSet on this node. Strings are borrowed. */
 typedef struct DaemonSetStatus {
         uint64_t created; /* realtime */
-        int64_t revision; /* of the template that is wanted; 0: none yet */
+        int64_t revision; /* of the desired template; 0: none yet */
         unsigned desired, current, misscheduled, ready, updated, available;
         bool runs_here;
-        const char *rule;     /* that decided it, or NULL */
-        const char *why;      /* in words, or NULL */
+        const char *rule;     /* the field or rule that decided it, or NULL */
+        const char *why;      /* a message, or NULL */
         bool is_complete;     /* the rollout is over */
-        bool is_rolled_back;  /* by itself: the file's did not become available in its time */
-        const char *rollback; /* why another revision is wanted than the file's, or NULL */
-        const char *source;   /* where it comes from, in words */
+        bool is_rolled_back;  /* rolled back by the node: the revision of the file did not become
+                                 available in time */
+        const char *rollback; /* the reason why the desired revision is not the file's, or NULL */
+        const char *source;   /* its source, as text */
 } DaemonSetStatus;
 
-/* The number that a field means where there is one node: a percentage is rounded up or down. */
+/* The value of the field on one node: a percentage is rounded up or down. */
 int64_t int_or_percent_of_one(const IntOrString *value, bool round_up);

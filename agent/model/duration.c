@@ -12,7 +12,7 @@ static const struct {
         const char *name;
         uint64_t nsec;
 } units[] = {
-        /* Longer names first: "ms" begins like "m". */
+        /* Longer names first: "ms" starts like "m". */
         { "ns", 1 },
         { "us", 1000 },
         { "µs", 1000 },
@@ -23,7 +23,7 @@ static const struct {
         { "h", UINT64_C(3600) * 1000000000 },
 };
 
-/* Moves the text behind a unit and gives its length, or 0. */
+/* Advances past a unit and returns its length, or 0. */
 static uint64_t parse_duration_unit(const char **text) {
         for (size_t i = 0; i < N_ELEMENTS(units); i++) {
                 size_t n = strlen(units[i].name);
@@ -36,7 +36,7 @@ static uint64_t parse_duration_unit(const char **text) {
         return 0;
 }
 
-/* One "1.5h". The fraction is worth less than a unit, so that nothing can overflow there. */
+/* One part such as "1.5h". The fraction is less than a unit, so it cannot overflow. */
 static int parse_duration_part(const char **text, uint64_t *total_nsec) {
         const char *p = *text, *fraction;
         uint64_t whole = 0, unit, part;

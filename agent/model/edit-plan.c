@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of the schema say which fields there are; the table here says what a change of one
- * takes. A field that it does not name restarts its container, or replaces its pod: what was
- * forgotten costs a restart, and is never left undone. */
+/* Plans the edit of a running pod. The schema tables list the fields; the table here says what a
+ * change of each one takes. A field without a rule restarts its container or replaces its pod: a
+ * rule that was forgotten costs a restart, but no change is ever left unapplied. */
 
 #include "agent/model/edit-plan.h"
 
 #include "agent/model/containers.h"
+#include "agent/model/qos.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "common/cleanup.h"
@@ -19,13 +20,13 @@
 
 typedef enum EditRuleKind {
         EDIT_RULE_WHOLE,    /* the field as a whole */
-        EDIT_RULE_DESCEND,  /* the fields of the object that it is */
-        EDIT_RULE_BY_NAME,  /* the items of the list, each against the one of its name */
+        EDIT_RULE_DESCEND,  /* the fields of the embedded object */
+        EDIT_RULE_BY_NAME,  /* the items of the list, matched by name */
         EDIT_RULE_IN_ORDER, /* likewise, and their order matters */
         EDIT_RULE_PORTS,
 } EditRuleKind;
 
-/* What of the fields below, which have no rule of their own, 'effect' is too. */
+/* 'effect' also applies to the fields below that lack a rule of their own. */
 typedef struct EditRule {
         const char *type; /* as the API calls it */
         const char *key;
@@ -51,14 +52,14 @@ static const EditRule edit_rules[] = {
         { "PodSpec",     "preemptionPolicy",              EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "overhead",                      EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "resources",                     EDIT_RULE_DESCEND, EDIT_RECREATE_POD },
-        /* For schedulers. */
+        /* Used by schedulers only. */
         { "PodSpec",     "nodeSelector",                  EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "affinity",                      EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "schedulerName",                 EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "tolerations",                   EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "topologySpreadConstraints",     EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
         { "PodSpec",     "readinessGates",                EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
-        /* For the next pull. */
+        /* Used by the next pull. */
         { "PodSpec",     "imagePullSecrets",              EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
 
         { "Container",   "imagePullPolicy",               EDIT_RULE_WHOLE,   EDIT_IN_PLACE },
@@ -79,15 +80,15 @@ static const EditRule edit_rules[] = {
 };
 /* clang-format on */
 
-/* Where the comparison is. */
+/* The position of the comparison. */
 typedef struct EditWalk {
         EditPlan *plan;
         const Pod *running;
         const Pod *desired;
-        const char *container; /* NULL: not within one */
+        const char *container; /* NULL: the pod */
 } EditWalk;
 
-/* Of a place in the object: what has no rule there, and its path. */
+/* The position in the object: the default effect there, and its path. */
 typedef struct EditPosition {
         EditEffect default_effect;
         const char *path;
@@ -146,7 +147,7 @@ static int add_edit_change(const EditWalk *walk, EditEffect effect, const char *
                        : -ENOMEM;
 }
 
-/* The text of a field that holds one word, "" where it is absent; NULL for others. */
+/* The text of a field with a scalar value, "" where it is absent; NULL for other types. */
 static const char *format_scalar_field(const Field *field, const void *object, char buffer[32]) {
         const void *at = field_at_const(field, object);
         const OptionalInt *number = at;
@@ -183,7 +184,7 @@ static int add_field_change(const EditWalk *walk, const Field *field, EditEffect
 static int compare_objects(const EditWalk *walk, const EditPosition *position, const Schema *schema,
                            const void *a, const void *b);
 
-/* Every list whose items have names begins its items with them. */
+/* "name" is the first field of every list item that has one. */
 static const char *list_item_name(const List *list, const Schema *schema, size_t i) {
         const char *name;
 
@@ -208,7 +209,7 @@ static bool is_sidecar_in_either(const EditWalk *walk, const Container *containe
                container_role(&walk->desired->spec, container) == ROLE_SIDECAR;
 }
 
-/* An item that came or went is the pod's affair; one that is another may be its own. */
+/* An added or removed item affects the pod; a changed one may affect only its container. */
 static int compare_list_item(const EditWalk *walk, const EditRule *rule, const char *path,
                              const Schema *schema, const char *name, const void *a, const void *b) {
         bool is_container = streq(schema->name, "Container");
@@ -271,7 +272,7 @@ static bool has_host_port(const Container *container) {
         return false;
 }
 
-/* Ports tell people what a program does; those of the host are made with the pod's network. */
+/* containerPort is informational; hostPort is set up with the pod's network. */
 static EditEffect edit_effect_of_ports(const EditWalk *walk, const Container *a,
                                        const Container *b) {
         bool is_mapped =
@@ -280,7 +281,7 @@ static EditEffect edit_effect_of_ports(const EditWalk *walk, const Container *a,
         return is_mapped ? EDIT_RECREATE_POD : EDIT_IN_PLACE;
 }
 
-/* The annotations that an agent makes for itself are another with every reading. */
+/* Annotations that the agent sets itself change with every load. */
 static bool is_agent_annotation(const char *key) {
         return strncmp(key, "kubernetes.io/config.", strlen("kubernetes.io/config.")) == 0;
 }
@@ -302,7 +303,7 @@ static bool field_differs(const Field *field, const void *a, const void *b) {
         return !schema_equal(&one, a, b);
 }
 
-/* What its container says of another amount of CPU or memory. */
+/* The effect of a change of CPU or memory, by the container's resizePolicy. */
 static EditEffect edit_effect_of_resource(const EditWalk *walk, const Schema *schema,
                                           const Field *field, EditEffect effect) {
         const Container *container =
@@ -335,7 +336,8 @@ static int compare_field(const EditWalk *walk, const EditPosition *position, con
                                                   b);
         switch (rule->kind) {
         case EDIT_RULE_DESCEND:
-                /* A pod's metadata and its spec begin anew; a part of them is as what it is in. */
+                /* Metadata and spec of a pod have their own defaults; the parts of each inherit
+                 * from it. */
                 if (streq(schema->name, "Pod"))
                         below.default_effect = rule->effect;
                 return compare_objects(walk, &below, field->schema, field_at_const(field, a),
@@ -370,12 +372,12 @@ int edit_plan_make(const Pod *running, const Pod *desired, EditPlan *ret) {
         int r = compare_objects(&walk, &(EditPosition){ EDIT_NONE, "" }, &pod_schema, running,
                                 desired);
 
-        /* The class is in the name of the pod's control group. */
+        /* The QoS class is part of the path of the pod's cgroup. */
         if (r >= 0 && before != after)
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "status.qosClass",
                                     qos_class_names[before], qos_class_names[after]);
-        /* A file's pod has another UID with every edit; an API server's, only when it is another.
-         */
+        /* The UID of a file's pod changes with every edit; that of an API server's pod only when
+         * the pod is a different one. */
         if (r >= 0 && (pod_is_of_api(running) || pod_is_of_api(desired)) &&
             !streq(running->metadata.uid, desired->metadata.uid))
                 r = add_edit_change(&walk, EDIT_RECREATE_POD, "metadata.uid", running->metadata.uid,
@@ -439,7 +441,7 @@ int edit_inherit_class_values(const Pod *running, Pod *desired) {
         return 0;
 }
 
-/* Who runs keeps his place: of what begins together the order says nothing. */
+/* Running containers keep their place: order does not matter among those that start together. */
 static void keep_container_order(const PodSpec *from, PodSpec *to) {
         for (size_t i = 0; i < from->containers.n; i++)
                 for (size_t j = i; j < to->containers.n; j++)
@@ -451,7 +453,7 @@ static void keep_container_order(const PodSpec *from, PodSpec *to) {
                         }
 }
 
-/* Likewise: what was got for a volume is found by its place. */
+/* Likewise: the files of a volume are found by its index. */
 static void keep_volume_order(const PodSpec *from, PodSpec *to) {
         for (size_t i = 0; i < from->volumes.n; i++)
                 for (size_t j = i; j < to->volumes.n; j++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Something that happened to a pod, to a DaemonSet or to the node, as v1.Event tells it. supervise/
- * and the agent say it, publish/ keeps and counts it, serve/ tells it on. */
+/* An event of a pod, a DaemonSet or the node, as v1.Event has it. pods/ and the wiring record
+ * events, metrics/ stores and counts them, http/ and apiserver/ publish them. */
 
 #include "agent/model/daemonset.h"
 
@@ -12,12 +12,12 @@ typedef enum PodEventKind {
         N_POD_EVENT_KINDS,
 } PodEventKind;
 
-/* Borrowed, for as long as the telling lasts. */
+/* Borrowed for the duration of the call. */
 typedef struct PodEvent {
-        const Pod *pod;             /* or NULL: it is the DaemonSet that it happened to … */
-        const DaemonSet *daemonset; /* … or, where that is NULL too, the node */
-        const char *container;      /* its name, or NULL: the pod as a whole */
+        const Pod *pod;             /* or NULL: the event is about the DaemonSet … */
+        const DaemonSet *daemonset; /* … or, where that is NULL too, about the node */
+        const char *container;      /* container name, or NULL: the pod as a whole */
         PodEventKind kind;
-        const char *reason;  /* one of Kubernetes' words: "Started", "BackOffLimits", … */
-        const char *message; /* a sentence for people */
+        const char *reason;  /* a reason of the kubelet: "Started", "BackOffLimits", … */
+        const char *message; /* a human-readable message */
 } PodEvent;

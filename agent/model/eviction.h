@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The words of node pressure: what of the node can become short, from when on that is so, and what
- * the node is called then. As the kubelet has them. Plain data. */
+/* Node-pressure eviction in the kubelet's words: signals, thresholds, and the conditions and taints
+ * of the node. Plain data; eviction/ acts on it. */
 
 #include "common/macros.h"
 
@@ -29,19 +29,19 @@ typedef enum NodeCondition {
         N_NODE_CONDITIONS,
 } NodeCondition;
 
-/* In sets of conditions. */
+/* A bit in a set of conditions. */
 #define NODE_CONDITION_BIT(condition) (1U << (condition))
 
 typedef struct EvictionSignalInfo {
         const char *name;     /* "memory.available" */
-        const char *resource; /* "memory", as the messages have it */
+        const char *resource; /* "memory", as in messages */
         NodeCondition condition;
-        bool is_counted; /* inodes and processes: not bytes */
+        bool is_counted; /* inodes and processes: not in bytes */
 } EvictionSignalInfo;
 
 typedef struct NodeConditionInfo {
         const char *name;  /* "MemoryPressure" */
-        const char *taint; /* its key; the effect is NoSchedule */
+        const char *taint; /* key of the taint; its effect is NoSchedule */
         const char *reason_true, *message_true;
         const char *reason_false, *message_false;
 } NodeConditionInfo;
@@ -49,11 +49,11 @@ typedef struct NodeConditionInfo {
 extern const EvictionSignalInfo eviction_signals[N_EVICTION_SIGNALS];
 extern const NodeConditionInfo node_conditions[N_NODE_CONDITIONS];
 
-/* N_EVICTION_SIGNALS, N_NODE_CONDITIONS: there is none of that name. */
+/* N_EVICTION_SIGNALS, N_NODE_CONDITIONS: unknown name. */
 EvictionSignal eviction_signal_by_name(const char *name);
 NodeCondition node_condition_by_name(const char *name);
 
-/* "100Mi" or "10%": of the capacity where the fraction is not 0. */
+/* "100Mi" or "10%": a share of the capacity where the fraction is not 0. */
 typedef struct EvictionAmount {
         int64_t quantity;
         double fraction;
@@ -63,25 +63,27 @@ int64_t eviction_amount_of(const EvictionAmount *amount, int64_t capacity);
 
 typedef struct EvictionThreshold {
         EvictionSignal signal;
-        EvictionAmount value;       /* less than that available is too little … */
-        uint64_t grace_usec;        /* … once it was so for this long; 0: a hard threshold */
-        EvictionAmount min_reclaim; /* and then this much more is to be had */
+        EvictionAmount value;       /* the threshold is met when less than this is available … */
+        uint64_t grace_usec;        /* … for this long (grace period); 0: a hard threshold */
+        EvictionAmount min_reclaim; /* minimum reclaim: how much more must become available */
 } EvictionThreshold;
 
 enum {
-        EVICTION_THRESHOLDS_MAX = 2 * N_EVICTION_SIGNALS, /* a hard and a soft one each */
-        SYSTEM_CRITICAL_PRIORITY = 2000000000,            /* and above: never evicted */
+        EVICTION_THRESHOLDS_MAX = 2 * N_EVICTION_SIGNALS, /* one hard and one soft threshold each */
+        SYSTEM_CRITICAL_PRIORITY =
+                2000000000, /* pods of this priority and above are never evicted */
 };
 
 typedef struct EvictionPolicy {
         EvictionThreshold thresholds[EVICTION_THRESHOLDS_MAX];
         size_t n_thresholds;
-        uint64_t transition_usec;      /* a condition lasts until it was not seen for so long */
-        int64_t max_pod_grace_seconds; /* of pods that a soft threshold evicts; < 0: the pod's */
+        uint64_t transition_usec;      /* how long a condition lasts after it was last observed */
+        int64_t max_pod_grace_seconds; /* grace period of pods evicted by a soft threshold; < 0: the
+                                          pod's */
         bool has_memcg_notification;
 } EvictionPolicy;
 
-/* The node's conditions, and since when (realtime) each is as it is. */
+/* The node's conditions, each with the realtime of its last transition. */
 typedef struct NodeConditions {
         unsigned set;
         uint64_t since[N_NODE_CONDITIONS];

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* An image as the rooms hand it on: image/ has it, bundle/ makes a container of it. */
+/* An image that is ready to use: image/ provides it, bundle/ makes a container's root filesystem
+ * and configuration of it. */
 
 #include "common/macros.h"
 
 #include <sys/types.h>
 
-/* What a container needs of an image. Owned by the store; a caller keeps it by image_ref(). */
+/* What a container needs of an image. Owned by the image store; image_ref() keeps it. */
 typedef struct Image {
         unsigned n_refs;
-        char *reference; /* as normalised: "docker.io/library/busybox:latest" */
+        char *reference; /* normalized: "docker.io/library/busybox:latest" */
         char *digest; /* of the manifest (or the configuration, for docker archives): "sha256:…" */
-        char **layers; /* directories, the topmost first, as overlayfs takes them */
+        char **layers; /* directories, topmost first, in the order of overlayfs */
         char **entrypoint;
         char **command;
         char **env;
         char *working_dir; /* NULL: "/" */
         char *stop_signal; /* NULL: SIGTERM */
-        char *user;        /* as the image has it, NULL: root */
-        uid_t uid;         /* the user, resolved in the image's own /etc/passwd and /etc/group */
+        char *user;        /* as in the image; NULL: root */
+        uid_t uid;         /* the user, resolved by the image's /etc/passwd and /etc/group */
         gid_t gid;
         gid_t *groups;
         size_t n_groups;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What kubectl knows of DaemonSets and nodes, for those who ask the agent in its place. */
+/* DaemonSets, ControllerRevisions and Nodes as API JSON, for clients that ask the agent instead of
+ * an API server. */
 
 #include "agent/model/json.h"
 #include "common/cleanup.h"
@@ -10,7 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Our own tables write what json_loads() reads again: NULL is the end of memory. */
+/* Text written by our own tables always parses; NULL: out of memory. */
 static json_t *object_to_json_value(const Schema *schema, const void *object) {
         cleanup_free char *text = object_to_json(schema, object);
 
@@ -104,7 +105,7 @@ char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, u
         return json ? json_dumps(json, JSON_COMPACT) : NULL;
 }
 
-/* The kubelet's words; Ready is the last, as with it. */
+/* The kubelet's condition types; Ready is the last, as there. */
 static json_t *node_conditions_to_json(const NodeConditions *conditions) {
         json_t *array = json_array();
 

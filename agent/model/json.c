@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The API's JSON of our objects. The spec is written by its tables; the status, which is never
- * read, by hand. Members come in the order in which the API server prints them, which is that of
- * jansson's insertion.
+/* API JSON of model objects. Specs are written by their tables; statuses, which are never read, by
+ * hand. Members are in the order of the API server's output, which is jansson's insertion order.
  *
- * Memory may end at any of the many small allocations. They are not looked at one by one: every
- * json_…_new() call takes NULL for a value and then fails, and the Writer remembers that one did.
- */
+ * Any of the many small allocations may fail. They are not checked one by one: every json_…_new()
+ * call accepts NULL for a value and then fails, and the writer records that one did. */
 
 #include "agent/model/json.h"
 
+#include "agent/model/containers.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "agent/model/signals.h"
@@ -25,7 +24,7 @@ typedef struct JsonWriter {
 static json_t *object_to_json_by_schema(JsonWriter *writer, const Schema *schema,
                                         const void *object);
 
-/* Takes the value. */
+/* Takes ownership of the value. */
 static void json_put(JsonWriter *writer, json_t *object, const char *key, json_t *value) {
         if (!value || json_object_set_new_nocheck(object, key, value) < 0)
                 writer->has_failed = true;
@@ -36,8 +35,7 @@ static void json_append(JsonWriter *writer, json_t *array, json_t *value) {
                 writer->has_failed = true;
 }
 
-/* What containers and runtimes say need not be UTF-8; each byte that is not ASCII becomes '?' then.
- */
+/* Output of containers and runtimes need not be UTF-8; then each byte beyond ASCII becomes '?'. */
 static json_t *string_to_json(const char *string) {
         cleanup_free char *ascii = NULL;
         json_t *json = json_string(string);
@@ -99,7 +97,7 @@ static json_t *enum_to_json(const Field *field, const void *at) {
         return value > 0 && value < field->n_names ? json_string(field->names[value]) : NULL;
 }
 
-/* The pointer that a string, a string array and an optional object are. */
+/* The pointer behind a string, a string array and an optional object. */
 static void *load_pointer(const void *at) {
         void *pointer;
 
@@ -150,7 +148,7 @@ static void put_ints(JsonWriter *writer, json_t *json, const char *key, const In
                 json_decref(array);
 }
 
-/* An embedded object of which nothing is set is left out. */
+/* An embedded object without set fields is left out. */
 static void put_embedded(JsonWriter *writer, json_t *json, const Field *field, const void *at) {
         json_t *value = object_to_json_by_schema(writer, field->schema, at);
 
@@ -278,8 +276,8 @@ static json_t *container_state_to_json(JsonWriter *writer, const ContainerState 
         return json;
 }
 
-/* As the kubelet has it: nothing is said of a mount that can be written; and "if possible" it is
- * on every kernel that we run on. */
+/* As in the kubelet: writable mounts are not listed; "if possible" is reported as enabled, because
+ * every supported kernel can do it. */
 static json_t *volume_mount_status_to_json(JsonWriter *writer, const VolumeMount *mount) {
         bool is_recursive = mount->recursive_read_only > RECURSIVE_READ_ONLY_DISABLED;
         json_t *json = json_object();
@@ -316,7 +314,7 @@ static void put_container_user(JsonWriter *writer, json_t *json, const Container
         json_put(writer, json, "user", outer);
 }
 
-/* What there is only of a container that began. */
+/* Fields of a container that has been started. */
 static void put_started_container_status(JsonWriter *writer, json_t *json,
                                          const Container *container,
                                          const ContainerStatus *status) {
@@ -401,7 +399,7 @@ static void append_address(JsonWriter *writer, json_t *list, const char *address
         json_append(writer, list, entry);
 }
 
-/* "podIP" and the list that stands beside it, which has one of the other family too. */
+/* "podIP" and "podIPs", which also holds the address of the other family. */
 static void put_address(JsonWriter *writer, json_t *json, const char *key, const char *list_key,
                         const char *address, const char *other) {
         json_t *list;
@@ -434,7 +432,7 @@ static json_t *pod_status_to_json(JsonWriter *writer, const Pod *pod, const PodS
         return json;
 }
 
-/* The times of the metadata come from the status; their rows say where they stand. */
+/* The times of metadata come from the status; their position is that of their rows. */
 static void put_metadata_time(JsonWriter *writer, json_t *json, const char *key, const Pod *pod,
                               const PodStatus *status) {
         if (streq(key, "creationTimestamp") && status->start_time > 0)

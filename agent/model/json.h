@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Objects of the model as the API's JSON, written by their tables. */
+/* Objects of the model as API JSON, written by their tables. */
 
 #include "agent/model/daemonset.h"
 #include "agent/model/node-status.h"
@@ -11,36 +11,34 @@
 #include "agent/model/schema.h"
 #include "agent/model/status.h"
 
-/* A v1.Pod, compact. 'status' may be NULL: then there is no status (as records have it). Fields
- * that are unset are absent, as in the API's own JSON. The caller frees it; NULL where memory ends.
- */
+/* A v1.Pod, compact. 'status' may be NULL: then it is left out (as in records). Unset fields are
+ * absent, as in the API's JSON. The caller frees it; NULL: out of memory. */
 char *pod_to_json(const Pod *pod, const PodStatus *status);
 
-/* The same for people, with an annotation that says where the pod comes from. */
+/* The same for display, with an annotation that names the pod's source. */
 #define SOURCE_ANNOTATION "mainstay.dev/source"
 char *pod_to_json_from(const Pod *pod, const PodStatus *status, const char *source);
 
 /* The spec alone, in table order, for hashes: equal specs give equal bytes. */
 char *pod_spec_to_json(const PodSpec *spec);
 
-/* Any object by its table, likewise. */
+/* An object by its table, likewise. */
 char *object_to_json(const Schema *schema, const void *object);
-/* True where the bytes are one JSON object and nothing else. */
+/* True where the bytes are exactly one JSON object. */
 bool is_json_object(const char *data, size_t length);
 
-/* An apps/v1 DaemonSet with its status; why it runs here or not, and how an update goes, are
- * conditions. */
+/* An apps/v1 DaemonSet with its status; whether it runs on this node, and the state of its rollout,
+ * are conditions. */
 char *daemonset_to_json(const DaemonSet *set, const DaemonSetStatus *status);
 
 /* An apps/v1 ControllerRevision. 'template' is its JSON. */
 char *revision_to_json(const DaemonSet *set, const char *hash, int64_t number, uint64_t created,
                        const char *cause, const char *template);
 
-/* A v1 Node, with what pods ask of it, and its conditions; where it has joined an API server, how
- * it stands with that is in more of them, and in annotations. */
+/* A v1.Node with labels, taints, images and conditions; for a node that has joined an API server,
+ * the state of that connection is in further conditions and annotations. */
 char *node_to_json(const NodeLabelsTaints *node, const NodeConditions *conditions,
                    const NodeApiServerConnection *connection);
-/* A v1.ConfigMap with its values, a v1.Secret with the keys and lengths of its values and nothing
- * more, or a class. 'created_at' is realtime; 0: unknown. The caller frees it; NULL where memory
- * ends. */
+/* A v1.ConfigMap with its values; a v1.Secret with keys and lengths of its values only; or a class.
+ * 'created_at' is realtime; 0: unknown. The caller frees it; NULL: out of memory. */
 char *data_object_to_json(const DataObject *object, uint64_t created_at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of a kubeconfig. What would need a program, a plugin or a password to log in with is
- * refused: an agent has nobody to ask. */
+/* The tables of a kubeconfig. Ways to log in that need a program, a plugin or a password are
+ * refused: an agent cannot prompt. */
 
 #include "agent/model/kubeconfig-schema.h"
 
@@ -20,7 +20,7 @@ static int check_url(const char *value, const char *const *schemes, const char *
 
                 if (strncmp(value, schemes[i], n) != 0 || !value[n] || value[n] == '/')
                         continue;
-                /* A password may stand there, so the value is not shown. */
+                /* The value may contain a password, so it is not shown. */
                 if (strpbrk(value + n, "@?# \t\r\n\"<>\\^`{|}"))
                         return error_setf(reterr, EINVAL,
                                           "must be a URL without user, query or blanks");
@@ -35,7 +35,7 @@ static int check_kubeconfig_server_url(const char *value, Error *reterr) {
         return check_url(value, schemes, "a URL such as https://10.0.0.1:6443", reterr);
 }
 
-/* A proxy may have a user and a password. */
+/* A proxy URL may contain user and password. */
 static int check_kubeconfig_proxy_url(const char *value, Error *reterr) {
         static const char *const schemes[] = { "http://", "https://", "socks5://", NULL };
         const char *at = strrchr(value, '@'), *host = strstr(value, "://");
@@ -51,7 +51,7 @@ static int check_kubeconfig_proxy_url(const char *value, Error *reterr) {
 
 static int check_server_name(const char *value, Error *reterr) {
         if (strspn(value, "0123456789.:abcdefABCDEF") == strlen(value) && strpbrk(value, ".:"))
-                return 0; /* an address */
+                return 0; /* for an IP address */
         return check_dns_subdomain(value, reterr);
 }
 
@@ -92,7 +92,7 @@ static const Field cluster_fields[] = {
               .is_secret = true),
         FIELD("proxy-url", STRING, KubeconfigCluster, proxy_url, .is_secret = true,
               .check = check_kubeconfig_proxy_url),
-        IGNORED("disable-compression"), /* nothing is compressed */
+        IGNORED("disable-compression"), /* compression is never used */
         IGNORED("extensions"),
 };
 const Schema kubeconfig_cluster_schema = { .name = "Cluster",
@@ -110,12 +110,12 @@ static const Field user_fields[] = {
         FIELD("tokenFile", STRING, KubeconfigUser, token_file),
         REFUSED_FOR("exec", "would run a program to log in; " AGENT_HAS),
         REFUSED_FOR("auth-provider", "would need a plugin to log in; " AGENT_HAS),
-        REFUSED_FOR("username", "is for people; " AGENT_HAS),
-        REFUSED_FOR("password", "is for people; " AGENT_HAS),
-        REFUSED_FOR("as", "a node acts as nobody but itself"),
-        REFUSED_FOR("as-uid", "a node acts as nobody but itself"),
-        REFUSED_FOR("as-groups", "a node acts as nobody but itself"),
-        REFUSED_FOR("as-user-extra", "a node acts as nobody but itself"),
+        REFUSED_FOR("username", "is for users; " AGENT_HAS),
+        REFUSED_FOR("password", "is for users; " AGENT_HAS),
+        REFUSED_FOR("as", "a node cannot impersonate other users"),
+        REFUSED_FOR("as-uid", "a node cannot impersonate other users"),
+        REFUSED_FOR("as-groups", "a node cannot impersonate other users"),
+        REFUSED_FOR("as-user-extra", "a node cannot impersonate other users"),
         IGNORED("extensions"),
 };
 const Schema kubeconfig_user_schema = { .name = "AuthInfo",

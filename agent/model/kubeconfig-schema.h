@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The parts of a kubeconfig as they stand in the file (clientcmd/v1), before they are worked out:
- * texts of base64 are still so, paths are still relative. */
+/* The parts of a kubeconfig as they are in the file (clientcmd/v1), before they are resolved:
+ * base64 is not decoded, paths may be relative. */
 
 #include "agent/model/schema.h"
 
@@ -30,7 +30,7 @@ typedef struct KubeconfigContext {
         char *namespace;
 } KubeconfigContext;
 
-/* The document; its lists are looked into by name, as only what is referred to is read. */
+/* The document. Its lists are searched by name, because only the referenced entries are read. */
 typedef struct KubeconfigDocument {
         char *current_context;
 } KubeconfigDocument;

@@ -50,7 +50,7 @@ int kubeconfig_copy(const Kubeconfig *from, Kubeconfig *ret) {
         };
 
         _Static_assert(sizeof(Kubeconfig) == (N_ELEMENTS(texts) + 1) * sizeof(char *),
-                       "every text is copied");
+                       "every string is copied");
         for (size_t i = 0; i < N_ELEMENTS(texts); i++) {
                 *texts[i].to = texts[i].from ? strdup(texts[i].from) : NULL;
                 if (texts[i].from && !*texts[i].to) {

@@ -32,7 +32,7 @@ const char *excerpt(char buffer[EXCERPT_SIZE], const char *text) {
                         buffer[n] = '?';
         }
         if (text[n]) {
-                /* Not in the middle of a character. */
+                /* Not within a UTF-8 sequence. */
                 while (n > 0 && ((unsigned char) text[n] & 0xc0) == 0x80)
                         n--;
                 memcpy(buffer + n, more, sizeof(more));
@@ -52,7 +52,7 @@ static int refuse_name_length(const char *value, size_t max, Error *reterr) {
                           strlen(value));
 }
 
-/* The characters only; the caller looks at the length. */
+/* Checks the characters only; the caller checks the length. */
 static bool has_label_characters(const char *text, size_t n) {
         if (n == 0 || !is_lower_alnum(text[0]) || !is_lower_alnum(text[n - 1]))
                 return false;
@@ -303,7 +303,7 @@ int check_data_key(const char *value, Error *reterr) {
                         return refuse_name_value(
                                 value, "consist of letters, digits, '-', '_' and '.'", reterr);
         if (streq(value, ".") || strncmp(value, "..", 2) == 0)
-                return refuse_name_value(value, "be neither '.' nor begin with '..'", reterr);
+                return refuse_name_value(value, "be neither '.' nor start with '..'", reterr);
         return 0;
 }
 
@@ -317,7 +317,7 @@ int check_descending_path(const char *value, Error *reterr) {
 
 int check_file_path(const char *value, Error *reterr) {
         if (strncmp(value, "..", 2) == 0)
-                return refuse_name_value(value, "not begin with '..'", reterr);
+                return refuse_name_value(value, "not start with '..'", reterr);
         return check_descending_path(value, reterr);
 }
 
@@ -331,7 +331,7 @@ int check_app_armor_name(const char *value, Error *reterr) {
         return 0;
 }
 
-/* Parts of a-z, 0-9, '-' and '_' that begin and end alphanumerically, with '.' or '/' between. */
+/* Parts of a-z, 0-9, '-' and '_' that start and end alphanumerically, separated by '.' or '/'. */
 int check_sysctl_name(const char *value, Error *reterr) {
         const char *part = value;
         size_t n;

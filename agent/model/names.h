@@ -14,8 +14,8 @@ enum {
         EXCERPT_SIZE = 96,
 };
 
-/* A stranger's string as it may stand in a sentence: cut after some sixty bytes, control characters
- * replaced. Returns the buffer. */
+/* An untrusted string for a message: cut after about sixty bytes, control characters replaced.
+ * Returns the buffer. */
 const char *excerpt(char buffer[EXCERPT_SIZE], const char *text);
 
 bool is_dns_label(const char *text);
@@ -24,23 +24,24 @@ bool is_dns_subdomain(const char *text);
 int check_dns_label(const char *value, Error *reterr);
 int check_dns_subdomain(const char *value, Error *reterr);
 
-/* 32 lower-case hex digits, as we make them, or an RFC 4122 UUID, as an API server does. Never more
- * than 36 characters, none of which means anything in a path. */
+/* The UID of a pod: 32 lower-case hex digits of a file's, or the RFC 4122 UUID of an API server's.
+ * At most 36 characters, all safe in a path. */
 int check_uid(const char *value, Error *reterr);
 
-/* "app", "example.com/app": keys of labels and annotations. Annotations may be of any case. */
+/* "app", "example.com/app": keys of labels and annotations. Annotation keys may have upper case in
+ * the prefix. */
 int check_label_key(const char *value, Error *reterr);
 int check_annotation_key(const char *value, Error *reterr);
 int check_label_value(const char *value, Error *reterr);
 
-/* Printable ASCII without '=', as Kubernetes has it since it relaxed the rule. */
+/* Printable ASCII without '=', the relaxed rule of Kubernetes. */
 int check_env_name(const char *value, Error *reterr);
 
 /* IANA service names: at most 15 of a-z, 0-9 and '-', with a letter. */
 int check_port_name(const char *value, Error *reterr);
 
-/* What stands in a request: the name of an HTTP header, its value, a path with a query, the name
- * or address of a host. */
+/* Parts of an HTTP request: the name of a header, its value, a path with a query, a host name or
+ * address. */
 int check_header_name(const char *value, Error *reterr);
 int check_header_value(const char *value, Error *reterr);
 int check_url_path(const char *value, Error *reterr);
@@ -50,37 +51,38 @@ int check_ip_address(const char *value, Error *reterr);
 /* As check_dns_label(); "" is the same as absent. */
 int check_optional_dns_label(const char *value, Error *reterr);
 
-/* A DNS subdomain that the kernel takes for a host name, which may have 64 characters. */
+/* A DNS subdomain of at most 64 characters, the kernel's limit of a host name. */
 int check_host_name(const char *value, Error *reterr);
 
-/* A line of resolv.conf is words: a search domain (a dot may follow it, or be all of it), and a
- * word of its options. */
+/* A line of resolv.conf consists of words: a search domain (with an optional final dot, or "."
+ * alone), and a resolver option. */
 int check_dns_search(const char *value, Error *reterr);
 int check_dns_option(const char *value, Error *reterr);
 
-/* No white space around it; whether it is a reference is for the image store to say. */
+/* Without surrounding white space; the image store parses the reference. */
 int check_image(const char *value, Error *reterr);
 
-/* An absolute path of the host's without "..". */
+/* An absolute path of the host without "..". */
 int check_host_path(const char *value, Error *reterr);
 
 /* A relative path without "..". */
 int check_descending_path(const char *value, Error *reterr);
 
-/* The name of a profile that AppArmor has loaded. */
+/* The name of a loaded AppArmor profile. */
 int check_app_armor_name(const char *value, Error *reterr);
 
 /* "net.ipv4.tcp_syncookies", or the same with slashes. */
 int check_sysctl_name(const char *value, Error *reterr);
 
-/* A path in a container: no ':', which would end it in many a format. */
+/* A path in a container, without ':', which is a separator in many formats. */
 int check_mount_path(const char *value, Error *reterr);
 
-/* A key of a ConfigMap's or Secret's data, which is also a file's name: letters, digits, '-', '_'
- * and '.', neither "." nor beginning with "..". */
+/* A key of ConfigMap or Secret data, which is also a file name: letters, digits, '-', '_' and '.',
+ * not "." and not starting with "..". */
 int check_data_key(const char *value, Error *reterr);
 
-/* As check_descending_path(), for a file in a volume of ours, whose own names begin with "..". */
+/* As check_descending_path(), for a file of an object volume, where names that start with ".." are
+ * reserved for the atomic writer. */
 int check_file_path(const char *value, Error *reterr);
 
 /* An RFC 3339 time: "2026-01-02T03:04:05Z". */

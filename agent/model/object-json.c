@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-/* Says how much there is, and nothing of what. */
+/* Shows the length instead of the value. */
 static json_t *redacted_value_to_json(const ObjectValue *value) {
         char text[48];
 
@@ -46,7 +46,7 @@ static json_t *object_metadata_to_json(const ObjectMeta *metadata, uint64_t crea
         char created[RFC3339_SIZE];
         json_t *json = json_pack("{s:s}", "name", metadata->name);
 
-        if (metadata->namespace[0]) /* classes are in none */
+        if (metadata->namespace[0]) /* classes lack a namespace */
                 (void) json_object_set_new(json, "namespace", json_string(metadata->namespace));
         if (created_at > 0)
                 (void) json_object_set_new(json, "creationTimestamp",
@@ -59,7 +59,7 @@ static json_t *object_metadata_to_json(const ObjectMeta *metadata, uint64_t crea
         return json;
 }
 
-/* The values of one of the object's two maps; NULL where there are none. */
+/* The values of one of the object's two maps; NULL where it is empty. */
 static json_t *object_values_to_json(const DataObject *object, bool binary) {
         json_t *map = json_object();
 
@@ -92,7 +92,7 @@ static void put_object_values(json_t *json, const DataObject *object) {
                 (void) json_object_set_new(json, "immutable", json_true());
 }
 
-/* All that the table of a class has beside its metadata. */
+/* All fields of a class except its metadata. */
 static void put_object_fields(json_t *json, const DataObject *object) {
         cleanup_free char *text = object_to_json(object_schemas[object->kind], object);
         json_t *fields = text ? json_loads(text, 0, NULL) : NULL;

@@ -76,7 +76,7 @@ DataObject *data_object_free(DataObject *object) {
         for (size_t i = 0; i < object->values.n; i++) {
                 ObjectValue *value = &object->values.items[i];
 
-                /* A password should not outlive its object in the heap. */
+                /* Erased, so that no secret outlives its object in freed memory. */
                 if (value->bytes)
                         explicit_bzero(value->bytes, value->length);
                 free(value->bytes);
@@ -116,7 +116,8 @@ int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *names
 
         if (!object && lookup->is_awaited &&
             lookup->is_awaited(kind, namespace, name, lookup->userdata))
-                return error_setf(reterr, EAGAIN, "%s \"%s\" was not had from the API server yet",
+                return error_setf(reterr, EAGAIN,
+                                  "%s \"%s\" has not been received from the API server yet",
                                   object_kind_words[kind], name);
         if (!object)
                 return error_setf(reterr, ENOENT, "%s \"%s\" not found", object_kind_words[kind],

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What pods refer to by name: ConfigMap and Secret, which are named bytes, PriorityClass and
- * RuntimeClass. Read by manifest/, looked up by others through an ObjectLookup that agent.c plugs
- * in. Values of a Secret are never shown or logged. */
+/* The objects that pods refer to by name: ConfigMap, Secret, PriorityClass and RuntimeClass. Read
+ * by manifest/ and kubeclient/, looked up through an ObjectLookup that the wiring plugs in. Values
+ * of a Secret are never shown or logged. */
 
 #include "agent/model/class.h"
+#include "agent/model/schema.h"
+#include "common/error.h"
 
-#define OBJECT_BYTES_MAX (1 * MIB) /* all values together, as in the API */
+#define OBJECT_BYTES_MAX (1 * MIB) /* all values together, the API's limit */
 
 typedef enum ObjectKind {
         OBJECT_CONFIG_MAP,
@@ -17,40 +19,43 @@ typedef enum ObjectKind {
         N_OBJECT_KINDS,
 } ObjectKind;
 
-/* "ConfigMap", and in lower case as the kubelet's sentences have it. */
+/* "ConfigMap"; and in lower case, as in the kubelet's messages. */
 extern const char *const object_kind_names[N_OBJECT_KINDS];
 extern const char *const object_kind_words[N_OBJECT_KINDS];
 
-/* What apiVersion must say. */
+/* The required apiVersion. */
 extern const char *const object_kind_versions[N_OBJECT_KINDS];
 
-/* True where objects of the kind are in no namespace: theirs is "" then. */
+/* True for kinds without a namespace: it is "" then. */
 bool object_kind_is_cluster_wide(ObjectKind kind);
 
 typedef struct ObjectValue {
         char *key;
-        char *bytes; /* a NUL follows that is not counted */
+        char *bytes; /* followed by a NUL that is not counted */
         size_t length;
-        bool is_later;  /* of the second of its object's maps */
-        bool is_binary; /* of a ConfigMap's binaryData: a file, but no variable */
+        bool is_later;  /* from the second of its object's maps */
+        bool is_binary; /* from binaryData of a ConfigMap: only a file, never a variable */
 } ObjectValue;
 
-/* What a manifest says, and what it comes to. */
+/* An object as its manifest has it, and its decoded values. */
 typedef struct DataObject {
         ObjectKind kind;
         ObjectMeta metadata;
         char *type; /* of a Secret; never NULL after defaulting */
         bool immutable;
-        StringMap data;              /* base64 in a Secret */
-        StringMap binary_data;       /* of a ConfigMap, base64 */
-        StringMap string_data;       /* of a Secret */
-        LIST_OF(ObjectValue) values; /* sorted by key; the maps are empty then */
+        StringMap data;        /* base64 in a Secret */
+        StringMap binary_data; /* of a ConfigMap, base64 */
+        StringMap string_data; /* of a Secret */
+        LIST_OF(ObjectValue)
+        values; /* sorted by key; set when the maps have been decoded and emptied */
         PriorityClass priority;
         RuntimeClass runtime;
 } DataObject;
 
-/* By kind; 'kind' and 'values' are in no table. */
+/* By kind. 'kind' and 'values' are not in a table. */
 extern const Schema *const object_schemas[N_OBJECT_KINDS];
+extern const Schema priority_class_schema;
+extern const Schema runtime_class_schema;
 
 DataObject *data_object_free(DataObject *object);
 DEFINE_CLEANUP(DataObject *, data_object_free)
@@ -58,22 +63,21 @@ DEFINE_CLEANUP(DataObject *, data_object_free)
 /* The value of a key, or NULL. */
 const ObjectValue *data_object_find(const DataObject *object, const char *key);
 
-/* "configmap default/settings", "runtimeclass kata"; the caller frees it, NULL where memory ends.
- */
+/* "configmap default/settings", "runtimeclass kata"; the caller frees it, NULL: out of memory. */
 char *data_object_label(const DataObject *object);
 
-/* How rooms find objects: NULL where there is none of that name. Without a name it is the
- * PriorityClass of pods that name none. Valid until the manifests change. */
+/* How modules look up objects. find() returns NULL where the object does not exist. An empty name
+ * means the PriorityClass of pods that name none. Results are valid until manifests change. */
 typedef struct ObjectLookup {
         const DataObject *(*find)(ObjectKind kind, const char *namespace, const char *name,
                                   void *userdata);
-        /* It is not known yet whether there is one. Or NULL. */
+        /* Whether the existence of the object is not known yet. Or NULL. */
         bool (*is_awaited)(ObjectKind kind, const char *namespace, const char *name,
                            void *userdata);
         void *userdata;
 } ObjectLookup;
 
-/* The object of a pod's namespace; -ENOENT with the kubelet's sentence: configmap "x" not found;
- * -EAGAIN with one where that is not known yet. */
+/* Looks up an object of the pod's namespace. -ENOENT with the kubelet's message: configmap "x" not
+ * found; -EAGAIN with a message where it is not known yet. */
 int object_lookup(const ObjectLookup *lookup, ObjectKind kind, const char *namespace,
                   const char *name, const DataObject **ret, Error *reterr);

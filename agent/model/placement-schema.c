@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of model/placement.h. What depends on two fields at once (values on their operator) is
- * manifest/validate-placement.c's. */
+/* The tables of model/placement.h. Rules over two fields at once (values by operator) are in
+ * manifest/validate-placement.c. */
 
 #include "agent/model/names.h"
+#include "agent/model/placement.h"
 #include "agent/model/schema.h"
 
 #define REQUIRED  .is_required = true

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What core/v1 has for saying on which nodes a pod may be: selectors of labels and of nodes,
- * affinity, taints and tolerations. Plain data; model/match.h says what it means. */
+/* Scheduling constraints of core/v1: label and node selectors, affinity, taints and tolerations.
+ * Plain data; model/match.h implements matching. */
 
 #include "agent/model/values.h"
 
-typedef struct KeyValue {
-        char *key;
-        char *value;
-} KeyValue;
-
-typedef LIST_OF(KeyValue) StringMap;
-
-/* Label selectors know the first four. */
+/* Label selectors support the first four only. */
 typedef enum SelectorOperator {
         SELECTOR_OPERATOR_UNSET,
         SELECTOR_IN,
@@ -52,19 +45,19 @@ typedef struct SelectorRequirement {
 
 typedef LIST_OF(SelectorRequirement) SelectorRequirements;
 
-/* All must hold; of nothing, everything matches. */
+/* All requirements must match; without any, everything matches. */
 typedef struct LabelSelector {
         StringMap match_labels;
         SelectorRequirements match_expressions;
 } LabelSelector;
 
-/* All must hold; of nothing, nothing matches. */
+/* All requirements must match; without any, nothing matches. */
 typedef struct NodeSelectorTerm {
         SelectorRequirements match_expressions; /* labels */
         SelectorRequirements match_fields;      /* "metadata.name" */
 } NodeSelectorTerm;
 
-/* One of the terms must hold. */
+/* One of the terms must match. */
 typedef struct NodeSelector {
         LIST_OF(NodeSelectorTerm) terms;
 } NodeSelector;
@@ -80,8 +73,8 @@ typedef struct NodeAffinity {
 } NodeAffinity;
 
 typedef struct PodAffinityTerm {
-        LabelSelector *label_selector; /* NULL: no pod */
-        char **namespaces;             /* with no selector either: the pod's own */
+        LabelSelector *label_selector; /* NULL: matches no pod */
+        char **namespaces; /* with no selector either: the namespace of the pod itself */
         char *topology_key;
         LabelSelector *namespace_selector;
         char **match_label_keys;
@@ -93,7 +86,7 @@ typedef struct WeightedPodAffinityTerm {
         PodAffinityTerm term;
 } WeightedPodAffinityTerm;
 
-/* Affinity and its opposite have one form. */
+/* Pod affinity and pod anti-affinity have one form. */
 typedef struct PodAffinity {
         LIST_OF(PodAffinityTerm) required;
         LIST_OF(WeightedPodAffinityTerm) preferred;
@@ -119,7 +112,7 @@ typedef struct Taint {
         char *key;
         char *value;
         TaintEffect effect;
-        char *time_added; /* RFC 3339; NULL: not told */
+        char *time_added; /* RFC 3339; NULL: unset */
 } Taint;
 
 typedef LIST_OF(Taint) TaintList;

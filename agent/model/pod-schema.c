@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of core/v1's Pod: every field that Kubernetes has, in the order of its own types, so
- * that what we write reads like what the API server writes. A row without a member is a field that
- * we do not honour; supporting it means giving it one. */
+/* The tables of core/v1 Pod: every field that Kubernetes defines, in the order of its types, so
+ * that output reads like the API server's. A row without a member is a field that is refused; to
+ * support it, give it one. */
 
 #include "agent/model/names.h"
+#include "agent/model/pod.h"
 #include "agent/model/schema.h"
 
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
 
-/* Why a field is refused for good. */
+/* Reasons of fields that will not be supported. */
 #define NEEDS_CLUSTER   "needs a cluster: "
 #define REMOVED_VOLUME  "is a kind of volume that Kubernetes has removed"
 #define ALPHA           "is alpha in Kubernetes, where no cluster has it unless it asks for it"
 #define OF_CLUSTER(why) .is_api_only = true, .reason = NEEDS_CLUSTER why
-#define NOT_OURS                                                                             \
-        "is no kind of volume that this agent mounts; mount it on the node, and name it by " \
+#define NOT_OURS                                                                                \
+        "is not a kind of volume that this agent mounts; mount it on the node, and name it by " \
         "hostPath"
 
 /* clang-format off */
@@ -456,7 +457,7 @@ static const Field pod_spec_fields[] = {
         FIELD("serviceAccountName",     STRING,     PodSpec, service_account_name,
               OF_CLUSTER("only there are service accounts")),
         FIELD_NOT_FOR_NODE("serviceAccount", NEEDS_CLUSTER "only there are service accounts"),
-        /* An API server has added the volumes that come of it. */
+        /* The API server's admission has added the volumes for it. */
         IGNORED("automountServiceAccountToken"),
         FIELD("nodeName",               STRING,     PodSpec, node_name),
         FIELD("hostNetwork",            BOOL,       PodSpec, host_network),
@@ -529,7 +530,7 @@ static const Field object_meta_fields[] = {
         FIELD("ownerReferences",        LIST,       ObjectMeta, owner_references,
               .schema = &owner_reference_schema, .is_api_only = true,
               .reason = "cannot be said by a file; only the pods of a DaemonSet have an owner"),
-        FIELD_NOT_FOR_NODE("finalizers", NEEDS_CLUSTER "only there is somebody who takes them away"),
+        FIELD_NOT_FOR_NODE("finalizers", NEEDS_CLUSTER "only there are controllers that remove them"),
         IGNORED("managedFields"),
 };
 const Schema object_meta_schema = SCHEMA(ObjectMeta, object_meta_fields);

@@ -33,7 +33,7 @@ bool pod_sources_equal(const PodSource *a, const PodSource *b);
 const char *pod_source_format(const PodSource *source);
 int pod_source_parse(const char *text, PodSource *ret);
 
-/* For people. The caller frees it; NULL: out of memory. Of a DaemonSet: "file web.yaml", "api". Of
+/* For display. The caller frees it; NULL: out of memory. Of a DaemonSet: "file web.yaml", "api". Of
  * a pod: the same; "api (as logd-x2x4z)" where it was adopted for a pod of the API server;
  * "evaluated (file logd.yaml)", "evaluated (api)" of a DaemonSet's; "left by a DaemonSet". */
 char *print_daemonset_source(const PodSource *source);

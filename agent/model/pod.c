@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/model/pod.h"
 
-#include "agent/model/containers.h"
-#include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 
 #include <errno.h>
@@ -91,12 +89,6 @@ const char *const resize_restart_names[N_RESIZE_RESTARTS] = {
         [RESIZE_RESTART_CONTAINER] = "RestartContainer",
 };
 
-const char *const qos_class_names[N_QOS_CLASSES] = {
-        [QOS_GUARANTEED] = "Guaranteed",
-        [QOS_BURSTABLE] = "Burstable",
-        [QOS_BEST_EFFORT] = "BestEffort",
-};
-
 Pod *pod_free(Pod *pod) {
         if (pod) {
                 schema_done(&pod_schema, pod);
@@ -136,15 +128,6 @@ int64_t system_priority_class_value(const char *class_name) {
         return 0;
 }
 
-const Container *pod_find_container(const Pod *pod, const char *name) {
-        const Container *container;
-
-        pod_foreach_container(container, &pod->spec)
-                if (streq(container->name, name))
-                        return container;
-        return NULL;
-}
-
 const Volume *pod_find_volume(const PodSpec *spec, const char *name) {
         for (size_t i = 0; i < spec->volumes.n; i++)
                 if (streq(spec->volumes.items[i].name, name))
@@ -165,48 +148,4 @@ bool pod_has_own_users(const PodSpec *spec) {
 
 bool volume_is_data(const Volume *volume) {
         return volume->config_map || volume->secret || volume->downward_api || volume->projected;
-}
-
-/* For the QoS class, a quantity of zero is none. */
-static bool is_positive(const Quantity *quantity) {
-        return quantity_is_set(quantity) && quantity->milli > 0;
-}
-
-static bool is_guaranteed(const Quantity *limit, const Quantity *request) {
-        return is_positive(limit) && request->milli == limit->milli;
-}
-
-static bool has_cpu_or_memory(const ResourceRequirements *resources) {
-        return is_positive(&resources->limits.cpu) || is_positive(&resources->limits.memory) ||
-               is_positive(&resources->requests.cpu) || is_positive(&resources->requests.memory);
-}
-
-static bool has_requests_equal_to_limits(const ResourceRequirements *resources) {
-        return is_guaranteed(&resources->limits.cpu, &resources->requests.cpu) &&
-               is_guaranteed(&resources->limits.memory, &resources->requests.memory);
-}
-
-bool pod_has_resources(const PodSpec *spec) {
-        return quantity_is_set(&spec->resources.limits.cpu) ||
-               quantity_is_set(&spec->resources.limits.memory) ||
-               quantity_is_set(&spec->resources.requests.cpu) ||
-               quantity_is_set(&spec->resources.requests.memory);
-}
-
-QosClass pod_qos_class(const PodSpec *spec) {
-        bool all_guaranteed = spec->containers.n > 0, any = false;
-        const Container *container;
-
-        pod_foreach_container(container, spec) {
-                any = any || has_cpu_or_memory(&container->resources);
-                all_guaranteed =
-                        all_guaranteed && has_requests_equal_to_limits(&container->resources);
-        }
-        if (pod_has_resources(spec)) {
-                any = has_cpu_or_memory(&spec->resources);
-                all_guaranteed = has_requests_equal_to_limits(&spec->resources);
-        }
-        if (!any)
-                return QOS_BEST_EFFORT;
-        return all_guaranteed ? QOS_GUARANTEED : QOS_BURSTABLE;
 }

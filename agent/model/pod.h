@@ -1,30 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The Pod as Kubernetes' core/v1 has it: plain data, defaulted and validated by manifest/, read by
- * all.
+/* The Pod of core/v1: plain data, defaulted and validated by manifest/, read by all modules.
  *
- * Names follow the API, in snake case. Every struct here has a Schema (model/schema.h): a table of
- * its fields by which it is read, written, compared and freed. A zeroed struct is an empty one. */
+ * Members are named as in the API, in snake case. Every struct here has a Schema (model/schema.h):
+ * a table of its fields by which it is read, written, compared and freed. A zeroed struct is an
+ * empty one. */
 
 #include "agent/model/placement.h"
 #include "agent/model/probe.h"
+#include "agent/model/quantity.h"
 #include "agent/model/security.h"
 #include "agent/model/values.h"
-
-/* A resource.Quantity. Unset where text is NULL. Values are rounded up and saturate at INT64_MAX.
- */
-typedef struct Quantity {
-        char *text;    /* canonical: "500m", "1536Mi" */
-        int64_t value; /* in units: bytes, CPUs */
-        int64_t milli; /* in thousandths */
-} Quantity;
-
-/* The value of a key, or NULL. */
-const char *string_map_get(const StringMap *map, const char *key);
-
-/* Keeps a sorted map sorted; replaces what is there. 0 or -ENOMEM. */
-int string_map_set(StringMap *map, const char *key, const char *value);
 
 typedef enum RestartPolicy {
         RESTART_POLICY_UNSET,
@@ -57,7 +44,7 @@ typedef enum HostPathType {
 typedef enum Medium {
         MEDIUM_UNSET, /* "": the node's disk */
         MEDIUM_MEMORY,
-        MEDIUM_HUGE_PAGES, /* of the one size that the pod's containers ask for */
+        MEDIUM_HUGE_PAGES, /* of the one page size that the pod's containers request */
         MEDIUM_HUGE_PAGES_1GI,
         MEDIUM_HUGE_PAGES_2MI,
         N_MEDIA,
@@ -109,7 +96,7 @@ typedef enum TerminationMessagePolicy {
         N_TERMINATION_MESSAGE_POLICIES,
 } TerminationMessagePolicy;
 
-/* What follows when a rule matches the end of its container. */
+/* The action when a restart rule matches the exit of its container. */
 typedef enum RestartAction {
         RESTART_ACTION_UNSET,
         RESTART_ACTION_RESTART,
@@ -138,7 +125,7 @@ typedef enum ResizeRestart {
         N_RESIZE_RESTARTS,
 } ResizeRestart;
 
-/* What each value is called in the API; index 0 is NULL. */
+/* The names of the values in the API; index 0 is NULL. */
 extern const char *const restart_policy_names[N_RESTART_POLICIES];
 extern const char *const pull_policy_names[N_PULL_POLICIES];
 extern const char *const host_path_type_names[N_HOST_PATH_TYPES];
@@ -162,7 +149,7 @@ typedef struct ObjectFieldSelector {
 
 /* A resource of one of the pod's containers: "limits.memory". */
 typedef struct ResourceFieldSelector {
-        char *container_name; /* NULL: the one that asks */
+        char *container_name; /* NULL: the container itself */
         char *resource;
         Quantity divisor; /* unset or 0: 1 */
 } ResourceFieldSelector;
@@ -174,7 +161,7 @@ typedef struct KeySelector {
         bool optional;
 } KeySelector;
 
-/* One variable of a file that a container of the pod wrote into an emptyDir. */
+/* One variable of a file that a container of the pod has written into an emptyDir. */
 typedef struct FileKeySelector {
         char *volume_name;
         char *path; /* in the volume */
@@ -251,7 +238,7 @@ typedef struct RestartRule {
         RestartRuleExitCodes *exit_codes; /* never NULL once it is validated */
 } RestartRule;
 
-/* Whether another amount of a resource is given to the container while it runs. */
+/* Whether a change of the resource restarts the container (in-place resize). */
 typedef struct ResizePolicy {
         ResizeResource resource_name;
         ResizeRestart restart_policy;
@@ -268,9 +255,11 @@ typedef struct Container {
         LIST_OF(EnvFromSource) env_from;
         LIST_OF(EnvVar) env;
         ResourceRequirements resources;
-        LIST_OF(ResizePolicy) resize_policy; /* none for a resource: it needs no restart */
-        RestartPolicy restart_policy; /* unset: the pod's; Always makes of one of init a sidecar */
-        LIST_OF(RestartRule) restart_policy_rules; /* the first that matches goes before it */
+        LIST_OF(ResizePolicy) resize_policy; /* a resource without an entry needs no restart */
+        RestartPolicy
+                restart_policy; /* unset: the pod's; Always makes an init container a sidecar */
+        LIST_OF(RestartRule)
+        restart_policy_rules; /* the first that matches overrides the restart policy */
         LIST_OF(VolumeMount) volume_mounts;
         Probe *liveness_probe;
         Probe *readiness_probe;
@@ -279,8 +268,8 @@ typedef struct Container {
         char *termination_message_path; /* never NULL after defaulting */
         TerminationMessagePolicy termination_message_policy;
         SecurityContext security_context;
-        bool has_stdin;  /* open, and silent: nobody writes to it */
-        bool stdin_once; /* closed after the first who attached to it */
+        bool has_stdin;  /* stdin: open until a client attaches */
+        bool stdin_once; /* closed when the first attached client disconnects */
         bool tty;
 } Container;
 
@@ -294,15 +283,15 @@ typedef struct EmptyDirVolumeSource {
         Quantity size_limit;
 } EmptyDirVolumeSource;
 
-/* A key of an object and the file that its value becomes. */
+/* A key of an object and the path of its file. */
 typedef struct KeyToPath {
         char *key;
-        char *path;       /* relative, may have directories */
+        char *path;       /* relative, may contain directories */
         OptionalInt mode; /* unset: the volume's */
 } KeyToPath;
 
-/* A ConfigMap or a Secret as files; alone or as a source of a projected volume, where it has no
- * mode of its own. Without items: every key. */
+/* A ConfigMap or a Secret as files: a volume, or a source of a projected volume, which lacks a mode
+ * of its own. Without items: every key. */
 typedef struct ObjectVolumeSource {
         char *name;
         LIST_OF(KeyToPath) items;
@@ -320,10 +309,10 @@ typedef struct DownwardAPIVolumeFile {
 
 typedef struct DownwardAPIVolumeSource {
         LIST_OF(DownwardAPIVolumeFile) items;
-        OptionalInt default_mode; /* a volume's; a projection has none */
+        OptionalInt default_mode; /* of a volume; a projection lacks one */
 } DownwardAPIVolumeSource;
 
-/* A token of the pod's service account, as a file. */
+/* A service account token as a file. */
 typedef struct TokenProjection {
         char *audience; /* NULL: the API server's */
         OptionalInt expiration_seconds;
@@ -335,7 +324,7 @@ typedef struct VolumeProjection {
         ObjectVolumeSource *secret;
         DownwardAPIVolumeSource *downward_api;
         ObjectVolumeSource *config_map;
-        TokenProjection *service_account_token; /* of an API server's pods only */
+        TokenProjection *service_account_token; /* only in pods of an API server */
 } VolumeProjection;
 
 typedef struct ProjectedVolumeSource {
@@ -343,7 +332,7 @@ typedef struct ProjectedVolumeSource {
         OptionalInt default_mode;
 } ProjectedVolumeSource;
 
-/* The layers of an image, to be looked at. */
+/* The layers of an image, read-only. */
 typedef struct ImageVolumeSource {
         char *reference;
         PullPolicy pull_policy;
@@ -377,17 +366,17 @@ typedef struct PodDnsConfig {
         LIST_OF(PodDnsOption) options;
 } PodDnsConfig;
 
-/* Another object of the pod's namespace. */
+/* An object of the pod's namespace. */
 typedef struct LocalObjectReference {
         char *name;
 } LocalObjectReference;
 
-/* For what the pod was written; anything but Linux is refused. */
+/* The operating system of the pod; only Linux is accepted. */
 typedef struct PodOs {
         OsName name;
 } PodOs;
 
-/* A condition of the pod that must be true before it is ready. */
+/* A condition that must be true before the pod is ready. */
 typedef struct ReadinessGate {
         char *condition_type;
 } ReadinessGate;
@@ -401,14 +390,14 @@ typedef struct PodSpec {
         OptionalInt active_deadline_seconds;
         DnsPolicy dns_policy;
         StringMap node_selector;
-        char *service_account_name; /* of an API server's pods only */
+        char *service_account_name; /* only in pods of an API server */
         char *node_name;
         OptionalBool enable_service_links; /* absent: true */
         bool host_network;
         char *hostname;
         char *subdomain;
         Affinity *affinity;
-        char *scheduler_name; /* whose it would be; a node asks no scheduler */
+        char *scheduler_name; /* informational; a node does not schedule */
         TolerationList tolerations;
         LIST_OF(HostAlias) host_aliases;
         LIST_OF(LocalObjectReference) image_pull_secrets;
@@ -424,12 +413,12 @@ typedef struct PodSpec {
         OptionalInt priority;           /* defaulted from the class */
         ResourceRequirements resources; /* of all containers together */
         char *runtime_class_name;
-        ResourceList overhead; /* of the sandbox, as its runtime class has it */
+        ResourceList overhead; /* of the sandbox, from its runtime class */
         LIST_OF(ReadinessGate) readiness_gates;
         char *hostname_override; /* NULL or "": none */
 } PodSpec;
 
-/* Whose pod it is. No file says it: what a DaemonSet makes has one. */
+/* The owner of an object. Not accepted from a file; pods that a DaemonSet creates have one. */
 typedef struct OwnerReference {
         char *api_version;
         char *kind;
@@ -440,7 +429,7 @@ typedef struct OwnerReference {
 } OwnerReference;
 
 typedef struct ObjectMeta {
-        char *name;      /* of a file pod with the node's suffix: "web-node1" */
+        char *name;      /* of a file's pod with the node name appended: "web-node1" */
         char *namespace; /* never NULL after defaulting */
         char *uid;       /* 32 hex digits; of an API server's pod, a UUID */
         StringMap labels;
@@ -458,48 +447,29 @@ int pod_copy(const Pod *pod, Pod **ret);
 Pod *pod_free(Pod *pod);
 DEFINE_CLEANUP(Pod *, pod_free)
 
-/* True where both specs mean the same; labels and annotations are not looked at. */
+/* True where both specs have equal meaning; labels and annotations are not compared. */
 bool pod_spec_equal(const PodSpec *a, const PodSpec *b);
 
-/* The priority that a class of the system's gives; 0 for a class that is none. */
+/* The priority of a system class; 0 for other names. */
 int64_t system_priority_class_value(const char *class_name);
-
-/* The container of that name, of init or not, or NULL. */
-const Container *pod_find_container(const Pod *pod, const char *name);
 
 /* The volume of that name, or NULL. */
 const Volume *pod_find_volume(const PodSpec *spec, const char *name);
 
-/* Its users are not the node's: hostUsers is false. */
+/* The pod has its own user namespace: hostUsers is false. */
 bool pod_has_own_users(const PodSpec *spec);
 
-/* Who wants the pod: "file", or "api" for one that an API server has bound to this node. */
+/* The kubelet's config source of the pod: "file", or "api" for a pod that an API server has bound
+ * to this node. */
 extern const char pod_source_annotation[];
 bool pod_is_of_api(const Pod *pod);
 
-/* The reference to what controls the object, or NULL. */
+/* The owner reference with controller: true, or NULL. */
 const OwnerReference *object_controller(const ObjectMeta *metadata);
 
-/* Sets the UID: computed from the node's name, namespace, name and spec. Labels and annotations are
- * left out, for they can change without a restart. 0 or -ENOMEM. */
+/* Sets the UID of a pod from a file: a hash of node name, namespace, name and spec. Labels and
+ * annotations are left out, because they can change without a restart. 0 or -ENOMEM. */
 int pod_set_uid(Pod *pod);
 
-/* True where its files are written by us, and nobody in a container may write them. */
+/* True for volumes whose files the agent writes, and which are read-only in containers. */
 bool volume_is_data(const Volume *volume);
-
-typedef enum QosClass {
-        QOS_GUARANTEED,
-        QOS_BURSTABLE,
-        QOS_BEST_EFFORT,
-        N_QOS_CLASSES,
-} QosClass;
-
-extern const char *const qos_class_names[N_QOS_CLASSES];
-
-/* Something is asked for or limited for all containers together. */
-bool pod_has_resources(const PodSpec *spec);
-
-/* Kubernetes' rule: Guaranteed where every container has cpu and memory limits and requests equal
- * to them, BestEffort where none has any of either, else Burstable. What the pod says of all its
- * containers together is looked at in their place. */
-QosClass pod_qos_class(const PodSpec *spec);

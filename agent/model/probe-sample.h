@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* How often one probe of a container has ended in one way, since the agent started. Strings are
- * borrowed. */
+/* A counter of the results of one probe, since the agent started. Strings are borrowed. */
 
 #include <stdint.h>
 

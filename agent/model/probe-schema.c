@@ -3,6 +3,7 @@
 /* The tables of core/v1's Probe and Lifecycle, in the order of its types. */
 
 #include "agent/model/names.h"
+#include "agent/model/pod.h"
 #include "agent/model/schema.h"
 #include "agent/model/signals.h"
 
@@ -13,7 +14,7 @@ const char *const uri_scheme_names[N_URI_SCHEMES] = {
 
 #define REQUIRED  .is_required = true
 #define CHECK(fn) .check = (fn)
-/* An int32 that may not be negative; 0 stands for the default. */
+/* An int32 that is not negative; 0 means the default. */
 #define NUMBER .min = 0, .max = INT32_MAX
 
 /* clang-format off */
@@ -96,7 +97,7 @@ static const Schema handler_schema = {
         .fields = handler_fields, .n_fields = N_ELEMENTS(handler_fields),
 };
 
-/* Both kinds in one, for those who copy them. */
+/* The rows of both handler types, for copies. */
 static const Field any_handler_fields[] = {
         FIELD("exec",                   OPTIONAL,   Handler, exec, .schema = &exec_action_schema),
         FIELD("httpGet",                OPTIONAL,   Handler, http_get, .schema = &http_get_action_schema),

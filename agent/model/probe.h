@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the agent does to a container from outside, to learn how it is or to tell it something:
- * core/v1's Probe and Lifecycle. Plain data, a part of pod.h. */
+/* Probes and lifecycle hooks: Probe and Lifecycle of core/v1. Plain data, a part of pod.h. */
 
 #include "agent/model/values.h"
 
@@ -25,7 +24,7 @@ typedef struct ExecAction {
 } ExecAction;
 
 typedef struct HttpGetAction {
-        char *path;       /* never NULL after defaulting; may have a query */
+        char *path;       /* never NULL after defaulting; may include a query */
         IntOrString port; /* the text is the name of one of the container's ports */
         char *host;       /* NULL: the pod's address */
         UriScheme scheme;
@@ -51,11 +50,11 @@ typedef struct Handler {
         ExecAction *exec;
         HttpGetAction *http_get;
         TcpSocketAction *tcp_socket;
-        GrpcAction *grpc;   /* of probes only */
-        SleepAction *sleep; /* of hooks only */
+        GrpcAction *grpc;   /* probes only */
+        SleepAction *sleep; /* hooks only */
 } Handler;
 
-/* The numbers are set after defaulting. */
+/* The numbers are set by defaulting. */
 typedef struct Probe {
         Handler handler;
         OptionalInt initial_delay_seconds;

@@ -7,9 +7,9 @@
 #include <ctype.h>
 #include <inttypes.h>
 
-/* Numbers are held as whole nano-units, which is as fine as Kubernetes goes, in 128 bits. The
- * largest is 2^63-1 units, 9.2e27 nano-units; what is larger becomes that, what is finer is rounded
- * up (away from zero). */
+/* Numbers are whole nano-units, the precision of Kubernetes, in 128 bits. The largest is 2^63-1
+ * units, 9.2e27 nano-units; larger numbers saturate, and finer ones are rounded up (away from
+ * zero). */
 typedef __int128 Nano;
 
 #define NANO_PER_UNIT  ((Nano) 1000000000)
@@ -18,11 +18,11 @@ typedef __int128 Nano;
 
 enum {
         UNIT_DIGITS_MAX = 19,  /* of 2^63-1 */
-        EXPONENT_MAX = 100000, /* beyond which the sum is certain */
+        EXPONENT_MAX = 100000, /* beyond which the result is certain */
         CANONICAL_SIZE = 48,
 };
 
-/* How a number was written; the canonical form stays in the family. */
+/* The suffix family of a number; the canonical form keeps it. */
 typedef enum QuantitySuffixFamily {
         FAMILY_DECIMAL,  /* n u m "" k M G T P E */
         FAMILY_BINARY,   /* Ki … Ei */
@@ -111,7 +111,7 @@ static bool parse_parts(const char *text, ParsedQuantity *parsed) {
         return parse_suffix(text, parsed);
 }
 
-/* The i-th digit behind the first one that is not 0, over both parts. */
+/* The i-th digit after leading zeros, across both parts. */
 static unsigned digit_at(const ParsedQuantity *parsed, size_t i) {
         const char *digit = i < parsed->n_integer ? parsed->integer + i
                                                   : parsed->fraction + (i - parsed->n_integer);
@@ -142,8 +142,8 @@ static Nano decimal_to_nano(const ParsedQuantity *parsed) {
         return value;
 }
 
-/* The same of digits × 2^exponent. The fraction is summed up from its last digit, so that nothing
- * is lost but what is rounded. */
+/* The same for digits × 2^exponent. The fraction is summed from its last digit, so that only the
+ * final rounding loses precision. */
 static Nano binary_to_nano(const ParsedQuantity *parsed) {
         Nano unit = NANO_PER_UNIT << parsed->exponent;
         Nano whole = 0, part = 0;
@@ -178,8 +178,8 @@ static size_t format_number(char *buffer, bool is_negative, Nano value) {
         return length;
 }
 
-/* No fraction, and the largest suffix of the family. A binary number that is small or not whole is
- * written as a decimal one, as Kubernetes does. */
+/* Without a fraction, with the largest suffix of the family. A binary number that is small or not
+ * whole is written in the decimal family, as Kubernetes does. */
 static void format_canonical(char buffer[CANONICAL_SIZE], const ParsedQuantity *parsed, Nano nano) {
         bool is_binary = parsed->family == FAMILY_BINARY && nano % NANO_PER_UNIT == 0 &&
                          nano >= 1024 * NANO_PER_UNIT;

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* resource.Quantity: "500m", "1.5Gi", "1e3". Read, brought into Kubernetes' canonical form, and
- * worked out as numbers that are rounded up and never overflow. */
+/* resource.Quantity: "500m", "1.5Gi", "1e3". Parsed, brought into Kubernetes' canonical form, and
+ * computed as numbers that are rounded up and never overflow. */
 
-#include "agent/model/pod.h"
 #include "common/error.h"
+
+#include <stdint.h>
+
+/* Unset where text is NULL. Values are rounded up and saturate at INT64_MAX. */
+typedef struct Quantity {
+        char *text;    /* canonical: "500m", "1536Mi" */
+        int64_t value; /* in units: bytes, CPUs */
+        int64_t milli; /* in thousandths */
+} Quantity;
 
 enum {
         QUANTITY_LENGTH_MAX = 256
 };
 
-/* Replaces nothing: 'ret' is written on success only. -EINVAL with a sentence, or -ENOMEM. */
+/* Writes 'ret' on success only, without freeing what it held. -EINVAL with a message, or -ENOMEM.
+ */
 int quantity_parse(const char *text, Quantity *ret, Error *reterr);
 
 void quantity_done(Quantity *quantity);
@@ -20,8 +29,8 @@ enum {
         QUANTITY_SIZE = 32
 };
 
-/* An amount in the greatest unit that it is a whole number of, as Kubernetes prints a sum: of bytes
- * "100Mi", of things that are counted "32k". Return the buffer. */
+/* A number in its largest whole unit, as Kubernetes prints sums: bytes as "100Mi", counts as "32k".
+ * Return the buffer. */
 char *quantity_print_bytes(char buffer[QUANTITY_SIZE], int64_t bytes);
 char *quantity_print_count(char buffer[QUANTITY_SIZE], int64_t count);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The resources that this node has, by their names in the API, and how each is counted. */
+/* The resources of this node by their API names (cpu, memory, ephemeral-storage, hugepages-…), and
+ * their units. */
 
 #include "agent/model/pod.h"
 
@@ -17,24 +18,24 @@ typedef enum ResourceType {
 typedef struct ResourceInfo {
         const char *name; /* "hugepages-2Mi" */
         size_t offset;    /* in a ResourceList */
-        Medium medium;    /* of huge pages; else MEDIUM_UNSET */
+        Medium medium;    /* for huge pages; else MEDIUM_UNSET */
         int64_t page_size;
-        const char *page_name; /* as control groups and OCI runtimes call it: "2MB" */
+        const char *page_name; /* in file names of cgroups and in the OCI spec: "2MB" */
 } ResourceInfo;
 
 extern const ResourceInfo resource_infos[N_RESOURCE_TYPES];
 
 const Quantity *resource_quantity(const ResourceList *list, ResourceType type);
 
-/* "limits.memory" in these requirements. NULL for what is no resource's name; else '*ret_type' says
- * which. */
+/* The quantity of "limits.memory" in these requirements; '*ret_type' is the resource. NULL for
+ * other names. */
 const Quantity *resource_find(const ResourceRequirements *requirements, const char *path,
                               ResourceType *ret_type);
 
-/* The first size of huge pages that a container of the pod asks for, or, with 'medium' naming one,
- * that one if any does. N_RESOURCE_TYPES: none. */
+/* The first huge page size that a container of the pod requests, or, where 'medium' names one, that
+ * one if requested. N_RESOURCE_TYPES: none. */
 ResourceType resource_huge_pages(const PodSpec *spec, Medium medium);
 
-/* Of all containers that run at the same time, of what is neither CPU nor memory. Saturates; -1
- * where nobody limits it. */
+/* The sum of the limits of all containers that run together, for resources other than CPU and
+ * memory. Saturates; -1 where no container has a limit. */
 int64_t resource_sum_of_limits(const PodSpec *spec, ResourceType type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What can be done with every object by its table alone: end it, compare it, copy it. Members are
- * reached through memcpy(), because a table knows their layout and not their type. */
+/* Operations on any object by its table: free, compare, copy. Members are accessed by memcpy(),
+ * because a table knows their layout and not their type. */
 
 #include "agent/model/schema.h"
 
@@ -263,7 +263,7 @@ static int copy_ints(IntList *to, const IntList *from) {
         return 0;
 }
 
-/* The list is the copy's before its elements are filled, so that schema_done() finds them. */
+/* The list belongs to the copy before its elements are filled, so that schema_done() frees them. */
 static int copy_list(const Field *field, void *to, const void *from) {
         List source = field_list(field, from), copy = { 0 };
 

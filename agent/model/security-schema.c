@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The tables of core/v1's SecurityContext and PodSecurityContext, in the order of its types. */
+/* The tables of core/v1 SecurityContext and PodSecurityContext, in the order of its types. */
 
 #include "agent/model/capability.h"
 #include "agent/model/names.h"
+#include "agent/model/pod.h"
 #include "agent/model/schema.h"
 
 const char *const profile_type_names[N_PROFILE_TYPES] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a pod says of who its processes are and what they may do: core/v1's PodSecurityContext and
- * SecurityContext. Plain data, a part of pod.h. */
+/* SecurityContext and PodSecurityContext of core/v1: user, groups, capabilities, seccomp, AppArmor,
+ * SELinux. Plain data, a part of pod.h. */
 
 #include "agent/model/values.h"
 
@@ -23,12 +23,12 @@ typedef enum ProcMount {
 
 typedef enum GroupsPolicy {
         GROUPS_POLICY_UNSET, /* Merge */
-        GROUPS_POLICY_MERGE, /* those that the image gives the user, too */
+        GROUPS_POLICY_MERGE, /* adds the groups that the image gives the user */
         GROUPS_POLICY_STRICT,
         N_GROUPS_POLICIES,
 } GroupsPolicy;
 
-/* Means nothing for the volumes that have an fsGroup here: emptyDirs start empty. */
+/* Without effect on the volumes with fsGroup here: emptyDirs start empty. */
 typedef enum FsGroupChangePolicy {
         FS_GROUP_CHANGE_UNSET,
         FS_GROUP_CHANGE_ON_ROOT_MISMATCH,
@@ -36,8 +36,8 @@ typedef enum FsGroupChangePolicy {
         N_FS_GROUP_CHANGE_POLICIES,
 } FsGroupChangePolicy;
 
-/* Means nothing for the volumes that there are here: "MountOption" is for those of drivers that say
- * they can, and all others are labelled recursively either way. */
+/* Without effect on the volumes supported here: "MountOption" applies to CSI drivers that support
+ * it; all others are relabelled recursively either way. */
 typedef enum SeLinuxChangePolicy {
         SE_LINUX_CHANGE_UNSET,
         SE_LINUX_CHANGE_MOUNT_OPTION,
@@ -57,7 +57,7 @@ typedef struct SecurityProfile {
         char *localhost_profile;
 } SecurityProfile;
 
-/* What a label is made of, as far as it is not the policy's own. */
+/* The parts of a label that differ from the policy's default. */
 typedef struct SeLinuxOptions {
         char *user;
         char *role;
@@ -75,7 +75,7 @@ typedef struct Sysctl {
         char *value;
 } Sysctl;
 
-/* Of a container; what it sets goes before what its pod sets. */
+/* Of a container; its settings override the pod's. */
 typedef struct SecurityContext {
         Capabilities capabilities;
         bool privileged;

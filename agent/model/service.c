@@ -19,7 +19,7 @@ void service_done(Service *service) {
         *service = (Service){ 0 };
 }
 
-/* As the name of a variable: "my-db" is MY_DB. */
+/* In the form of a variable's name: "my-db" becomes MY_DB. */
 static char *print_upper(const char *name) {
         char *upper = strdup(name);
 

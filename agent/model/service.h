@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Services of an API server, as far as containers hear of them: by variables (kubelet:
- * pkg/kubelet/envvars). */
+/* Services of an API server as environment variables of containers (kubelet: pkg/kubelet/envvars).
+ */
 
 #include "agent/model/pod.h"
 #include "common/error.h"
@@ -22,13 +22,13 @@ typedef struct Service {
 
 void service_done(Service *service);
 
-/* REDIS_SERVICE_HOST=…, and the rest of what links had: appended. 0 or -ENOMEM. */
+/* Appends REDIS_SERVICE_HOST=… and the other variables of Docker links. 0 or -ENOMEM. */
 int service_add_variables(const Service *service, char ***env);
 
-/* How rooms find the variables of a pod: agent.c plugs in who knows the services. */
+/* How modules get the variables of a pod; the wiring plugs in the module that watches services. */
 typedef struct ServiceLookup {
-        /* Appends NAME=value of all services that the pod may know. 0; -EAGAIN with a sentence
-         * while they are not known; -ENOMEM. */
+        /* Appends NAME=value for all services that the pod may see. 0; -EAGAIN with a message while
+         * they are not known; -ENOMEM. */
         int (*add_variables)(const Pod *pod, char ***env, Error *reterr, void *userdata);
         void *userdata;
 } ServiceLookup;

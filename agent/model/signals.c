@@ -12,7 +12,7 @@ enum {
         REALTIME_OFFSET_MAX = 15, /* Kubernetes' list: RTMIN to RTMIN+15, RTMAX-14 to RTMAX */
 };
 
-/* Names that the C library does not give back for the number. */
+/* Names that sigabbrev_np() does not return for the number. */
 static const struct {
         const char *name;
         int number;
@@ -23,7 +23,7 @@ static const struct {
         { "POLL", SIGPOLL },
 };
 
-/* "+3" or "-3": up to 'max', or nothing at all: 0. -1 for what is none. */
+/* "+3" or "-3": up to 'max'; the empty string is 0. -1 for other texts. */
 static int parse_offset(const char *text, char sign, long max) {
         char *end;
         long n;
@@ -85,8 +85,8 @@ const char *signal_name(int signal, char buffer[SIGNAL_NAME_SIZE]) {
         return buffer;
 }
 
-/* Kubernetes writes them in full and in capitals, and knows half of the realtime ones by each of
- * both ends. */
+/* Kubernetes writes the names in full and in capitals, and names half of the realtime signals from
+ * each end. */
 int check_stop_signal(const char *value, Error *reterr) {
         char text[EXCERPT_SIZE];
         bool is_known = strncmp(value, "SIG", 3) == 0 && signal_from_name(value) > 0;

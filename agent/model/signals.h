@@ -5,15 +5,15 @@
 
 #include "common/error.h"
 
-/* "SIGTERM", "TERM", "SIGRTMIN+3", "SIGRTMAX-1" or a number, as images and pods write it. 0 where
- * it is none. */
+/* Parses "SIGTERM", "TERM", "SIGRTMIN+3", "SIGRTMAX-1" or a number, as images and pods write them.
+ * 0: not a signal. */
 int signal_from_name(const char *text);
 
-/* "SIGTERM", "SIGRTMIN+3"; "SIG<number>" where it has no name. Returns the buffer. */
+/* "SIGTERM", "SIGRTMIN+3"; "SIG<number>" for a number without a name. Returns the buffer. */
 enum {
         SIGNAL_NAME_SIZE = 24
 };
 const char *signal_name(int signal, char buffer[SIGNAL_NAME_SIZE]);
 
-/* One of those that Kubernetes knows on Linux; a check of a Schema. */
+/* A signal of Kubernetes' list for Linux; a check of a Schema. */
 int check_stop_signal(const char *value, Error *reterr);

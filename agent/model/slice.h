@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* A property of a slice as systemd's D-Bus interface has it, systemd.resource-control(5). bundle/
- * computes them, sandbox/ asks PID 1 for them. All that we use are numbers of 64 bits. */
+/* A property of a slice in systemd's D-Bus interface, systemd.resource-control(5). bundle/ computes
+ * them, sandbox/ sends them to PID 1. All are 64 bit numbers. */
 
 #include <stdint.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* PodStatus as core/v1 has it. supervise/ fills it in, model/json writes it, publish/ and serve/
- * tell it on. Times are realtime microseconds, 0 where unset. Strings belong to the status. */
+/* PodStatus of core/v1. pods/ computes it, model/json writes it, http/ and apiserver/ publish it.
+ * Times are realtime microseconds, 0 where unset. Strings belong to the status. */
 
-#include "agent/model/pod.h"
+#include "agent/model/qos.h"
 
 typedef enum PodPhase {
         POD_PENDING,
@@ -18,7 +18,7 @@ typedef enum PodPhase {
 extern const char *const pod_phase_names[N_POD_PHASES];
 
 typedef enum ContainerStateKind {
-        STATE_NONE, /* lastState of a container that never ended */
+        STATE_NONE, /* lastState of a container that has not terminated before */
         STATE_WAITING,
         STATE_RUNNING,
         STATE_TERMINATED,
@@ -35,10 +35,10 @@ typedef struct ContainerState {
         uint64_t finished_at;
 } ContainerState;
 
-/* What its first process was given; it may be another since. */
+/* The user of the first process; it may have changed since. */
 typedef struct ContainerUser {
         bool is_known;
-        int64_t uid; /* as the container has them */
+        int64_t uid; /* the container's mounts */
         int64_t gid;
         IntList groups; /* supplementary */
 } ContainerUser;
@@ -51,11 +51,11 @@ typedef struct ContainerStatus {
         bool started;
         unsigned restart_count;
         char *image;
-        char *image_id;     /* "" until it is known */
+        char *image_id;     /* "" until known */
         char *container_id; /* "mainstay://…", NULL before the first start; then also: */
-        ResourceRequirements resources; /* that its control group has */
+        ResourceRequirements resources; /* values of its cgroup */
         ContainerUser user;
-        int stop_signal; /* 0: not known */
+        int stop_signal; /* 0: unknown */
 } ContainerStatus;
 
 /* In the order in which they are reported. */
@@ -65,11 +65,11 @@ typedef enum PodConditionType {
         CONDITION_READY,
         CONDITION_CONTAINERS_READY,
         CONDITION_SCHEDULED,
-        CONDITION_ALL_CONTAINERS_RESTARTING, /* told where a restart rule may come to that */
-        /* Told only while they are true, and why: */
+        CONDITION_ALL_CONTAINERS_RESTARTING, /* present only where a restart rule may lead to it */
+        /* Present only while true, with the reason: */
         CONDITION_RESIZE_IN_PROGRESS, /* resources of an edit that are not applied yet */
-        CONDITION_EDIT_PENDING,       /* an edit whose successor cannot begin */
-        CONDITION_DISRUPTION_TARGET,  /* it was evicted */
+        CONDITION_EDIT_PENDING,       /* a successor that cannot start */
+        CONDITION_DISRUPTION_TARGET,  /* DisruptionTarget: the pod was evicted */
         N_POD_CONDITIONS,
 } PodConditionType;
 
@@ -88,14 +88,14 @@ typedef LIST_OF(ContainerStatus) ContainerStatusList;
 
 typedef struct PodStatus {
         PodPhase phase;
-        bool is_syncing; /* what an earlier agent's pod is has not been learned yet */
+        bool is_syncing; /* not reconnected yet: the state under an earlier agent is unknown */
         PodCondition conditions[N_POD_CONDITIONS];
-        bool may_restart_all; /* CONDITION_ALL_CONTAINERS_RESTARTING is one of them */
+        bool may_restart_all; /* includes CONDITION_ALL_CONTAINERS_RESTARTING */
         char *reason;
         char *message;
         char *host_ip;
         char *pod_ip;
-        char *other_pod_ip; /* of the other family, where the pod has both */
+        char *other_pod_ip; /* of the other address family, in dual-stack */
         uint64_t start_time;
         uint64_t deletion_time; /* metadata.deletionTimestamp: set while the pod is being stopped */
         ContainerStatusList init_containers; /* in the order of the spec */
@@ -106,8 +106,8 @@ typedef struct PodStatus {
 void container_user_done(ContainerUser *user);
 int container_user_copy(const ContainerUser *user, ContainerUser *ret); /* 0 or -ENOMEM */
 void container_state_done(ContainerState *state);
-/* The node is short of something, and the pod was evicted or kept out for that: it begins by itself
- * when the node has recovered. */
+/* The pod was evicted or not admitted because of node pressure: it starts again by itself when the
+ * node has recovered. */
 bool pod_status_waits_for_node(const PodStatus *status);
 
 void pod_status_done(PodStatus *status);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Kernel parameters that a pod may set: what they are called, in which namespace they are, and
- * which of them cannot harm a neighbour. */
+/* Sysctls that a pod may set: names, the namespace that each belongs to, and which are safe. */
 
 #include "common/error.h"
 
@@ -11,23 +10,23 @@ enum {
 };
 
 typedef enum SysctlNamespace {
-        SYSCTL_OF_NODE, /* not namespaced: a pod cannot have its own */
+        SYSCTL_OF_NODE, /* not namespaced: cannot be set for a pod */
         SYSCTL_OF_IPC,
         SYSCTL_OF_NETWORK,
 } SysctlNamespace;
 
-/* The name with dots between its parts. With slashes it may be written too, dots are then part of
- * a part: "net/ipv4/conf/eth0.1/forwarding". Returns the buffer. */
+/* The name with dots as separators. It may also be written with slashes, where dots are part of a
+ * component: "net/ipv4/conf/eth0.1/forwarding". Returns the buffer. */
 const char *sysctl_dotted(const char *name, char buffer[SYSCTL_NAME_SIZE]);
 
 /* All of the following take dotted names. */
 SysctlNamespace sysctl_namespace(const char *name);
 
-/* Kubernetes' list: those that any pod may set. */
+/* Kubernetes' list of sysctls that every pod may set. */
 bool sysctl_is_safe(const char *name);
 
-/* One of the patterns: a name, or the beginning of one and '*'. */
+/* Whether one of the patterns matches: a name, or a prefix followed by '*'. */
 bool sysctl_is_listed(const char *name, char *const *patterns);
 
-/* For the configuration: a pattern of sysctls that are namespaced. */
+/* A check of the configuration: a pattern of namespaced sysctls. */
 int check_sysctl_pattern(const char *value, Error *reterr);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The small types of which the objects of the API are made: lists, and numbers and truth that may
- * be absent. */
+/* The basic types of API objects: lists, string maps, and optional numbers and booleans. */
 
 #include "common/macros.h"
 
@@ -22,7 +21,7 @@ typedef struct OptionalInt {
         int64_t value;
 } OptionalInt;
 
-/* For a bool whose absence is not the same as false. */
+/* A bool whose absence differs from false. */
 typedef struct OptionalBool {
         bool is_set;
         bool value;
@@ -30,8 +29,21 @@ typedef struct OptionalBool {
 
 typedef LIST_OF(int64_t) IntList;
 
-/* A number, or a text in its place such as "25%"; unset where there is neither. */
+/* A number or a text such as "25%"; unset where both are. */
 typedef struct IntOrString {
         OptionalInt number;
         char *text; /* NULL: the number */
 } IntOrString;
+
+typedef struct KeyValue {
+        char *key;
+        char *value;
+} KeyValue;
+
+typedef LIST_OF(KeyValue) StringMap;
+
+/* The value of a key, or NULL. */
+const char *string_map_get(const StringMap *map, const char *key);
+
+/* Keeps a sorted map sorted; replaces an existing value. 0 or -ENOMEM. */
+int string_map_set(StringMap *map, const char *key, const char *value);

@@ -18,7 +18,7 @@ struct ConfigWatch {
 static int on_sighup(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         ConfigWatch *watch = userdata;
 
-        log_info("Reading the configuration again");
+        log_info("Reloading the configuration after SIGHUP");
         watch->on_changed(watch->userdata);
         return 0;
 }
@@ -41,8 +41,9 @@ int config_watch_new(sd_event *event, const char *path, void (*on_changed)(void 
         }
         r = file_watch_set(watch->files, &path, 1);
         if (r < 0)
-                log_warning_errno(r, "Cannot watch the configuration %s; SIGHUP reads it again",
-                                  path);
+                log_warning_errno(
+                        r, "Cannot watch the configuration %s for changes; SIGHUP reloads it",
+                        path);
         *ret = watch;
         return 0;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Says when the file of the configuration may be another: at SIGHUP, and when something happens to
- * it in its directory. What it holds then is read by whoever is told. */
+/* Notifies when the configuration file may have changed: at SIGHUP, and when inotify reports it.
+ * It does not read the file. */
 
 #include <systemd/sd-event.h>
 
 typedef struct ConfigWatch ConfigWatch;
 
-/* 'on_changed' is called from the loop. Where the directory cannot be watched there is SIGHUP. 0 or
- * -errno. */
+/* 'on_changed' is called from the event loop. Where the directory cannot be watched, only SIGHUP
+ * has an effect. 0 or -errno. */
 int config_watch_new(sd_event *event, const char *path, void (*on_changed)(void *userdata),
                      void *userdata, ConfigWatch **ret);
 ConfigWatch *config_watch_free(ConfigWatch *watch);

@@ -43,8 +43,8 @@ static char *find_node_address(void) {
         return result;
 }
 
-/* Where systemd starts the shims, containers have what PID 1 may give. We may be confined so that
- * we do not even see it; then it is the system's own and lacks nothing. */
+/* Where systemd starts the shims, containers can get the bounding set of PID 1. An agent that is
+ * confined may not be able to read it; then PID 1 is assumed to lack nothing. */
 static uint64_t read_manager_missing_capabilities(void) {
         static const char key[] = "\nCapBnd:";
         cleanup_free char *text = NULL;
@@ -57,7 +57,7 @@ static uint64_t read_manager_missing_capabilities(void) {
                     : 0;
 }
 
-/* What a child of ours could have: permitted and in the bounding set. */
+/* A child can get what is effective and in the bounding set. */
 static uint64_t read_missing_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
@@ -71,7 +71,7 @@ static uint64_t read_missing_capabilities(void) {
         return missing;
 }
 
-/* Asked by a child, for a filter of ours may end who asks. */
+/* In a child, since a seccomp filter may kill the process that tries. */
 static bool probe_x32_support(void) {
 #if defined(__x86_64__) && defined(__X32_SYSCALL_BIT)
         pid_t pid = fork();
@@ -95,7 +95,7 @@ static bool is_app_armor_enabled(void) {
         return fd >= 0 && read_stream(fd, 16, &text, NULL) >= 0 && text[0] == 'Y';
 }
 
-/* The package brings it, and the system loads it before it begins any service. */
+/* The package contains the profile, and the system loads it before it starts services. */
 static const char *find_app_armor_profile(void) {
         static const char name[] = "mainstay-container", line[] = "\nmainstay-container (";
         cleanup_free char *text = NULL;
@@ -106,7 +106,7 @@ static const char *find_app_armor_profile(void) {
         return strstr(text, line) || strncmp(text, line + 1, strlen(line) - 1) == 0 ? name : NULL;
 }
 
-/* A distribution's policy may speak of containers without the types that it speaks of. */
+/* A distribution's policy may configure types for containers that it does not define. */
 static void discover_selinux_labels(MachineInfo *machine) {
         SeLinuxLabelDefaults *labels = &machine->labels;
         const char *unknown = NULL;
@@ -117,7 +117,7 @@ static void discover_selinux_labels(MachineInfo *machine) {
                 return;
         r = selinux_label_defaults_load("", labels);
         if (r < 0 && r != -ENOENT)
-                log_warning("Cannot read what SELinux's policy says of containers: %s",
+                log_warning("Cannot read the SELinux policy's labels for containers: %s",
                             strerror(-r));
         if (r >= 0 && selinux_check_label(labels->process) == -EINVAL)
                 unknown = labels->process;
@@ -125,14 +125,14 @@ static void discover_selinux_labels(MachineInfo *machine) {
                 unknown = labels->file;
         machine->has_selinux_labels = r >= 0 && !unknown;
         if (!machine->has_selinux_labels)
-                log_warning("Containers have no SELinux label unless a pod asks for one: the "
+                log_warning("Containers run without SELinux labels unless a pod sets one: the "
                             "policy %s%s",
-                            unknown ? "does not know " : "says nothing of containers",
+                            unknown ? "does not define " : "lacks labels for containers",
                             strna(unknown));
 }
 
-/* Without CAP_SYS_RESOURCE a process may only raise its oom_score_adj, and an OCI runtime that is
- * asked to lower it dies with a sentence that helps nobody. */
+/* Without CAP_SYS_RESOURCE a process may only raise its oom_score_adj, and an OCI runtime fails
+ * with an obscure message when it tries to lower it. */
 static int find_min_oom_score_adj(uint64_t missing) {
         cleanup_free char *text = NULL;
         int own = 0;
@@ -142,9 +142,8 @@ static int find_min_oom_score_adj(uint64_t missing) {
         if (read_file_at(AT_FDCWD, "/proc/self/oom_score_adj", 64, &text, NULL) >= 0)
                 own = (int) strtol(text, NULL, 10);
         if (own > -997)
-                log_warning("No CAP_SYS_RESOURCE: oom_score_adj cannot go below %d, so Guaranteed "
-                            "pods get that "
-                            "in place of -997",
+                log_warning("No CAP_SYS_RESOURCE: oom_score_adj cannot be lower than %d, so "
+                            "Guaranteed pods get that instead of -997",
                             own);
         return own;
 }
@@ -158,7 +157,7 @@ static int check_own_node_name(char *name, Error *reterr) {
         r = check_dns_subdomain(name, &error);
         if (r < 0)
                 return error_setf(reterr, EINVAL,
-                                  "the node's name %s; give another with --node-name",
+                                  "the node's name %s; set a different one with --node-name",
                                   error_message(&error, r));
         return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* What is kept of the node: since when taints are there, and what others have put onto the Node of
- * an API server, for when that is away. Lines of text, sealed; what is damaged is none. */
+/* Checkpoints of the node: when taints were added, and external labels and taints, for when the
+ * API server cannot be reached. Lines of text with a checksum; a damaged file is set aside. */
 
 #include "agent/model/match.h"
 #include "agent/model/pod.h"
@@ -14,13 +14,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define LABEL_CHECKPOINT_MAX_BYTES (1 * MIB) /* an object of the API has no more */
+#define LABEL_CHECKPOINT_MAX_BYTES (1 * MIB) /* the limit of an API object */
 
 static const char taints_file[] = "taints", external_file[] = "node";
 
 /* ---- both ---- */
 
-/* "key=value:effect <time>"; the time may not be there. */
+/* "key=value:effect <time>"; the time may be missing. */
 static int read_taint_line(char *line, NodeLabelsTaints *node) {
         char *time = strchr(line, ' ');
         Taint *longer, *taint;
@@ -101,7 +101,7 @@ static void write_label_checkpoint_or_log(const char *state_dir, const char *nam
                 log_error("%s", error_message(&error, r));
 }
 
-/* ---- since when taints are there ---- */
+/* ---- when taints were added ---- */
 
 int node_labels_load_taints(const char *state_dir, NodeLabelsTaints *ret) {
         return read_label_checkpoint(state_dir, taints_file, read_taint_line, ret);
@@ -119,7 +119,7 @@ void node_labels_save_taints(const char *state_dir, const NodeLabelsTaints *node
                 write_label_checkpoint_or_log(state_dir, taints_file, out, &text);
 }
 
-/* ---- what others have put onto the Node ---- */
+/* ---- external labels and taints ---- */
 
 /* "label key=value" or "taint key=value:effect <time>" */
 static int read_external_line(char *line, NodeLabelsTaints *node) {

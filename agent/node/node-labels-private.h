@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the files of facts.h share; nobody else includes this. */
+/* Checkpoints of node labels and taints, in node-labels-checkpoint.c. */
 
 #include "agent/node/node-labels.h"
 
-/* facts-kept.c: taints with the times since when they are there, <state>/taints; and what others
- * have put onto the Node, <state>/node. Recalling gives 0 or -ENOMEM; what cannot be noted is
- * said in the log. */
+/* Taints with the times when they were added, <state>/taints; external labels and taints,
+ * <state>/node. Loading gives 0 or -ENOMEM; that a file cannot be written is logged. */
 int node_labels_load_taints(const char *state_dir, NodeLabelsTaints *ret);
 void node_labels_save_taints(const char *state_dir, const NodeLabelsTaints *node);
 int node_labels_load_external(const char *state_dir, NodeLabelsTaints *ret);

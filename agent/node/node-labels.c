@@ -19,7 +19,7 @@
 
 #define OS_RELEASE_MAX (64 * KIB)
 
-/* As node-feature-discovery names them, so that selectors that are written for it hold here. */
+/* The names of node-feature-discovery, so that selectors which are written for it match here. */
 #define OS_LABEL "feature.node.kubernetes.io/system-os_release."
 
 static int add_os_label(NodeLabelsTaints *node, const char *key, const char *value) {
@@ -28,7 +28,7 @@ static int add_os_label(NodeLabelsTaints *node, const char *key, const char *val
         return string_map_set(&node->labels, key, value);
 }
 
-/* "12.5": the whole, the major and the minor version. */
+/* "12.5": the full, the major and the minor version. */
 static int add_os_version(NodeLabelsTaints *node, const char *version) {
         cleanup_free char *major = strndup(version, strcspn(version, "."));
         const char *dot = strchr(version, '.');
@@ -45,7 +45,7 @@ static int add_os_version(NodeLabelsTaints *node, const char *version) {
         return r;
 }
 
-/* One line of os-release, which is a shell's assignment; quotes stand around all or nothing. */
+/* One line of os-release, a shell assignment; a value is quoted as a whole or not at all. */
 static int add_os_line(NodeLabelsTaints *node, char *line) {
         char *value = strchr(line, '='), *end;
 
@@ -88,7 +88,7 @@ static const Taint *find_same_taint(const NodeLabelsTaints *node, const Taint *t
         return NULL;
 }
 
-/* The time of a clock that was set back since is still to come, and no time to count from. */
+/* After a clock was set back, a time may be in the future; it cannot be counted from. */
 static bool has_time_passed(const char *time_added, uint64_t now) {
         uint64_t time;
 
@@ -107,7 +107,7 @@ static int set_taint_time(Taint *taint, const NodeLabelsTaints *before, uint64_t
         return taint->time_added ? 0 : -ENOMEM;
 }
 
-/* What this node says of itself. */
+/* ---- local labels and taints ---- */
 static int add_local_taints(const TaintList *taints, const NodeLabelsTaints *before, uint64_t now,
                             NodeLabelsTaints *node) {
         node->taints.items = calloc(taints->n + 1, sizeof(Taint));
@@ -133,7 +133,7 @@ static int collect_local_labels(const MergedNodeLabels *node, const Config *conf
         local->name = strdup(node->node_name);
         if (!local->name)
                 return -ENOMEM;
-        /* The configuration's first: nothing that we find out is said against it. */
+        /* The configuration comes first: what is discovered does not override it. */
         for (size_t i = 0; i < labels->n && r >= 0; i++)
                 r = string_map_set(&local->labels, labels->items[i].key, labels->items[i].value);
         if (r >= 0)
@@ -146,9 +146,9 @@ static int collect_local_labels(const MergedNodeLabels *node, const Config *conf
                                         local);
 }
 
-/* ---- all of it ---- */
+/* ---- effective labels and taints ---- */
 
-/* A taint is known by its key and effect; the first one of them stands. */
+/* A taint is identified by its key and effect; the first one counts. */
 static bool has_taint_key(const NodeLabelsTaints *node, const Taint *taint) {
         for (size_t i = 0; i < node->taints.n; i++)
                 if (streq(node->taints.items[i].key, taint->key) &&
@@ -175,7 +175,7 @@ static int add_missing_taints(const TaintList *taints, const NodeLabelsTaints *b
         return r;
 }
 
-/* What the node lifecycle controller adds where there is one. */
+/* As the node lifecycle controller does. */
 static int add_condition_taints(NodeLabelsTaints *node) {
         for (NodeCondition c = 0; c < N_NODE_CONDITIONS; c++) {
                 const Taint taint = { .key = (char *) (uintptr_t) node_conditions[c].taint,
@@ -191,7 +191,7 @@ static int add_condition_taints(NodeLabelsTaints *node) {
         return 0;
 }
 
-/* Ours first: what a node says of itself is not for others to change. */
+/* Local ones first: external ones cannot change them. */
 static int merge_node_labels(const NodeLabelsTaints *local, const NodeLabelsTaints *external,
                              unsigned conditions, const NodeLabelsTaints *before, uint64_t now,
                              NodeLabelsTaints *effective) {
@@ -219,7 +219,7 @@ static void replace_node_labels(NodeLabelsTaints *node, NodeLabelsTaints *with) 
         *with = (NodeLabelsTaints){ 0 };
 }
 
-/* 1 where all of it is another than before; 0; -ENOMEM, and then it is as it was. */
+/* 1 where they changed; 0; -ENOMEM, and then nothing changed. */
 static int update_effective_labels(MergedNodeLabels *node, const NodeLabelsTaints *local,
                                    const NodeLabelsTaints *external, unsigned conditions) {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints effective = { 0 };
@@ -278,7 +278,7 @@ int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *ext
         return r;
 }
 
-/* Whether something is another that is not looked at before the next start. */
+/* Whether a setting changed that takes effect at the next start only. */
 static bool other_settings_differ(const Config *running, Config *read) {
         Config borrowed = *running;
 
@@ -305,10 +305,11 @@ int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Co
         if (r < 0)
                 return r;
         if (other_settings_differ(running, &config))
-                log_warning("%s: labels and taints of the node are used at once, other settings "
-                            "from the next start on",
+                log_warning("%s: labels and taints of the node take effect at once, other settings "
+                            "at the next start",
                             config_path);
-        /* That of which others say the same is no news here, but it is for the server. */
+        /* Where an external label has the same value nothing changed here, but the Node object
+         * is updated. */
         r = r > 0 || !node_labels_taints_equal(&local, &node->local);
         replace_node_labels(&node->local, &local);
         if (r > 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What pods ask of this node: its labels and taints. It says of itself the well-known ones, what
- * os-release says and what the configuration adds; where it has joined an API server, others have
- * put more onto its Node; and what it is short of makes taints. */
+/* Labels and taints of this node. Local ones are the well-known labels, those of os-release and
+ * those of the configuration (registerWithTaints). External ones have been set on the Node object
+ * of the API server. Conditions such as MemoryPressure add taints. It does not evict or stop pods.
+ */
 
 #include "agent/model/config.h"
 #include "agent/model/node.h"
@@ -17,27 +18,27 @@ typedef struct MergedNodeLabels {
         const char *state_dir;
         const SteadyClock *clock;
 
-        NodeLabelsTaints local;     /* what the node says of itself */
-        NodeLabelsTaints external;  /* what others have put onto its Node, as it was known last */
-        NodeLabelsTaints effective; /* own, then what others add, then taints of conditions. A key
-                          that the node has of itself is as it says. */
+        NodeLabelsTaints local;
+        NodeLabelsTaints external;  /* as they were known last */
+        NodeLabelsTaints effective; /* local, then external, then of conditions; of equal keys the
+                                       first counts */
 } MergedNodeLabels;
 
-/* What the node is when the agent starts. A taint of NoExecute whose time nobody says is there
- * since an earlier agent saw it first, or since now; that is kept below the state directory, as is
- * what others say, which counts where the node has joined a server. 0, or -ENOMEM. */
+/* When the agent starts. A NoExecute taint without a time was added when an earlier agent saw it
+ * first, or now; such times are kept in the state directory, as are external labels and taints,
+ * which are used where the node has joined an API server. 0 or -ENOMEM. */
 int node_labels_load(MergedNodeLabels *node, const Config *config, bool is_joined);
 void node_labels_done(MergedNodeLabels *node);
 
-/* The node has these conditions, each with its taint. This and the next give 1 where 'all' is
- * another now; 0; -ENOMEM, and then it is as it was. */
+/* Sets the node's conditions, each of which has a taint. This and the next give 1 where 'effective'
+ * changed; 0; -ENOMEM, and then nothing changed. */
 int node_labels_set_conditions(MergedNodeLabels *node, unsigned conditions);
 
-/* Others have put these labels and taints onto the Node, and no more. */
+/* Sets all external labels and taints. */
 int node_labels_set_external(MergedNodeLabels *node, const NodeLabelsTaints *external);
 
-/* Reads the configuration again. 1 where anything is another now; 0; or -errno with the sentence,
- * and then all is as it was: a file that is broken or gone is no order to do without labels. That
- * other settings than these wait for the next start is said in the log. */
+/* Reads the configuration again. 1 where labels or taints changed; 0; or -errno with a message, and
+ * then nothing changed: a file that is broken or missing does not remove labels. Other settings
+ * take effect at the next start, which is logged. */
 int node_labels_reload(MergedNodeLabels *node, const char *config_path, const Config *running,
                        Error *reterr);

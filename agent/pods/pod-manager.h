@@ -145,6 +145,10 @@ int pod_manager_find_log(PodManager *manager, const char *namespace, const char 
                          const char *container, bool previous, char **ret_directory,
                          unsigned *ret_attempt, bool *ret_is_live, Error *reterr);
 
+/* Whether a pod that is there names the image, in a container or a volume. 'reference' is normal.
+ */
+bool pod_manager_uses_image(const PodManager *manager, const char *reference);
+
 /* True once all shims of earlier agents have told what they know. */
 bool pod_manager_is_synced(const PodManager *manager);
 

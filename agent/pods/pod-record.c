@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The form: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the
- * source, and the seal. Version 1 had no outdated attempts. A higher version than ours is not ours
- * to read. */
+/* The format: a line "mainstay-record 2", the pod as JSON, a line of outdated attempts, the source,
+ * and the checksum. Version 1 did not have outdated attempts. Higher versions are not read. */
 
 #include "agent/pods/pod-record.h"
 
@@ -82,7 +81,7 @@ static int parse_pod_record(const char *text, const char *uid, PodRecord *ret, E
         int r;
 
         if (!is_first && strncmp(text, record_header_v2, strlen(record_header_v2)) != 0)
-                return error_setf(reterr, EBADMSG, "is no record of this version");
+                return error_setf(reterr, EBADMSG, "is not a record of this version");
         text += strlen(record_header_v2);
         r = take_record_line(&text, &json, reterr);
         if (r >= 0 && !is_first)
@@ -115,7 +114,7 @@ int pod_record_load(const char *state_dir, const char *uid, PodRecord *ret, Erro
         if (r == -ENOENT || r == -ENOMEM)
                 return r;
         if (r == -EBADMSG)
-                (void) error_setf(reterr, EBADMSG, "is damaged: it does not match its seal");
+                (void) error_setf(reterr, EBADMSG, "is damaged: its checksum does not match");
         else if (r < 0)
                 (void) error_setf(reterr, -r, "cannot be read: %s", strerror(-r));
         else

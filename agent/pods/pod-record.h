@@ -2,7 +2,7 @@
 #pragma once
 
 /* What the agent remembers of a pod across its own death: the spec as it was last good, its
- * source, and which attempts had begun by an older spec, in <state-dir>/pods/<uid>/record. All
+ * source, and which attempts were started by an older spec, in <state-dir>/pods/<uid>/record. All
  * else the shims know. A record carries its own checksum; one that does not verify is set aside and
  * named, and never stops a start. */
 

@@ -2,8 +2,8 @@
 #pragma once
 
 /* An HTTP server on a socket of its own with a fake agent, run by the real event loop in the test's
- * thread. Clients are plain sockets that never block. All functions are static, for test programs of
- * one file. */
+ * thread. Clients are plain sockets that never block. All functions are static, for test programs
+ * of one file. */
 
 #include "tests/test.h"
 
@@ -97,7 +97,7 @@ static void report(void *userdata, HttpManifestReport *into) {
                              &(HttpManifestStatus){ .file = "bad.yaml",
                                                     .error = "bad.yaml:1:1: is \"no\" mapping",
                                                     .error_since = 1767323045 * USEC_PER_SEC });
-        http_report_archive_error(into, "x.tar", "is damaged");
+        http_report_archive_error(into, "x.tar", "is not an archive");
 }
 
 static int find_log(void *userdata, const char *namespace, const char *pod, const char *container,

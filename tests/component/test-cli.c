@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <spawn.h>
 
-/* The program mainstay against a made-up agent. */
+/* The program mainstay against a fake agent. */
 
 typedef struct Result {
         int status;
@@ -114,11 +114,11 @@ static void expect_run(const char *arguments, int status, const char *out, const
         EXPECT_STREQ(result.err, err);
 }
 
-/* What the agent's report() says, as the program says it. */
+/* The response of report(), as the program prints it. */
 #define MANIFESTS                                          \
         "warning: web.yaml:9:5: spec.foo: unknown field\n" \
         "error: bad.yaml:1:1: is \"no\" mapping\n"         \
-        "error: x.tar: is no archive\n"
+        "error: x.tar: is not an archive\n"
 
 static char long_ago[RFC3339_SIZE], started[RFC3339_SIZE];
 
@@ -182,7 +182,7 @@ TEST(get_pods_prints_kubectls_table)
         stop();
 }
 
-TEST(what_is_not_there_is_said)
+TEST(missing_object_is_an_error)
 {
         start();
         add_pods();
@@ -220,7 +220,7 @@ TEST(objects_are_printed_as_json_and_yaml)
         stop();
 }
 
-TEST(a_watch_goes_on_with_what_changes)
+TEST(watch_prints_changes)
 {
         Running running;
         Result result;
@@ -250,7 +250,7 @@ TEST(a_watch_goes_on_with_what_changes)
         stop();
 }
 
-TEST(a_watch_whose_agent_ends_says_so)
+TEST(watch_reports_the_end_of_the_agent)
 {
         Running running;
         Result result;
@@ -308,13 +308,13 @@ TEST(describe_shows_kubectls_layout_and_the_manifest)
         stop();
 }
 
-TEST(a_wrong_command_line_gets_a_hint_and_status_2)
+TEST(invalid_command_line_gets_a_suggestion_and_status_2)
 {
         start();
         expect_run("gte", 2, "", "error: unknown command 'gte'; did you mean 'get'?\n");
         expect_run("frobnicate", 2, "",
                    "error: unknown command 'frobnicate'; see 'mainstay help'\n");
-        expect_run("get", 2, "", "error: say what to get: 'mainstay get pods'\n");
+        expect_run("get", 2, "", "error: a resource is required: 'mainstay get pods'\n");
         expect_run("get pdos", 2, "", "error: unknown resource 'pdos'; did you mean 'pods'?\n");
         expect_run("get pods --watc=1 x", 2, "", "error: option '--watch' takes no value\n");
         expect_run("get pods --wide", 2, "",
@@ -323,21 +323,21 @@ TEST(a_wrong_command_line_gets_a_hint_and_status_2)
                    "error: unknown output format 'yml'; did you mean 'yaml'?\n");
         expect_run("get pods -l a=b=c", 2, "",
                    "error: selector 'a=b=c' must be key=value, key!=value, key or !key\n");
-        expect_run("logs", 2, "", "error: say which pod's log: 'mainstay logs POD'\n");
+        expect_run("logs", 2, "", "error: a pod is required: 'mainstay logs POD'\n");
         expect_run("logs web --since yesterday", 2, "",
                    "error: --since must be a duration such as 5s, 2m or 1h30m, not 'yesterday'\n");
         stop();
 }
 
-TEST(no_agent_is_one_sentence)
+TEST(missing_agent_is_one_error)
 {
         cleanup_free char *expected = NULL;
 
         start();
         stop();
         REQUIRE(asprintf(&expected,
-                         "error: no agent at %s; start mainstayd, or say with --socket where it "
-                         "is\n",
+                         "error: no agent at %s; start mainstayd, or set its socket with "
+                         "--socket\n",
                          socket_path) > 0);
         expect_run("get pods", 1, "", expected);
         expect_run("logs web", 1, "", expected);
@@ -378,7 +378,7 @@ static char *write_manifest(const char *name, const char *text) {
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n" \
         "  hostNetwork: true\n  containers:\n  - name: app\n    image: busybox\n"
 
-/* Not the first one only. */
+/* More than the first one. */
 static void expect_all_errors(void) {
         cleanup_free char *broken =
                 write_manifest("broken.yaml", GOOD "    tty: 1\n---\napiVersion: v1\nkind: Node\n");
@@ -394,7 +394,7 @@ static void expect_all_errors(void) {
         expect_run(arguments, 1, "", err);
 }
 
-TEST(validate_says_what_the_agent_would_say)
+TEST(validate_reports_the_agents_errors)
 {
         cleanup_free char *good = write_manifest("good.yaml", GOOD);
         cleanup_free char *twin = write_manifest("twin.yaml", GOOD);
@@ -409,7 +409,8 @@ TEST(validate_says_what_the_agent_would_say)
 
         free(arguments);
         REQUIRE(asprintf(&arguments, "validate %s %s", good, twin) > 0);
-        REQUIRE(asprintf(&err, "error: %s: pod default/web is in %s already\n", twin, good) > 0);
+        REQUIRE(asprintf(&err, "error: %s: pod default/web is already defined in %s\n", twin,
+                         good) > 0);
         expect_run(arguments, 1, out, err);
 
         free(arguments);
@@ -427,6 +428,7 @@ TEST(validate_says_what_the_agent_would_say)
         EXPECT_EQ(result.status, 0);
         EXPECT_STREQ(result.out, "stdin: ok (pod default/web)\n");
         result_done(&result);
-        expect_run("validate", 2, "",
-                   "error: say which files to validate; '-' is standard input\n");
+        expect_run(
+                "validate", 2, "",
+                "error: files are required: 'mainstay validate FILE...'; '-' is standard input\n");
 }

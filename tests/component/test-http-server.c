@@ -20,7 +20,7 @@ TEST(every_route_replies)
                       "{\"file\":\"bad.yaml\",\"pods\":[],\"daemonsets\":[],"
                       "\"error\":\"bad.yaml:1:1: is \\\"no\\\" mapping\","
                       "\"errorSince\":\"2026-01-02T03:04:05Z\",\"warnings\":[]}],"
-                      "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is damaged\"}]}");
+                      "\"archives\":[{\"archive\":\"x.tar\",\"message\":\"is not an archive\"}]}");
         expect_idle();
         stop();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The source over a real directory. Each test does to the directory what people, editors and
- * machines do, and runs the loop until the source says what is expected, or a deadline is over. */
+/* The manifest source with a real directory. Each test changes the directory like users, editors
+ * and programs do, and runs the event loop until the expected state is reached, or a deadline is
+ * over. */
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
@@ -59,7 +60,7 @@ static void fixture_end(Fixture *f) {
         free(f->directory);
 }
 
-/* "a.yaml: x y; b.yaml: !b.yaml: is a FIFO…": what the source holds, in one line. */
+/* "a.yaml: x y; b.yaml: !b.yaml: is a FIFO…": the state of the source in one line. */
 static const char *state(const Fixture *f) {
         static char text[32 * 1024];
         const Manifest *const *manifests;
@@ -92,22 +93,22 @@ static void expect_state_at(Fixture *f, const char *expected, int line) {
 }
 #define EXPECT_STATE(f, expected) expect_state_at(f, expected, __LINE__)
 
-static void expect_trouble_at(Fixture *f, const char *expected, int line) {
+static void expect_last_error_at(Fixture *f, const char *expected, int line) {
         uint64_t deadline = now_boottime_usec() + DEADLINE_SEC * USEC_PER_SEC;
 
         while (now_boottime_usec() < deadline) {
-                const char *trouble = manifest_directory_last_error(f->source);
+                const char *last_error = manifest_directory_last_error(f->source);
 
-                if (expected ? trouble && strstr(trouble, expected) : !trouble)
+                if (expected ? last_error && strstr(last_error, expected) : !last_error)
                         return;
                 turn(f);
         }
-        test_expect_string(__FILE__, line, "trouble", manifest_directory_last_error(f->source),
+        test_expect_string(__FILE__, line, "last error", manifest_directory_last_error(f->source),
                            expected);
 }
-#define EXPECT_TROUBLE(f, expected) expect_trouble_at(f, expected, __LINE__)
+#define EXPECT_LAST_ERROR(f, expected) expect_last_error_at(f, expected, __LINE__)
 
-/* Lets the loop run for as long as anything that was begun can take to show. */
+/* Runs the loop for as long as a pending change can take to appear. */
 static void settle(Fixture *f) {
         uint64_t end = now_boottime_usec() + 700 * USEC_PER_MSEC;
 
@@ -125,7 +126,7 @@ static const char *yaml_of(const char *name, const char *image) {
         return yaml;
 }
 
-/* By a rename, as everybody should. */
+/* By a rename, the recommended way. */
 static void put(const Fixture *f, const char *file, const char *yaml) {
         REQUIRE(write_file_atomic_at(f->dir_fd, file, yaml, strlen(yaml), 0644) == 0);
 }
@@ -153,7 +154,7 @@ static const char *first_image(const Fixture *f) {
         return first_pod(f)->spec.containers.items[0].image;
 }
 
-TEST(what_is_there_at_the_start_is_read_at_once)
+TEST(existing_files_are_read_at_the_start)
 {
         Fixture f;
 
@@ -174,7 +175,7 @@ TEST(what_is_there_at_the_start_is_read_at_once)
         fixture_end(&f);
 }
 
-TEST(a_file_renamed_into_place_is_seen_and_one_removed_is_dropped)
+TEST(renamed_file_is_read_and_removed_file_dropped)
 {
         Fixture f;
 
@@ -220,7 +221,7 @@ TEST(a_file_rewritten_in_place_keeps_its_pod_until_it_is_whole)
         put_pod(&f, "a.yaml", "a");
         fixture_start(&f);
         fd = open_for_writing(&f, "a.yaml");
-        /* Something else rings the bell meanwhile. */
+        /* An unrelated file triggers an event meanwhile. */
         put_pod(&f, "b.yaml", "b");
         EXPECT_STATE(&f, "a.yaml: a-n1; b.yaml: b-n1");
         EXPECT_STREQ(first_image(&f), "i");
@@ -234,7 +235,7 @@ TEST(a_file_rewritten_in_place_keeps_its_pod_until_it_is_whole)
         fixture_end(&f);
 }
 
-TEST(a_hard_link_into_place_is_seen)
+TEST(hard_link_is_read)
 {
         Fixture f;
 
@@ -246,7 +247,7 @@ TEST(a_hard_link_into_place_is_seen)
         fixture_end(&f);
 }
 
-TEST(a_touch_or_the_same_bytes_again_change_nothing)
+TEST(touch_and_same_content_are_not_a_change)
 {
         unsigned n_changes;
         const Pod *pod;
@@ -284,7 +285,7 @@ TEST(an_editor_that_renames_the_old_file_away_does_not_stop_the_pod)
         put_pod(&f, "a.yaml", "a");
         fixture_start(&f);
 
-        /* As vim saves: the old one gets a new name, the new one is written, the old one goes. */
+        /* As vim saves: the old file is renamed, the new one is written, the old one is removed. */
         REQUIRE(renameat(f.dir_fd, "a.yaml", f.dir_fd, "a.yaml~") == 0);
         turn(&f);
         n_seen += streq(state(&f), "a.yaml: a-n1");
@@ -302,7 +303,7 @@ TEST(an_editor_that_renames_the_old_file_away_does_not_stop_the_pod)
         fixture_end(&f);
 }
 
-TEST(a_renamed_file_hands_its_pod_over)
+TEST(renamed_file_keeps_its_pod)
 {
         char uid[40];
         Fixture f;
@@ -317,7 +318,7 @@ TEST(a_renamed_file_hands_its_pod_over)
         fixture_end(&f);
 }
 
-TEST(a_broken_edit_keeps_the_pod_and_says_why)
+TEST(broken_edit_keeps_the_pod_and_reports_the_error)
 {
         const Manifest *const *manifests;
         Fixture f;
@@ -327,7 +328,7 @@ TEST(a_broken_edit_keeps_the_pod_and_says_why)
         fixture_start(&f);
         put(&f, "a.yaml", "apiVersion: v1\nkind: [Pod\n");
         EXPECT_STATE(&f, "a.yaml: a-n1 !a.yaml:3:1: did not find expected ',' or ']', while "
-                         "parsing a flow sequence that begins at line 2");
+                         "parsing a flow sequence that starts at line 2");
         REQUIRE(manifest_directory_list(f.source, &manifests) == 1);
         EXPECT(manifests[0]->error_since > 0);
         put(&f, "a.yaml", yaml_of("A", "i"));
@@ -350,7 +351,7 @@ static void make_socket(const Fixture *f, const char *name) {
         REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *) &address, sizeof(address)) == 0);
 }
 
-TEST(what_is_no_file_gets_a_sentence_and_stops_nothing)
+TEST(non_regular_file_is_an_error_and_stops_nothing)
 {
         Fixture f;
 
@@ -381,7 +382,7 @@ TEST(what_is_no_file_gets_a_sentence_and_stops_nothing)
         fixture_end(&f);
 }
 
-TEST(a_file_that_becomes_a_fifo_keeps_its_pod_and_comes_back)
+TEST(file_that_becomes_a_fifo_keeps_its_pod)
 {
         Fixture f;
 
@@ -391,7 +392,7 @@ TEST(a_file_that_becomes_a_fifo_keeps_its_pod_and_comes_back)
         REQUIRE(mkfifoat(f.dir_fd, "fifo", 0644) == 0);
         REQUIRE(renameat(f.dir_fd, "fifo", f.dir_fd, "a.yaml") == 0);
         EXPECT_STATE(&f, "a.yaml: a-n1 !a.yaml: is a FIFO; only regular files are read");
-        /* The very bytes that it had. */
+        /* The same bytes as before. */
         put_pod(&f, "a.yaml", "a");
         EXPECT_STATE(&f, "a.yaml: a-n1");
         fixture_end(&f);
@@ -434,7 +435,7 @@ TEST(links_within_the_directory_are_followed_as_configmaps_are_mounted)
         fixture_end(&f);
 }
 
-TEST(the_first_by_name_has_a_name_and_who_has_it_keeps_it)
+TEST(first_file_by_name_owns_a_name_and_an_owner_keeps_it)
 {
         Fixture f;
 
@@ -449,7 +450,7 @@ TEST(the_first_by_name_has_a_name_and_who_has_it_keeps_it)
         EXPECT_STATE(&f, "a.yaml: !a.yaml: pod default/web-n1 is already defined by b.yaml; "
                          "b.yaml: web-n1; c.yaml: !c.yaml: pod default/web-n1 is already defined "
                          "by b.yaml");
-        /* An edit of the one that has it does not lose it. */
+        /* An edit of the owner does not lose the name. */
         put(&f, "b.yaml", yaml_of("web", "other"));
         settle(&f);
         EXPECT_STATE(&f, "a.yaml: !a.yaml: pod default/web-n1 is already defined by b.yaml; "
@@ -476,7 +477,7 @@ TEST(two_files_may_swap_their_names)
         fixture_end(&f);
 }
 
-TEST(a_directory_that_vanished_keeps_its_pods_until_it_is_filled_again)
+TEST(removed_directory_keeps_its_pods_until_it_is_filled_again)
 {
         Fixture f;
 
@@ -485,40 +486,40 @@ TEST(a_directory_that_vanished_keeps_its_pods_until_it_is_filled_again)
         put_pod(&f, "b.yaml", "b");
         fixture_start(&f);
         REQUIRE(remove_tree_at(AT_FDCWD, f.directory) == 0);
-        EXPECT_TROUBLE(&f, "No such file or directory");
+        EXPECT_LAST_ERROR(&f, "No such file or directory");
         settle(&f);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1; b.yaml: b-n1");
 
         close_fd(f.dir_fd);
         f.dir_fd = open_directory_at(AT_FDCWD, f.directory, 0755);
         REQUIRE(f.dir_fd >= 0);
-        EXPECT_TROUBLE(&f, "another directory");
+        EXPECT_LAST_ERROR(&f, "was replaced by an empty directory");
         settle(&f);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1; b.yaml: b-n1");
 
-        /* It has manifests now: it is believed, also where one is not among them. */
+        /* The directory contains manifests now, so a missing file is accepted. */
         put_pod(&f, "a.yaml", "a");
         EXPECT_STATE(&f, "a.yaml: a-n1");
-        EXPECT_TROUBLE(&f, NULL);
+        EXPECT_LAST_ERROR(&f, NULL);
         fixture_end(&f);
 }
 
-TEST(a_directory_that_comes_later_is_found)
+TEST(directory_created_later_is_found)
 {
         Fixture f = { .directory = path_join(test_directory(), "later"), .dir_fd = -EBADF };
 
         fixture_watch(&f);
         fixture_start(&f);
-        EXPECT_TROUBLE(&f, "No such file or directory");
+        EXPECT_LAST_ERROR(&f, "No such file or directory");
         f.dir_fd = open_directory_at(AT_FDCWD, f.directory, 0755);
         REQUIRE(f.dir_fd >= 0);
-        EXPECT_TROUBLE(&f, NULL);
+        EXPECT_LAST_ERROR(&f, NULL);
         put_pod(&f, "a.yaml", "a");
         EXPECT_STATE(&f, "a.yaml: a-n1");
         fixture_end(&f);
 }
 
-TEST(an_empty_mount_over_the_directory_is_no_order_to_stop)
+TEST(empty_mount_over_the_directory_stops_nothing)
 {
         Fixture f;
 
@@ -530,13 +531,13 @@ TEST(an_empty_mount_over_the_directory_is_no_order_to_stop)
                 fixture_end(&f);
                 return;
         }
-        /* The directory below rings the bell; what is found is the one above. */
+        /* The event comes from the directory below; the scan finds the one mounted above. */
         REQUIRE(fchmod(f.dir_fd, 0700) == 0);
-        EXPECT_TROUBLE(&f, "another directory");
+        EXPECT_LAST_ERROR(&f, "was replaced by an empty directory");
         settle(&f);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1");
         REQUIRE(umount(f.directory) == 0);
-        EXPECT_TROUBLE(&f, NULL);
+        EXPECT_LAST_ERROR(&f, NULL);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1");
         fixture_end(&f);
 }
@@ -553,7 +554,7 @@ static Pod *pod_of(const char *name) {
         return pod;
 }
 
-TEST(what_ran_before_stays_where_its_file_is_broken_and_goes_with_it)
+TEST(restored_pod_stays_while_its_file_is_broken)
 {
         Fixture f;
 
@@ -569,11 +570,11 @@ TEST(what_ran_before_stays_where_its_file_is_broken_and_goes_with_it)
         EXPECT_STREQ(state(&f), "a.yaml: !a.yaml: pod default/both-n1 is already defined by "
                                 "broken.yaml; broken.yaml: kept-n1 both-n1 !broken.yaml:2:1: did "
                                 "not find expected node content, while parsing a flow node that "
-                                "begins at line 2; good.yaml: good-n1");
+                                "starts at line 2; good.yaml: good-n1");
         fixture_end(&f);
 }
 
-TEST(what_ran_before_stays_where_there_is_no_directory)
+TEST(restored_pod_stays_without_directory)
 {
         Fixture f = { .directory = path_join(test_directory(), "none"), .dir_fd = -EBADF };
 
@@ -581,11 +582,11 @@ TEST(what_ran_before_stays_where_there_is_no_directory)
         REQUIRE(manifest_directory_restore_pod_take(f.source, "a.yaml", pod_of("a")) == 0);
         fixture_start(&f);
         EXPECT_STREQ(state(&f), "a.yaml: a-n1");
-        EXPECT_TROUBLE(&f, "No such file or directory");
+        EXPECT_LAST_ERROR(&f, "No such file or directory");
         fixture_end(&f);
 }
 
-TEST(many_at_once_are_all_seen_and_all_dropped)
+TEST(many_files_at_once_are_read_and_dropped)
 {
         const Manifest *const *manifests;
         uint64_t deadline;
@@ -624,7 +625,7 @@ static unsigned n_descriptors(void) {
         return n;
 }
 
-TEST(no_descriptor_is_left_behind)
+TEST(descriptors_are_not_leaked)
 {
         unsigned before;
         Fixture f;
@@ -642,7 +643,7 @@ TEST(no_descriptor_is_left_behind)
         fixture_end(&f);
 }
 
-TEST(idle_the_source_does_not_wake)
+TEST(idle_directory_causes_no_wakeups)
 {
         Fixture f;
 
@@ -652,12 +653,12 @@ TEST(idle_the_source_does_not_wake)
         put(&f, "c.yaml", "kind: [");
         fixture_start(&f);
         settle(&f);
-        /* Nothing is pending, and nothing comes. */
+        /* Nothing is pending, and no event arrives. */
         EXPECT_EQ(sd_event_run(f.event, 1500 * USEC_PER_MSEC), 0);
         fixture_end(&f);
 }
 
-/* In a user namespace of its own, a process may have no inotify at all. */
+/* In a user namespace, a process may be denied inotify instances. */
 static bool forbid_inotify(void) {
         cleanup_close int fd = -EBADF;
 
@@ -678,7 +679,7 @@ static void see_a_file_without_inotify(void) {
         fixture_end(&f);
 }
 
-TEST(without_inotify_the_directory_is_looked_at_now_and_then)
+TEST(without_inotify_the_directory_is_polled)
 {
         int status;
         pid_t pid;
@@ -692,7 +693,7 @@ TEST(without_inotify_the_directory_is_looked_at_now_and_then)
                 else
                         printf("there is no user namespace to be had\n");
                 fflush(stdout);
-                /* Leaves the directory to the parent. */
+                /* The directory belongs to the parent. */
                 _exit(test_failures > 0);
         }
         REQUIRE(waitpid(pid, &status, 0) == pid);

@@ -87,12 +87,23 @@ TEST(output_is_in_the_log_before_the_exit_is_told)
         world_done(&world);
 }
 
+/* A container has started before its script has set its traps. */
+static void pod_wait_file(TestPod *pod, const char *name) {
+        cleanup_free char *path = path_join(pod->directory, name);
+
+        for (unsigned i = 0; i < 100 * DEADLINE_SEC && access(path, F_OK) < 0; i++)
+                (void) sd_event_run(pod->world->event, USEC_PER_SEC / 100);
+        REQUIRE(access(path, F_OK) == 0);
+}
+
 TEST(a_stop_is_a_signal_and_then_the_end)
 {
         TestContainer polite = { .name = "polite",
-                                 .script = "trap 'exit 7' TERM; while true; do sleep 0.01; done" };
+                                 .script = "trap 'exit 7' TERM; echo >/data/polite; "
+                                           "while true; do sleep 0.01; done" };
         TestContainer deaf = { .name = "deaf",
-                               .script = "trap '' TERM; while true; do sleep 0.01; done" };
+                               .script = "trap '' TERM; echo >/data/deaf; "
+                                         "while true; do sleep 0.01; done" };
         cleanup_free char *polite_id = NULL, *deaf_id = NULL;
         const SandboxEvent *event;
         PodWorld world;
@@ -105,6 +116,8 @@ TEST(a_stop_is_a_signal_and_then_the_end)
         (void) pod_expect(&pod, SANDBOX_STARTED, polite_id);
         pod.cursor = 0;
         (void) pod_expect(&pod, SANDBOX_STARTED, deaf_id);
+        pod_wait_file(&pod, "polite");
+        pod_wait_file(&pod, "deaf");
         /* The first would wait for an hour; the second call can only shorten that. */
         EXPECT_EQ(sandbox_stop_container(pod.sandbox, polite_id, SIGTERM, 3600 * USEC_PER_SEC), 0);
         event = pod_expect(&pod, SANDBOX_EXITED, polite_id);

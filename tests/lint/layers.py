@@ -36,7 +36,8 @@ LIBRARIES = {
                  "agent/eviction/eviction-manager.h", "agent/metrics/journal.c", "agent/metrics/service-notifier.c",
                  "agent/sandbox/shutdown-inhibitor.[ch]", "agent/sandbox/sandbox.h",
                  "agent/sandbox/systemd-client.[ch]", "agent/http/http-connection.h", "agent/http/http-server.h", "common/child.h",
-                 "common/curl-loop.h", "common/dump.c", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/socket-proxy.h"],
+                 "common/curl-loop.h", "common/dump.c", "common/fsync-queue.h", "common/file-watch.h", "common/forked-task.h", "common/http-client.h", "common/process-dump.c",
+                 "common/socket-proxy.h"],
     "yaml.h": ["agent/cli/yaml.c", "agent/manifest/yaml-tree.c"],
     "jansson.h": ["agent/bundle/actual-resources.c", "agent/bundle/huge-pages.h", "agent/bundle/runtime-spec.c",
                   "agent/bundle/seccomp.h", "agent/bundle/security.h", "agent/bundle/user-namespace.h", "agent/cli/*.h",
@@ -71,13 +72,8 @@ KNOWN_INCLUDES = {
     ("agent/pods/pod-manager.h", "agent/eviction/eviction-message.h"),
 }
 KNOWN_CIRCLES = {
-    "agent/agent",
-    "agent/bundle/bundle",
     "agent/image-helper/byte-stream",
     "agent/image/image-archive",
-    "agent/manifest/scalar",
-    "agent/model/class",
-    "agent/model/containers",
     "agent/pods/container-probes",
     "agent/pods/eviction-candidates",
     "agent/sandbox/sandbox",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node in a network namespace of the test's own, so that bridges, addresses and packet filters of its pods are
-nobody else's and vanish with it."""
+"""A node in a network namespace of its own, so that bridges, addresses and packet filters of its pods are separate from
+the machine's and vanish with it."""
 
 import json
 import os
@@ -19,7 +19,7 @@ NODE_ADDRESS = "198.51.100.7"
 
 
 def chain(ipam_directory, *more, **bridge):
-    """The configuration of a bridge network, and more plugins after it."""
+    """The configuration list of a bridge network, with more plugins after it."""
     return {"cniVersion": "1.0.0", "name": "testnet", "plugins": [
         {"type": "bridge", "bridge": BRIDGE, "isGateway": True, "ipMasq": True, "hairpinMode": True,
          "ipam": {"type": "host-local", "dataDir": ipam_directory, "ranges": [[{"subnet": SUBNET}]],
@@ -32,7 +32,7 @@ FIREWALL = {"type": "firewall"}
 
 
 class NetworkNode(harness.Node):
-    """Has a lone address, 'host0', and the bridge network unless told otherwise."""
+    """Has one interface, 'host0', and by default the bridge network."""
 
     def __init__(self, archive, config=None, plugins=(PORTMAP, FIREWALL), start=True):  # None: no configuration
         self.holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
@@ -79,10 +79,10 @@ class NetworkNode(harness.Node):
     def is_ours(self, pid):
         return super().is_ours(pid) and "nsenter" not in (world.cmdline(pid) or [""])[0]
 
-    # What plugins made
+    # ---- what plugins have set up ----
 
     def reserved(self):
-        """The addresses that the allocator has given away."""
+        """The addresses that host-local has allocated."""
         directory = os.path.join(self.ipam, "testnet")
         if not os.path.isdir(directory):
             return []
@@ -99,7 +99,7 @@ class NetworkNode(harness.Node):
         return [line for line in lines if "10.213.0." in line or "fd13::" in line]
 
     def chains(self):
-        """Those that plugins have made for one pod alone."""
+        """The chains that plugins have created for single pods."""
         lines = self.run_inside("iptables", "-t", "nat", "-S") + self.run_inside("ip6tables", "-t", "nat", "-S")
         return [line for line in lines.splitlines() if re.match("-N CNI-(DN-|SN-)?[0-9a-f]{16,}$", line)]
 
@@ -113,14 +113,14 @@ class NetworkNode(harness.Node):
         yield from self.network_leftovers()
 
     def fetch(self, address, port):
-        """What a listener says to the node."""
+        """What a listener sends to the node."""
         return self.run_inside("busybox", "nc", "-w", "2", address, str(port), check=False)
 
     def address(self, name):
         return self.pod(name)["status"].get("podIP")
 
     def exec(self, name, *words):
-        """Runs a program of the node's in the pod's namespaces."""
+        """Runs a program of the node in the pod's namespaces."""
         pid = self.init(name)
         return subprocess.run(["nsenter", f"--target={pid}", "--net", "--uts", "--mount", *words], check=False,
                               text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30).stdout

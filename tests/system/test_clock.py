@@ -11,7 +11,7 @@ import world
 from clocked import Clocked
 from test_daemon_taints import LEAVE, patient
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
-from test_rollouts import logs, surge, told, wait_version
+from test_rollouts import logs, surge, run_cli, wait_version
 from world import wait
 
 HOUR = 3600
@@ -77,7 +77,7 @@ def test_a_clock_that_goes_forward_rolls_nothing_back(clocked):
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "600"}}}
     clocked.drop(logs("1", **deadline))
     wait_version(clocked, "1")
-    wait(lambda: told(clocked, "get", "ds", "logs", "--no-headers").split()[5] == "1", "it is available")
+    wait(lambda: run_cli(clocked, "get", "ds", "logs", "--no-headers").split()[5] == "1", "it is available")
     slow = {"readinessProbe": {"exec": {"command": ["false"]}}}
     daemonset = logs("2", **deadline)
     daemonset["spec"]["template"]["spec"]["containers"][0].update(slow)

@@ -16,7 +16,7 @@ CORPUS = os.path.join(harness.TOP, "tests", "corpus")
 THEMES = sorted(entry.name for entry in os.scandir(CORPUS) if entry.is_dir())
 
 # What is an error to who asks, and only a warning to the agent.
-WARNING = re.compile(r": (is not a field of|has no effect;|is negative, which)|: and \d+ more$")
+WARNING = re.compile(r": (is not a field of|is ignored;|is negative, which)|: and \d+ more$")
 
 
 def verdicts(theme):

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens to the pods of DaemonSets when something goes wrong: they end by themselves, files break, the agent is
-killed in the middle of an update."""
+"""Failures around the pods of DaemonSets: evicted pods, broken manifests, an agent that is killed during an update."""
 
 import calendar
 import fcntl
@@ -16,17 +15,17 @@ import specs
 import world
 from harness import NODE_NAME, condition
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
-from test_rollouts import surge, told
+from test_rollouts import surge, run_cli
 from world import wait
 
-# Holds a lock for as long as it lives, however it dies. Who finds it held was begun too early. The command is the
-# host's: a static busybox need not have it.
+# Holds a lock until the process exits, however that happens. A pod that finds it held was started too early. The
+# command is the host's: a static busybox may lack it.
 ALONE = "/usr/bin/flock -n 9 || { echo > /v/doubled; exit 1; }; trap 'exit 0' TERM; sleep 100000 & wait"
 
 HOST = {"usr": "/usr", "lib": "/lib", "lib64": "/lib64"}
 
-# Shares one: while anybody serves, nobody can have it alone. It is ready when it does, and goes on a while when it is
-# told to end.
+# Shares a lock: while a pod serves, the lock cannot be taken exclusively. The pod is ready when it has the lock, and
+# keeps it for a while after SIGTERM.
 READY = {"readinessProbe": {"exec": {"command": ["test", "-e", "/serving"]}, "periodSeconds": 1}}
 SERVES = "/usr/bin/flock -s 9; echo > /serving; trap 'sleep 0.3; exit 0' TERM; sleep 100000 & wait"
 
@@ -46,7 +45,7 @@ def wait_for(node, version, deadline=60):
         return len(found) == 1 and found[0]["status"]["phase"] == "Running" and \
             {"name": "VERSION", "value": version} in found[0]["spec"]["containers"][0]["env"] and found[0]
     return wait(look, lambda: f"version {version} runs; there is {json.dumps(pods_of(node, 'logs'))[:3000]}\n"
-                              f"the agent said:\n{node.said()[-3000:]}", deadline)
+                              f"the log:\n{node.said()[-3000:]}", deadline)
 
 
 def wait_ready(node):
@@ -60,59 +59,59 @@ def seeded():
 
 
 def pause(chance, most):
-    """Not so that something has happened after it: so that anything may have."""
+    """A random delay: not to wait for something, but to interrupt at any time."""
     signal.sigtimedwait([], chance.uniform(0, most))
 
 
-# Pods that end by themselves
+# ---- failed pods ----
 
-def test_a_daemon_that_was_evicted_is_made_anew(node):
+def test_evicted_daemon_pod_is_replaced(node):
     script = ("test -e /h/once && { trap 'exit 0' TERM; sleep 100000 & wait; }; echo > /h/once;"
               "dd if=/dev/zero of=/v/file bs=64k count=64; sleep 100000")
     node.drop(specs.daemonset(
         "full", specs.container(script=script, volumeMounts=[specs.mount("v", "/v"), specs.mount("h", "/h")]),
         volumes=[{"name": "v", "emptyDir": {"sizeLimit": "2Mi"}}, specs.host_path("h", node.data)]))
     name = wait_daemon(node, "full")["metadata"]["name"]
-    wait(lambda: "Created pod: " + name in told(node, "get", "events"), "that it was made is told")
+    wait(lambda: "Created pod: " + name in run_cli(node, "get", "events"), "its creation is an event")
     wait(lambda: f"Found failed daemon pod default/{name} on node {NODE_NAME}, will try to kill it" in
-         told(node, "get", "events"), "it is evicted", 60)
-    wait(lambda: f"Deleted pod: {name}" in told(node, "get", "events"), "it goes")
+         run_cli(node, "get", "events"), "it is evicted", 60)
+    wait(lambda: f"Deleted pod: {name}" in run_cli(node, "get", "events"), "it is deleted")
     again = wait_daemon(node, "full", lambda pod: pod["status"]["phase"] == "Running")
     assert not os.path.exists(f"{node.state}/pods/{again['metadata']['uid']}/failure")
-    assert not os.path.exists(f"/proc/{init_of(node, again)}/root/v/file"), "it begins with nothing"
-    text = told(node, "describe", "daemonset", "full")
+    assert not os.path.exists(f"/proc/{init_of(node, again)}/root/v/file"), "it starts with empty volumes"
+    text = run_cli(node, "describe", "daemonset", "full")
     assert [line.split()[1] for line in text[text.index("Events:"):].splitlines()[3:]][:3] == \
         ["FailedDaemonPod", "SuccessfulDelete", "SuccessfulCreate"], text
 
 
-def test_a_daemon_that_was_evicted_waits_before_it_is_made_anew_once_more(node):
-    script = "date +%s >> /h/begun; dd if=/dev/zero of=/v/file bs=64k count=64; sleep 100000"
+def test_repeatedly_evicted_daemon_pod_backs_off(node):
+    script = "date +%s >> /h/started; dd if=/dev/zero of=/v/file bs=64k count=64; sleep 100000"
     node.drop(specs.daemonset(
         "full", specs.container(script=script, volumeMounts=[specs.mount("v", "/v"), specs.mount("h", "/h")]),
         volumes=[{"name": "v", "emptyDir": {"sizeLimit": "2Mi"}}, specs.host_path("h", node.data)]))
-    wait(lambda: len((world.read(f"{node.data}/begun") or "").split()) >= 3, "it begins a third time", 90)
-    assert "(x" in told(node, "describe", "daemonset", "full"), "what happens again is counted"
-    # A revision that is good does not wait for the one that failed.
+    wait(lambda: len((world.read(f"{node.data}/started") or "").split()) >= 3, "it starts a third time", 90)
+    assert "(x" in run_cli(node, "describe", "daemonset", "full"), "repeated events are counted"
+    # A new revision does not wait for the back-off of the failed one.
     node.drop(specs.daemonset("full"))
     wait_daemon(node, "full")
 
 
-# Files that break while nobody looks
+# ---- manifests that break while no agent runs ----
 
-def test_labels_are_acted_on_for_a_set_whose_file_broke_while_no_agent_looked(make_node):
+def test_labels_apply_to_a_set_whose_manifest_broke_while_no_agent_ran(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     node.drop(specs.daemonset("picky", nodeSelector={"role": "a"}))
     node.drop(specs.daemonset("absent", nodeSelector={"role": "b"}))
     pod = wait_daemon(node, "picky")
     pid = init_of(node, pod)
-    wait(lambda: len(os.listdir(f"{node.state}/daemonsets")) == 2, "both are noted")
+    wait(lambda: len(os.listdir(f"{node.state}/daemonsets")) == 2, "both have checkpoints")
     node.kill9()
     for name in ("picky", "absent"):
         node.write("kind: [", f"{name}.yaml")
     node.start()
     assert world.is_alive(pid)
     assert wait_daemon(node, "picky")["metadata"]["uid"] == pod["metadata"]["uid"]
-    assert told(node, "get", "ds", "-o", "name").split() == ["daemonset.apps/absent", "daemonset.apps/picky"]
+    assert run_cli(node, "get", "ds", "-o", "name").split() == ["daemonset.apps/absent", "daemonset.apps/picky"]
     node.write_config(mainstay={"nodeLabels": {"role": "b"}})
     wait_none(node, "picky")
     assert not world.is_alive(pid)
@@ -124,7 +123,7 @@ def test_labels_are_acted_on_for_a_set_whose_file_broke_while_no_agent_looked(ma
     wait_none(node, "picky")
 
 
-def test_a_directory_that_cannot_be_read_when_the_agent_comes_ends_no_daemon(node):
+def test_unreadable_directory_at_start_stops_no_daemon(node):
     node.drop(specs.daemonset("logs"))
     pid = init_of(node, wait_daemon(node, "logs"))
     node.kill9()
@@ -140,16 +139,16 @@ def test_a_directory_that_cannot_be_read_when_the_agent_comes_ends_no_daemon(nod
     wait_none(node, "logs")
 
 
-# The agent is killed in the middle
+# ---- the agent is killed during an update ----
 
-def test_a_surge_that_a_new_agent_finds_keeps_who_serves_until_the_new_one_does(node):
+def test_new_agent_keeps_the_old_pod_of_a_surge_until_the_new_one_is_available(node):
     node.drop(locked(node, "1", SERVES, **surge(4)))
     pid = init_of(node, wait_for(node, "1"))
     wait_ready(node)
     node.drop(locked(node, "2", SERVES, **surge(4)))
-    wait(lambda: len(pods_of(node, "logs")) == 2, "both are there")
+    wait(lambda: len(pods_of(node, "logs")) == 2, "both exist")
     node.restart()
-    wait(lambda: not world.is_alive(pid), "the old one ends")
+    wait(lambda: not world.is_alive(pid), "the old pod is stopped")
     stopped = time.time()
     second = wait_for(node, "2")
     ready = condition(second, "Ready")["lastTransitionTime"]
@@ -157,7 +156,7 @@ def test_a_surge_that_a_new_agent_finds_keeps_who_serves_until_the_new_one_does(
     assert second["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
-def test_kills_in_the_middle_of_updates_never_begin_two_pods_where_one_is_allowed(node):
+def test_kills_during_updates_never_start_two_pods(node):
     chance = seeded()
     node.drop(locked(node, "0", ALONE))
     wait_for(node, "0")
@@ -171,11 +170,11 @@ def test_kills_in_the_middle_of_updates_never_begin_two_pods_where_one_is_allowe
     last = wait_for(node, "8")
     assert not os.path.exists(f"{node.data}/doubled"), node.said()
     assert last["status"]["containerStatuses"][0]["restartCount"] == 0
-    told(node, "rollout", "status", "ds/logs")
+    run_cli(node, "rollout", "status", "ds/logs")
 
 
 class Watcher(threading.Thread):
-    """Looks whether anybody serves, all the time."""
+    """Checks all the time that a pod serves."""
 
     def __init__(self, node):
         super().__init__()
@@ -194,7 +193,7 @@ class Watcher(threading.Thread):
                 self.gaps += 1
 
 
-def test_kills_in_the_middle_of_surges_never_leave_nobody_who_serves(node):
+def test_kills_during_surges_never_interrupt_the_service(node):
     chance = seeded()
     node.drop(locked(node, "0", SERVES, **surge(1)))
     wait_for(node, "0")
@@ -217,13 +216,13 @@ def test_kills_in_the_middle_of_surges_never_leave_nobody_who_serves(node):
     assert watcher.gaps == 0, node.said()
 
 
-def test_kills_do_not_keep_a_bad_revision_from_being_rolled_back(node):
+def test_kills_do_not_prevent_a_rollback(node):
     chance = seeded()
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "4"}}}
     node.drop(locked(node, "1", ALONE, **deadline))
     wait_for(node, "1")
     wait(lambda: "good" in world.read(f"{node.state}/daemonsets/{os.listdir(f'{node.state}/daemonsets')[0]}"),
-         "it has lasted")
+         "it counts as good")
     node.drop(locked(node, "2", "exit 1", **deadline))
     for _ in range(3):
         pause(chance, 1.5)
@@ -235,43 +234,43 @@ def test_kills_do_not_keep_a_bad_revision_from_being_rolled_back(node):
     answer = node.cli("rollout", "status", "ds/logs")
     assert answer.returncode == 1
     assert 'error: daemon set "logs" exceeded its progress deadline: Rolled back: revision 2' in answer.stderr
-    assert "DaemonSetRollback" in told(node, "describe", "ds", "logs")
+    assert "DaemonSetRollback" in run_cli(node, "describe", "ds", "logs")
     node.restart()
     wait_for(node, "1")
     node.drop(locked(node, "3", ALONE, **deadline))
     wait_for(node, "3")
-    assert "successfully rolled out" in told(node, "rollout", "status", "ds/logs")
+    assert "successfully rolled out" in run_cli(node, "rollout", "status", "ds/logs")
 
 
-def test_a_rollout_that_a_new_agent_finds_is_not_rolled_back_before_it_could_begin(node):
+def test_new_agent_gives_a_rollout_time_before_it_rolls_back(node):
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "6"}}}
     node.drop(locked(node, "1", ALONE, **deadline))
     wait_for(node, "1")
     wait(lambda: "good" in world.read(f"{node.state}/daemonsets/{os.listdir(f'{node.state}/daemonsets')[0]}"),
-         "it has lasted")
+         "it counts as good")
     node.drop(locked(node, "2", ALONE, **deadline))
     wait(lambda: "Stopping pod " in node.said(), "the update is under way")
     node.kill9()
-    signal.sigtimedwait([], 7)  # for so long the machine is off
+    signal.sigtimedwait([], 7)  # the machine is off for that long
     node.start()
     wait_for(node, "2")
     assert "Rolled back" not in node.said()
 
 
 @pytest.mark.parametrize("order", [("undo",), ("restart",)])
-def test_what_was_answered_to_a_person_holds_though_the_agent_is_killed_at_once(node, order):
+def test_confirmed_request_holds_though_the_agent_is_killed_at_once(node, order):
     for version in "12":
         node.drop(locked(node, version, ALONE))
         wait_for(node, version)
     name = wait_for(node, "2")["metadata"]["name"]
-    told(node, "rollout", *order, "ds/logs")
+    run_cli(node, "rollout", *order, "ds/logs")
     node.restart()
     wait_for(node, "1" if order == ("undo",) else "2")
-    wait(lambda: any(pod["metadata"]["name"] != name for pod in pods_of(node, "logs")), "it is another pod")
+    wait(lambda: any(pod["metadata"]["name"] != name for pod in pods_of(node, "logs")), "the pod is replaced")
     assert not os.path.exists(f"{node.data}/doubled")
 
 
-def test_an_orphan_lives_on_wherever_the_agent_is_killed_while_it_becomes_one(node):
+def test_kills_during_orphaning_stop_no_pod(node):
     chance = seeded()
     node.drop(locked(node, "1", ALONE))
     pod = wait_for(node, "1")
@@ -286,8 +285,8 @@ def test_an_orphan_lives_on_wherever_the_agent_is_killed_while_it_becomes_one(no
         assert world.is_alive(pid)
         if not os.path.exists(node.path("logs.yaml")):
             node.wait_pod(pod["metadata"]["name"], lambda found: "ownerReferences" not in found["metadata"],
-                          "is nobody's")
+                          "is an orphan")
             node.drop(locked(node, "1", ALONE, update={"type": "OnDelete"}))
-        wait(lambda: pods_of(node, "logs"), lambda: f"it is adopted; the agent said:\n{node.said()[-3000:]}")
+        wait(lambda: pods_of(node, "logs"), lambda: f"it is adopted; the log:\n{node.said()[-3000:]}")
         assert world.is_alive(pid)
     assert not os.path.exists(f"{node.data}/doubled")

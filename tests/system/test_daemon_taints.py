@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labels and taints of the node as they come and go with its configuration, and what that does to what runs."""
+"""Changes of the node's labels and taints in the configuration, and which pods they stop and start."""
 
 import hashlib
 import os
@@ -11,7 +11,7 @@ import specs
 import world
 import yaml
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
-from test_rollouts import told
+from test_rollouts import run_cli
 from world import wait
 
 LEAVE = {"key": "leave", "effect": "NoExecute"}
@@ -27,7 +27,7 @@ def wait_changes(node, count):
 
 
 def stamp_taint(node, seconds_ago):
-    """As if an earlier agent had seen the taint first so long ago."""
+    """As if an earlier agent had added the taint that long ago."""
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - seconds_ago))
     text = f"leave:NoExecute {when}\n"
     with open(f"{node.state}/taints", "w", encoding="utf-8") as file:
@@ -35,11 +35,11 @@ def stamp_taint(node, seconds_ago):
 
 
 def time_added(node):
-    document = yaml.safe_load(told(node, "get", "node", "-o", "yaml"))["items"][0]
+    document = yaml.safe_load(run_cli(node, "get", "node", "-o", "yaml"))["items"][0]
     return document["spec"]["taints"][0]["timeAdded"]
 
 
-def test_a_taint_that_goes_before_the_seconds_are_over_ends_nobody(node):
+def test_taint_removed_within_toleration_seconds_stops_no_pod(node):
     node.drop(patient("patient", 4))
     node.drop(specs.daemonset("hasty"))
     pid = init_of(node, wait_daemon(node, "patient"))
@@ -49,16 +49,16 @@ def test_a_taint_that_goes_before_the_seconds_are_over_ends_nobody(node):
     node.write_config()
     wait_daemon(node, "hasty")
     assert world.is_alive(pid)
-    # It counts anew when it comes again.
+    # The seconds start again with the next taint.
     node.write_config(registerWithTaints=[LEAVE])
     wait_changes(node, 3)
-    begun = time.monotonic()
+    start = time.monotonic()
     wait_none(node, "patient")
-    assert time.monotonic() - begun >= 2, "not from the first time on"
+    assert time.monotonic() - start >= 2, "not from the first taint on"
     assert not world.is_alive(pid)
 
 
-def test_the_longest_of_the_tolerations_counts(node):
+def test_longest_toleration_applies(node):
     node.drop(patient("patient", 1, {"key": "leave", "operator": "Exists"}))
     node.drop(patient("brief", 1))
     pid = init_of(node, wait_daemon(node, "patient"))
@@ -68,8 +68,8 @@ def test_the_longest_of_the_tolerations_counts(node):
     assert world.is_alive(pid)
 
 
-def test_a_time_that_is_to_come_is_now(node):
-    """The clock of the machine was set back while no agent looked."""
+def test_time_added_in_the_future_is_now(node):
+    """The clock of the machine was set back while no agent ran."""
     node.write_config(registerWithTaints=[LEAVE])
     wait_changes(node, 1)
     node.drop(patient("patient", 12))
@@ -82,7 +82,7 @@ def test_a_time_that_is_to_come_is_now(node):
     wait_none(node, "patient")
 
 
-def test_what_was_over_while_no_agent_looked_ends_at_once_and_is_not_begun_again(node):
+def test_toleration_that_ended_while_no_agent_ran_stops_the_pod(node):
     node.drop(patient("patient", 3600))
     pid = init_of(node, wait_daemon(node, "patient"))
     node.write_config(registerWithTaints=[LEAVE])
@@ -92,12 +92,12 @@ def test_what_was_over_while_no_agent_looked_ends_at_once_and_is_not_begun_again
     stamp_taint(node, 3700)
     node.start()
     wait_none(node, "patient")
-    assert "for 3600s has ended" in told(node, "describe", "ds", "patient")
+    assert "for 3600s has ended" in run_cli(node, "describe", "ds", "patient")
     node.restart()
     assert not pods_of(node, "patient")
 
 
-def test_a_damaged_note_of_taints_ends_nobody(node):
+def test_damaged_taint_checkpoint_stops_no_pod(node):
     node.drop(patient("patient", 3600))
     pid = init_of(node, wait_daemon(node, "patient"))
     node.write_config(registerWithTaints=[LEAVE])
@@ -128,7 +128,7 @@ MALFORMED = [
 ]
 
 
-def test_labels_and_taints_that_are_malformed_change_nothing(make_node):
+def test_malformed_labels_and_taints_change_nothing(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     node.drop(specs.daemonset("a", nodeSelector={"role": "a"}))
     node.drop(specs.daemonset("b", nodeSelector={"role": "b"}))
@@ -138,8 +138,8 @@ def test_labels_and_taints_that_are_malformed_change_nothing(make_node):
         node.write_config(**fields)
         if i % 2:
             os.kill(node.agent.pid, signal.SIGHUP)
-        wait(lambda said=said, place=place: place in node.said()[said:] and "going on with the configuration as it was"
-             in node.said()[said:], lambda place=place: f"{place} is told; it said {node.said()[-500:]}")
+        wait(lambda said=said, place=place: place in node.said()[said:] and "continuing with the previous configuration"
+             in node.said()[said:], lambda place=place: f"{place} is reported; the log: {node.said()[-500:]}")
         assert world.is_alive(pid)
     assert not pods_of(node, "b")
     node.write_config(mainstay={"nodeLabels": {"role": "b"}})
@@ -147,14 +147,14 @@ def test_labels_and_taints_that_are_malformed_change_nothing(make_node):
     wait_none(node, "a")
 
 
-def test_a_configuration_that_is_empty_for_a_moment_changes_nothing(make_node):
+def test_empty_configuration_changes_nothing(make_node):
     """As editors leave it between truncating and writing."""
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     node.drop(specs.daemonset("a", nodeSelector={"role": "a"}))
     pid = init_of(node, wait_daemon(node, "a"))
     os.truncate(node.config, 0)
     os.kill(node.agent.pid, signal.SIGHUP)
-    wait(lambda: "config.yaml: the file is empty" in node.said(), "it is told")
+    wait(lambda: "config.yaml: the file is empty" in node.said(), "it is reported")
     node.drop(specs.pod("later"))
     node.wait_running("later")
     assert world.is_alive(pid)
@@ -162,7 +162,7 @@ def test_a_configuration_that_is_empty_for_a_moment_changes_nothing(make_node):
     wait_none(node, "a")
 
 
-def test_an_agent_does_not_begin_with_an_empty_configuration(make_node):
+def test_agent_does_not_start_with_an_empty_configuration(make_node):
     node = make_node(start=False)
     os.truncate(node.config, 0)
     node.agent = node.spawn()
@@ -173,7 +173,7 @@ def test_an_agent_does_not_begin_with_an_empty_configuration(make_node):
 
 
 @pytest.mark.parametrize("fields, place", MALFORMED[2:8:5])
-def test_an_agent_does_not_begin_with_what_is_malformed(make_node, fields, place):
+def test_agent_does_not_start_with_a_malformed_configuration(make_node, fields, place):
     node = make_node(start=False)
     node.write_config(**fields)
     node.agent = node.spawn()
@@ -183,9 +183,9 @@ def test_an_agent_does_not_begin_with_what_is_malformed(make_node, fields, place
     node.start()
 
 
-def test_a_label_is_acted_on_whichever_way_the_file_comes(make_node):
+def test_label_change_is_seen_however_the_file_is_written(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "none"}}})
-    for role in ("renamed", "written", "told"):
+    for role in ("renamed", "written", "signalled"):
         node.drop(specs.daemonset(role, nodeSelector={"role": role}))
     fresh = node.config + ".new"
     path, node.config = node.config, fresh
@@ -196,12 +196,12 @@ def test_a_label_is_acted_on_whichever_way_the_file_comes(make_node):
     node.write_config(mainstay={"nodeLabels": {"role": "written"}})
     wait_daemon(node, "written")
     wait_none(node, "renamed")
-    # A file that is a link elsewhere rings no bell; a person does.
+    # A link to a file elsewhere is not watched; SIGHUP has it read.
     target = os.path.join(node.data, "config.yaml")
     os.rename(path, target)
     os.symlink(target, path)
     node.config = target
-    node.write_config(mainstay={"nodeLabels": {"role": "told"}})
+    node.write_config(mainstay={"nodeLabels": {"role": "signalled"}})
     os.kill(node.agent.pid, signal.SIGHUP)
-    wait_daemon(node, "told")
+    wait_daemon(node, "signalled")
     wait_none(node, "written")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people see of DaemonSets: as they change, what happened to them, and where their pods come from."""
+"""DaemonSets on the command line: watches, rollout status, events, and the source of their pods."""
 
 import json
 import time
@@ -11,7 +11,7 @@ import harness
 import specs
 import world
 from test_daemonsets import init_of, pods_of, wait_daemon, wait_none
-from test_rollouts import logs, surge, told, wait_version
+from test_rollouts import logs, surge, run_cli, wait_version
 from world import wait
 
 
@@ -20,10 +20,10 @@ def watch(node, *words):
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=node.environment())
 
 
-def test_get_daemonsets_goes_on_with_what_changes(node):
+def test_get_daemonsets_watch_prints_changes(node):
     node.drop(specs.daemonset("first"))
     wait_daemon(node, "first")
-    wait(lambda: told(node, "get", "ds", "first", "--no-headers").split()[5] == "1", "it is available")
+    wait(lambda: run_cli(node, "get", "ds", "first", "--no-headers").split()[5] == "1", "it is available")
     with watch(node, "get", "daemonsets", "-w") as watching:
         try:
             lines = iter(watching.stdout.readline, "")
@@ -31,7 +31,7 @@ def test_get_daemonsets_goes_on_with_what_changes(node):
             assert next(lines).split()[:6] == ["first", "1", "1", "1", "1", "1"]
             node.drop(specs.daemonset("second"))
             rows = (line.split() for line in lines)
-            assert next(row for row in rows if row[0] == "second")[1] == "1", "it is told as it comes"
+            assert next(row for row in rows if row[0] == "second")[1] == "1", "it is printed when it appears"
             assert next(row for row in rows if row[5] == "1")[:6] == ["second", "1", "1", "1", "1", "1"]
             node.write_config(registerWithTaints=[{"key": "a", "effect": "NoExecute"}])
             assert next(row for row in rows if row[0] == "first" and row[1] == "0")
@@ -45,13 +45,13 @@ def test_get_daemonsets_goes_on_with_what_changes(node):
             watching.kill()
 
 
-def test_what_cannot_be_watched_says_so(shared_node):
+def test_watch_of_an_unwatchable_resource_is_refused(shared_node):
     for resource in ("nodes", "images", "configmaps"):
         answer = shared_node.cli("get", resource, "-w")
         assert (answer.returncode, answer.stdout) == (2, "") and f"{resource} cannot be watched" in answer.stderr
 
 
-def test_a_watch_in_json_tells_each_set_as_it_becomes(node):
+def test_json_watch_prints_each_state_of_a_set(node):
     with watch(node, "get", "ds", "logs", "-n", "default", "-w", "-o", "json") as watching:
         try:
             node.drop(specs.daemonset("other"))
@@ -73,35 +73,35 @@ def test_a_watch_in_json_tells_each_set_as_it_becomes(node):
             watching.kill()
 
 
-def test_rollout_status_waits_for_the_end_of_a_rollout(node):
+def test_rollout_status_waits_until_the_rollout_is_complete(node):
     node.drop(logs("1", **surge(2)))
     wait_version(node, "1")
-    assert told(node, "rollout", "status", "ds/logs").endswith('daemon set "logs" successfully rolled out\n')
+    assert run_cli(node, "rollout", "status", "ds/logs").endswith('daemon set "logs" successfully rolled out\n')
     node.drop(logs("2", **surge(2)))
-    wait(lambda: len(pods_of(node, "logs")) == 2, "both are there")
-    lines = told(node, "rollout", "status", "ds/logs").splitlines()
+    wait(lambda: len(pods_of(node, "logs")) == 2, "both exist")
+    lines = run_cli(node, "rollout", "status", "ds/logs").splitlines()
     assert lines[0] == \
         'Waiting for daemon set "logs" rollout to finish: 0 out of 1 new pods have been updated...', lines
     assert lines[-1] == 'daemon set "logs" successfully rolled out'
-    assert len(set(lines)) == len(lines), "each is said once"
+    assert len(set(lines)) == len(lines), "each line is printed once"
     assert [pod for pod in pods_of(node, "logs") if "deletionTimestamp" not in pod["metadata"]][0] == \
-        pods_of(node, "logs")[-1], "the old one has been told to end"
+        pods_of(node, "logs")[-1], "the old pod terminates"
 
 
 def wait_settled(pid):
-    """Waits until a process has slept for half a second; gives how often it had gone to sleep."""
+    """Waits until a process has slept for half a second; returns its number of voluntary switches."""
     seen = []
 
     def look():
         seen.append((time.monotonic(), int(world.status(pid, "voluntary_ctxt_switches"))))
-        begun = min(at for at, switches in seen if switches == seen[-1][1])
-        return seen[-1][0] - begun > 0.5
+        start = min(at for at, switches in seen if switches == seen[-1][1])
+        return seen[-1][0] - start > 0.5
 
     wait(look, "it sleeps")
     return seen[-1][1]
 
 
-def test_rollout_status_does_nothing_while_it_waits(node):
+def test_rollout_status_sleeps_while_it_waits(node):
     missing = logs("1")
     missing["spec"]["template"]["spec"]["containers"][0]["image"] = "docker.io/library/none:1"
     missing["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = "Never"
@@ -121,12 +121,12 @@ def test_rollout_status_does_nothing_while_it_waits(node):
             watching.kill()
 
 
-def test_what_happens_to_a_set_is_told_in_the_controllers_words(node):
+def test_events_of_daemonsets_are_those_of_the_controller(node):
     node.drop(logs("1"))
     first = wait_version(node, "1")["metadata"]["name"]
     node.drop(logs("2"))
     second = wait_version(node, "2")["metadata"]["name"]
-    document = json.loads(told(node, "get", "events", "-o", "json"))
+    document = json.loads(run_cli(node, "get", "events", "-o", "json"))
     events = [event for event in document["items"] if event["involvedObject"]["kind"] == "DaemonSet"]
     assert [(event["reason"], event["message"]) for event in events] == [
         ("SuccessfulCreate", f"Created pod: {first}"), ("SuccessfulDelete", f"Deleted pod: {first}"),
@@ -134,22 +134,22 @@ def test_what_happens_to_a_set_is_told_in_the_controllers_words(node):
     involved = events[0]["involvedObject"]
     assert (involved["apiVersion"], involved["name"]) == ("apps/v1", "logs")
     assert "fieldPath" not in involved
-    assert re.search(rf"Normal +SuccessfulCreate +daemonset/logs +Created pod: {second}", told(node, "get", "events"))
-    text = told(node, "describe", "daemonset", "logs")
+    assert re.search(rf"Normal +SuccessfulCreate +daemonset/logs +Created pod: {second}", run_cli(node, "get", "events"))
+    text = run_cli(node, "describe", "daemonset", "logs")
     tail = text[text.index("Events:"):].splitlines()
     assert tail[1].split() == ["Type", "Reason", "Age", "From", "Message"]
     assert [line.split()[1] for line in tail[3:]] == ["SuccessfulCreate", "SuccessfulDelete", "SuccessfulCreate"]
     node.restart()
     wait_version(node, "2")
-    assert "Created pod" not in told(node, "get", "events"), "who is there already was not made"
+    assert "Created pod" not in run_cli(node, "get", "events"), "an existing pod was not created"
 
 
-def test_why_a_pod_of_a_set_cannot_be_is_told(node):
-    company = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+def test_failed_placement_and_failed_create_are_events(node):
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "kubernetes.io/hostname"}]}}
-    node.drop(specs.daemonset("social", affinity=company))
+    node.drop(specs.daemonset("social", affinity=affinity))
     wait(lambda: re.search("Warning +FailedPlacement +daemonset/social +failed to place pod on \"node1\": no pod on "
-                           "this node matches podAffinity", told(node, "get", "events")), "one is told")
+                           "this node matches podAffinity", run_cli(node, "get", "events")), "FailedPlacement is recorded")
     node.drop(logs("1"))
     wait_version(node, "1")
     missing = logs("2")
@@ -157,39 +157,39 @@ def test_why_a_pod_of_a_set_cannot_be_is_told(node):
                                                                 imagePullPolicy="Never")
     node.drop(missing)
     wait(lambda: re.search("Warning +FailedCreate +daemonset/logs +Error creating: .*none:1",
-                           told(node, "get", "events")), lambda: "the other is told: " + told(node, "get", "events"))
-    assert re.search("Rollout: .*none:1", told(node, "describe", "ds", "logs"))
+                           run_cli(node, "get", "events")), lambda: "FailedCreate is recorded: " + run_cli(node, "get", "events"))
+    assert re.search("Rollout: .*none:1", run_cli(node, "describe", "ds", "logs"))
     node.drop(specs.pod("cache", metadata={"labels": {"app": "cache"}}))
     wait_daemon(node, "social")
-    assert node.said().count("; the old pod keeps running") == 1, "not at each look"
+    assert node.said().count("; the old pod keeps running") == 1, "it is not logged in each pass"
     node.drop(logs("3"))
     wait_version(node, "3")
-    assert "Rollout:" not in told(node, "describe", "ds", "logs"), "the trouble is over"
+    assert "Rollout:" not in run_cli(node, "describe", "ds", "logs"), "there is no error"
 
 
-def test_a_pod_of_a_set_is_told_with_the_file_of_its_set(node):
+def test_daemon_pod_is_listed_with_the_manifest_of_its_set(node):
     node.drop(specs.text(specs.daemonset("logs"), specs.pod("beside")), file="both.yaml")
     name = wait_daemon(node, "logs")["metadata"]["name"]
     row, = json.loads(node.get("/manifests")[1])["items"]
     assert row["daemonsets"] == ["default/logs"]
     assert sorted(row["pods"]) == ["default/beside-node1", f"default/{name}"]
-    assert re.search(r"(?m)^Manifest:\s+both.yaml$", told(node, "describe", "pod", name))
+    assert re.search(r"(?m)^Manifest:\s+both.yaml$", run_cli(node, "describe", "pod", name))
 
 
-def test_a_set_whose_file_breaks_is_told_so(node):
+def test_broken_manifest_is_an_event_of_the_daemonset(node):
     node.drop(specs.daemonset("logs"))
     name = wait_daemon(node, "logs")["metadata"]["name"]
     pid = init_of(node, node.pod(name))
     node.write("kind: DaemonSet\nmetadata: [", "logs.yaml")
-    wait(lambda: re.search("Warning +FailedValidation +daemonset/logs", told(node, "get", "events")), "it is told")
-    assert "logs.yaml" in told(node, "describe", "pod", name), "so is its pod"
+    wait(lambda: re.search("Warning +FailedValidation +daemonset/logs", run_cli(node, "get", "events")), "the event is recorded")
+    assert "logs.yaml" in run_cli(node, "describe", "pod", name), "so is its pod"
     node.restart()
     row, = json.loads(node.get("/manifests")[1])["items"]
     assert row["daemonsets"] == ["default/logs"] and row["pods"] == [f"default/{name}"] and row["error"]
     assert world.is_alive(pid)
 
 
-def test_what_is_kept_of_sets_is_for_root_alone(node):
+def test_checkpoints_are_readable_by_root_only(node):
     node.drop(specs.daemonset("logs"))
     wait_daemon(node, "logs")
     directory = f"{node.state}/daemonsets"

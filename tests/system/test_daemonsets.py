@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DaemonSets in the manifest directory: which of them run on this node, and the pod that each becomes."""
+"""DaemonSets in the manifest directory: which of them run on this node, and the pod of each."""
 
 import copy
 import json
@@ -23,15 +23,15 @@ def pods_of(node, name):
 
 
 def wait_daemon(node, name, predicate=is_running):
-    """Waits until the set has one pod, as it should be; gives it."""
+    """Waits until the set has exactly one pod, and returns it."""
     def look():
         found = pods_of(node, name)
         return found[0] if len(found) == 1 and predicate(found[0]) else None
-    return wait(look, lambda: f"{name} runs; there are {pods_of(node, name)}\nthe agent said:\n{node.said()[-3000:]}")
+    return wait(look, lambda: f"{name} runs; there are {pods_of(node, name)}\nthe log:\n{node.said()[-3000:]}")
 
 
 def wait_none(node, name):
-    wait(lambda: not pods_of(node, name), lambda: f"{name} has no pod; it has {pods_of(node, name)}")
+    wait(lambda: not pods_of(node, name), lambda: f"{name} is without pods; it has {pods_of(node, name)}")
 
 
 def init_of(node, pod):
@@ -39,7 +39,7 @@ def init_of(node, pod):
 
 
 @pytest.mark.quick
-def test_a_daemonset_runs_one_pod_that_carries_what_the_controller_gives_it(node):
+def test_daemonset_runs_one_pod_with_the_fields_of_the_controller(node):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")
     metadata, spec = pod["metadata"], pod["spec"]
@@ -57,7 +57,7 @@ def test_a_daemonset_runs_one_pod_that_carries_what_the_controller_gives_it(node
     assert world.is_alive(init_of(node, pod))
 
 
-def test_the_pod_of_a_set_is_the_same_after_every_kind_of_restart(node):
+def test_daemon_pod_is_the_same_after_each_restart_of_the_agent(node):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")
     pid, start = init_of(node, pod), world.start_time(init_of(node, pod))
@@ -68,7 +68,7 @@ def test_the_pod_of_a_set_is_the_same_after_every_kind_of_restart(node):
         assert (init_of(node, again), world.start_time(pid)) == (pid, start)
 
 
-def test_a_file_that_is_removed_ends_the_pods_of_its_set(node):
+def test_removed_manifest_stops_the_pod(node):
     node.drop(specs.daemonset("logs"))
     pid = init_of(node, wait_daemon(node, "logs"))
     node.remove("logs")
@@ -77,31 +77,31 @@ def test_a_file_that_is_removed_ends_the_pods_of_its_set(node):
     wait(lambda: not os.listdir(f"{node.state}/daemonsets"), "its history is gone")
 
 
-def test_a_file_that_breaks_ends_no_daemon(node):
+def test_broken_manifest_stops_no_pod(node):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")
     pid = init_of(node, pod)
     node.write("apiVersion: apps/v1\nkind: DaemonSet\nmetadata: [", "logs.yaml")
-    wait(lambda: "logs.yaml" in node.said(), "the agent says so")
+    wait(lambda: "logs.yaml" in node.said(), "the error is logged")
     assert world.is_alive(pid)
     node.restart()
     assert wait_daemon(node, "logs")["metadata"]["uid"] == pod["metadata"]["uid"]
     assert world.is_alive(pid)
     node.drop(specs.daemonset("logs"))
     wait(lambda: all(not file.get("error") for file in json.loads(node.get("/manifests")[1])["items"]),
-         "the file is good again")
+         "the file is valid again")
     assert wait_daemon(node, "logs")["metadata"]["uid"] == pod["metadata"]["uid"]
     assert world.is_alive(pid)
 
 
-def test_a_daemon_that_dies_is_started_again(node):
+def test_killed_daemon_is_restarted(node):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")
     os.kill(init_of(node, pod), signal.SIGKILL)
     node.wait_restarts(pod["metadata"]["name"], 1)
 
 
-def test_old_versions_are_read_as_their_time_wrote_them(node):
+def test_old_api_versions_have_their_old_defaults(node):
     old = specs.daemonset("old")
     old["apiVersion"] = "extensions/v1beta1"
     del old["spec"]["selector"]
@@ -117,9 +117,9 @@ def test_old_versions_are_read_as_their_time_wrote_them(node):
     assert world.is_alive(pid), "OnDelete was the default"
 
 
-# Which nodes
+# ---- which nodes ----
 
-def test_labels_of_the_node_choose_what_runs(make_node):
+def test_node_labels_select_daemonsets(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"disktype": "ssd", "cpus": "8"}}})
     node.drop(specs.daemonset("here", nodeSelector={"disktype": "ssd"}))
     node.drop(specs.daemonset("not-here", nodeSelector={"disktype": "hdd"}))
@@ -131,10 +131,10 @@ def test_labels_of_the_node_choose_what_runs(make_node):
         wait_daemon(node, name)
     assert not pods_of(node, "not-here")
     wait(lambda: "DaemonSet 'default/not-here' does not run here: nodeSelector requires disktype=hdd, the node has "
-         "disktype=ssd" in node.said(), "it says why")
+         "disktype=ssd" in node.said(), "the reason is logged")
 
 
-def test_labels_that_change_start_and_stop_what_they_must(make_node):
+def test_changed_labels_start_and_stop_daemons(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     for role in ("a", "b"):
         node.drop(specs.daemonset(role, nodeSelector={"role": role}))
@@ -153,31 +153,31 @@ def test_labels_that_change_start_and_stop_what_they_must(make_node):
     assert world.is_alive(pid)
 
 
-def test_a_configuration_that_breaks_or_goes_changes_nothing(make_node):
+def test_broken_or_removed_configuration_changes_nothing(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     node.drop(specs.daemonset("a", nodeSelector={"role": "a"}))
     pid = init_of(node, wait_daemon(node, "a"))
     node.write_config(mainstay={"nodeLabels": {"role": "not a label"}})
-    wait(lambda: "mainstay.nodeLabels[role]: must be letters" in node.said(), "the agent says where")
+    wait(lambda: "mainstay.nodeLabels[role]: must be letters" in node.said(), "the place is logged")
     os.unlink(node.config)
     os.kill(node.agent.pid, signal.SIGHUP)
-    wait(lambda: "No such file or directory, going on" in node.said(), "the agent says so")
+    wait(lambda: "No such file or directory, going on" in node.said(), "the error is logged")
     node.drop(specs.pod("later"))
     node.wait_running("later")
     assert world.is_alive(pid)
 
 
-def test_taints_keep_out_who_does_not_tolerate_them(make_node):
+def test_taints_exclude_pods_that_do_not_tolerate_them(make_node):
     node = make_node(config={"registerWithTaints": [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]})
     node.drop(specs.daemonset("plain"))
     node.drop(specs.daemonset("tolerant", tolerations=[{"key": "dedicated", "operator": "Exists"}]))
     node.drop(specs.pod("static"))
     wait_daemon(node, "tolerant")
-    node.wait_running("static")  # pods of files are not asked
+    node.wait_running("static")  # taints do not apply to static pods
     assert not pods_of(node, "plain")
 
 
-def test_a_taint_that_comes_leaves_what_runs_unless_it_is_to_execute(node):
+def test_new_taint_stops_running_pods_with_no_execute_only(node):
     node.drop(specs.daemonset("plain"))
     pid = init_of(node, wait_daemon(node, "plain"))
     node.write_config(registerWithTaints=[{"key": "a", "effect": "NoSchedule"}])
@@ -189,7 +189,7 @@ def test_a_taint_that_comes_leaves_what_runs_unless_it_is_to_execute(node):
     wait_daemon(node, "plain")
 
 
-def test_tolerated_seconds_end_across_a_restart_of_the_agent(node):
+def test_toleration_seconds_end_across_a_restart_of_the_agent(node):
     patient = {"key": "a", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 4}
     node.drop(specs.daemonset("patient", tolerations=[patient]))
     pid = init_of(node, wait_daemon(node, "patient"))
@@ -201,7 +201,7 @@ def test_tolerated_seconds_end_across_a_restart_of_the_agent(node):
     assert "for 4s has ended" in node.said()
 
 
-def test_the_networks_own_daemon_starts_before_there_is_a_network(make_node):
+def test_host_network_daemon_starts_without_a_network(make_node):
     node = make_node(config={"registerWithTaints": [
         {"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"},
         {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}]})
@@ -211,17 +211,17 @@ def test_the_networks_own_daemon_starts_before_there_is_a_network(make_node):
     wait(lambda: "'default/user' does not run here" in node.said(), "the other waits")
 
 
-def test_a_daemon_wants_the_company_of_another_pod(node):
-    company = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+def test_pod_affinity_delays_a_daemon(node):
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
         {"labelSelector": {"matchLabels": {"app": "cache"}}, "topologyKey": "kubernetes.io/hostname"}]}}
-    node.drop(specs.daemonset("social", affinity=company))
+    node.drop(specs.daemonset("social", affinity=affinity))
     wait(lambda: "no pod on this node matches podAffinity" in node.said(), "it waits")
     assert not pods_of(node, "social")
     node.drop(specs.pod("cache", metadata={"labels": {"app": "cache"}}))
     wait_daemon(node, "social")
 
 
-def test_a_pod_of_a_file_is_refused_on_a_node_that_it_does_not_ask_for(make_node):
+def test_static_pod_with_unmet_node_selector_is_rejected(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "a"}}})
     node.drop(specs.pod("picky", nodeSelector={"role": "b"}))
     pod = node.wait_phase("picky", "Failed")
@@ -235,22 +235,22 @@ def test_a_pod_of_a_file_is_refused_on_a_node_that_it_does_not_ask_for(make_node
     pid = node.init("picky")
     node.write_config(mainstay={"nodeLabels": {"role": "a"}})
     wait(lambda: node.said().count("other labels or taints") == 2, "the labels are seen")
-    assert world.is_alive(pid), "what runs is not asked again"
+    assert world.is_alive(pid), "a running pod is not admitted again"
 
 
-# Names and selectors
+# ---- names and selectors ----
 
-def test_a_pod_and_a_daemonset_cannot_have_one_name(node):
+def test_pod_and_daemonset_cannot_share_a_name(node):
     node.drop(specs.pod("web"), file="a.yaml")
     node.wait_running("web")
     node.drop(specs.daemonset("web"), file="b.yaml")
-    wait(lambda: "b.yaml: daemonset default/web is already defined by a.yaml" in node.said(), "the second is told")
+    wait(lambda: "b.yaml: daemonset default/web is already defined by a.yaml" in node.said(), "the second is refused")
     assert not pods_of(node, "web")
     node.remove("a")
     wait_daemon(node, "web")
 
 
-def test_a_selector_cannot_change_while_its_set_is_there(node):
+def test_selector_is_immutable(node):
     node.drop(specs.daemonset("logs"))
     pid = init_of(node, wait_daemon(node, "logs"))
     other = specs.daemonset("logs")
@@ -261,7 +261,7 @@ def test_a_selector_cannot_change_while_its_set_is_there(node):
     assert world.is_alive(pid)
 
 
-def test_selectors_that_overlap_are_warned_of(node):
+def test_overlapping_selectors_are_warned_of(node):
     for name in ("one", "two"):
         daemonset = specs.daemonset(name)
         daemonset["spec"]["selector"]["matchLabels"] = {"team": "x"}
@@ -272,24 +272,24 @@ def test_selectors_that_overlap_are_warned_of(node):
     wait(lambda: "one's selector matches the pods of the other" in node.said(), "they are warned of")
 
 
-def test_a_thousand_other_things_in_a_file_do_not_hide_a_wrong_depth(node):
+def test_field_at_the_wrong_depth_is_reported(node):
     wrong = specs.daemonset("wrong")
     wrong["spec"]["template"]["metadata"]["containers"] = wrong["spec"]["template"].pop("spec")["containers"]
     node.drop(wrong)
-    wait(lambda: "spec.template.metadata.containers: is a field of the pod's spec" in node.said(), "it says where")
+    wait(lambda: "spec.template.metadata.containers: is a field of the pod's spec" in node.said(), "the place is logged")
 
 
-# match
+# ---- match ----
 
-def test_match_says_what_would_run_on_a_node_like_that(node, tmp_path):
+def test_match_evaluates_given_labels_and_taints(node, tmp_path):
     fast = tmp_path / "fast.yaml"
     fast.write_text(specs.text(specs.daemonset("fast", nodeSelector={"disktype": "ssd"})))
     picky = tmp_path / "picky.yaml"
     picky.write_text(specs.text(specs.pod("picky", nodeSelector={"zone": "a"})))
     def rows(*options):
-        told = node.cli("match", "--no-headers", *options, str(fast), str(picky))
-        assert told.returncode == 0, told.stderr
-        return [line.split(None, 5)[3:] for line in told.stdout.splitlines()]
+        answer = node.cli("match", "--no-headers", *options, str(fast), str(picky))
+        assert answer.returncode == 0, answer.stderr
+        return [line.split(None, 5)[3:] for line in answer.stdout.splitlines()]
     assert rows()[0][:2] == ["fast", "no"]
     assert "the node lacks the label disktype" in rows()[0][2]
     assert rows("--labels", "disktype=ssd,zone=a") == [
@@ -301,9 +301,9 @@ def test_match_says_what_would_run_on_a_node_like_that(node, tmp_path):
     assert node.cli("match", str(tmp_path / "none.yaml")).returncode == 1
 
 
-# What the pages of others have
+# ---- manifests of other projects ----
 
-def test_a_collector_of_logs_as_people_write_it(node):
+def test_typical_log_collector_runs(node):
     os.makedirs(f"{node.data}/log")
     os.makedirs(f"{node.data}/containers")
     collector = specs.daemonset(
@@ -316,7 +316,7 @@ def test_a_collector_of_logs_as_people_write_it(node):
         tolerations=[{"key": f"node-role.kubernetes.io/{role}", "operator": "Exists", "effect": "NoSchedule"}
                      for role in ("control-plane", "master")],
         volumes=[specs.host_path("log", f"{node.data}/log"), specs.host_path("containers", f"{node.data}/containers")],
-        priorityClassName="system-node-critical", schedulerName="somebody", terminationGracePeriodSeconds=2)
+        priorityClassName="system-node-critical", schedulerName="other", terminationGracePeriodSeconds=2)
     node.drop(collector)
     pod = wait_daemon(node, "collector")
     assert pod["metadata"]["namespace"] == "kube-system"
@@ -334,7 +334,7 @@ def test_a_collector_of_logs_as_people_write_it(node):
     assert not limits or int(limits[0]) == 200 * 1024 * 1024
 
 
-def test_the_affinity_of_2016_still_chooses(make_node):
+def test_alpha_affinity_annotation_is_honoured(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"zone": "a"}}})
     for zone in ("a", "b"):
         required = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]}]}
@@ -346,14 +346,14 @@ def test_the_affinity_of_2016_still_chooses(make_node):
     assert not pods_of(node, "in-b")
 
 
-def test_a_node_that_takes_no_new_pods_takes_daemons(make_node):
+def test_unschedulable_node_runs_daemons(make_node):
     node = make_node(config={"registerWithTaints": [{"key": "node.kubernetes.io/unschedulable",
                                                      "effect": "NoSchedule"}]})
     node.drop(specs.daemonset("logs"))
     wait_daemon(node, "logs")
 
 
-def test_the_same_files_run_on_each_node_what_belongs_there(make_node):
+def test_each_node_runs_its_share_of_the_same_files(make_node):
     files = [specs.daemonset("everywhere"), specs.daemonset("storage", nodeSelector={"disktype": "ssd"}),
              specs.daemonset("gpu", nodeSelector={"gpu": "yes"})]
     for labels, expected in (({"disktype": "ssd"}, {"everywhere", "storage"}), ({"gpu": "yes"}, {"everywhere", "gpu"})):
@@ -365,7 +365,7 @@ def test_the_same_files_run_on_each_node_what_belongs_there(make_node):
         assert {pod["metadata"]["labels"]["app"] for pod in node.pods()} == expected
 
 
-def test_an_edit_of_a_label_is_decided_at_once_among_many(make_node):
+def test_label_change_is_evaluated_for_many_sets(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"role": "none"}}})
     node.drop(specs.text(*[specs.daemonset(f"idle{i}", nodeSelector={"role": f"r{i}"}) for i in range(300)]),
               file="many.yaml")
@@ -378,10 +378,10 @@ def test_an_edit_of_a_label_is_decided_at_once_among_many(make_node):
     wait_daemon(node, "idle8")
 
 
-@pytest.mark.parametrize("file, sentence", [
+@pytest.mark.parametrize("file, message", [
     ("logs.yaml", "spec.selector: field is immutable; give the set another name"),
     ("other.yaml", "spec.selector: field is immutable; its pods keep running as they are")])
-def test_a_selector_that_changed_while_no_agent_looked_changes_no_pod(node, file, sentence):
+def test_selector_changed_while_no_agent_ran_changes_no_pod(node, file, message):
     node.drop(specs.daemonset("logs"))
     pod = wait_daemon(node, "logs")
     pid = init_of(node, pod)
@@ -392,7 +392,7 @@ def test_a_selector_that_changed_while_no_agent_looked_changes_no_pod(node, file
     other["spec"]["template"]["metadata"]["labels"] = {"tier": "x"}
     node.drop(other, file=file)
     node.start()
-    wait(lambda: sentence in node.said(), "it is refused")
+    wait(lambda: message in node.said(), "it is refused")
     assert world.is_alive(pid)
     assert pods_of(node, "logs")[0]["metadata"]["uid"] == pod["metadata"]["uid"]
     node.drop(specs.daemonset("logs"), file=file)

@@ -115,7 +115,7 @@ def test_others_run_on(node):
 
 
 @pytest.mark.parametrize("words,status,said", [
-    (["pod"], 2, "say which"),
+    (["pod"], 2, "is required"),
     (["pod", "nobody"], 1, 'pods "nobody" not found'),
     (["pod", "x", "--grace-period", "soon"], 2, "must be a number of seconds"),
     (["events", "x"], 2, "unknown resource 'events'"),

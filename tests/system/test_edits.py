@@ -487,7 +487,7 @@ def test_diff_says_what_an_edit_would_do(node):
     hosted = copy.deepcopy(pod)
     hosted["spec"]["hostIPC"] = True
     assert diff(hosted) == (1, ["pod default/web: is replaced: spec.hostIPC (false -> true)"], "")
-    assert diff(specs.pod("new"))[:2] == (1, ["pod default/new: begins"])
+    assert diff(specs.pod("new"))[:2] == (1, ["pod default/new: starts"])
     assert node.status("web", "a")["restartCount"] == 0
     code, lines, said = diff({"kind": "Pod"})
     assert code == 2 and not lines and "apiVersion" in said

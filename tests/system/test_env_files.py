@@ -33,7 +33,7 @@ def test_a_container_gets_what_the_one_before_it_has_written(node, medium):
     ("echo \"OTHER='1'\" >/v/app.env", "couldn't find key KEY in file app.env of volume v"),
     ("echo KEY=secret >/v/app.env", "invalid environment variable format at line 1"),
     ("ln -s /etc/hostname /v/app.env", "file app.env of volume v: "),
-    ("mkfifo /v/app.env", "file app.env of volume v: is no file"),
+    ("mkfifo /v/app.env", "file app.env of volume v: is not a regular file"),
     ("dd if=/dev/zero of=/v/app.env bs=1k count=65 2>/dev/null", "file app.env of volume v: File too large"),
 ])
 def test_what_is_not_there_or_is_no_such_file_is_told_and_the_container_waits(node, script, said):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened to pods: told in the kubelet's words, counted, shown."""
+"""Kubernetes events: reasons and messages of the kubelet, counts, and how they are printed."""
 
 import json
 import re
@@ -26,7 +26,7 @@ def wait_event(node, name, reason):
                 lambda: f"{name} has an event {reason}; it has {json.dumps(events(node, name), indent=1)}")
 
 
-def test_a_start_is_told_step_by_step(node):
+def test_pod_start_records_pulled_created_started(node):
     pod = node.launch(specs.pod("web"))
     found = events(node, "web")
     assert [event["reason"] for event in found] == ["Pulled", "Created", "Started"]
@@ -38,9 +38,9 @@ def test_a_start_is_told_step_by_step(node):
         f'Container image "{specs.IMAGE}" already present on machine and can be accessed by the pod'
 
 
-def test_what_happens_again_is_counted(node):
+def test_repeated_event_is_counted(node):
     node.drop(specs.script_pod("crash", "exit 1"))
-    node.wait_pod("crash", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "goes on trying")
+    node.wait_pod("crash", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] >= 3, "is restarted")
     back_off = wait_event(node, "crash", "BackOff")
     assert back_off["type"] == "Warning"
     assert back_off["count"] >= 2
@@ -52,13 +52,13 @@ def test_what_happens_again_is_counted(node):
     assert len([event for event in events(node, "crash") if event["reason"] == "Started"]) == 1
 
 
-def test_the_end_of_a_pod_is_told(node):
+def test_stopped_pod_has_a_killing_event(node):
     node.launch(specs.pod("web"))
     node.remove("web")
     assert wait_event(node, "web", "Killing")["message"] == "Stopping container main"
 
 
-def test_what_cannot_start_says_why(node):
+def test_failed_start_has_an_event_with_its_reason(node):
     missing = specs.container(command=["/no/such/program"])
     node.drop(specs.pod("typo", missing))
     failed = wait_event(node, "typo", "Failed")
@@ -71,7 +71,7 @@ def test_what_cannot_start_says_why(node):
         'Container image "docker.io/library/absent:1" is not present with pull policy of Never'
 
 
-def test_a_manifest_that_broke_is_an_event_of_its_pod(node):
+def test_broken_manifest_is_an_event_of_its_pod(node):
     node.launch(specs.pod("web"))
     node.write("apiVersion: v1\nkind: Pod\nmetadata: {name: Web!}\n", "web.yaml")
     failed = wait_event(node, "web", "FailedValidation")
@@ -79,7 +79,7 @@ def test_a_manifest_that_broke_is_an_event_of_its_pod(node):
     assert harness.is_running(node.pod("web"))
 
 
-def test_get_events_has_kubectl_s_columns(shared_node):
+def test_get_events_has_the_columns_of_kubectl(shared_node):
     shared_node.launch(specs.pod("shown"))
     lines = shared_node.cli("get", "events").stdout.splitlines()
     assert re.split(r" {2,}", lines[0].strip()) == ["LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE"]
@@ -91,8 +91,8 @@ def test_get_events_has_kubectl_s_columns(shared_node):
 
 
 def test_describe_ends_with_the_events_of_the_pod(shared_node):
-    shared_node.launch(specs.pod("told"))
-    text = shared_node.cli("describe", "pod", "told").stdout
+    shared_node.launch(specs.pod("described"))
+    text = shared_node.cli("describe", "pod", "described").stdout
     tail = text[text.index("\nEvents:\n"):].splitlines()[1:]
     assert re.split(r" {2,}", tail[1].strip()) == ["Type", "Reason", "Age", "From", "Message"]
     rows = [re.split(r" {2,}", line.strip()) for line in tail[3:]]
@@ -100,7 +100,7 @@ def test_describe_ends_with_the_events_of_the_pod(shared_node):
     assert rows[2][3:] == ["mainstay", "spec.containers{main}: Container started"]
 
 
-def test_watching_events_shows_what_comes(node):
+def test_watch_prints_new_events(node):
     with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "get", "events", "-w"], text=True,
                           stdout=subprocess.PIPE, env=node.environment()) as watch:
         try:

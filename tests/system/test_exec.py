@@ -113,7 +113,7 @@ def test_a_program_that_is_not_there_is_one_sentence(busy):
 
 
 @pytest.mark.parametrize("words,status,said", [
-    (["web"], 2, "say where and what"),
+    (["web"], 2, "are required"),
     (["nobody", "--", "id"], 1, 'pods "nobody" not found'),
     (["web", "-c", "other", "--", "id"], 1, 'container not found ("other")'),
 ])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Logs: where they lie, how a line looks, how they are rotated, and what 'mainstay logs' makes of them."""
+"""Container logs: files, the CRI format, rotation, and 'mainstay logs'."""
 
 import gzip
 import os
@@ -22,20 +22,20 @@ def say(name, script, **spec):
 @pytest.mark.quick
 def test_lines_are_in_the_cri_format_with_their_stream(node):
     node.launch(say("talker", "echo out; echo err >&2; printf unfinished"))
-    world.wait(lambda: len(node.log_lines("talker")) >= 2, "two lines are there")
+    world.wait(lambda: len(node.log_lines("talker")) >= 2, "two lines are written")
     lines = [LINE.match(line).groups() for line in node.log_lines("talker")]
     assert {line[1:] for line in lines[:2]} == {("stdout", "F", "out"), ("stderr", "F", "err")}
     node.wait_running("talker")
 
 
-def test_the_rest_of_a_line_is_written_when_the_stream_ends(node):
+def test_incomplete_line_is_written_when_the_stream_ends(node):
     node.drop(specs.script_pod("partial", "printf unfinished", restartPolicy="Never"))
     node.wait_phase("partial", "Succeeded")
-    world.wait(lambda: node.log_lines("partial"), "the rest is there")
+    world.wait(lambda: node.log_lines("partial"), "the incomplete line is written")
     assert LINE.match(node.log_lines("partial")[-1]).group(4) == "unfinished"
 
 
-def test_a_line_that_is_too_long_comes_in_parts_that_join_to_it(node):
+def test_long_line_is_split_into_parts(node):
     node.launch(say("long", "head -c 100000 /dev/zero | tr '\\0' x; echo"))
     world.wait(lambda: node.log_lines("long") and LINE.match(node.log_lines("long")[-1]).group(3) == "F",
                "the line has ended")
@@ -45,34 +45,34 @@ def test_a_line_that_is_too_long_comes_in_parts_that_join_to_it(node):
     assert len(parts) > 1
 
 
-def test_bytes_that_are_no_text_are_kept_as_they_are(node):
+def test_binary_output_is_unchanged(node):
     node.launch(say("binary", r"printf '\377\000\001\n'"))
     path = os.path.join(node.log_directory("binary"), "main", "0.log")
 
     def content():
         with open(path, "rb") as file:
             return file.read()
-    world.wait(lambda: content().endswith(b" stdout F \xff\x00\x01\n"), lambda: f"the bytes are there: {content()}")
+    world.wait(lambda: content().endswith(b" stdout F \xff\x00\x01\n"), lambda: f"the bytes are written: {content()}")
 
 
-def test_each_attempt_has_a_file_and_the_link_names_the_present_one(node):
+def test_each_attempt_has_a_file_and_the_link_points_to_the_latest(node):
     node.launch(say("twice", "echo up"))
-    world.wait(lambda: node.logged("twice") == ["up"], "the first has spoken")
+    world.wait(lambda: node.logged("twice") == ["up"], "the first has written")
     world.kill_all([node.init("twice")])
     node.wait_restarts("twice", 1)
-    world.wait(lambda: node.logged("twice", attempt=1) == ["up"], "the second has spoken")
+    world.wait(lambda: node.logged("twice", attempt=1) == ["up"], "the second has written")
     link = (f"{node.log}/containers/twice-node1_default_main-{node.container_id('twice')}.log")
     assert os.path.realpath(link) == os.path.join(node.log_directory("twice"), "main", "1.log")
 
 
-def test_modes_are_those_that_log_shippers_expect(node):
+def test_file_modes_are_those_that_log_shippers_expect(node):
     node.launch(say("modes", "echo x"))
     for path in (f"{node.log}/pods", node.log_directory("modes"), node.log_directory("modes") + "/main"):
         assert os.stat(path).st_mode & 0o777 == 0o755
     assert os.stat(node.log_directory("modes") + "/main/0.log").st_mode & 0o777 == 0o640
 
 
-def test_a_log_is_rotated_before_it_grows_beyond_its_size(make_node):
+def test_log_is_rotated_at_its_maximum_size(make_node):
     node = make_node(config={"containerLogMaxSize": "16Ki", "containerLogMaxFiles": 3})
     node.launch(say("chatty", "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; echo end"))
     world.wait(lambda: node.logged("chatty")[-1:] == ["end"], "all is written", 60)
@@ -89,7 +89,7 @@ def test_a_log_is_rotated_before_it_grows_beyond_its_size(make_node):
         path = os.path.join(directory, name)
         with (gzip.open(path, "rt") if name.endswith(".gz") else open(path, encoding="utf-8")) as file:
             lines = file.readlines()
-        assert all(LINE.match(line.rstrip("\n")) for line in lines), "no line is torn"
+        assert all(LINE.match(line.rstrip("\n")) for line in lines), "every line is complete"
         assert sum(len(line) for line in lines) <= 16 * 1024
 
 
@@ -101,7 +101,7 @@ def test_rotation_loses_no_line_between_files(make_node):
     assert text.split() == [str(i) for i in range(1000)]
 
 
-# mainstay logs
+# ---- mainstay logs ----
 
 @pytest.mark.quick
 def test_logs_prints_the_messages(node):
@@ -114,7 +114,7 @@ def test_logs_prints_the_messages(node):
     assert re.fullmatch(r"(\S+Z (one|two|three)\n){3}", node.cli("logs", "talker", "--timestamps").stdout)
 
 
-def test_logs_since_leaves_out_what_is_older(node):
+def test_logs_since_skips_older_lines(node):
     node.launch(say("talker", "echo old; sleep 2.2; echo new"))
     world.wait(lambda: node.logged("talker") == ["old", "new"], "all is written")
     assert node.cli("logs", "talker", "--since=2s").stdout == "new\n"
@@ -129,32 +129,32 @@ def test_logs_joins_the_parts_of_a_long_line(node):
 
 def test_logs_of_the_previous_attempt(node):
     node.launch(say("twice", "cat /proc/sys/kernel/random/uuid"))
-    world.wait(lambda: node.logged("twice"), "the first has spoken")
+    world.wait(lambda: node.logged("twice"), "the first has written")
     first = node.logged("twice")[0]
     world.kill_all([node.init("twice")])
     node.wait_restarts("twice", 1)
     assert node.cli("logs", "twice", "-p").stdout == first + "\n"
-    world.wait(lambda: node.logged("twice", attempt=1), "the second has spoken")
+    world.wait(lambda: node.logged("twice", attempt=1), "the second has written")
     assert node.cli("logs", "twice").stdout != first + "\n"
 
 
-def test_logs_of_a_pod_with_two_containers_wants_a_name(node):
+def test_logs_of_a_pod_with_two_containers_takes_a_name(node):
     node.launch(specs.pod("two", specs.container("a", "echo from a; " + specs.IDLE),
                           specs.container("b", "echo from b; " + specs.IDLE)))
-    world.wait(lambda: node.logged("two", "a") and node.logged("two", "b"), "both have spoken")
+    world.wait(lambda: node.logged("two", "a") and node.logged("two", "b"), "both have written")
     assert node.cli("logs", "two", "-c", "b").stdout == "from b\n"
-    answer = node.cli("logs", "two", "-c", "nobody")
-    assert answer.returncode != 0 and "nobody" in answer.stderr
+    answer = node.cli("logs", "two", "-c", "absent")
+    assert answer.returncode != 0 and "absent" in answer.stderr
 
 
-def test_logs_of_nobody_is_an_error(node):
-    answer = node.cli("logs", "nobody")
+def test_logs_of_an_unknown_pod_is_an_error(node):
+    answer = node.cli("logs", "absent")
     assert answer.returncode == 1
-    assert "nobody" in answer.stderr
+    assert "absent" in answer.stderr
 
 
-def test_logs_follows_what_comes(node):
-    node.launch(say("talker", "trap 'echo heard' USR1; echo ready; "
+def test_logs_follow_prints_new_lines(node):
+    node.launch(say("talker", "trap 'echo signalled' USR1; echo ready; "
                               "trap 'exit 0' TERM; while :; do sleep 100000 & wait; done"))
     world.wait(lambda: node.logged("talker") == ["ready"], "it is ready")
     with subprocess.Popen([harness.program("mainstay"), "--socket", node.socket, "logs", "-f", "talker"], text=True,
@@ -162,14 +162,14 @@ def test_logs_follows_what_comes(node):
         try:
             assert client.stdout.readline() == "ready\n"
             os.kill(node.init("talker"), 10)
-            assert client.stdout.readline() == "heard\n"
+            assert client.stdout.readline() == "signalled\n"
         finally:
             client.kill()
 
 
-def test_logs_followed_end_with_the_container(node):
-    node.launch(specs.script_pod("short", "echo begin; sleep 0.5; echo end", restartPolicy="Never"))
-    begun = time.monotonic()
+def test_logs_follow_ends_with_the_container(node):
+    node.launch(specs.script_pod("short", "echo first; sleep 0.5; echo end", restartPolicy="Never"))
+    start = time.monotonic()
     answer = node.cli("logs", "-f", "short")
-    assert answer.stdout == "begin\nend\n"
-    assert time.monotonic() - begun < 20
+    assert answer.stdout == "first\nend\n"
+    assert time.monotonic() - start < 20

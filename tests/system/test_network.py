@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods with a network of their own: real plugins, in a network namespace of the test's own."""
+"""Pod networks with real CNI plugins, in a network namespace of the test."""
 
 import json
 import os
@@ -40,8 +40,8 @@ def pod(name, script=specs.IDLE, **spec):
     return specs.pod(name, specs.container(script=script), hostNetwork=False, **spec)
 
 
-def listener(name, says, **fields):
-    return specs.pod(name, specs.container(script=LISTEN.format(says), **fields), hostNetwork=False)
+def listener(name, text, **fields):
+    return specs.pod(name, specs.container(script=LISTEN.format(text), **fields), hostNetwork=False)
 
 
 def file_of(node, name, path):
@@ -49,7 +49,7 @@ def file_of(node, name, path):
 
 
 def wait_clean(net):
-    """Nothing is left; the kernel takes the interfaces of a lost namespace away in its own time."""
+    """Waits until nothing is left; the kernel removes the interfaces of a lost namespace with a delay."""
     wait(lambda: not net.network_leftovers(), lambda: f"nothing is left: {net.network_leftovers()}")
 
 
@@ -69,7 +69,7 @@ def test_pods_reach_each_other_and_the_node_reaches_them(net):
     assert f"default via {GATEWAY}" in net.exec("one", "/bin/ip", "route")
 
 
-def test_a_pod_has_namespaces_of_its_own_and_its_containers_share_them(net):
+def test_containers_of_a_pod_share_its_namespaces(net):
     net.launch(specs.pod("pair", specs.container("main"), specs.container("other"), hostNetwork=False))
     links = {kind: [os.readlink(f"/proc/{pid}/ns/{kind}") for pid in
                     (net.init("pair"), net.init("pair", "other"), net.shim("pair"), net.agent.pid)]
@@ -78,14 +78,14 @@ def test_a_pod_has_namespaces_of_its_own_and_its_containers_share_them(net):
         assert main == other == shim != agent
 
 
-def test_a_host_port_leads_to_the_pod(net):
+def test_host_port_leads_to_the_pod(net):
     net.launch(listener("web", "through the port", ports=[
         {"containerPort": 8080, "hostPort": 18080}]))
     wait(lambda: net.fetch(NODE_ADDRESS, 18080) == "through the port\n", "the node's port leads to the pod")
     wait(lambda: net.fetch("127.0.0.1", 18080) == "through the port\n", "so does that of its loopback")
 
 
-def test_nothing_is_left_of_the_network_when_the_pod_is_gone(net):
+def test_removed_pod_leaves_nothing_of_its_network(net):
     net.launch(listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18081}]))
     assert net.reserved() and net.veths() and net.rules()
     net.remove("web")
@@ -93,14 +93,14 @@ def test_nothing_is_left_of_the_network_when_the_pod_is_gone(net):
     assert net.network_leftovers() == []
 
 
-def test_a_plugin_that_fails_is_told_and_leaves_no_address(net):
+def test_failed_plugin_is_reported_and_leaves_no_address(net):
     net.configure(chain(net.ipam, {"type": "refuses"}))
     net.install_plugin("refuses", 'cat >/dev/null; [ "$CNI_COMMAND" = DEL ] && exit 0\n'
-                       'echo \'{"cniVersion":"1.0.0","code":999,"msg":"no room","details":"at the inn"}\'; exit 1\n')
+                       'echo \'{"cniVersion":"1.0.0","code":999,"msg":"no space","details":"in the pool"}\'; exit 1\n')
     net.drop(pod("web"))
-    message = "failed to set up sandbox network: plugin type=\"refuses\" failed (add): no room; at the inn"
+    message = "failed to set up sandbox network: plugin type=\"refuses\" failed (add): no space; in the pool"
     net.wait_pod("web", lambda it: it["status"]["containerStatuses"][0]["state"].get("waiting", {})
-                 .get("message") == message, "says why it waits")
+                 .get("message") == message, "has the reason in its status")
     assert net.status("web")["state"]["waiting"]["reason"] == "ContainerCreating"
     wait(lambda: net.network_leftovers() == [], lambda: f"nothing is left: {net.network_leftovers()}")
     net.configure(chain(net.ipam, PORTMAP, FIREWALL))
@@ -108,18 +108,18 @@ def test_a_plugin_that_fails_is_told_and_leaves_no_address(net):
     assert net.reserved() == [net.address("web")]
 
 
-def test_a_plugin_that_also_fails_to_delete_keeps_no_other_from_deleting(net):
+def test_failed_delete_of_a_plugin_does_not_prevent_the_others(net):
     net.configure(chain(net.ipam, {"type": "refuses"}))
     net.install_plugin("refuses", "cat >/dev/null; echo broken >&2; exit 1\n")
     net.drop(pod("web"))
-    net.wait_pod("web", lambda it: "failed (add): broken; and then" in str(it), "says both")
+    net.wait_pod("web", lambda it: "failed (add): broken; and then" in str(it), "reports both errors")
     wait(lambda: not net.veths() and not net.reserved(), "the bridge has deleted what it had")
     net.install_plugin("refuses", "cat >/dev/null; exit 0\n")
     net.remove("web")
     net.wait_gone("web")
 
 
-def test_a_missing_plugin_and_a_broken_configuration_are_told(net):
+def test_missing_plugin_and_broken_configuration_are_reported(net):
     net.configure(chain(net.ipam, {"type": "not-there"}))
     net.drop(pod("one"))
     net.wait_pod("one", lambda it: 'failed to find plugin \\"not-there\\" in path' in str(it) or
@@ -129,7 +129,7 @@ def test_a_missing_plugin_and_a_broken_configuration_are_told(net):
     net.wait_pod("two", lambda it: "10-test.conflist: plugins[0].type: must be" in str(it), "refuses the type")
 
 
-def test_a_lost_shim_leaves_no_address_and_the_pod_gets_another(net):
+def test_pod_gets_a_new_address_after_its_shim_was_lost(net):
     net.launch(listener("web", "back", ports=[{"containerPort": 8080, "hostPort": 18082}]))
     first, shim = net.address("web"), net.shim("web")
     os.kill(shim, signal.SIGKILL)
@@ -138,38 +138,38 @@ def test_a_lost_shim_leaves_no_address_and_the_pod_gets_another(net):
     assert net.reserved() == [net.address("web")]
     assert len(net.veths()) == 1
     assert not [rule for rule in net.rules() if f"{first}/32" in rule or f"{first}:" in rule], net.rules()
-    wait(lambda: net.fetch(NODE_ADDRESS, 18082) == "back\n", "the port leads to the new one")
+    wait(lambda: net.fetch(NODE_ADDRESS, 18082) == "back\n", "the port leads to the new address")
 
 
-def test_a_pod_that_has_failed_gives_its_address_back_also_when_its_shim_is_lost(net):
+def test_failed_pod_releases_its_address_though_its_shim_was_lost(net):
     net.launch(pod("late", script="trap '' TERM; sleep 100000 & wait", activeDeadlineSeconds=3,
                    terminationGracePeriodSeconds=600))
     net.wait_phase("late", "Failed")
     assert net.reserved()
     world.kill_all([net.shim("late")])
-    wait(lambda: not net.reserved(), "its address is free")
+    wait(lambda: not net.reserved(), "its address is released")
     wait(lambda: not net.shims(), "nothing of it runs")
     assert net.pod("late")["status"]["reason"] == "DeadlineExceeded"
     net.restart()
     assert net.wait_phase("late", "Failed")["status"]["reason"] == "DeadlineExceeded"
-    wait(lambda: not net.shims(), "nobody is left, nor one who cleans up")
+    wait(lambda: not net.shims(), "no shim is left, and no sandbox teardown")
 
 
-def test_a_pod_that_had_come_to_its_end_holds_no_address_after_the_node_was_down(net):
+def test_completed_pod_holds_no_address_after_the_node_was_down(net):
     net.drop(pod("done", script="exit 0", restartPolicy="OnFailure"))
     net.wait_phase("done", "Succeeded")
     net.kill9()
     world.kill_all(net.shims())
     net.start()
     net.wait_phase("done", "Succeeded")
-    wait(lambda: not net.reserved(), "its address is free")
-    wait(lambda: not net.shims(), "nobody is left")
+    wait(lambda: not net.reserved(), "its address is released")
+    wait(lambda: not net.shims(), "no shim is left")
     assert net.status("done")["restartCount"] == 0
     assert "trying again" not in net.said()
     wait_clean(net)
 
 
-def test_an_address_outlives_the_agent(net):
+def test_address_stays_across_a_restart_of_the_agent(net):
     net.launch(listener("web", "still here"))
     address, pid = net.address("web"), net.init("web")
     net.restart()
@@ -181,7 +181,7 @@ def test_an_address_outlives_the_agent(net):
     assert net.network_leftovers() == []
 
 
-def test_a_new_agent_tells_whose_network_is_not_what_it_was(net):
+def test_new_agent_records_an_event_for_a_changed_network(net):
     for name in ("whole", "cut"):
         net.launch(specs.pod(name, hostNetwork=False))
     net.exec("cut", "busybox", "ip", "route", "delete", "default")
@@ -193,7 +193,7 @@ def test_a_new_agent_tells_whose_network_is_not_what_it_was(net):
     assert not [line for line in events.splitlines() if "NetworkNotReady" in line and "pod/whole-" in line], events
 
 
-def test_an_agent_that_finds_neither_shim_nor_manifest_deletes_the_addresses(net):
+def test_addresses_are_released_after_shim_and_manifest_were_lost(net):
     net.launch(pod("web"))
     shim = net.shim("web")
     net.kill9()
@@ -204,7 +204,7 @@ def test_an_agent_that_finds_neither_shim_nor_manifest_deletes_the_addresses(net
     wait_clean(net)
 
 
-def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
+def test_new_agent_without_the_shim_sets_up_a_new_address(net):
     net.launch(pod("web"))
     first, shim = net.address("web"), net.shim("web")
     net.kill9()
@@ -219,12 +219,12 @@ def test_an_agent_that_finds_no_shim_gives_the_pod_another_address(net):
     wait_clean(net)
 
 
-@pytest.mark.parametrize("shim_lives", [True, False])
-def test_what_nobody_knows_by_its_record_any_more_loses_its_addresses_too(net, shim_lives):
+@pytest.mark.parametrize("is_shim_running", [True, False])
+def test_pod_with_a_damaged_record_releases_its_addresses(net, is_shim_running):
     net.launch(pod("web"))
     uid, shim = net.pod("web")["metadata"]["uid"], net.shim("web")
     net.kill9()
-    if not shim_lives:
+    if not is_shim_running:
         os.kill(shim, signal.SIGKILL)
     with open(os.path.join(net.state, "pods", uid, "record"), "r+", encoding="utf-8") as file:
         file.truncate(20)
@@ -234,8 +234,8 @@ def test_what_nobody_knows_by_its_record_any_more_loses_its_addresses_too(net, s
     wait(lambda: not os.path.exists(os.path.join(net.state, "pods", uid)), "its directory is removed")
 
 
-@pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "removed"])
-def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_agent_were_lost(net, is_wanted):
+@pytest.mark.parametrize("is_desired", [True, False], ids=["desired", "removed"])
+def test_masquerading_of_both_families_is_removed_after_shim_and_agent_were_lost(net, is_desired):
     ranges = [[{"subnet": SUBNET}], [{"subnet": SUBNET6}]]
     ipam = {"type": "host-local", "dataDir": net.ipam, "ranges": ranges}
     net.configure(chain(net.ipam, PORTMAP, FIREWALL, ipam=ipam))
@@ -244,10 +244,10 @@ def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_a
     assert len(first) == 2 and len(lost) == 4
     net.kill9()
     world.kill_all(net.shims())
-    if not is_wanted:
+    if not is_desired:
         net.remove("web")
     net.start()
-    if is_wanted:
+    if is_desired:
         net.wait_pod("web", lambda it: it["status"].get("podIP") not in (None, *first), "has another address")
         net.wait_running("web")
         assert len(net.reserved()) == 2 and len(net.chains()) == 4 and not set(net.chains()) & set(lost)
@@ -257,13 +257,13 @@ def test_addresses_of_both_families_are_not_masqueraded_any_more_when_shim_and_a
 
 
 def once(net, script):
-    """The bridge plugin, which does something else when it is run the first time with a command."""
+    """A bridge plugin that runs the script at its first run with a command."""
     net.install_plugin("bridge", f'if mkdir "$0.$CNI_COMMAND" 2>/dev/null; then {script}; fi; '
                        "exec /usr/lib/cni/bridge\n")
 
 
-@pytest.mark.parametrize("agent_lives", [True, False])
-def test_a_shim_that_dies_in_the_middle_of_a_deletion_leaves_no_rule(net, agent_lives):
+@pytest.mark.parametrize("is_agent_running", [True, False])
+def test_shim_killed_during_delete_leaves_no_rule(net, is_agent_running):
     once(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && '
          ": >$0.cut && exec sleep 1000")
     net.launch(pod("web"))
@@ -271,16 +271,16 @@ def test_a_shim_that_dies_in_the_middle_of_a_deletion_leaves_no_rule(net, agent_
     net.remove("web")
     wait(lambda: os.path.exists(os.path.join(net.plugin_directory, "bridge.cut")), "the interface is deleted")
     assert net.rules() and not net.veths()
-    if not agent_lives:
+    if not is_agent_running:
         net.kill9()
     world.kill_all([shim])
-    if not agent_lives:
+    if not is_agent_running:
         net.start()
     net.wait_gone("web")
     wait_clean(net)
 
 
-def test_an_agent_that_comes_back_finishes_a_deletion_that_was_cut_off(net):
+def test_interrupted_delete_is_completed(net):
     once(net, '[ $CNI_COMMAND = DEL ] && busybox nsenter --net="$CNI_NETNS" busybox ip link delete eth0 && exit 1')
     net.launch(pod("web"))
     net.remove("web")
@@ -288,8 +288,8 @@ def test_an_agent_that_comes_back_finishes_a_deletion_that_was_cut_off(net):
     wait_clean(net)
 
 
-@pytest.mark.parametrize("is_wanted", [True, False], ids=["wanted", "removed"])
-def test_what_a_plugin_had_added_when_shim_and_agent_died_is_deleted(net, is_wanted):
+@pytest.mark.parametrize("is_desired", [True, False], ids=["desired", "removed"])
+def test_interrupted_add_is_deleted(net, is_desired):
     once(net, "if [ $CNI_COMMAND = ADD ]; then /usr/lib/cni/bridge >/dev/null; : >$0.cut; exec sleep 1000; fi")
     net.drop(pod("web"))
     wait(lambda: os.path.exists(os.path.join(net.plugin_directory, "bridge.cut")), "the plugin has added")
@@ -297,10 +297,10 @@ def test_what_a_plugin_had_added_when_shim_and_agent_died_is_deleted(net, is_wan
     assert lost and net.rules() and net.reserved()
     net.kill9()
     world.kill_all(net.shims())
-    if not is_wanted:
+    if not is_desired:
         net.remove("web")
     net.start()
-    if is_wanted:
+    if is_desired:
         net.wait_running("web")
         assert net.reserved() == [net.address("web")]
         assert len(net.chains()) == 1 and net.chains() != lost
@@ -310,7 +310,7 @@ def test_what_a_plugin_had_added_when_shim_and_agent_died_is_deleted(net, is_wan
 
 
 def hold_at(net, plugin, command, when):
-    """The next run of the plugin with the command hangs before its work or after it; gives the file that says so."""
+    """The next run of the plugin with the command hangs before its work or after it; returns the file that shows this."""
     held = os.path.join(net.plugin_directory, f"{plugin}.{command}.{when}")
     work = "" if when == "before" else f"/usr/lib/cni/{plugin} >/dev/null; "
     net.install_plugin(plugin, f"if [ $CNI_COMMAND = {command} ] && ! [ -e {held} ]; then {work}: >{held}; "
@@ -318,9 +318,9 @@ def hold_at(net, plugin, command, when):
     return held
 
 
-def die(net, shim, who):
-    """SIGKILL for those that are named, in that order; and an agent again."""
-    for name in who.split("-"):
+def kill_processes(net, shim, victims):
+    """Kills the named processes in that order, and starts the agent again."""
+    for name in victims.split("-"):
         if name == "agent":
             net.kill9()
         elif name == "shim":
@@ -328,33 +328,33 @@ def die(net, shim, who):
         else:
             world.kill_all([pid for pid in world.pids() if world.cmdline(pid) == ["sleep", "1000"] and
                             world.status(pid, "PPid") == str(shim)])
-    if "agent" in who:
+    if "agent" in victims:
         net.start()
 
 
-@pytest.mark.parametrize("who", ["plugin", "shim", "agent-plugin", "shim-agent", "agent-shim"])
+@pytest.mark.parametrize("victims", ["plugin", "shim", "agent-plugin", "shim-agent", "agent-shim"])
 @pytest.mark.parametrize("plugin", ["bridge", "portmap", "firewall"])
-def test_whoever_dies_before_or_after_a_plugin_has_worked_nothing_is_left_nor_made_twice(net, plugin, who):
+def test_kill_during_a_plugin_run_leaves_nothing_and_repeats_nothing(net, plugin, victims):
     web = listener("web", "x", ports=[{"containerPort": 8080, "hostPort": 18085}])
     for when in ("before", "after"):
         held = hold_at(net, plugin, "ADD", when)
         net.drop(web)
         wait(lambda: os.path.exists(held), f"the plugin hangs {when} it adds")
-        die(net, net.shim("web"), who)
+        kill_processes(net, net.shim("web"), victims)
         net.wait_running("web", 90)
         assert net.reserved() == [net.address("web")]
         wait(lambda: len(net.veths()) == 1 and len(net.chains()) == 2,
-             lambda: f"there is what one pod has: {net.network_leftovers()}")
+             lambda: f"the network of one pod is set up: {net.network_leftovers()}")
         held = hold_at(net, plugin, "DEL", when)
         shim = net.shim("web")
         net.remove("web")
         wait(lambda: os.path.exists(held), f"the plugin hangs {when} it deletes")
-        die(net, shim, who)
+        kill_processes(net, shim, victims)
         net.wait_gone("web", 90)
         wait_clean(net)
 
 
-def test_deaths_at_any_time_while_addresses_come_and_go_leave_nothing(net):
+def test_kills_at_any_time_leave_nothing(net):
     seed = int(os.environ.get("MAINSTAY_SEED", random.randrange(2**32)))
     print(f"MAINSTAY_SEED={seed}")
     chance = random.Random(seed)
@@ -368,26 +368,26 @@ def test_deaths_at_any_time_while_addresses_come_and_go_leave_nothing(net):
             net.drop(web)
         for _ in range(chance.randint(1, 3)):
             time.sleep(chance.random() * chance.choice([0.1, 0.5, 1.5]))
-            who = chance.choice(["agent", "shims", "both"])
-            if who != "agent":
+            victims = chance.choice(["agent", "shims", "both"])
+            if victims != "agent":
                 world.kill_all(net.shims())
-            if who != "shims":
+            if victims != "shims":
                 net.restart(ready=False)
     wait(net.is_ready, "the agent is ready")
     for web in pods:
         net.drop(web)
     for name in ("one", "two"):
         net.wait_running(name, 90)
-    wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")), "no address is anybody else's")
+    wait(lambda: net.reserved() == sorted(net.address(name) for name in ("one", "two")), "only the addresses of the pods are allocated")
     wait(lambda: len(net.veths()) == 2 and len(net.chains()) == 4,
-         lambda: f"there is what two pods have: {net.network_leftovers()}")
+         lambda: f"the networks of two pods are set up: {net.network_leftovers()}")
     for name in ("one", "two"):
         net.remove(name)
         net.wait_gone(name, 90)
     wait_clean(net)
 
 
-def test_an_agent_that_dies_while_plugins_run_leaves_one_address(net):
+def test_agent_killed_during_plugins_leaves_one_address(net):
     net.configure(chain(net.ipam, {"type": "slow"}))
     net.install_plugin("slow", 'cat >$0.input.$$; [ "$CNI_COMMAND" = ADD ] && : >$0.adds && sleep 1\n'
                        "/usr/bin/python3 -c 'import json,sys; print(json.dumps(json.load(open(sys.argv[1]))"
@@ -400,7 +400,7 @@ def test_an_agent_that_dies_while_plugins_run_leaves_one_address(net):
     assert len(net.veths()) == 1
 
 
-def test_a_damaged_record_of_a_network_stops_nobody(make_network_node):
+def test_damaged_network_record_stops_no_pod(make_network_node):
     net = make_network_node(plugins=(PORTMAP,))
     net.launch(pod("web"))
     uid, pid = net.pod("web")["metadata"]["uid"], net.init("web")
@@ -419,7 +419,7 @@ def test_a_damaged_record_of_a_network_stops_nobody(make_network_node):
 
 @pytest.fixture(name="allocations")
 def fixture_allocations():
-    """Where the default network's addresses are kept; put back as it was."""
+    """The IPAM directory of the default network, restored after the test."""
     directory = "/var/lib/cni/networks/mainstay"
     was_there = os.path.exists(directory)
     yield directory
@@ -427,7 +427,7 @@ def fixture_allocations():
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def test_without_a_configuration_there_is_a_network_of_ours(make_network_node, allocations):
+def test_default_network_works_without_a_configuration(make_network_node, allocations):
     net = make_network_node(plugins=None)
     net.launch(listener("web", "out of the box", ports=[{"containerPort": 8080, "hostPort": 18083}]))
     address = net.address("web")
@@ -441,9 +441,9 @@ def test_without_a_configuration_there_is_a_network_of_ours(make_network_node, a
     assert net.veths() == [] and "10.189." not in net.run_inside("iptables-save")
 
 
-# Names
+# ---- names ----
 
-def test_a_pod_knows_its_name_and_its_address(net):
+def test_hosts_file_has_name_and_address_of_the_pod(net):
     variable = {"name": "ADDRESS", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
     net.launch(specs.pod("web", specs.container(env=[variable]), hostNetwork=False,
                          hostAliases=[{"ip": "192.0.2.9", "hostnames": ["db", "db.example"]}]))
@@ -457,7 +457,7 @@ def test_a_pod_knows_its_name_and_its_address(net):
     assert hosts.endswith("\n# Entries added by HostAliases.\n192.0.2.9\tdb\tdb.example\n")
 
 
-def test_a_kernel_parameter_of_the_network_is_the_pod_s_alone(net):
+def test_network_sysctl_applies_to_the_pod_only(net):
     name = "net.ipv4.ip_unprivileged_port_start"
     path = "/proc/sys/" + name.replace(".", "/")
     before = net.run_inside("cat", path)
@@ -476,7 +476,7 @@ def test_hostname_and_subdomain_make_a_domain_name(net):
     assert world.read("/proc/sys/kernel/hostname") not in ("www\n", "www.shop.default.svc.cluster.local\n")
 
 
-def test_a_host_alias_is_known_in_the_node_s_network_too(net):
+def test_host_alias_applies_in_the_host_network(net):
     net.launch(specs.pod("web", hostAliases=[{"ip": "192.0.2.9", "hostnames": ["db"]}]))
     hosts = file_of(net, "web", "/etc/hosts")
     assert hosts.startswith("# Kubernetes-managed hosts file (host network).\n")
@@ -511,7 +511,7 @@ def test_dns_policies_make_resolv_conf(make_network_node, tmp_path):
         assert file_of(net, name, "/etc/resolv.conf") == expected, name
 
 
-def test_what_the_agent_runs_is_not_in_the_pod_s_namespace(net):
+def test_plugins_do_not_run_in_the_namespace_of_the_pod(net):
     net.configure(chain(net.ipam, {"type": "spy"}))
     net.install_plugin("spy", "cat >$0.input\nreadlink /proc/self/ns/net >$0.where; env >$0.environment\n"
                        "/usr/bin/python3 -c 'import json,sys; print(json.dumps(json.load(open(sys.argv[1]))"
@@ -525,18 +525,18 @@ def test_what_the_agent_runs_is_not_in_the_pod_s_namespace(net):
     assert "MAINSTAY" not in environment and "ASAN" not in environment
 
 
-def test_bandwidth_that_annotations_ask_for_reaches_the_plugin_that_can_limit_it(net):
+def test_bandwidth_annotations_reach_the_plugin_with_the_capability(net):
     net.configure(chain(net.ipam, {"type": "spy", "capabilities": {"bandwidth": True}}))
     net.install_plugin("spy", "cat >$0.input\n/usr/bin/python3 -c 'import json,sys; "
                        "print(json.dumps(json.load(open(sys.argv[1])).get(\"prevResult\")))' $0.input\n")
     limited = pod("limited")
     limited["metadata"]["annotations"] = {"kubernetes.io/ingress-bandwidth": "1M", "kubernetes.io/egress-bandwidth": "2M"}
     net.launch(limited)
-    told = json.loads(world.read(os.path.join(net.plugin_directory, "spy.input")))["runtimeConfig"]["bandwidth"]
-    assert (told["ingressRate"], told["egressRate"]) == (1000000, 2000000)
+    bandwidth = json.loads(world.read(os.path.join(net.plugin_directory, "spy.input")))["runtimeConfig"]["bandwidth"]
+    assert (bandwidth["ingressRate"], bandwidth["egressRate"]) == (1000000, 2000000)
 
 
-def test_a_pod_is_probed_at_its_own_address(net):
+def test_pod_is_probed_at_its_address(net):
     probe = {"periodSeconds": 1, "failureThreshold": 100}
     net.launch(listener("web", "hello", livenessProbe={"tcpSocket": {"port": 8080}, **probe},
                         readinessProbe={"tcpSocket": {"port": 8080}, **probe}))
@@ -544,7 +544,7 @@ def test_a_pod_is_probed_at_its_own_address(net):
     assert net.status("web")["restartCount"] == 0
 
 
-def test_an_edited_pod_keeps_its_address_and_gives_it_back(net):
+def test_edited_pod_keeps_its_address_until_it_is_recreated(net):
     net.launch(pod("web"))
     address, shim = net.address("web"), net.shim("web")
     net.drop(pod("web", script="echo again; " + specs.IDLE, terminationGracePeriodSeconds=3))
@@ -552,6 +552,6 @@ def test_an_edited_pod_keeps_its_address_and_gives_it_back(net):
     assert net.address("web") == address and net.reserved() == [address]
     net.drop(pod("web", script="echo again; " + specs.IDLE, hostname="other"))
     net.wait_pod("web", lambda pod: pod["status"]["containerStatuses"][0]["restartCount"] == 0 and
-                 pod["status"]["phase"] == "Running", "is another")
-    wait(lambda: net.reserved() == [net.address("web")], "the other has the only address")
+                 pod["status"]["phase"] == "Running", "is recreated")
+    wait(lambda: net.reserved() == [net.address("web")], "the new pod has the only address")
     assert not world.is_alive(shim)

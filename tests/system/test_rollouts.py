@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Updates of DaemonSets: which pod ends when, and which begins; revisions, and the way back to one."""
+"""Rolling updates of DaemonSets: which pod is stopped and started when; revisions, undo and rollback."""
 
 import hashlib
 import os
@@ -35,8 +35,8 @@ def surge(seconds=0):
             "spec": {"minReadySeconds": seconds}}
 
 
-def test_an_update_ends_the_old_pod_before_it_begins_the_new(node):
-    # Both want the same lock: who comes while it is held dies.
+def test_update_stops_the_old_pod_before_it_starts_the_new_one(node):
+    # Both take the same lock: a pod that finds it held exits with an error.
     script = ("trap 'rmdir /v/lock; exit 0' TERM; mkdir /v/lock || exit 1; sleep 100000 & wait")
     fields = {"script": script, "volumeMounts": [specs.mount("v", "/v")]}
     def locked(version):
@@ -53,7 +53,7 @@ def test_an_update_ends_the_old_pod_before_it_begins_the_new(node):
     assert not node.pod(first["metadata"]["name"])
 
 
-def test_a_surge_begins_the_new_pod_first_and_waits_until_it_has_been_ready(node):
+def test_surge_starts_the_new_pod_first_and_waits_for_min_ready_seconds(node):
     node.drop(logs("1", **surge(2)))
     first = wait_version(node, "1")
     pid = init_of(node, first)
@@ -63,21 +63,21 @@ def test_a_surge_begins_the_new_pod_first_and_waits_until_it_has_been_ready(node
     second = wait_version(node, "2")
     stopped = time.time()
     ready = condition(second, "Ready")["lastTransitionTime"]
-    begun = time.mktime(time.strptime(ready, "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
-    assert stopped - begun >= 2
+    ready_at = time.mktime(time.strptime(ready, "%Y-%m-%dT%H:%M:%SZ")) - time.timezone
+    assert stopped - ready_at >= 2
     assert not world.is_alive(pid)
 
 
-def test_a_surge_goes_on_across_a_restart_of_the_agent(node):
+def test_surge_continues_across_a_restart_of_the_agent(node):
     node.drop(logs("1", **surge(3)))
     wait_version(node, "1")
     node.drop(logs("2", **surge(3)))
-    wait(lambda: len(pods_of(node, "logs")) == 2, "both are there")
+    wait(lambda: len(pods_of(node, "logs")) == 2, "both exist")
     node.restart()
     wait_version(node, "2")
 
 
-def test_on_delete_waits_until_a_person_ends_the_old_pod(node):
+def test_on_delete_waits_until_the_old_pod_is_deleted(node):
     on_delete = {"type": "OnDelete"}
     node.drop(logs("1", update=on_delete))
     first = wait_version(node, "1")
@@ -88,23 +88,23 @@ def test_on_delete_waits_until_a_person_ends_the_old_pod(node):
     assert world.is_alive(pid) and version_of(wait_daemon(node, "logs")) == "1"
     node.restart()
     assert world.is_alive(pid) and version_of(wait_daemon(node, "logs")) == "1"
-    told = node.cli("delete", "pod", first["metadata"]["name"])
-    assert told.returncode == 0, told.stderr
+    answer = node.cli("delete", "pod", first["metadata"]["name"])
+    assert answer.returncode == 0, answer.stderr
     wait_version(node, "2")
 
 
-def test_a_pod_that_a_person_ends_begins_anew(node):
+def test_deleted_pod_is_created_again(node):
     node.drop(logs("1"))
     pod = wait_version(node, "1")
     pid = init_of(node, pod)
     assert node.cli("delete", "pod", pod["metadata"]["name"]).returncode == 0
-    wait(lambda: not world.is_alive(pid), "it ends")
+    wait(lambda: not world.is_alive(pid), "it is stopped")
     again = wait_version(node, "1")
     assert again["metadata"]["name"] == pod["metadata"]["name"]
     assert init_of(node, again) != pid
 
 
-def test_what_the_template_does_not_have_changes_no_pod(node):
+def test_change_outside_the_template_restarts_no_pod(node):
     node.drop(logs("1"))
     pid = init_of(node, wait_version(node, "1"))
     node.drop(logs("1", metadata={"labels": {"any": "thing"}}, spec={"minReadySeconds": 1}))
@@ -113,7 +113,7 @@ def test_what_the_template_does_not_have_changes_no_pod(node):
     assert world.is_alive(pid)
 
 
-def test_a_revision_that_does_not_become_available_is_rolled_back(node):
+def test_revision_that_misses_its_progress_deadline_is_rolled_back(node):
     deadline = {"metadata": {"annotations": {"mainstay.dev/progress-deadline-seconds": "3"}}}
     node.drop(logs("1", **deadline))
     wait_version(node, "1")
@@ -126,7 +126,7 @@ def test_a_revision_that_does_not_become_available_is_rolled_back(node):
     wait_version(node, "3")
 
 
-def test_revisions_survive_the_agent_and_damage_stops_nothing(node):
+def test_damaged_revision_history_stops_no_pod(node):
     node.drop(logs("1"))
     pod = wait_version(node, "1")
     pid = init_of(node, pod)
@@ -141,7 +141,7 @@ def test_revisions_survive_the_agent_and_damage_stops_nothing(node):
     assert os.path.exists(f"{node.state}/daemonsets/{history}.damaged")
 
 
-def test_a_set_that_goes_and_comes_back_begins_its_history_anew(node):
+def test_daemonset_that_is_created_again_has_a_new_history(node):
     node.drop(logs("1"))
     wait_version(node, "1")
     node.drop(logs("2"))
@@ -152,50 +152,50 @@ def test_a_set_that_goes_and_comes_back_begins_its_history_anew(node):
     assert wait_version(node, "2")["metadata"]["labels"]["pod-template-generation"] == "1"
 
 
-# The command line
+# ---- the command line ----
 
-def told(node, *words, status=0):
+def run_cli(node, *words, status=0):
     answer = node.cli(*words)
     assert answer.returncode == status, answer.stdout + answer.stderr
     return answer.stdout if status == 0 else answer.stderr
 
 
-def test_get_daemonsets_has_kubectls_columns(make_node):
+def test_get_daemonsets_has_the_columns_of_kubectl(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"disktype": "ssd"}}})
     node.drop(logs("1", nodeSelector={"disktype": "ssd"}))
     node.drop(specs.daemonset("elsewhere", nodeSelector={"disktype": "hdd"}))
     wait_version(node, "1")
-    wait(lambda: "0" not in told(node, "get", "ds", "logs", "--no-headers").split()[1:6], "it is available")
-    lines = told(node, "get", "daemonsets").splitlines()
+    wait(lambda: "0" not in run_cli(node, "get", "ds", "logs", "--no-headers").split()[1:6], "it is available")
+    lines = run_cli(node, "get", "daemonsets").splitlines()
     assert lines[0].split() == ["NAME", "DESIRED", "CURRENT", "READY", "UP-TO-DATE", "AVAILABLE", "NODE", "SELECTOR",
                                 "AGE"]
     assert lines[1].split()[:7] == ["elsewhere", "0", "0", "0", "0", "0", "disktype=hdd"]
     assert lines[2].split()[:7] == ["logs", "1", "1", "1", "1", "1", "disktype=ssd"]
-    assert "CONTAINERS" in told(node, "get", "ds", "-o", "wide")
-    assert told(node, "get", "ds", "-o", "name").splitlines() == ["daemonset.apps/elsewhere", "daemonset.apps/logs"]
-    document = yaml.safe_load(told(node, "get", "ds", "logs", "-o", "yaml"))
+    assert "CONTAINERS" in run_cli(node, "get", "ds", "-o", "wide")
+    assert run_cli(node, "get", "ds", "-o", "name").splitlines() == ["daemonset.apps/elsewhere", "daemonset.apps/logs"]
+    document = yaml.safe_load(run_cli(node, "get", "ds", "logs", "-o", "yaml"))
     assert (document["kind"], document["apiVersion"]) == ("DaemonSet", "apps/v1")
     assert document["status"]["numberReady"] == 1
-    assert 'daemonsets.apps "none" not found' in told(node, "get", "ds", "none", status=1)
+    assert 'daemonsets.apps "none" not found' in run_cli(node, "get", "ds", "none", status=1)
 
 
-def test_describe_daemonset_says_which_rule_decided(make_node):
+def test_describe_daemonset_names_the_deciding_rule(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"disktype": "ssd"}}})
     node.drop(specs.daemonset("elsewhere", nodeSelector={"disktype": "hdd"}))
     node.drop(logs("1"))
     wait_version(node, "1")
     assert re.search(r"Runs Here:\s+no: nodeSelector requires disktype=hdd, the node has disktype=ssd",
-                     told(node, "describe", "daemonset", "elsewhere"))
-    text = told(node, "describe", "ds", "logs")
+                     run_cli(node, "describe", "daemonset", "elsewhere"))
+    text = run_cli(node, "describe", "ds", "logs")
     assert re.search(r"Runs Here:\s+yes: nothing requires a different node", text)
     assert "Desired Number of Nodes Scheduled: 1" in text
     assert re.search(r"Image:\s+docker.io/library/busybox:1", text)
 
 
-def test_get_nodes_tells_what_pods_ask_of_it(make_node):
+def test_get_nodes_has_labels_and_taints(make_node):
     node = make_node(config={"mainstay": {"nodeLabels": {"disktype": "ssd"}},
                              "registerWithTaints": [{"key": "a", "effect": "NoSchedule"}]})
-    document, = yaml.safe_load(told(node, "get", "nodes", "-o", "yaml"))["items"]
+    document, = yaml.safe_load(run_cli(node, "get", "nodes", "-o", "yaml"))["items"]
     labels = document["metadata"]["labels"]
     assert (labels["disktype"], labels["kubernetes.io/os"]) == ("ssd", "linux")
     assert labels["kubernetes.io/hostname"] and labels["kubernetes.io/arch"] == labels["beta.kubernetes.io/arch"]
@@ -207,64 +207,64 @@ def test_history_undo_and_restart(node):
     for version, cause in (("1", "first"), ("2", "second")):
         node.drop(logs(version, metadata={"annotations": {"kubernetes.io/change-cause": cause}}))
         wait_version(node, version)
-    lines = told(node, "rollout", "history", "daemonset/logs").splitlines()
+    lines = run_cli(node, "rollout", "history", "daemonset/logs").splitlines()
     assert lines[0] == "daemonset.apps/logs "
     assert [line.split() for line in lines[1:]] == [["REVISION", "CHANGE-CAUSE"], ["1", "first"], ["2", "second"]]
-    assert re.search(r"VERSION:\s+1", told(node, "rollout", "history", "ds/logs", "--revision", "1"))
+    assert re.search(r"VERSION:\s+1", run_cli(node, "rollout", "history", "ds/logs", "--revision", "1"))
 
-    assert told(node, "rollout", "undo", "daemonset/logs") == "daemonset.apps/logs rolled back\n"
+    assert run_cli(node, "rollout", "undo", "daemonset/logs") == "daemonset.apps/logs rolled back\n"
     wait_version(node, "1")
-    assert "successfully rolled out" in told(node, "rollout", "status", "ds", "logs")
-    assert [line.split()[0] for line in told(node, "rollout", "history", "ds/logs").splitlines()[2:]] == ["2", "3"]
+    assert "successfully rolled out" in run_cli(node, "rollout", "status", "ds", "logs")
+    assert [line.split()[0] for line in run_cli(node, "rollout", "history", "ds/logs").splitlines()[2:]] == ["2", "3"]
     node.restart()
     pid = init_of(node, wait_version(node, "1"))
     node.drop(specs.pod("other"))
     node.wait_running("other")
-    assert world.is_alive(pid), "an undo holds"
+    assert world.is_alive(pid), "the undo holds"
 
-    told(node, "rollout", "undo", "ds/logs", "--to-revision", "2")
+    run_cli(node, "rollout", "undo", "ds/logs", "--to-revision", "2")
     wait_version(node, "2")
     first = wait_version(node, "2")["metadata"]["name"]
-    told(node, "rollout", "restart", "ds/logs")
+    run_cli(node, "rollout", "restart", "ds/logs")
     wait_daemon(node, "logs", lambda pod: pod["metadata"]["name"] != first and is_running(pod))
 
     node.drop(logs("3"))
     wait_version(node, "3")
-    assert "unable to find specified revision 99" in told(node, "rollout", "undo", "ds/logs", "--to-revision=99",
+    assert "unable to find specified revision 99" in run_cli(node, "rollout", "undo", "ds/logs", "--to-revision=99",
                                                           status=1)
 
 
-def test_old_revisions_are_forgotten(node):
+def test_old_revisions_are_removed(node):
     for version in "1234":
         node.drop(logs(version, spec={"revisionHistoryLimit": 2}))
         wait_version(node, version)
-    told(node, "rollout", "status", "ds/logs")
-    wait(lambda: [line.split()[0] for line in told(node, "rollout", "history", "ds/logs").splitlines()[2:]] ==
+    run_cli(node, "rollout", "status", "ds/logs")
+    wait(lambda: [line.split()[0] for line in run_cli(node, "rollout", "history", "ds/logs").splitlines()[2:]] ==
          ["2", "3", "4"], "three are left")
 
 
-def test_a_set_is_deleted_with_its_file_and_its_pods(node):
+def test_delete_removes_the_manifest_and_the_pods(node):
     node.drop(logs("1"))
     pid = init_of(node, wait_version(node, "1"))
-    assert told(node, "delete", "daemonset", "logs") == 'daemonset.apps "logs" deleted from default namespace\n'
+    assert run_cli(node, "delete", "daemonset", "logs") == 'daemonset.apps "logs" deleted from default namespace\n'
     wait_none(node, "logs")
     assert not world.is_alive(pid) and not os.listdir(node.manifests)
 
 
-def test_a_file_with_more_than_the_set_is_not_removed(node):
+def test_manifest_with_other_objects_is_not_removed(node):
     node.drop(specs.text(logs("1"), specs.pod("other")), file="both.yaml")
     pid = init_of(node, wait_version(node, "1"))
-    assert "both.yaml does not hold this set alone" in told(node, "delete", "ds", "logs", status=1)
+    assert "both.yaml does not hold this set alone" in run_cli(node, "delete", "ds", "logs", status=1)
     assert world.is_alive(pid)
 
 
-def test_an_orphan_stays_is_adopted_and_replaced(node):
+def test_orphan_pod_stays_is_adopted_and_updated(node):
     node.drop(logs("1"))
     pod = wait_version(node, "1")
     pid = init_of(node, pod)
-    told(node, "delete", "daemonset", "logs", "--cascade=orphan")
+    run_cli(node, "delete", "daemonset", "logs", "--cascade=orphan")
     name = pod["metadata"]["name"]
-    node.wait_pod(name, lambda found: "ownerReferences" not in found["metadata"], "is nobody's")
+    node.wait_pod(name, lambda found: "ownerReferences" not in found["metadata"], "is an orphan")
     wait(lambda: not os.listdir(node.manifests), "the file is gone")
     node.restart()
     node.wait_running(name)
@@ -280,26 +280,26 @@ def test_an_orphan_stays_is_adopted_and_replaced(node):
     assert not world.is_alive(pid)
 
 
-def test_a_person_can_end_an_orphan(node):
+def test_orphan_pod_can_be_deleted(node):
     node.drop(logs("1"))
     name = wait_version(node, "1")["metadata"]["name"]
-    told(node, "delete", "daemonset", "logs", "--cascade=false")
+    run_cli(node, "delete", "daemonset", "logs", "--cascade=false")
     wait(lambda: not os.listdir(node.manifests), "the file is gone")
     assert node.pod(name)
-    told(node, "delete", "pod", name)
+    run_cli(node, "delete", "pod", name)
     node.wait_gone(name)
 
 
-def test_the_old_pod_goes_on_until_the_new_one_could_begin(node, tmp_path):
+def test_old_pod_keeps_running_until_the_new_one_could_start(node, tmp_path):
     node.drop(logs("1"))
     pid = init_of(node, wait_version(node, "1"))
     missing = logs("2")
     missing["spec"]["template"]["spec"]["containers"][0]["image"] = "docker.io/library/later:1"
     node.drop(missing)
-    wait(lambda: "; the old pod keeps running" in node.said(), "it says so")
+    wait(lambda: "; the old pod keeps running" in node.said(), "it is logged")
     assert world.is_alive(pid)
     node.restart()
-    wait(lambda: node.said().count("; the old pod keeps running") == 2, "it says so again")
+    wait(lambda: node.said().count("; the old pod keeps running") == 2, "it is logged again")
     assert world.is_alive(pid)
     later = str(tmp_path / "later.tar")
     subprocess.run([os.path.join(harness.TOP, "tests", "make-image"), "docker.io/library/later:1", later], check=True)
@@ -308,11 +308,11 @@ def test_the_old_pod_goes_on_until_the_new_one_could_begin(node, tmp_path):
     assert not world.is_alive(pid)
 
 
-def test_a_revision_that_cannot_be_read_stops_nobody(node):
+def test_unreadable_revision_stops_no_pod(node):
     for version in "12":
         node.drop(logs(version))
         wait_version(node, version)
-    told(node, "rollout", "undo", "ds/logs")
+    run_cli(node, "rollout", "undo", "ds/logs")
     pid = init_of(node, wait_version(node, "1"))
     node.kill9()
     path, = (f"{node.state}/daemonsets/{name}" for name in os.listdir(f"{node.state}/daemonsets"))
@@ -329,7 +329,7 @@ def test_a_revision_that_cannot_be_read_stops_nobody(node):
     node.wait_gone("later")
 
 
-def test_diff_says_whether_a_file_is_another_revision(node, tmp_path):
+def test_diff_reports_a_new_revision(node, tmp_path):
     def differs(daemonset):
         path = tmp_path / "file.yaml"
         path.write_text(specs.text(daemonset))
@@ -338,7 +338,7 @@ def test_diff_says_whether_a_file_is_another_revision(node, tmp_path):
     node.drop(logs("1"))
     wait_version(node, "1")
     assert differs(logs("1")) == (0, "daemonset default/logs: unchanged\n")
-    assert differs(logs("2")) == (1, "daemonset default/logs: is another revision; its pod is replaced, the old one "
-                                     "ends first\n")
-    assert differs(logs("2", **surge()))[1].endswith("the new one begins first\n")
-    assert differs(specs.daemonset("other")) == (1, "daemonset default/other: has no pod on node1\n")
+    assert differs(logs("2")) == (1, "daemonset default/logs: is a new revision; its pod is replaced, the old one "
+                                     "terminates first\n")
+    assert differs(logs("2", **surge()))[1].endswith("the new one starts first\n")
+    assert differs(specs.daemonset("other")) == (1, "daemonset default/other: does not run on node1\n")

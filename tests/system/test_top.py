@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pods use: mainstay top pods, and /metrics/resource as the kubelet has it."""
+"""Resource usage of pods: 'mainstay top pods', and the kubelet's /metrics/resource."""
 
 import re
 
@@ -45,7 +45,7 @@ def mebibytes(row):
     return int(re.fullmatch(r"(\d+)Mi", row[-1]).group(1))
 
 
-def test_who_is_busy_is_on_top(busy):
+def test_top_pods_prints_cpu_and_memory(busy):
     table = rows(busy, "pods")
     assert table[0] == ["NAME", "CPU(cores)", "MEMORY(bytes)"]
     by_name = {row[0]: row for row in table[1:]}
@@ -54,7 +54,7 @@ def test_who_is_busy_is_on_top(busy):
     assert 32 <= mebibytes(by_name["full-node1"]) < 64 and mebibytes(by_name["busy-node1"]) < 32
 
 
-def test_containers_are_told_apart(busy):
+def test_top_containers_prints_each_container(busy):
     table = rows(busy, "pod", "busy", "--containers")
     assert table[0] == ["POD", "NAME", "CPU(cores)", "MEMORY(bytes)"]
     by_name = {row[1]: row for row in table[1:]}
@@ -67,7 +67,7 @@ def test_top_takes_labels_and_namespaces(busy):
     assert rows(busy, "pods", "-A")[1][:2] == ["default", "busy-node1"]
 
 
-def test_the_numbers_are_the_kernel_s(busy):
+def test_metrics_are_the_values_of_the_cgroups(busy):
     group = busy.container_cgroup("busy")
     usage = ("cpuacct", "cpuacct.usage") if world.cgroup_version() == 1 else ("", "cpu.stat")
 
@@ -76,21 +76,21 @@ def test_the_numbers_are_the_kernel_s(busy):
         return int(text) / 1e9 if world.cgroup_version() == 1 else int(text.split()[1]) / 1e6
     before = seconds()
     found, text = samples(busy)
-    told = found['container_cpu_usage_seconds_total{container="main",namespace="default",pod="busy-node1"}']
-    assert before <= told <= seconds()
-    assert found['pod_cpu_usage_seconds_total{namespace="default",pod="busy-node1"}'] >= told - 0.05
+    reported = found['container_cpu_usage_seconds_total{container="main",namespace="default",pod="busy-node1"}']
+    assert before <= reported <= seconds()
+    assert found['pod_cpu_usage_seconds_total{namespace="default",pod="busy-node1"}'] >= reported - 0.05
     assert found['container_memory_working_set_bytes{container="main",namespace="default",pod="full-node1"}'] >= 32 << 20
-    assert found["node_cpu_usage_seconds_total"] > told
+    assert found["node_cpu_usage_seconds_total"] > reported
     assert found["node_memory_working_set_bytes"] > 32 << 20
     assert found["resource_scrape_error"] == 0
     assert "# TYPE container_cpu_usage_seconds_total counter" in text
 
 
-def test_a_metric_stands_together(busy):
+def test_samples_of_a_metric_are_adjacent(busy):
     names = [re.split(r"[ {]", line)[0] for line in samples(busy)[1].splitlines() if not line.startswith("#")]
     assert len([name for i, name in enumerate(names) if i == 0 or names[i - 1] != name]) == len(set(names))
 
 
-def test_a_pod_that_is_not_there_is_said(busy):
-    answer = busy.cli("top", "pod", "nobody")
-    assert (answer.returncode, answer.stderr) == (1, 'error: pods "nobody" not found\n')
+def test_top_of_an_unknown_pod_is_an_error(busy):
+    answer = busy.cli("top", "pod", "absent")
+    assert (answer.returncode, answer.stderr) == (1, 'error: pods "absent" not found\n')

@@ -97,7 +97,7 @@ def test_a_shutdown_that_is_cancelled_brings_back_the_pods(machine):
     machine.run(f"systemctl mask --runtime poweroff.target; touch {NOTES}/go")
     for name in "critical", "plain", "late":
         wait_running(machine, name)
-    assert machine.run(f"{LOG} | grep -c 'does not go down, pods start again'").strip() == "1"
+    assert machine.run(f"{LOG} | grep -c 'was cancelled, starting pods again'").strip() == "1"
     assert [one for one in notes(machine) if one[0] == "critical"] == [("critical", "asked"), ("critical", "ended")]
     machine.run("mainstay exec plain-machine -c main -- test -e /kept/file")
     wait_for_lock(machine)
@@ -121,7 +121,7 @@ def test_what_a_shutdown_stopped_runs_after_the_next_boot(machine):
     for name in "critical", "plain", "slow":
         wait_running(machine, name)
     said = machine.run("journalctl -b -1 --no-pager -o cat")
-    moments = [said.rindex(what) for what in ("stopping all pods within 12s", "the machine may go down",
+    moments = [said.rindex(what) for what in ("stopping all pods within 12s", "the machine may shut down",
                                               "Stopping mainstay.service")]
     assert moments == sorted(moments), said[-4000:]
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program in the container, run by its shim. */
 
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/environment.h"
 #include "agent/pods/probe/handler-run-private.h"
 #include "common/cleanup.h"
 #include "common/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A volume's directory, as readers see it, before and after its files were exchanged. */
+/* The directory of a volume, as readers see it, before and after its files are exchanged. */
 
 #include "agent/bundle/atomic-writer.h"
 
@@ -50,7 +50,7 @@ static size_t count_entries(int dir_fd) {
         return n - 2;
 }
 
-TEST(files_are_exchanged_all_at_once_and_the_old_ones_go)
+TEST(files_are_exchanged_atomically_and_old_ones_removed)
 {
         char path[64];
         cleanup_close int fd = open_scratch(path), old = -EBADF;
@@ -70,12 +70,12 @@ TEST(files_are_exchanged_all_at_once_and_the_old_ones_go)
         expect_file(fd, "b", NULL);
         EXPECT(fstatat(fd, "b", &st, AT_SYMLINK_NOFOLLOW) < 0);
         EXPECT_EQ(count_entries(fd), 4);
-        /* Who had it open reads on. */
+        /* A reader that has the old file open keeps reading it. */
         EXPECT(old >= 0 && fstat(old, &st) == 0 && st.st_size == 1);
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
 
-TEST(what_is_the_same_is_not_written_unless_it_is_not_trusted)
+TEST(unchanged_files_are_not_rewritten_unless_untrusted)
 {
         char path[64], before[128] = "", after[128] = "";
         cleanup_close int fd = open_scratch(path);
@@ -83,7 +83,7 @@ TEST(what_is_the_same_is_not_written_unless_it_is_not_trusted)
         EXPECT_EQ(write_two(fd, "a", "1", "b", "2", false), 1);
         REQUIRE(readlinkat(fd, "..data", before, sizeof(before) - 1) > 0);
         REQUIRE(unlinkat(fd, "b", 0) == 0);
-        EXPECT_EQ(write_two(fd, "b", "2", "a", "1", false), 1); /* the modes are others */
+        EXPECT_EQ(write_two(fd, "b", "2", "a", "1", false), 1); /* the modes differ */
         EXPECT_EQ(write_two(fd, "b", "2", "a", "1", false), 0);
         expect_file(fd, "b", "2");
         REQUIRE(readlinkat(fd, "..data", before, sizeof(before) - 1) > 0);
@@ -94,7 +94,7 @@ TEST(what_is_the_same_is_not_written_unless_it_is_not_trusted)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
 
-TEST(no_link_that_was_planted_is_followed)
+TEST(planted_links_are_not_followed)
 {
         char path[64], outside[64];
         cleanup_close int fd = open_scratch(path), outside_fd = open_scratch(outside);
@@ -121,14 +121,14 @@ TEST(a_file_where_a_directory_is_needed_changes_nothing)
         EXPECT_EQ(remove_tree_at(AT_FDCWD, path), 0);
 }
 
-TEST(of_two_files_with_one_path_the_later_one_is_meant)
+TEST(later_of_two_files_with_one_path_counts)
 {
         char path[64];
         cleanup_close int fd = open_scratch(path);
 
         EXPECT_EQ(write_two(fd, "a", "1", "a", "2", false), 1);
         expect_file(fd, "a", "2");
-        /* Names that sort between a directory and what is in it. */
+        /* Names that sort between a directory and its files. */
         EXPECT_EQ(write_two(fd, "a/b", "3", "a-b", "4", false), 1);
         expect_file(fd, "a/b", "3");
         expect_file(fd, "a-b", "4");

@@ -7,7 +7,7 @@ static const BundleConfig slices = { .cgroup_root = "/",
                                      .has_slices = true,
                                      .run_dir = "/nowhere" };
 
-TEST(slices_are_named_and_nested_as_the_kubelet_has_them)
+TEST(slices_are_named_and_nested_like_the_kubelets)
 {
         static const struct {
                 const char *root;
@@ -52,7 +52,7 @@ TEST(a_container_is_a_scope_in_a_slice_and_a_directory_elsewhere)
         EXPECT(!cgroup_is_slice(".slice") && !cgroup_is_slice("/a"));
 }
 
-TEST(values_that_systemd_knows_become_properties)
+TEST(values_become_systemd_properties)
 {
         CgroupValue values[] = {
                 { "cpu", "cpu.weight", "17" },     { "cpu", "cpu.max", "23500 100000" },

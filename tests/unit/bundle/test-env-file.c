@@ -4,7 +4,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(a_file_of_variables_is_read_as_a_shell_would)
+TEST(env_file_is_read_by_shell_rules)
 {
         static const struct {
                 const char *text;
@@ -30,7 +30,7 @@ TEST(a_file_of_variables_is_read_as_a_shell_would)
         }
 }
 
-TEST(what_only_a_shell_understands_is_refused_with_its_line)
+TEST(shell_syntax_beyond_assignments_is_refused_with_its_line)
 {
         static const char *const texts[] = {
                 "A=b",  "A=\"b\"",      "A='b''c'", "A='b'$C",   "A",

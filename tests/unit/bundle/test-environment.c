@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/bundle/runtime-spec.h"
+#include "agent/bundle/environment.h"
 
 #include "common/cleanup.h"
 #include "common/strv.h"
@@ -17,7 +17,7 @@ static char *words(char *const *strv) {
         return text;
 }
 
-TEST(command_and_args_replace_what_the_image_says_by_kubernetes_rule)
+TEST(command_and_args_replace_entrypoint_and_command_of_image)
 {
         char *entrypoint[] = { (char[]){ "/entry" }, NULL },
              *command[] = { (char[]){ "cmd" }, NULL };
@@ -47,7 +47,7 @@ TEST(command_and_args_replace_what_the_image_says_by_kubernetes_rule)
         }
 }
 
-TEST(a_container_without_any_command_is_refused_in_words)
+TEST(container_without_command_is_refused)
 {
         static char image_name[] = "empty:1";
         Image image = { 0 };
@@ -60,7 +60,7 @@ TEST(a_container_without_any_command_is_refused_in_words)
                      "no command specified: neither the pod nor the image 'empty:1' has one");
 }
 
-TEST(references_to_variables_are_expanded_as_kubernetes_does)
+TEST(variable_references_are_expanded)
 {
         static const struct {
                 const char *word, *expected;
@@ -87,7 +87,7 @@ TEST(references_to_variables_are_expanded_as_kubernetes_does)
 
 static const BundleConfig no_objects = { .run_dir = "/r" };
 
-TEST(variables_see_those_before_them_and_not_the_images)
+TEST(variables_refer_to_earlier_ones_and_not_to_the_images)
 {
         EnvVar variables[] = {
                 { .name = (char[]){ "A" }, .value = (char[]){ "pod" } },

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every example of manifests/ against the config.json and fstab that it becomes, on cgroup v1 and
- * v2, in golden/. With MAINSTAY_UPDATE_GOLDEN in the environment the files are written instead:
- * read the diff. */
+/* Every example of manifests/ against its config.json and fstab, in cgroup v1 and v2, in golden/.
+ * With MAINSTAY_UPDATE_GOLDEN in the environment the files are written instead: review the diff. */
 
 #include "agent/bundle/fstab.h"
 #include "agent/bundle/runtime-spec.h"
@@ -18,7 +17,7 @@
 static const char manifests[] = SOURCE_DIR "/manifests";
 static const char golden[] = SOURCE_DIR "/tests/unit/bundle/golden";
 
-/* The objects of the example that is looked at. */
+/* The objects of the current example. */
 static const ManifestObjects *shown;
 
 static const DataObject *find_object(ObjectKind kind, const char *namespace, const char *name,
@@ -56,7 +55,7 @@ static Image image = {
         .n_groups = N_ELEMENTS(image_groups),
 };
 
-/* The rules of a system call filter are tested by themselves. */
+/* Seccomp rules have tests of their own. */
 static void shorten_filter(json_t *section) {
         json_t *filter = json_object_get(section, "seccomp");
 
@@ -103,7 +102,7 @@ static void put_pod(FILE *out, const Pod *pod) {
                         put_container(out, pod, container, version);
 }
 
-/* The pod that a DaemonSet has on the node. */
+/* The pod of a DaemonSet on this node. */
 static void put_daemonset(FILE *out, const DaemonSet *set) {
         char hash[REVISION_HASH_SIZE];
         cleanup_with(pod_freep) Pod *pod = NULL;
@@ -174,7 +173,7 @@ TEST(a_layer_list_becomes_one_overlay_line)
                 "workdir=/s/work,volatile 0 0\n");
 }
 
-TEST(blanks_in_a_host_path_are_escaped_as_fstab_wants_them)
+TEST(blanks_in_a_host_path_are_escaped_for_fstab)
 {
         HostPathVolumeSource source = { .path = (char[]){ "/a b\tc\\#d" },
                                         .type = HOST_PATH_DIRECTORY };

@@ -16,7 +16,7 @@ static Container containers[] = {
 };
 static const PodSpec spec = { .containers = { containers, N_ELEMENTS(containers) } };
 
-/* A kernel with so many pages of 2 MiB, none of another size. */
+/* A kernel with that many pages of 2 MiB, and without other sizes. */
 static void make_kernel(char directory[], const char *count) {
         cleanup_free char *path = NULL;
         cleanup_close int fd = -EBADF;
@@ -29,7 +29,7 @@ static void make_kernel(char directory[], const char *count) {
                 write_file_atomic_at(fd, "nr_hugepages", count, strlen(count), 0600) == 0);
 }
 
-TEST(a_node_without_enough_pages_says_so)
+TEST(too_few_huge_pages_are_an_error)
 {
         static const struct {
                 const char *count, *verdict;
@@ -54,7 +54,7 @@ TEST(a_node_without_enough_pages_says_so)
         }
 }
 
-TEST(every_size_of_the_node_is_limited_and_what_nobody_asks_for_to_nothing)
+TEST(every_huge_page_size_is_limited_and_unrequested_ones_to_zero)
 {
         const unsigned both =
                 HUGE_PAGES_BIT(RESOURCE_HUGE_PAGES_1GI) | HUGE_PAGES_BIT(RESOURCE_HUGE_PAGES_2MI);
@@ -77,7 +77,7 @@ TEST(every_size_of_the_node_is_limited_and_what_nobody_asks_for_to_nothing)
         EXPECT(huge_pages_limits(&containers[0], 0) == NULL);
 }
 
-TEST(an_empty_dir_in_huge_pages_has_the_size_that_the_containers_ask_for)
+TEST(empty_dir_in_huge_pages_has_the_requested_page_size)
 {
         EXPECT_STREQ(huge_pages_mount_option(&spec, MEDIUM_HUGE_PAGES), "pagesize=2M");
         EXPECT_STREQ(huge_pages_mount_option(&spec, MEDIUM_HUGE_PAGES_2MI), "pagesize=2M");

@@ -20,7 +20,7 @@ static char **fields_of(bool node_has, const char *annotation) {
         return fields;
 }
 
-TEST(the_node_says_whether_lines_go_to_the_journal_unless_the_pod_does)
+TEST(pod_annotation_overrides_the_nodes_journal_setting)
 {
         static const struct {
                 bool node_has;
@@ -38,7 +38,7 @@ TEST(the_node_says_whether_lines_go_to_the_journal_unless_the_pod_does)
         }
 }
 
-TEST(a_line_can_be_found_by_its_pod_and_its_container)
+TEST(journal_fields_name_pod_and_container)
 {
         cleanup_strv char **fields = fields_of(true, NULL);
 

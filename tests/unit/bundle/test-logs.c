@@ -39,7 +39,7 @@ static bool is_there(const char *file) {
         return lstat(path, &st) >= 0;
 }
 
-TEST(all_logs_before_an_attempt_go_with_their_rotated_files_and_links_and_no_others)
+TEST(only_logs_before_an_attempt_are_removed)
 {
         static const char *const gone[] = { "0.log", "0.log.20260101-000000.gz", "9.log" };
         static const char *const kept[] = { "10.log", "10.log.20260101-000000", "110.log", "9.txt",

@@ -29,7 +29,7 @@ static ManifestObjects parse(const char *name, const char *spec) {
 
 #define X63 "x23456789-x23456789-x23456789-x23456789-x23456789-x23456789-x23"
 
-TEST(a_pod_has_the_host_name_that_it_should)
+TEST(host_name_follows_spec_and_network)
 {
         static const struct {
                 const char *name, *spec, *hostname;
@@ -43,7 +43,7 @@ TEST(a_pod_has_the_host_name_that_it_should)
                 { "web", ", hostname: www, hostNetwork: true", "node1" },
                 { "web", ", hostname: www, subdomain: s, hostnameOverride: a.b.example",
                   "a.b.example" },
-                /* cut to 63 characters, and then no '-' or '.' may end it */
+                /* cut to 63 characters, and a trailing '-' or '.' removed */
                 { X63 "abc", "", X63 },
                 { "x23456789-x23456789-x23456789-x23456789-x23456789-x23456789-xx.yyyyyy", "",
                   "x23456789-x23456789-x23456789-x23456789-x23456789-x23456789-xx" },
@@ -59,7 +59,7 @@ TEST(a_pod_has_the_host_name_that_it_should)
         }
 }
 
-TEST(a_domain_name_that_the_kernel_cannot_take_is_an_error)
+TEST(too_long_fqdn_is_an_error)
 {
         ManifestObjects objects =
                 parse("web", ", hostname: " X63 ", subdomain: s, setHostnameAsFQDN: true");
@@ -74,7 +74,7 @@ TEST(a_domain_name_that_the_kernel_cannot_take_is_an_error)
         manifest_objects_done(&objects);
 }
 
-TEST(hosts_has_the_addresses_of_the_pod_and_its_aliases)
+TEST(hosts_file_has_pod_addresses_and_aliases)
 {
         static const char *const addresses[] = { "10.1.2.3", "fd00::3" };
         ManifestObjects objects =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is written into groups that exist. */
+/* Values that a resize writes into existing cgroups. */
 
 #include "agent/bundle/resize.h"
 
@@ -30,7 +30,7 @@ static char *print(const CgroupValue *values, size_t n) {
         return text;
 }
 
-TEST(a_group_gets_its_limits_and_what_has_none_is_set_free)
+TEST(resized_cgroup_gets_new_limits_and_loses_removed_ones)
 {
         static const struct {
                 const char *resources;

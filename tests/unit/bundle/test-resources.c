@@ -4,7 +4,7 @@
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-TEST(a_cpu_request_becomes_the_shares_and_weights_of_the_kubelet_and_the_runtimes)
+TEST(cpu_request_becomes_shares_and_weights)
 {
         static const struct {
                 int64_t milli_cpu;
@@ -46,7 +46,7 @@ TEST(a_cpu_limit_becomes_a_quota_of_at_least_a_millisecond)
                 EXPECT_EQ(cpu_quota_usec(cases[i].milli_cpu), cases[i].quota);
 }
 
-/* A pod of up to two containers with the given memory requests and limits; cpu alike. */
+/* A pod of up to two containers with the given memory requests and limits; the same for CPU. */
 static PodSpec make_spec(Container *containers, const int64_t *request, const int64_t *limit,
                          size_t n) {
         static char text[] = "x";
@@ -87,7 +87,7 @@ TEST(oom_score_adj_follows_the_qos_class_and_the_share_of_memory)
         }
 }
 
-TEST(groups_have_the_kubelets_names_with_both_drivers)
+TEST(cgroups_have_the_kubelets_names_with_both_drivers)
 {
         static const struct {
                 QosClass qos;
@@ -126,7 +126,7 @@ static void expect_values(const PodSpec *spec, int version, const char *const *e
         EXPECT(!expected[i]);
 }
 
-TEST(a_pods_group_is_limited_only_where_every_container_is)
+TEST(pod_cgroup_is_limited_only_if_every_container_is)
 {
         Container containers[2];
         PodSpec one = make_spec(containers, (int64_t[]){ 250, 0 }, (int64_t[]){ 500, 0 }, 2);
@@ -144,7 +144,7 @@ TEST(a_pods_group_is_limited_only_where_every_container_is)
                                         "pids.max 100", NULL });
 }
 
-TEST(what_the_pod_says_of_all_goes_before_the_sum_of_its_containers)
+TEST(pod_level_resources_override_the_sum_of_the_containers)
 {
         static char text[] = "x";
         static const int64_t none[2] = { 0, 0 }, request[2] = { 0, 64 * MIB };

@@ -22,7 +22,7 @@ static SeccompProfile *profile_of(const char *json) {
         return profile;
 }
 
-/* Names of the rules that hold, as "a+b,c". */
+/* The names of the rules that apply, as "a+b,c". */
 static char *names(const char *rules, uint64_t capabilities) {
         cleanup_with(seccomp_profile_freep) SeccompProfile *profile = NULL;
         cleanup_free char *json = NULL;
@@ -45,7 +45,7 @@ static char *names(const char *rules, uint64_t capabilities) {
         return text;
 }
 
-TEST(conditions_decide_which_rules_hold)
+TEST(seccomp_rules_apply_by_capability_architecture_and_kernel)
 {
         static const struct {
                 const char *rules;
@@ -79,7 +79,7 @@ TEST(conditions_decide_which_rules_hold)
         }
 }
 
-TEST(what_the_runtime_knows_is_handed_on_and_nothing_else)
+TEST(only_members_of_the_runtime_spec_are_passed_on)
 {
         cleanup_with(seccomp_profile_freep) SeccompProfile *profile = profile_of(
                 "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"defaultErrnoRet\":38,"
@@ -96,7 +96,7 @@ TEST(what_the_runtime_knows_is_handed_on_and_nothing_else)
 }
 
 #ifdef __x86_64__
-TEST(an_architecture_that_the_kernel_does_not_run_gets_no_rules)
+TEST(unsupported_architecture_gets_no_rules)
 {
         cleanup_with(seccomp_profile_freep) SeccompProfile *profile = profile_of(
                 "{\"defaultAction\":\"x\",\"archMap\":[{\"architecture\":\"SCMP_ARCH_NONE\"},"
@@ -116,7 +116,7 @@ TEST(an_architecture_that_the_kernel_does_not_run_gets_no_rules)
 }
 #endif
 
-/* The action of the last rule without arguments that names the call; NULL: none does. */
+/* The action of the last rule without arguments that has the name; NULL: none. */
 static const char *action_for(const json_t *resolved, const char *call) {
         const char *action = NULL;
         json_t *rule, *name;
@@ -129,7 +129,7 @@ static const char *action_for(const json_t *resolved, const char *call) {
         return action;
 }
 
-TEST(our_own_profile_opens_with_capabilities_and_never_contradicts_itself)
+TEST(builtin_profile_depends_on_capabilities_and_is_consistent)
 {
         static const struct {
                 const char *call;
@@ -170,15 +170,15 @@ TEST(our_own_profile_opens_with_capabilities_and_never_contradicts_itself)
         json_decref(all);
 }
 
-TEST(what_is_no_profile_is_refused_with_its_path)
+TEST(invalid_profile_is_refused_with_its_path)
 {
         static const struct {
                 const char *json;
                 const char *sentence;
         } cases[] = {
-                { "{", "is no JSON: 1:1" },
-                { "[]", "has no defaultAction" },
-                { "{\"defaultAction\":1}", "has no defaultAction" },
+                { "{", "is not valid JSON: 1:1" },
+                { "[]", "lacks defaultAction" },
+                { "{\"defaultAction\":1}", "lacks defaultAction" },
         };
         cleanup_free char *path = path_join(test_directory(), "profile.json");
 

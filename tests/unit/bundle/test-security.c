@@ -33,7 +33,7 @@ static RuntimeSpecInput input(void) {
         };
 }
 
-/* Of what was asked for, or the sentence why not. */
+/* The resolved user, or the message of the error. */
 static ContainerSecurity resolve(const RuntimeSpecInput *of) {
         cleanup_error Error error = ERROR_NULL;
         ContainerSecurity security = { 0 };
@@ -49,7 +49,7 @@ static char *groups(const ContainerSecurity *security) {
         return json_dumps(security->groups, JSON_COMPACT);
 }
 
-TEST(the_images_user_is_taken_with_its_groups_where_nothing_is_said)
+TEST(user_of_image_is_the_default_with_its_groups)
 {
         gid_t of_image[] = { 29, 6 };
         RuntimeSpecInput in = input();
@@ -79,7 +79,7 @@ static void write_layer(const char *layer, const char *file, const char *text) {
         REQUIRE(write_file_atomic_at(AT_FDCWD, path, text, strlen(text), 0644) == 0);
 }
 
-TEST(the_topmost_passwd_says_which_groups_a_user_is_in)
+TEST(topmost_passwd_and_group_files_count)
 {
         RuntimeSpecInput in = input();
         cleanup_free char *top = path_join(test_directory(), "top"),
@@ -109,7 +109,7 @@ TEST(the_topmost_passwd_says_which_groups_a_user_is_in)
         }
 }
 
-TEST(what_hides_passwd_hides_it)
+TEST(whiteout_hides_passwd)
 {
         RuntimeSpecInput in = input();
         cleanup_free char *top = path_join(test_directory(), "top"),
@@ -119,7 +119,7 @@ TEST(what_hides_passwd_hides_it)
 
         write_layer("base", "passwd", "app:x:1000:100::\n");
         REQUIRE(mkdir(top, 0755) == 0);
-        /* Not even a link out of the layer is followed. */
+        /* A link that leads out of the layer is not followed either. */
         REQUIRE(symlink("/etc", etc) == 0);
         image.layers = layers;
         container.security_context.run_as_user = number(1000);
@@ -127,7 +127,7 @@ TEST(what_hides_passwd_hides_it)
         EXPECT_EQ(security.gid, 0);
 }
 
-TEST(the_container_goes_before_the_pod)
+TEST(container_context_overrides_the_pods)
 {
         RuntimeSpecInput in = input();
         cleanup_with(container_security_done) ContainerSecurity security = { 0 };
@@ -148,7 +148,7 @@ TEST(the_container_goes_before_the_pod)
         EXPECT_STREQ(text, "[22,70,80]");
 }
 
-TEST(root_is_refused_where_it_must_not_be)
+TEST(run_as_non_root_refuses_root)
 {
         static const struct {
                 const char *user;
@@ -193,7 +193,7 @@ TEST(root_is_refused_where_it_must_not_be)
         image.user = NULL;
 }
 
-TEST(capabilities_are_composed_as_container_engines_do)
+TEST(capabilities_are_combined_as_container_engines_do)
 {
         static char net_admin[] = "NET_ADMIN", chown_name[] = "CAP_CHOWN", all[] = "all";
         static char *add_admin[] = { net_admin, NULL }, *drop_chown[] = { chown_name, NULL };
@@ -230,7 +230,7 @@ TEST(capabilities_are_composed_as_container_engines_do)
         memset(&container.security_context, 0, sizeof(container.security_context));
 }
 
-TEST(app_armor_is_refused_where_the_kernel_does_not_enforce_it)
+TEST(app_armor_profile_is_refused_without_kernel_support)
 {
         SecurityProfile profile = { .type = PROFILE_LOCALHOST,
                                     .localhost_profile = (char[]){ "mine" } };
@@ -253,7 +253,7 @@ TEST(app_armor_is_refused_where_the_kernel_does_not_enforce_it)
         memset(&container.security_context, 0, sizeof(container.security_context));
 }
 
-TEST(who_names_no_profile_of_app_armor_has_ours_where_it_is_loaded)
+TEST(app_armor_defaults_to_the_nodes_profile_if_loaded)
 {
         SecurityProfile profile = { 0 };
         static const struct {
@@ -286,7 +286,7 @@ TEST(who_names_no_profile_of_app_armor_has_ours_where_it_is_loaded)
         memset(&pod.spec, 0, sizeof(pod.spec));
 }
 
-TEST(a_local_filter_cannot_be_outside_its_directory)
+TEST(localhost_seccomp_profile_must_be_in_its_directory)
 {
         SecurityProfile profile = { .type = PROFILE_LOCALHOST,
                                     .localhost_profile = (char[]){ "link" } };
@@ -303,7 +303,7 @@ TEST(a_local_filter_cannot_be_outside_its_directory)
         pod.spec.security_context.seccomp_profile = NULL;
 }
 
-TEST(all_devices_are_found_and_nothing_else)
+TEST(privileged_container_gets_all_devices_only)
 {
         cleanup_free char *deep = path_join(test_directory(), "deep"),
                           *pts = path_join(test_directory(), "pts"), *text = NULL;
@@ -330,7 +330,7 @@ TEST(all_devices_are_found_and_nothing_else)
         json_decref(devices);
 }
 
-TEST(only_sysctls_that_are_safe_or_allowed_are_let_through)
+TEST(only_safe_or_allowed_sysctls_are_accepted)
 {
         Sysctl sysctl = { .name = (char[]){ "net/ipv4/tcp_syncookies" }, .value = (char[]){ "1" } };
         char *allowed[] = { (char[]){ "kernel.msg*" }, (char[]){ "net.core.somaxconn" }, NULL };

@@ -2,6 +2,7 @@
 #include "agent/bundle/selinux-labels.h"
 
 #include "agent/bundle/image-volumes.h"
+#include "agent/bundle/runtime-spec.h"
 #include "agent/bundle/selinux-relabel.h"
 #include "common/cleanup.h"
 #include "common/file.h"
@@ -82,7 +83,7 @@ static void expect_error(const Container *container, int code, const char *sente
 
 #define WORD(text) ((char[]){ text })
 
-TEST(a_pods_level_is_two_categories_the_lower_first_and_stays)
+TEST(pod_level_is_two_ascending_categories_and_is_kept)
 {
         unsigned a = 0, b = 0;
         cleanup_free char *first = level_of("one"), *again = level_of("one");
@@ -104,7 +105,7 @@ TEST(no_two_pods_have_the_same_level)
         EXPECT(!streq(first, second));
 }
 
-TEST(without_options_a_container_is_what_the_policy_says_with_the_pods_level)
+TEST(default_label_is_the_policys_with_the_pods_level)
 {
         begin("one");
         set_level("s0:c3,c700\n");
@@ -112,7 +113,7 @@ TEST(without_options_a_container_is_what_the_policy_says_with_the_pods_level)
                       "system_u:object_r:container_file_t:s0:c3,c700");
 }
 
-TEST(a_policy_without_levels_gets_none)
+TEST(policy_without_levels_gives_none)
 {
         SeLinuxLabelDefaults plain = { .process = WORD("system_u:system_r:container_t"),
                                        .file = WORD("system_u:object_r:container_file_t") };
@@ -124,7 +125,7 @@ TEST(a_policy_without_levels_gets_none)
                       "system_u:object_r:container_file_t");
 }
 
-TEST(what_a_container_says_goes_before_what_its_pod_says_as_a_whole)
+TEST(selinux_options_of_container_replace_the_pods)
 {
         SeLinuxOptions of_pod = { .user = WORD("pod_u"),
                                   .type = WORD("pod_t"),
@@ -147,7 +148,7 @@ TEST(what_a_container_says_goes_before_what_its_pod_says_as_a_whole)
                       "pod_u:object_r:container_file_t:s0:c1,c2");
 }
 
-TEST(a_privileged_container_has_no_label_but_its_files_have)
+TEST(privileged_container_is_unlabelled_but_its_files_are_labelled)
 {
         begin("one");
         set_level("s0:c3,c700\n");
@@ -155,7 +156,7 @@ TEST(a_privileged_container_has_no_label_but_its_files_have)
         expect_labels(&containers[0], "", "system_u:object_r:container_file_t:s0:c3,c700");
 }
 
-TEST(who_sees_the_nodes_processes_has_a_label_only_where_somebody_says_which)
+TEST(container_in_host_pid_or_ipc_is_labelled_only_on_request)
 {
         SeLinuxOptions options = { .type = WORD("spc_t") };
 
@@ -171,7 +172,7 @@ TEST(who_sees_the_nodes_processes_has_a_label_only_where_somebody_says_which)
         }
 }
 
-TEST(without_se_linux_options_mean_nothing)
+TEST(selinux_options_are_ignored_without_selinux)
 {
         SeLinuxOptions options = { .level = WORD("nonsense") };
 
@@ -182,7 +183,7 @@ TEST(without_se_linux_options_mean_nothing)
         expect_labels(&containers[0], "", "");
 }
 
-TEST(a_policy_without_containers_gives_labels_to_nobody_who_does_not_ask)
+TEST(policy_without_container_contexts_labels_nothing_by_default)
 {
         SeLinuxOptions options = { .type = WORD("my_t") };
 
@@ -194,24 +195,26 @@ TEST(a_policy_without_containers_gives_labels_to_nobody_who_does_not_ask)
         expect_labels(&containers[1], "system_u:system_r:my_t:s0:c3,c700",
                       "system_u:object_r:container_file_t:s0:c3,c700");
         config.labels = NULL;
-        expect_error(&containers[1], ENOTSUP,
-                     "seLinuxOptions: cannot set an SELinux label: the policy of this node says "
-                     "nothing of containers");
+        expect_error(
+                &containers[1], ENOTSUP,
+                "seLinuxOptions: cannot set an SELinux label: the policy of this node defines no "
+                "contexts of containers");
 }
 
-TEST(a_pod_that_began_without_labels_goes_on_without)
+TEST(pod_started_without_labels_stays_without)
 {
         SeLinuxOptions options = { .type = WORD("my_t") };
 
         begin("unlabelled");
         expect_labels(&containers[0], "", "");
         containers[1].security_context.se_linux_options = &options;
-        expect_error(&containers[1], ENOTSUP,
-                     "seLinuxOptions: the pod began without labels and gets them when it begins "
-                     "anew");
+        expect_error(
+                &containers[1], ENOTSUP,
+                "seLinuxOptions: the pod was started without SELinux labels and gets them when "
+                "it is recreated");
 }
 
-TEST(a_level_has_the_form_that_container_engines_ask_for)
+TEST(selinux_level_is_checked_as_in_container_engines)
 {
         static const struct {
                 const char *level;
@@ -247,7 +250,7 @@ static int knows_all_but_alien(const char *label) {
         return strstr(label, "alien_t") ? -EINVAL : 0;
 }
 
-TEST(what_the_kernel_does_not_know_is_told_in_a_sentence)
+TEST(label_unknown_to_the_kernel_is_an_error)
 {
         SeLinuxOptions options = { .type = WORD("alien_t") };
 
@@ -262,7 +265,7 @@ TEST(what_the_kernel_does_not_know_is_told_in_a_sentence)
                      "'system_u:system_r:alien_t:s0:c3,c700'");
 }
 
-TEST(a_word_that_would_break_out_of_its_place_is_refused)
+TEST(option_with_a_separator_is_refused)
 {
         static const char *const words[] = { "a,b", "a\"b", "a b", "a:b", "a\nb" };
 
@@ -286,7 +289,7 @@ static char *shared(const Volume *volume) {
         return label;
 }
 
-TEST(what_containers_share_has_their_label_or_no_categories_where_theirs_differ)
+TEST(shared_files_have_the_common_label_or_lack_categories)
 {
         SeLinuxOptions options = { .level = WORD("s0:c1,c2") };
         SeLinuxOptions wrong = { .level = WORD("x") };
@@ -315,7 +318,7 @@ TEST(what_containers_share_has_their_label_or_no_categories_where_theirs_differ)
         EXPECT(!shared(&both));
 }
 
-TEST(the_policys_defaults_are_found_where_container_engines_find_them)
+TEST(container_contexts_are_read_from_the_policys_files)
 {
         cleanup_with(selinux_label_defaults_done) SeLinuxLabelDefaults found = { 0 };
 
@@ -344,7 +347,7 @@ static char *fstab_of(const RuntimeSpecInput *input,
         return text;
 }
 
-TEST(a_container_asks_for_the_label_of_all_that_it_shares_but_nothing_of_the_nodes)
+TEST(relabelling_is_requested_for_own_volumes_and_never_for_host_paths)
 {
         EmptyDirVolumeSource directory = { 0 };
         HostPathVolumeSource host_path = { .path = WORD("/etc") };
@@ -385,7 +388,7 @@ static int print_image_volumes(const RuntimeSpecInput *input, char **ret) {
         return image_volumes_fstab(input, ret, NULL);
 }
 
-TEST(an_image_of_one_layer_is_an_overlay_where_it_is_to_have_a_label)
+TEST(labelled_image_volume_of_one_layer_is_an_overlay)
 {
         char *layers[] = { WORD("/layer"), NULL };
         Image image = { .layers = layers };
@@ -416,7 +419,7 @@ TEST(an_image_of_one_layer_is_an_overlay_where_it_is_to_have_a_label)
                            ",x-mainstay.volume=v 0 0\n");
 }
 
-TEST(the_runtime_is_told_both_labels)
+TEST(config_json_has_both_labels)
 {
         Image image = { .entrypoint = (char *[]){ WORD("/run"), NULL } };
         cleanup_free char *text = NULL;

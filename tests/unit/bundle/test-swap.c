@@ -18,7 +18,7 @@ static int64_t swap_of(int64_t request, int64_t limit, int64_t priority, bool li
         return container_swap_bytes(&config, &spec, &container, cgroup_version);
 }
 
-TEST(a_burstable_container_has_its_share_of_swap_and_nobody_else_any)
+TEST(only_burstable_containers_get_a_share_of_swap)
 {
         static const struct {
                 int64_t request, limit, priority;
@@ -30,11 +30,11 @@ TEST(a_burstable_container_has_its_share_of_swap_and_nobody_else_any)
                 { 2 * GIB, 0, 0, true, 2, GIB },
                 { 16 * GIB, 0, 0, true, 2, 4 * GIB },
                 { 1000, 0, 0, true, 2, 500 },
-                { 2 * GIB, 3 * GIB, 0, false, 2, 0 },         /* the node does not say so */
-                { 2 * GIB, 3 * GIB, 0, true, 1, 0 },          /* there is no such limit */
-                { 2 * GIB, 2 * GIB, 0, true, 2, 0 },          /* it has all that it may use */
-                { 0, 2 * GIB, 0, true, 2, 0 },                /* it asks for none */
-                { 2 * GIB, 3 * GIB, 2000000000, true, 2, 0 }, /* the system's */
+                { 2 * GIB, 3 * GIB, 0, false, 2, 0 },         /* memorySwap is not configured */
+                { 2 * GIB, 3 * GIB, 0, true, 1, 0 },          /* cgroup v1: not supported */
+                { 2 * GIB, 2 * GIB, 0, true, 2, 0 },          /* its request equals its limit */
+                { 0, 2 * GIB, 0, true, 2, 0 },                /* no memory request */
+                { 2 * GIB, 3 * GIB, 2000000000, true, 2, 0 }, /* critical to the system */
                 { 0, 0, 0, true, 2, 0 },                      /* BestEffort */
         };
 

@@ -43,7 +43,7 @@ static unsigned get(const World *world, const char *uid) {
         return id;
 }
 
-TEST(no_two_pods_have_the_same_ids_and_each_keeps_its_own)
+TEST(pods_get_distinct_ids_and_keep_them)
 {
         unsigned ids[20];
         char uid[8];
@@ -65,7 +65,7 @@ TEST(no_two_pods_have_the_same_ids_and_each_keeps_its_own)
         world_done(&world);
 }
 
-TEST(what_a_pod_leaves_is_free_when_its_directory_is_gone)
+TEST(ids_are_free_again_when_the_pod_directory_is_removed)
 {
         cleanup_free char *path = NULL;
         unsigned first, second;
@@ -81,7 +81,7 @@ TEST(what_a_pod_leaves_is_free_when_its_directory_is_gone)
         world_done(&world);
 }
 
-TEST(a_link_that_says_nothing_is_replaced_and_stops_nobody)
+TEST(damaged_id_link_is_replaced)
 {
         static const char *const targets[] = { "", "x", "0", "65536", "524289", "4294901760" };
 
@@ -100,7 +100,7 @@ TEST(a_link_that_says_nothing_is_replaced_and_stops_nobody)
         }
 }
 
-TEST(a_pod_with_the_users_of_the_node_has_no_ids)
+TEST(pod_in_the_nodes_user_namespace_gets_zero)
 {
         Pod pod = { .metadata.uid = (char[]){ "a" } };
         unsigned id = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small manifests, good and bad, in the themes of tests/corpus/, and to the letter what `mainstay
- * validate` says of each: the lines of <theme>.verdicts, in the order of the files. With
- * MAINSTAY_UPDATE_GOLDEN in the environment the verdicts are written instead; then read the diff.
+/* Small manifests, valid and invalid, in the themes of tests/corpus/, and the exact output of
+ * `mainstay validate` for each: the lines of <theme>.verdicts, in the order of the files. With
+ * MAINSTAY_UPDATE_GOLDEN in the environment the verdicts are written instead; then review the diff.
  */
 
 #include "agent/cli/cli.h"
@@ -22,7 +22,7 @@ enum {
 
 static const char corpus[] = SOURCE_DIR "/tests/corpus";
 
-/* While it lives, what the program writes to both of its outputs goes into a file. */
+/* Redirects both outputs of the program into a file until it is released. */
 typedef struct Capture {
         int fd;
         int saved_stdout, saved_stderr;
@@ -71,7 +71,7 @@ static char **list(const char *path, unsigned char type) {
         return names;
 }
 
-/* What is said of one file; the exit status must tell the same. */
+/* The output for one file; the exit status must agree. */
 static char *judge(char *file) {
         char *const words[] = { file, NULL };
         const Options options = { .socket = DEFAULT_SOCKET, .words = words, .n_words = 1 };
@@ -104,7 +104,7 @@ static char *judge_all(const char *theme, char **files) {
         return verdicts;
 }
 
-/* Line by line, for the whole is long. */
+/* Line by line, because the whole is long. */
 static void compare(const char *theme, char *got, char *expected) {
         char *line, *wanted;
 
@@ -132,7 +132,7 @@ static void check_theme(const char *theme, char **files) {
         compare(theme, got, expected);
 }
 
-TEST(each_manifest_of_the_corpus_gets_its_verdict_to_the_letter)
+TEST(corpus_manifests_get_their_exact_verdicts)
 {
         cleanup_strv char **themes = list(corpus, DT_DIR);
         size_t n = 0;
@@ -151,7 +151,7 @@ TEST(each_manifest_of_the_corpus_gets_its_verdict_to_the_letter)
         EXPECT(n >= CASES_MIN);
 }
 
-TEST(each_table_of_verdicts_belongs_to_a_theme)
+TEST(every_verdicts_file_belongs_to_a_theme)
 {
         cleanup_strv char **tables = list(corpus, DT_REG);
 

@@ -6,7 +6,7 @@
 #include "agent/cli/pods.h"
 #include "common/cleanup.h"
 
-TEST(selectors_choose_by_labels)
+TEST(selectors_match_labels)
 {
         static const struct {
                 const char *selector;
@@ -40,7 +40,7 @@ TEST(selectors_choose_by_labels)
         json_decref(labels);
 }
 
-TEST(selectors_that_are_none_are_refused)
+TEST(invalid_selectors_are_refused)
 {
         static const char *const cases[] = { "=web", "a=b=c", "app in (web)", "!",
                                              ",",    "a b",   "!a=b" };
@@ -55,7 +55,7 @@ TEST(selectors_that_are_none_are_refused)
         }
 }
 
-TEST(a_pod_is_called_by_its_name_with_or_without_the_node)
+TEST(pod_is_found_with_or_without_node_suffix)
 {
         json_t *pod = json_pack("{s:{s:s}, s:{s:s}}", "metadata", "name", "web-a-n1", "spec",
                                 "nodeName", "N1");

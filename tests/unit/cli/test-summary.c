@@ -30,11 +30,11 @@ static const struct {
         { POD(STATUSES(RUNNING, RUNNING), ""), "2/2", "Running", "0" },
         { POD(STATUSES(RUNNING, UNREADY), ""), "1/2", "Running", "0" },
         { POD(STATUSES(RUNNING, WAITING("CrashLoopBackOff")), ""), "1/2", "CrashLoopBackOff", "0" },
-        /* The first container has the last word. */
+        /* The first container overrides the others. */
         { POD(STATUSES(WAITING("ErrImagePull"), WAITING("CrashLoopBackOff")), ""), "0/2", "ErrImagePull", "0" },
         { POD(STATUSES(WAITING(""), RUNNING), ""), "1/2", "Running", "0" },
         { POD(STATUSES(WAITING("ContainerCreating"), WAITING("ContainerCreating")), ""), "0/2", "ContainerCreating", "0" },
-        /* Of a pull it is told how far it is. */
+        /* The progress of a pull is shown. */
         { POD(STATUSES(PULLING("1.5 of 6.0 MiB"), RUNNING), ""), "1/2", "Pulling:25%", "0" },
         { POD(STATUSES(PULLING("7.0 of 6.0 MiB"), RUNNING), ""), "1/2", "Pulling:100%", "0" },
         { POD(STATUSES(PULLING("0.0 of 0.0 MiB"), RUNNING), ""), "1/2", "ContainerCreating", "0" },
@@ -44,20 +44,20 @@ static const struct {
         { POD(STATUSES(ENDED("'reason':'OOMKilled','exitCode':137"), RUNNING), ""), "1/2", "OOMKilled", "0" },
         { POD(STATUSES(ENDED("'exitCode':3"), ENDED("'exitCode':4")), ""), "0/2", "ExitCode:3", "0" },
         { POD(STATUSES(ENDED("'exitCode':137,'signal':9"), RUNNING), ""), "1/2", "Signal:9", "0" },
-        /* One is done and the other runs: the pod runs, if it is ready. */
+        /* One has completed and the other runs: the pod runs, if it is ready. */
         { POD(STATUSES(ENDED("'reason':'Completed'"), RUNNING), ""), "1/2", "NotReady", "0" },
         { POD(STATUSES(ENDED("'reason':'Completed'"), RUNNING) ",'conditions':[{'type':'Ready','status':'True'}]", ""), "1/2", "Running", "0" },
         { POD(STATUSES(ENDED("'reason':'Completed'"), UNREADY), ""), "0/2", "Completed", "0" },
-        /* Deletion overrules, except of what has ended anyway. */
+        /* Deletion overrides everything except completion. */
         { "{'metadata':{'deletionTimestamp':'2026-01-02T03:04:05Z'},'status':{'phase':'Running'}}", "0/0", "Terminating", "0" },
         { "{'metadata':{'deletionTimestamp':'2026-01-02T03:04:05Z'},'status':{'phase':'Succeeded'}}", "0/0", "Succeeded", "0" },
         { "{'metadata':{'deletionTimestamp':'2026-01-02T03:04:05Z'},'status':{'phase':'Running','reason':'NodeLost'}}", "0/0", "Unknown", "0" },
-        /* Restarts are summed up; the last of them is told when it is known. */
+        /* Restarts are summed up; the time of the last one is shown when it is known. */
         { POD(STATUSES(RUNNING ",'restartCount':2", RUNNING ",'restartCount':1"), ""), "2/2", "Running", "3" },
         { POD(STATUSES(RUNNING ",'restartCount':2,'lastState':{'terminated':{'finishedAt':'2026-01-02T03:04:00Z'}}",
                        RUNNING ",'restartCount':1,'lastState':{'terminated':{'finishedAt':'2026-01-02T03:00:00Z'}}"), ""), "2/2", "Running", "3 (5s ago)" },
         { POD(STATUSES(RUNNING ",'lastState':{'terminated':{'finishedAt':'2026-01-02T03:04:00Z'}}", RUNNING), ""), "2/2", "Running", "0" },
-        /* Init containers hold up the rest. */
+        /* Init containers block later containers. */
         { "{'spec':{'containers':[{}],'initContainers':[{'name':'i'},{'name':'j'}]},'status':{'phase':'Pending','initContainerStatuses':["
           "{'name':'i','state':{'terminated':{'exitCode':0}}},{'name':'j','state':{'waiting':{'reason':'PodInitializing'}}}]}}", "0/1", "Init:1/2", "0" },
         { "{'spec':{'containers':[{}],'initContainers':[{'name':'i'}]},'status':{'phase':'Pending','initContainerStatuses':["
@@ -89,7 +89,7 @@ static json_t *parse(const char *text) {
         return json;
 }
 
-TEST(a_pods_line_follows_kubectls_rules)
+TEST(pod_status_column_follows_kubectls_rules)
 {
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 json_t *pod = parse(cases[i].pod);
@@ -106,7 +106,7 @@ TEST(a_pods_line_follows_kubectls_rules)
         }
 }
 
-TEST(what_a_pod_does_not_say_is_none)
+TEST(missing_values_are_shown_as_none)
 {
         json_t *pod =
                 parse("{'spec':{'nodeName':''},'status':{'startTime':'2026-01-02T03:03:05Z'}}");

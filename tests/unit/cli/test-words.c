@@ -11,7 +11,7 @@
 #define DAY  (24 * HOUR)
 #define YEAR (365 * DAY)
 
-TEST(durations_are_written_as_kubectl_writes_them)
+TEST(durations_are_printed_in_kubectl_format)
 {
         static const struct {
                 int64_t seconds;
@@ -49,7 +49,7 @@ TEST(durations_are_written_as_kubectl_writes_them)
                 EXPECT_STREQ(format_duration(buffer, cases[i].seconds), cases[i].text);
 }
 
-TEST(an_age_that_nobody_knows_is_unknown)
+TEST(missing_timestamp_gives_unknown_age)
 {
         char buffer[DURATION_SIZE];
 
@@ -59,7 +59,7 @@ TEST(an_age_that_nobody_knows_is_unknown)
         EXPECT_STREQ(format_age(buffer, "2026-01-02T03:04:05Z", 1767323044 * USEC_PER_SEC), "0s");
 }
 
-TEST(durations_are_read_as_go_reads_them)
+TEST(go_durations_are_parsed_by_the_cli)
 {
         static const struct {
                 const char *text;
@@ -89,7 +89,7 @@ TEST(durations_are_read_as_go_reads_them)
         }
 }
 
-TEST(a_word_nearly_right_gets_a_hint)
+TEST(misspelled_word_gets_a_suggestion)
 {
         static const char *const words[] = { "get", "describe", "logs", "version" };
         static const struct {
@@ -131,7 +131,7 @@ TEST(columns_are_as_wide_as_their_block)
         EXPECT_STREQ(blocks, "A:       b\nLonger:  c\nBlock:\n  X:  y\n      z\n");
 }
 
-TEST(a_table_that_goes_on_keeps_its_widths)
+TEST(continued_table_keeps_its_widths)
 {
         Columns columns = COLUMNS_TABLE;
         cleanup_free char *text = NULL;
@@ -144,7 +144,7 @@ TEST(a_table_that_goes_on_keeps_its_widths)
         EXPECT_STREQ(text, "a-long-name   x\nshort         x\n");
 }
 
-TEST(what_would_steer_a_terminal_is_made_visible)
+TEST(control_characters_are_made_visible)
 {
         cleanup_free char *text = in_columns(COLUMNS_DESCRIPTION, "a\033[31m\rb\tö\n");
 

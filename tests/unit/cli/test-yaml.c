@@ -4,7 +4,7 @@
 #include "agent/cli/yaml.h"
 #include "common/cleanup.h"
 
-TEST(strings_that_look_like_something_else_are_quoted)
+TEST(ambiguous_strings_are_quoted)
 {
         static const char *const quoted[] = {
                 "",
@@ -65,7 +65,7 @@ static char *as_yaml(const char *text) {
         return result;
 }
 
-TEST(objects_are_written_with_sorted_keys_and_flush_lists)
+TEST(keys_are_sorted_and_lists_are_not_indented)
 {
         cleanup_free char *text = as_yaml("{\"b\":[{\"y\":1,\"x\":true},\"z\"],\"a\":null,\"c\":{},"
                                           "\"k\":[],\"m\":{\"1\":\"no\"}}");
@@ -75,7 +75,7 @@ TEST(objects_are_written_with_sorted_keys_and_flush_lists)
                 "a: null\nb:\n- x: true\n  \"y\": 1\n- z\nc: {}\nk: []\nm:\n  \"1\": \"no\"\n");
 }
 
-TEST(strings_keep_what_they_say)
+TEST(strings_are_read_back_unchanged)
 {
         cleanup_free char *lines = as_yaml("{\"a\":\"one\\ntwo\\n\",\"b\":\"one\\ntwo\"}");
         cleanup_free char *special = as_yaml("[\"a: b\",\"- x\",\"# no\",\"tab\\there\",\" lead\","

@@ -91,7 +91,7 @@ TEST(a_file_without_structure_has_one_error)
 {
         expect_errors("a: [\n",
                       "f:2:1: did not find expected node content, while parsing a flow node "
-                      "that begins at line 2\n");
+                      "that starts at line 2\n");
         expect_errors("", "f: holds no object\n");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PriorityClasses and RuntimeClasses, and what pods may say about them. */
+/* PriorityClasses and RuntimeClasses, and references to them. */
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
@@ -22,7 +22,7 @@ static ManifestObjects parse_ok(const char *yaml) {
         return objects;
 }
 
-TEST(a_priority_class_has_a_value_and_no_namespace)
+TEST(priority_class_has_a_value_and_is_cluster_scoped)
 {
         ManifestObjects objects = parse_ok(PRIORITY "metadata: {name: high}\nvalue: 1000\n"
                                                     "globalDefault: true\ndescription: all\n"
@@ -57,7 +57,7 @@ TEST(a_runtime_class_has_a_handler_and_an_overhead)
         manifest_objects_done(&objects);
 }
 
-TEST(wrong_classes_are_refused_in_kubernetes_words)
+TEST(invalid_classes_are_refused_in_kubernetes_words)
 {
         static const struct {
                 const char *yaml;
@@ -96,9 +96,8 @@ TEST(wrong_classes_are_refused_in_kubernetes_words)
                   "f:5:23: overhead.podFixed.disk: is not a resource of this node; it has cpu, "
                   "memory, "
                   "ephemeral-storage, hugepages-1Gi and hugepages-2Mi" },
-                { POD "  overhead: {cpu: 1}\n", "f:6:13: spec.overhead: must be absent where there "
-                                                "is no runtimeClassName whose it "
-                                                "could be" },
+                { POD "  overhead: {cpu: 1}\n", "f:6:13: spec.overhead: must be absent without a "
+                                                "runtimeClassName" },
                 { POD "  priorityClassName: high\n  priority: 5\n",
                   "f:7:13: spec.priority: must be absent where priorityClassName says it" },
                 { POD "  priorityClassName: system-other\n",
@@ -119,7 +118,7 @@ TEST(wrong_classes_are_refused_in_kubernetes_words)
         }
 }
 
-TEST(pods_name_classes_that_may_come_later)
+TEST(pods_may_refer_to_classes_that_appear_later)
 {
         ManifestObjects objects = parse_ok(POD "  priorityClassName: high\n"
                                                "  runtimeClassName: kata\n");

@@ -21,19 +21,19 @@ static void write_config(const char *yaml) {
         REQUIRE(write_file_atomic_at(AT_FDCWD, config_path(), yaml, strlen(yaml), 0644) == 0);
 }
 
-/* The sentence behind the path, or "". */
+/* The error after the path, or "". */
 static const char *load(const char *yaml, Config *config, char ***warnings) {
         static char text[512];
         cleanup_error Error error = ERROR_NULL;
-        const char *sentence;
+        const char *message;
 
         write_config(yaml);
         if (config_load(config_path(), config, warnings, &error) >= 0)
                 return "";
-        sentence = error.message ? error.message : "no sentence";
-        if (strncmp(sentence, config_path(), strlen(config_path())) == 0)
-                sentence += strlen(config_path());
-        (void) snprintf(text, sizeof(text), "%s", sentence);
+        message = error.message ? error.message : "no message";
+        if (strncmp(message, config_path(), strlen(config_path())) == 0)
+                message += strlen(config_path());
+        (void) snprintf(text, sizeof(text), "%s", message);
         return text;
 }
 
@@ -49,7 +49,7 @@ static void expect_defaults(const Config *config) {
         EXPECT_EQ(config->back_off_max_usec, 300 * USEC_PER_SEC);
 }
 
-TEST(no_configuration_at_all_is_a_working_one)
+TEST(missing_configuration_gives_the_defaults)
 {
         cleanup_error Error error = ERROR_NULL;
         char **warnings = NULL;
@@ -61,7 +61,7 @@ TEST(no_configuration_at_all_is_a_working_one)
         config_done(&config);
 }
 
-TEST(a_file_that_sets_nothing_is_the_defaults)
+TEST(empty_document_gives_the_defaults)
 {
         static const char *const empty[] = { "# nothing\n", "---\n", "{}" };
 
@@ -76,7 +76,7 @@ TEST(a_file_that_sets_nothing_is_the_defaults)
         }
 }
 
-TEST(a_file_that_was_not_written_whole_is_an_error)
+TEST(empty_configuration_file_is_an_error)
 {
         char **warnings = NULL;
         Config config = { 0 };
@@ -139,8 +139,8 @@ TEST(settings_without_effect_get_a_warning_each)
                      "");
         EXPECT_EQ(strv_length(warnings), 5);
         REQUIRE(strv_length(warnings) == 5);
-        EXPECT_STREQ(warnings[0] + n, ":1:1: maxPods: has no effect here");
-        EXPECT_STREQ(warnings[1] + n, ":2:1: enforceNodeAllocatable: has no effect here");
+        EXPECT_STREQ(warnings[0] + n, ":1:1: maxPods: is ignored");
+        EXPECT_STREQ(warnings[1] + n, ":2:1: enforceNodeAllocatable: is ignored");
         EXPECT_STREQ(warnings[2] + n,
                      ":3:1: staticPodPaht: is not a field of KubeletConfiguration; "
                      "did you mean 'staticPodPath'?");
@@ -150,7 +150,7 @@ TEST(settings_without_effect_get_a_warning_each)
         config_done(&config);
 }
 
-TEST(how_many_images_are_pulled_at_once_may_be_said_in_the_kubelets_words)
+TEST(parallel_pulls_follow_the_kubelets_settings)
 {
         static const struct {
                 const char *yaml;
@@ -177,7 +177,7 @@ TEST(how_many_images_are_pulled_at_once_may_be_said_in_the_kubelets_words)
         }
 }
 
-TEST(the_times_of_a_shutdown_are_sorted_by_priority)
+TEST(shutdown_grace_periods_are_sorted_by_priority)
 {
         static const struct {
                 const char *yaml;
@@ -212,11 +212,11 @@ TEST(the_times_of_a_shutdown_are_sorted_by_priority)
         }
 }
 
-TEST(wrong_settings_are_refused_with_their_place)
+TEST(invalid_settings_are_refused_with_their_place)
 {
         static const struct {
                 const char *yaml;
-                const char *sentence;
+                const char *message;
         } cases[] = {
                 { "[]", ":1:1: must be a mapping, not a list" },
                 { "a: b\n---\nc: d\n", ": must hold one document, not 2" },
@@ -242,10 +242,10 @@ TEST(wrong_settings_are_refused_with_their_place)
                   ":2:24: maxParallelImagePulls: cannot be larger than 1 unless "
                   "serializeImagePulls is false" },
                 { "maxParallelImagePulls: 2\nmainstay: {maxParallelPulls: 3}",
-                  ":1:24: maxParallelImagePulls: says otherwise than mainstay.maxParallelPulls, "
+                  ":1:24: maxParallelImagePulls: contradicts mainstay.maxParallelPulls, "
                   "which is 3" },
                 { "serializeImagePulls: true\nmainstay: {maxParallelPulls: 3}",
-                  ":1:22: serializeImagePulls: says otherwise than mainstay.maxParallelPulls, "
+                  ":1:22: serializeImagePulls: contradicts mainstay.maxParallelPulls, "
                   "which is 3" },
                 { "maxParallelImagePulls: 0",
                   ":1:24: maxParallelImagePulls: must be between 1 and 64, not 0" },
@@ -301,11 +301,11 @@ TEST(wrong_settings_are_refused_with_their_place)
                 char **warnings = NULL;
                 Config config = { 0 };
 
-                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].sentence);
+                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].message);
         }
 }
 
-TEST(a_configuration_that_cannot_be_read_is_an_error)
+TEST(unreadable_configuration_is_an_error)
 {
         cleanup_error Error error = ERROR_NULL;
         char **warnings = NULL;
@@ -317,7 +317,7 @@ TEST(a_configuration_that_cannot_be_read_is_an_error)
         EXPECT_STREQ(error.message, expected);
 }
 
-/* A comment that holds a setting begins with '#' and no blank before the name. */
+/* A commented-out setting starts with '#' without a blank before the name. */
 static char *with_comments_in_force(const char *text) {
         char *copy = strdup(text), *to = copy;
 
@@ -332,7 +332,7 @@ static char *with_comments_in_force(const char *text) {
         return copy;
 }
 
-TEST(the_configuration_that_is_installed_shows_every_setting_at_its_default)
+TEST(installed_configuration_shows_every_setting_with_its_default)
 {
         cleanup_free char *file = NULL, *yaml = NULL;
         cleanup_strv char **warnings = NULL;
@@ -369,7 +369,7 @@ static const EvictionThreshold *find_threshold(const Config *config, EvictionSig
         return NULL;
 }
 
-TEST(without_a_word_pods_are_evicted_by_the_kubelets_thresholds)
+TEST(eviction_thresholds_default_to_the_kubelets)
 {
         static const char *const without[] = { "{}", "evictionHard: null",
                                                "evictionPressureTransitionPeriod: 0s" };
@@ -390,7 +390,7 @@ TEST(without_a_word_pods_are_evicted_by_the_kubelets_thresholds)
         }
 }
 
-TEST(thresholds_that_are_said_are_the_only_ones_unless_they_are_merged)
+TEST(configured_thresholds_replace_the_defaults_unless_merged)
 {
         char **warnings = NULL;
         Config config = { 0 };
@@ -413,7 +413,7 @@ TEST(thresholds_that_are_said_are_the_only_ones_unless_they_are_merged)
         config_done(&config);
 }
 
-TEST(soft_thresholds_have_their_grace_and_all_have_their_minimum)
+TEST(soft_thresholds_need_a_grace_period)
 {
         char **warnings = NULL;
         Config config = { 0 };
@@ -441,10 +441,10 @@ TEST(soft_thresholds_have_their_grace_and_all_have_their_minimum)
         config_done(&config);
 }
 
-TEST(a_threshold_that_is_none_is_refused_with_its_place)
+TEST(invalid_threshold_is_refused_with_its_place)
 {
         static const struct {
-                const char *yaml, *sentence;
+                const char *yaml, *message;
         } cases[] = {
                 { "evictionHard: {memory.left: 1Gi}",
                   ":1:29: evictionHard[memory.left]: unsupported eviction signal" },
@@ -484,7 +484,7 @@ TEST(a_threshold_that_is_none_is_refused_with_its_place)
                 char **warnings = NULL;
                 Config config = { 0 };
 
-                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].sentence);
+                EXPECT_STREQ(load(cases[i].yaml, &config, &warnings), cases[i].message);
                 config_done(&config);
         }
 }

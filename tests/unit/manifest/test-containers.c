@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What containers may be to one another: init, sidecars, names, ports, rules of restart. */
+/* Containers within a pod: init, sidecars, names, ports, restart rules. */
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
@@ -21,7 +21,7 @@ static void expect(const char *spec, const char *sentence) {
         manifest_objects_done(&objects);
 }
 
-TEST(containers_of_init_are_checked_as_all_others)
+TEST(init_containers_are_validated_like_containers)
 {
         expect(MAIN "  initContainers:\n  - {name: a, image: i}\n  - {name: b, image: i}\n", NULL);
         expect(MAIN "  initContainers:\n  - {name: c, image: i}\n",
@@ -49,7 +49,7 @@ TEST(containers_of_init_are_checked_as_all_others)
 
 #define PORT(number) "ports: [{containerPort: 80, hostPort: " number "}]"
 
-TEST(a_port_of_the_host_is_taken_by_who_runs_at_the_same_time)
+TEST(host_ports_conflict_among_containers_that_run_together)
 {
         static const char main_port[] = "  containers:\n  - {name: c, image: i, " PORT("80") "}\n";
         char spec[512];
@@ -72,7 +72,7 @@ TEST(a_port_of_the_host_is_taken_by_who_runs_at_the_same_time)
                "host is taken by another port of this pod");
 }
 
-TEST(rules_of_restart_are_checked)
+TEST(restart_rules_are_validated)
 {
         static const char rule[] = "{action: Restart, exitCodes: {operator: In, values: [1]}}";
         char spec[4096], codes[2048] = "1";
@@ -113,7 +113,7 @@ TEST(rules_of_restart_are_checked)
                      "have at most 255 items");
 }
 
-TEST(a_deadline_is_at_least_a_second)
+TEST(active_deadline_is_at_least_a_second)
 {
         expect(MAIN "  activeDeadlineSeconds: 1\n", NULL);
         expect(MAIN "  activeDeadlineSeconds: 0\n",

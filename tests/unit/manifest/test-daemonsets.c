@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DaemonSets from files: what each version defaults, and what is refused. */
+/* DaemonSets from files: defaults of each version, and validation. */
 
 #include "agent/manifest/manifest.h"
 #include "agent/model/schema.h"
@@ -68,7 +68,7 @@ TEST(a_daemonset_has_the_defaults_of_its_version)
         }
 }
 
-TEST(a_rolling_update_stops_one_before_it_starts_one)
+TEST(rolling_update_defaults_to_one_unavailable)
 {
         ManifestObjects objects = parse_ok(V1 SELECTOR TEMPLATE);
         const RollingUpdateDaemonSet *rolling =
@@ -80,7 +80,7 @@ TEST(a_rolling_update_stops_one_before_it_starts_one)
         manifest_objects_done(&objects);
 }
 
-TEST(a_selector_was_once_taken_from_the_template)
+TEST(old_versions_default_the_selector_from_the_template)
 {
         ManifestObjects objects = parse_ok("apiVersion: extensions/v1beta1\nkind: DaemonSet\n"
                                            "metadata: {name: d}\nspec:\n" TEMPLATE);
@@ -95,7 +95,7 @@ TEST(a_selector_was_once_taken_from_the_template)
                        "f:5:3: spec.selector: is required");
 }
 
-TEST(the_uid_of_a_set_is_that_of_its_name_and_node)
+TEST(daemonset_uid_depends_on_name_and_node)
 {
         ManifestObjects a = parse_ok(V1 SELECTOR TEMPLATE);
         ManifestObjects b = parse_ok(V1 "  minReadySeconds: 9\n" SELECTOR TEMPLATE);
@@ -112,7 +112,7 @@ TEST(the_uid_of_a_set_is_that_of_its_name_and_node)
 
 #define ROLLING(text) V1 SELECTOR "  updateStrategy: {rollingUpdate: {" text "}}\n" TEMPLATE
 
-TEST(daemonsets_are_checked)
+TEST(daemonsets_are_validated)
 {
         static const struct {
                 const char *yaml;
@@ -209,7 +209,7 @@ TEST(daemonsets_are_checked)
         "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution" \
         ".nodeSelectorTerms[0].matchExpressions[0]"
 
-TEST(where_a_pod_may_be_is_checked)
+TEST(placement_is_validated)
 {
         static const struct {
                 const char *yaml;
@@ -263,7 +263,7 @@ TEST(where_a_pod_may_be_is_checked)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
 }
 
-TEST(fields_ask_for_the_nodes_name_alone)
+TEST(match_fields_support_the_node_name_only)
 {
 #define FIELD_TERM(t) REQUIRED("{nodeSelectorTerms: [{matchFields: [{" t "}]}]}")
 #define FIELD_PLACE                                                                 \
@@ -285,7 +285,7 @@ TEST(fields_ask_for_the_nodes_name_alone)
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n  annotations:\n" \
         "    scheduler.alpha.kubernetes.io/affinity: '" json "'\nspec:\n" C
 
-TEST(the_annotation_of_2016_is_the_field_of_today)
+TEST(affinity_annotation_becomes_the_field)
 {
         ManifestObjects objects = parse_ok(ANNOTATED(
                 "{\"nodeAffinity\": {\"requiredDuringSchedulingIgnoredDuringExecution\": "
@@ -309,7 +309,7 @@ TEST(the_annotation_of_2016_is_the_field_of_today)
                        "'nodeAffinity'?");
 }
 
-TEST(no_file_says_whose_its_objects_are)
+TEST(owner_references_are_refused_in_files)
 {
         expect_verdict("apiVersion: v1\nkind: Pod\nmetadata: {name: p, ownerReferences: [{name: "
                        "d}]}\nspec:\n" C,

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* The sentence that a file gets, or its warnings, or "". */
+/* The error of a file, or its warnings, or "". */
 static const char *verdict(const char *yaml) {
         static char text[4096];
         ManifestObjects objects = { 0 };
@@ -25,7 +25,7 @@ static const char *verdict(const char *yaml) {
         return text;
 }
 
-TEST(the_warnings_before_an_error_are_told_beside_it)
+TEST(warnings_before_an_error_are_returned_with_it)
 {
         static const char yaml[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"
                                    "spec: {hostIpc: true, containers: [{name: a}]}\n";
@@ -41,7 +41,7 @@ TEST(the_warnings_before_an_error_are_told_beside_it)
         manifest_objects_done(&objects);
 }
 
-/* What stands in a container: line 6, after "  - ". */
+/* Fields of a container: line 6, after "  - ". */
 static const char *in_container(const char *fields) {
         char yaml[2048];
 
@@ -52,7 +52,7 @@ static const char *in_container(const char *fields) {
         return verdict(yaml);
 }
 
-/* What stands in the spec beside a container: line 6. */
+/* Fields of the spec beside a container: line 6. */
 static const char *in_spec(const char *fields) {
         char yaml[2048];
 
@@ -85,7 +85,7 @@ static void expect_all(const char *(*in)(const char *), const Case *cases, size_
         }
 }
 
-TEST(the_sentence_of_the_design_is_said_to_the_letter)
+TEST(error_has_file_line_column_and_field)
 {
         EXPECT_STREQ(verdict("apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n"
                              "  containers:\n  - name: Web_1\n    image: i\n"),
@@ -189,7 +189,7 @@ TEST(environments_are_checked)
                   "web.yaml:6:38: spec.containers[0].env[0].name: must be printable ASCII without "
                   "'=', not 'A=B'" },
                 { "{name: c, image: i, env: [{name: A, valueFrom: {fieldRef: {fieldPath: x}}}]}",
-                  "web.yaml:6:75: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no "
+                  "web.yaml:6:75: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is not a "
                   "field that a variable can refer to: 'x'" },
                 { "{name: c, image: i, env: {A: b}}",
                   "web.yaml:6:30: spec.containers[0].env: must be a list, not a mapping" },
@@ -349,7 +349,7 @@ TEST(specs_are_checked)
                 { "terminationGracePeriodSeconds: 010", "" },
                 { "terminationGracePeriodSeconds: -1",
                   "warning: web.yaml:6:34: spec.terminationGracePeriodSeconds: is negative, which "
-                  "is taken for 1" },
+                  "is treated as 1" },
                 { "terminationGracePeriodSeconds: 2147483648",
                   "web.yaml:6:34: spec.terminationGracePeriodSeconds: must be between "
                   "-2147483648 and 2147483647, not 2147483648" },
@@ -517,7 +517,7 @@ TEST(volumes_are_checked)
                 { "volumes: [{name: v, emptyDir: {medium: Memory, sizeLimit: -1}}]",
                   "web.yaml:6:61: spec.volumes[0].emptyDir.sizeLimit: must not be negative" },
                 { "volumes: [{name: v, nfs: {path: /x}}]",
-                  "web.yaml:6:23: spec.volumes[0].nfs: is no kind of volume that this agent "
+                  "web.yaml:6:23: spec.volumes[0].nfs: is not a kind of volume that this agent "
                   "mounts; mount it on the node, and name it by hostPath" },
                 { "volumes: [{name: v, emptydir: {}}]", "web.yaml:6:13: spec.volumes[0]: must have "
                                                         "a source, such as hostPath or emptyDir" },
@@ -557,9 +557,9 @@ TEST(metadata_is_checked)
                 { "name: web\n  annotations: {'a b': c}",
                   "web.yaml:6:16: metadata.annotations: must be a qualified name such as "
                   "example.com/my-name, not 'a b'" },
-                { "name: web\n  finalizers: [a]",
-                  "web.yaml:6:3: metadata.finalizers: needs a cluster: only there is somebody who "
-                  "takes them away" },
+                { "name: web\n  finalizers: [a]", "web.yaml:6:3: metadata.finalizers: needs a "
+                                                  "cluster: only there are controllers that "
+                                                  "remove them" },
                 { "generateName: web-",
                   "web.yaml:5:3: metadata.generateName: needs a cluster: only its API server makes "
                   "up names" },
@@ -568,7 +568,7 @@ TEST(metadata_is_checked)
         expect_all(in_metadata, cases, N_ELEMENTS(cases));
 }
 
-TEST(warnings_end_somewhere)
+TEST(number_of_warnings_is_limited)
 {
         cleanup_free char *yaml = NULL;
         ManifestObjects objects = { 0 };
@@ -588,7 +588,7 @@ TEST(warnings_end_somewhere)
         manifest_objects_done(&objects);
 }
 
-TEST(strangers_strings_are_cut_and_cleaned_in_sentences)
+TEST(untrusted_strings_are_cut_and_cleaned_in_messages)
 {
         char yaml[1024], value[513];
         const char *sentence;

@@ -18,7 +18,7 @@ static const char *path(void) {
         return text;
 }
 
-/* The sentence behind the path, or "". */
+/* The error after the path, or "". */
 static const char *load(const char *yaml, Kubeconfig *config, char ***warnings) {
         static char text[1024];
         cleanup_error Error error = ERROR_NULL;
@@ -62,7 +62,7 @@ static const char *with(const char *cluster, const char *user) {
         return verdict(yaml);
 }
 
-TEST(the_current_context_is_worked_out)
+TEST(current_context_is_resolved)
 {
         static const char yaml[] =
                 "apiVersion: v1\nkind: Config\ncurrent-context: two\npreferences: {}\n"
@@ -75,7 +75,7 @@ TEST(the_current_context_is_worked_out)
                 "    tls-server-name: kubernetes\n"
                 "    proxy-url: http://10.0.0.2:3128\n"
                 "users:\n"
-                "- name: person\n  user: {exec: {command: aws}}\n"
+                "- name: guest\n  user: {exec: {command: aws}}\n"
                 "- name: node\n  user:\n"
                 "    client-certificate: /abs/node.crt\n"
                 "    client-key: node.key\n"
@@ -83,7 +83,7 @@ TEST(the_current_context_is_worked_out)
                 "    token: " SECRET "\n"
                 "    tokenFile: ../token\n"
                 "contexts:\n"
-                "- {name: one, context: {cluster: other, user: person}}\n"
+                "- {name: one, context: {cluster: other, user: guest}}\n"
                 "- {name: two, context: {cluster: k, user: node, namespace: things}}\n";
         cleanup_strv char **warnings = NULL;
         cleanup_free char *directory = realpath(test_directory(), NULL);
@@ -112,7 +112,7 @@ TEST(the_current_context_is_worked_out)
         kubeconfig_done(&config);
 }
 
-TEST(json_is_as_good)
+TEST(kubeconfig_may_be_json)
 {
         cleanup_strv char **warnings = NULL;
         Kubeconfig config = { 0 };
@@ -131,7 +131,7 @@ TEST(json_is_as_good)
 
 #define AGENT "an agent has a certificate, a token or a token file"
 
-TEST(ways_to_log_in_that_an_agent_cannot_go_are_refused)
+TEST(unsupported_ways_to_log_in_are_refused)
 {
         static const struct {
                 const char *user, *verdict;
@@ -142,17 +142,17 @@ TEST(ways_to_log_in_that_an_agent_cannot_go_are_refused)
                 { "auth-provider: {name: gcp}",
                   ":5:26: users[0].user.auth-provider: would need a plugin to log in; " AGENT },
                 { "username: me, password: " SECRET,
-                  ":5:26: users[0].user.username: is for people; " AGENT },
-                { "as: root", ":5:26: users[0].user.as: a node acts as nobody but itself" },
+                  ":5:26: users[0].user.username: is for users; " AGENT },
+                { "as: root", ":5:26: users[0].user.as: a node cannot impersonate other users" },
                 { "as-groups: [a]",
-                  ":5:26: users[0].user.as-groups: a node acts as nobody but itself" },
+                  ":5:26: users[0].user.as-groups: a node cannot impersonate other users" },
                 { "exec: null, as: ''", "" },
                 { "token: 12345", ":5:33: users[0].user.token: must be a string; quote it" },
                 { "token: \"" SECRET "\\nX: y\"",
                   ":5:33: users[0].user.token: must be visible characters of ASCII" },
-                { "client-key: a", ":5:38: users[0].user.client-key: has no client-certificate" },
+                { "client-key: a", ":5:38: users[0].user.client-key: lacks client-certificate" },
                 { "client-certificate: a",
-                  ":5:46: users[0].user.client-certificate: has no client-key" },
+                  ":5:46: users[0].user.client-certificate: lacks client-key" },
                 { "client-certificate: a, client-key-data: '" SECRET "!'",
                   ":5:66: users[0].user.client-key-data: must be base64" },
                 { "client-certificate: a, client-key-data: AAAA",
@@ -178,7 +178,7 @@ TEST(clusters_are_checked)
                 { "proxy-url: 'gopher://a'", ":4:66: clusters[0].cluster.proxy-url: must be a URL "
                                              "such as http://10.0.0.1:3128" },
                 { "insecure-skip-tls-verify: true, certificate-authority: a",
-                  ":4:81: clusters[0].cluster.insecure-skip-tls-verify: means nothing beside a "
+                  ":4:81: clusters[0].cluster.insecure-skip-tls-verify: cannot be combined with a "
                   "certificate-authority" },
                 { "certificate-authority-data: '-'",
                   ":4:83: clusters[0].cluster.certificate-authority-data: must be base64" },
@@ -203,14 +203,14 @@ TEST(documents_are_checked)
                 { "kind: Pod\n", ":1:7: kind: must be Config, not the string 'Pod'" },
                 { "apiVersion: v2\n", ":1:13: apiVersion: must be v1, not the string 'v2'" },
                 { "kind: Config\n", ":1:1: current-context: is required" },
-                { "current-context: c\n", ":1:1: contexts: has no context 'c'" },
+                { "current-context: c\n", ":1:1: contexts: does not contain context 'c'" },
                 { "current-context: c\ncontexts: [{name: c}]\n",
                   ":2:12: contexts[0].context: is required" },
                 { "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n",
-                  ":1:1: clusters: has no cluster 'k'" },
+                  ":1:1: clusters: does not contain cluster 'k'" },
                 { "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
                   "clusters: [{name: k, cluster: {server: 'https://a'}}]\nusers: []\n",
-                  ":4:8: users: has no user 'u'" },
+                  ":4:8: users: does not contain user 'u'" },
                 { "current-context: c\ncontexts: [{name: c, context: {cluster: k}}]\n"
                   "clusters: [{name: k, cluster: {server: 'ftp://" SECRET "'}}]\n",
                   ":3:40: clusters[0].cluster.server: must be a URL such as "
@@ -227,7 +227,7 @@ TEST(documents_are_checked)
         }
 }
 
-TEST(a_file_that_is_not_there_is_said_so)
+TEST(missing_kubeconfig_is_an_error)
 {
         cleanup_error Error error = ERROR_NULL;
         char **warnings = NULL;

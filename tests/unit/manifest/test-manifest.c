@@ -11,7 +11,7 @@
 
 #define EVERYTHING SOURCE_DIR "/tests/unit/manifest/everything.yaml"
 
-/* The rest of a pod that is good so far; line 5 is the first of the test's. */
+/* The rest of a valid pod; line 5 is the first of the test's. */
 #define HEAD      "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
 #define CONTAINER "  containers: [{name: c, image: busybox}]\n"
 
@@ -61,7 +61,7 @@ static size_t row_size(const Field *field) {
         }
 }
 
-/* Rows that are set somewhere in an object, as "Schema.key". */
+/* Rows that are set in an object, as "Schema.key". */
 static void note_rows(const Schema *schema, const void *object, char ***notes);
 
 static void note_row(const Schema *schema, const Field *field, const void *object, char ***notes) {
@@ -118,7 +118,7 @@ static void expect_rows(const Schema *schema, char **notes) {
         }
 }
 
-TEST(every_honoured_row_is_in_the_fixture_and_reaches_the_pod)
+TEST(every_supported_field_is_in_the_fixture_and_decoded)
 {
         ManifestObjects objects = parse_everything();
         cleanup_strv char **notes = NULL;
@@ -133,7 +133,7 @@ TEST(every_honoured_row_is_in_the_fixture_and_reaches_the_pod)
         manifest_objects_done(&objects);
 }
 
-TEST(a_pod_survives_being_written_and_read)
+TEST(written_pod_is_read_back_equal)
 {
         ManifestObjects objects = parse_everything();
         cleanup_with(pod_freep) Pod *pod = NULL;
@@ -165,12 +165,12 @@ TEST(a_copy_is_equal_and_independent)
         manifest_objects_done(&objects);
 }
 
-/* Setting one row of a copy back must be seen by the comparison, for every row. */
+/* For every row: if the copy lacks it, the comparison must report a difference. */
 static void expect_differences(const Schema *schema, void *object, const Pod *whole,
                                const Pod *original) {
         for (size_t i = 0; i < schema->n_fields; i++) {
                 const Field *field = &schema->fields[i];
-                /* The whole of it is set aside, so that its memory is not lost. */
+                /* The object is saved as a whole, so that its memory is not leaked. */
                 cleanup_free char *saved = malloc(schema->size + 1);
 
                 REQUIRE(saved);
@@ -178,7 +178,7 @@ static void expect_differences(const Schema *schema, void *object, const Pod *wh
                         continue;
                 memcpy(saved, object, schema->size);
                 memset(field_at(field, object), 0, row_size(field));
-                /* What only the fixture's other pods have. */
+                /* Fields of the fixture's other pods. */
                 if (memcmp(object, saved, schema->size) == 0)
                         continue;
                 if (schema_equal(&pod_schema, whole, original))
@@ -188,7 +188,7 @@ static void expect_differences(const Schema *schema, void *object, const Pod *wh
         }
 }
 
-TEST(every_row_takes_part_in_the_comparison)
+TEST(every_field_is_compared)
 {
         ManifestObjects objects = parse_everything();
         Pod *pod, *copy = calloc(1, sizeof(*copy));
@@ -224,7 +224,7 @@ TEST(defaults_are_those_of_kubernetes)
         manifest_objects_done(&objects);
 }
 
-TEST(without_the_hosts_network_a_port_needs_none_of_the_host)
+TEST(host_port_defaults_with_host_network_only)
 {
         ManifestObjects objects =
                 parse_ok(HEAD "  containers: [{name: a, image: x, ports: [{containerPort: 80, "
@@ -277,7 +277,7 @@ static const char *uid_of(const char *file, const char *yaml, const char *node, 
         return uid;
 }
 
-TEST(a_file_pod_has_the_identity_of_a_static_pod)
+TEST(pod_from_a_file_has_the_identity_of_a_static_pod)
 {
         ManifestObjects objects = { 0 };
         const ObjectMeta *metadata;
@@ -296,7 +296,7 @@ TEST(a_file_pod_has_the_identity_of_a_static_pod)
         manifest_objects_done(&objects);
 }
 
-TEST(the_uid_changes_with_what_the_pod_is_and_with_nothing_else)
+TEST(uid_changes_with_node_name_and_spec_only)
 {
         static const char base[] = HEAD CONTAINER;
         static const char *const same[] = {
@@ -340,7 +340,7 @@ TEST(several_documents_and_lists_are_unpacked)
         manifest_objects_done(&objects);
 }
 
-TEST(a_file_is_good_as_a_whole_or_not_at_all)
+TEST(one_invalid_document_invalidates_the_file)
 {
         expect_refused(POD("a") "\n---\n" POD("B"),
                        "f:3:46: metadata.name: must be a DNS subdomain, not 'B'");
@@ -354,7 +354,7 @@ TEST(a_file_is_good_as_a_whole_or_not_at_all)
         expect_refused("apiVersion: v1\nkind: List\nitems: []\n", "f: holds no object");
 }
 
-TEST(what_is_no_pod_is_refused_by_its_kind)
+TEST(unsupported_kinds_are_refused)
 {
         static const struct {
                 const char *yaml;
@@ -390,17 +390,17 @@ TEST(what_is_no_pod_is_refused_by_its_kind)
                 expect_refused(cases[i].yaml, cases[i].sentence);
 }
 
-TEST(a_record_needs_what_paths_are_made_of)
+TEST(record_requires_namespace_and_uid)
 {
         static const struct {
                 const char *json;
                 const char *sentence;
         } cases[] = {
-                { "", "is no record of a pod" },
+                { "", "is not a record of a pod" },
                 { "[]", "record:1:1: must be a mapping, not a list" },
                 { "{\"metadata\":{\"name\":\"a\"},\"spec\":{\"containers\":[{\"name\":\"c\","
                   "\"image\":\"i\"}]}}",
-                  "is no record of a pod: it has no UID" },
+                  "is not a record of a pod: it lacks UID" },
                 { "{\"metadata\":{\"name\":\"a\",\"uid\":\"../../x\"}}",
                   "record:1:31: metadata.uid: must be a UID, not '../../x'" },
                 { "{\"metadata\":{\"name\":\"../x\"}}",
@@ -424,7 +424,7 @@ TEST(a_record_needs_what_paths_are_made_of)
         }
 }
 
-TEST(names_leave_room_for_the_nodes)
+TEST(pod_names_leave_space_for_the_node_suffix)
 {
         char name[254], yaml[512];
 
@@ -445,7 +445,7 @@ TEST(names_leave_room_for_the_nodes)
                              "'-node1' can follow");
 }
 
-TEST(containers_stay_within_what_their_pod_has)
+TEST(container_resources_stay_within_pod_level_resources)
 {
         expect_refused(HEAD
                        "  resources: {requests: {cpu: 1}}\n"

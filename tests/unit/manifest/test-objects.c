@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ConfigMaps and Secrets, and what pods may say about them. */
+/* ConfigMaps and Secrets, and references to them. */
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
@@ -30,7 +30,7 @@ static void expect_verdict(const char *yaml, const char *verdict) {
         manifest_objects_done(&objects);
 }
 
-TEST(a_config_map_holds_texts_and_bytes_sorted_by_key)
+TEST(config_map_values_are_sorted_by_key)
 {
         ManifestObjects objects = parse_ok(MAP "immutable: true\ndata: {b: text, a: ''}\n"
                                                "binaryData: {c: AP8=}\n");
@@ -50,7 +50,7 @@ TEST(a_config_map_holds_texts_and_bytes_sorted_by_key)
         manifest_objects_done(&objects);
 }
 
-TEST(a_secrets_data_is_base64_and_its_string_data_wins)
+TEST(secret_data_is_base64_and_string_data_overrides_it)
 {
         ManifestObjects objects = parse_ok(SECRET "data: {a: eA==, b: eQ==}\n"
                                                   "stringData: {b: new, c: z}\n---\n" MAP);
@@ -87,9 +87,9 @@ TEST(objects_are_checked)
                   "f:4:15: data[a/b]: must consist of letters, digits, '-', "
                   "'_' and '.', not 'a/b'" },
                 { MAP "data: {'..': x}",
-                  "f:4:14: data[..]: must be neither '.' nor begin with '..', not '..'" },
+                  "f:4:14: data[..]: must be neither '.' nor start with '..', not '..'" },
                 { MAP "data: {'.': x}",
-                  "f:4:13: data[.]: must be neither '.' nor begin with '..', not '.'" },
+                  "f:4:13: data[.]: must be neither '.' nor start with '..', not '.'" },
                 { MAP "data: {'.a': x}", "" },
                 { MAP "---\n" MAP,
                   "f:7:18: metadata.name: configmap default/m is twice in this file" },
@@ -106,7 +106,7 @@ TEST(objects_are_checked)
                 expect_verdict(cases[i].yaml, cases[i].verdict);
 }
 
-TEST(an_object_holds_a_mebibyte_and_no_more)
+TEST(object_data_is_limited_to_a_mebibyte)
 {
         cleanup_free char *yaml = NULL, *half = malloc(600 * KIB + 1);
 
@@ -125,7 +125,7 @@ TEST(an_object_holds_a_mebibyte_and_no_more)
             "  containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, " fields \
             "}]}]\n"
 
-TEST(what_a_pod_refers_to_is_checked)
+TEST(references_of_a_pod_are_validated)
 {
         static const struct {
                 const char *yaml;
@@ -144,7 +144,7 @@ TEST(what_a_pod_refers_to_is_checked)
                   "specified at a time" },
                 { CONTAINER(
                           "env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.labels}}}]"),
-                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no field "
+                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is not a field "
                   "that "
                   "a variable can refer to: 'metadata.labels'" },
                 { CONTAINER("env: [{name: A, valueFrom: {fieldRef: {fieldPath: "
@@ -152,7 +152,7 @@ TEST(what_a_pod_refers_to_is_checked)
                   "" },
                 { CONTAINER("env: [{name: A, valueFrom: {fieldRef: {fieldPath: "
                             "\"metadata.labels['']\"}}}]"),
-                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is no field "
+                  "f:5:86: spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: is not a field "
                   "that "
                   "a variable can refer to: 'metadata.labels['']'" },
                 { CONTAINER("env: [{name: A, valueFrom: {resourceFieldRef: {resource: "
@@ -188,10 +188,10 @@ TEST(what_a_pod_refers_to_is_checked)
                   "f:6:67: spec.volumes[0].configMap.items[0].path: must be a relative path, not "
                   "'/a'" },
                 { VOLUME("configMap: {name: m, items: [{key: k, path: ..data}]}"),
-                  "f:6:67: spec.volumes[0].configMap.items[0].path: must not begin with '..', not "
+                  "f:6:67: spec.volumes[0].configMap.items[0].path: must not start with '..', not "
                   "'..data'" },
                 { VOLUME("downwardAPI: {items: [{path: a, fieldRef: {fieldPath: spec.nodeName}}]}"),
-                  "f:6:77: spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath: is no field "
+                  "f:6:77: spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath: is not a field "
                   "that "
                   "a file can refer to: 'spec.nodeName'" },
                 { VOLUME("downwardAPI: {items: [{path: a}]}"),

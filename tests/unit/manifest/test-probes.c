@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probes and hooks: what is refused, and what is taken for granted. */
+/* Probes and hooks: validation and defaults. */
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
 #include "tests/test.h"
 
-/* What stands in a container: line 7, after four blanks. */
+/* Fields of a container: line 7, after four blanks. */
 static int parse(const char *fields, ManifestObjects *ret, Error *reterr) {
         char yaml[2048];
 
@@ -46,7 +46,7 @@ TEST(a_probe_has_one_handler)
                        "type");
 }
 
-TEST(thresholds_and_times_are_those_that_kubernetes_takes)
+TEST(probe_thresholds_and_times_have_kubernetes_ranges)
 {
         expect_verdict("livenessProbe: {exec: {command: [a]}, successThreshold: 2}",
                        "f:7:61: spec.containers[0].livenessProbe.successThreshold: must be 1, not "
@@ -66,7 +66,7 @@ TEST(thresholds_and_times_are_those_that_kubernetes_takes)
                        "must be greater than 0, not 0");
 }
 
-TEST(ports_are_numbers_in_range_or_names_that_are_there)
+TEST(probe_ports_are_numbers_in_range_or_existing_names)
 {
         expect_verdict("livenessProbe: {httpGet: {port: web}}", "");
         expect_verdict("livenessProbe: {tcpSocket: {port: 65535}}", "");
@@ -86,7 +86,7 @@ TEST(ports_are_numbers_in_range_or_names_that_are_there)
                        "65535, not 70000");
 }
 
-TEST(a_request_is_one_that_can_be_made)
+TEST(http_requests_of_probes_are_validated)
 {
         expect_verdict("livenessProbe: {httpGet: {port: 1, scheme: http}}",
                        "f:7:48: spec.containers[0].livenessProbe.httpGet.scheme: must be HTTP or "
@@ -107,7 +107,7 @@ TEST(a_request_is_one_that_can_be_made)
                        "URL, not '/a??b'");
 }
 
-TEST(hooks_have_rules_of_their_own)
+TEST(lifecycle_hooks_have_rules_of_their_own)
 {
         expect_verdict("lifecycle: {preStop: {sleep: {seconds: 30}}}", "");
         expect_verdict("lifecycle: {preStop: {sleep: {seconds: 31}}}",
@@ -123,7 +123,7 @@ TEST(hooks_have_rules_of_their_own)
                        "signal such as SIGTERM, not 'TERM'");
 }
 
-TEST(without_its_system_a_pod_has_no_stop_signal)
+TEST(stop_signal_requires_the_os)
 {
         static const char yaml[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n"
                                    "  containers: [{name: c, image: i, "
@@ -138,7 +138,7 @@ TEST(without_its_system_a_pod_has_no_stop_signal)
         manifest_objects_done(&objects);
 }
 
-TEST(defaults_of_probes_are_those_of_kubernetes)
+TEST(probe_defaults_are_those_of_kubernetes)
 {
         ManifestObjects objects = { 0 };
         const Probe *probe;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is refused for good says why: what only a cluster has, and volumes that are no business of
- * this agent's. */
+/* Fields that will not be supported are refused with a reason: those that need a cluster, and
+ * volumes of other drivers. */
 
 #include "agent/manifest/manifest.h"
 #include "common/cleanup.h"
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-/* What is said of a spec beside one container, without its place. */
+/* The error of a spec beside one container, without its place. */
 static const char *refusal(const char *spec) {
         static char text[1024];
         ManifestObjects objects = { 0 };
@@ -31,7 +31,7 @@ static const char *refusal(const char *spec) {
 
 #define CONTAINERS "containers: [{name: c, image: i}]"
 
-TEST(what_only_a_cluster_has_is_refused_for_that_reason)
+TEST(fields_that_need_a_cluster_are_refused_with_that_reason)
 {
         static const struct {
                 const char *spec, *field;
@@ -57,7 +57,7 @@ TEST(what_only_a_cluster_has_is_refused_for_that_reason)
         }
 }
 
-TEST(every_kind_of_volume_that_is_not_honoured_says_why)
+TEST(unsupported_volume_kinds_are_refused_with_a_reason)
 {
         static const struct {
                 const char *kind, *reason;
@@ -83,10 +83,10 @@ TEST(every_kind_of_volume_that_is_not_honoured_says_why)
                   "is a kind of volume that Kubernetes has removed" },
                 { "scaleIO: {system: s}", "is a kind of volume that Kubernetes has removed" },
                 { "storageos: {volumeName: v}", "is a kind of volume that Kubernetes has removed" },
-                { "nfs: {server: s, path: /}", "is no kind of volume that this agent mounts; " },
-                { "iscsi: {iqn: i}", "is no kind of volume that this agent mounts; " },
-                { "fc: {lun: 1}", "is no kind of volume that this agent mounts; " },
-                { "flexVolume: {driver: d}", "is no kind of volume that this agent mounts; " },
+                { "nfs: {server: s, path: /}", "is not a kind of volume that this agent mounts; " },
+                { "iscsi: {iqn: i}", "is not a kind of volume that this agent mounts; " },
+                { "fc: {lun: 1}", "is not a kind of volume that this agent mounts; " },
+                { "flexVolume: {driver: d}", "is not a kind of volume that this agent mounts; " },
         };
 
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
@@ -103,7 +103,7 @@ TEST(every_kind_of_volume_that_is_not_honoured_says_why)
         }
 }
 
-TEST(a_volume_that_is_an_image_names_one)
+TEST(image_volume_requires_a_reference)
 {
         EXPECT_STREQ(refusal(CONTAINERS ", volumes: [{name: v, image: {reference: a/b:c}}]"), "");
         EXPECT_STREQ(refusal(CONTAINERS ", volumes: [{name: v, image: {pullPolicy: Always}}]"),
@@ -114,7 +114,7 @@ TEST(a_volume_that_is_an_image_names_one)
                 "'x'");
 }
 
-TEST(projections_of_what_only_a_cluster_has_are_refused)
+TEST(projections_that_need_a_cluster_are_refused)
 {
         static const char *const sources[] = { "serviceAccountToken: {path: t}",
                                                "clusterTrustBundle: {path: t}",
@@ -130,7 +130,7 @@ TEST(projections_of_what_only_a_cluster_has_are_refused)
         }
 }
 
-TEST(what_kubernetes_itself_has_only_on_trial_is_refused_for_that_reason)
+TEST(alpha_fields_are_refused_with_that_reason)
 {
         static const char *const specs[] = {
                 "containers: [{name: c, image: i, volumeMounts: [{name: v, mountPath: /v, "
@@ -142,7 +142,7 @@ TEST(what_kubernetes_itself_has_only_on_trial_is_refused_for_that_reason)
                 EXPECT(strstr(refusal(specs[i]), ": is alpha in Kubernetes") != NULL);
 }
 
-TEST(a_name_that_goes_before_all_stands_alone)
+TEST(hostname_override_excludes_related_fields)
 {
         static const char sentence[] = "may not be true when `hostnameOverride` is set";
 
@@ -154,7 +154,7 @@ TEST(a_name_that_goes_before_all_stands_alone)
         EXPECT(strstr(refusal(CONTAINERS ", hostnameOverride: A_b"), "must be a DNS subdomain"));
 }
 
-TEST(a_policy_of_resizing_is_said_once_and_can_be_followed)
+TEST(resize_policies_are_unique_and_consistent)
 {
         EXPECT(strstr(refusal("containers: [{name: c, image: i, resizePolicy: [{resourceName: cpu, "
                               "restartPolicy: NotRequired}, {resourceName: cpu, restartPolicy: "
@@ -169,7 +169,7 @@ TEST(a_policy_of_resizing_is_said_once_and_can_be_followed)
                       "must not be set for init containers"));
 }
 
-TEST(what_changes_nothing_is_accepted)
+TEST(empty_and_default_values_of_refused_fields_are_accepted)
 {
         EXPECT_STREQ(refusal(CONTAINERS ", automountServiceAccountToken: false, serviceAccountName:"
                                         " '', enableServiceLinks: false, resourceClaims: []"),

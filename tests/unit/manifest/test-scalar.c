@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/manifest/scalar.h"
 #include "agent/manifest/yaml-tree.h"
 #include "tests/test.h"
 
-/* What "v: <text>" is, as the JSON that Kubernetes would make of it: strings in quotes. */
+/* The JSON that Kubernetes would make of "v: <text>": strings in quotes. */
 static const char *json_of(const char *text, char buffer[256]) {
         YamlTree tree = { 0 };
         Error error = ERROR_NULL;
@@ -61,7 +62,7 @@ static const struct {
         { "!!str yes", "\"yes\"" },
         { "!!bool yes", "true" },
 
-        /* Nothing. */
+        /* Null. */
         { "", "null" },
         { "~", "null" },
         { "null", "null" },
@@ -71,7 +72,7 @@ static const struct {
         { "\"\"", "\"\"" },
         { "!!null null", "null" },
 
-        /* Whole numbers. */
+        /* Integers. */
         { "0", "0" },
         { "-0", "-0" },
         { "+1", "1" },
@@ -100,7 +101,7 @@ static const struct {
         { "!!int \"5\"", "5" },
         { "!!float 5", "5" },
 
-        /* Numbers with a point or an exponent; what is no octal number is one of these. */
+        /* Numbers with a point or an exponent; an invalid octal number is one of these. */
         { "1e3", "1000" },
         { "1E3", "1000" },
         { "1e+3", "1000" },
@@ -127,7 +128,7 @@ static const struct {
         { ".5.", "\".5.\"" },
         { "1-2", "\"1-2\"" },
 
-        /* No base 60, and dates stay what was written. */
+        /* Base 60 is not supported, and dates stay strings. */
         { "12:30:45", "\"12:30:45\"" },
         { "190:20:30.15", "\"190:20:30.15\"" },
         { "2001-01-01", "\"2001-01-01\"" },
@@ -161,7 +162,7 @@ static const struct {
           "out" },
 };
 
-TEST(plain_words_have_the_types_of_yaml_1_1)
+TEST(plain_scalars_have_yaml_1_1_types)
 {
         char buffer[256];
 
@@ -171,7 +172,7 @@ TEST(plain_words_have_the_types_of_yaml_1_1)
         }
 }
 
-TEST(whole_numbers_are_found_in_any_spelling)
+TEST(integers_are_parsed_in_any_notation)
 {
         static const struct {
                 const char *yaml;
@@ -203,7 +204,7 @@ TEST(whole_numbers_are_found_in_any_spelling)
         }
 }
 
-/* What "<text>: v" has for a key. */
+/* The key that "<text>: v" has. */
 static const struct {
         const char *text;
         const char *key; /* NULL: refused */
@@ -229,7 +230,7 @@ static const struct {
         { "~", NULL },
 };
 
-TEST(a_key_that_is_a_number_is_the_string_that_kubernetes_makes_of_it)
+TEST(numeric_keys_become_strings_as_in_kubernetes)
 {
         for (size_t i = 0; i < N_ELEMENTS(keys); i++) {
                 YamlTree tree = { 0 };

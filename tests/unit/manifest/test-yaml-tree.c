@@ -7,7 +7,7 @@
 #include <malloc.h>
 #include <stdarg.h>
 
-/* Parses, and gives the sentence where it fails, else "". */
+/* Parses, and returns the error, else "". */
 static const char *parse(const char *data, size_t length, YamlTree *ret) {
         static char sentence[512];
         cleanup_error Error error = ERROR_NULL;
@@ -46,7 +46,7 @@ typedef struct Text {
         size_t length;
 } Text;
 
-/* The stream knows where the text lies, so it must not move. */
+/* The stream keeps the address of the text, so it must not move. */
 static void text_begin(Text *text) {
         text->stream = open_memstream(&text->data, &text->length);
         REQUIRE(text->stream);
@@ -108,11 +108,11 @@ TEST(json_is_read_with_tabs_and_surrogate_pairs)
         EXPECT_STREQ(value_of("{\"a\":\"q\\\"\\ud83d\\ude00\"}", "a", buffer), "the string 'q\"😀'");
         EXPECT_STREQ(value_of("{\"a\":\"\\ud83d\"}", "a", buffer),
                      "f:1:9: found invalid Unicode character escape code, while parsing a quoted "
-                     "scalar that begins at line 1");
+                     "scalar that starts at line 1");
         EXPECT(strstr(value_of("{\"a\":\"\\ud83", "a", buffer), "f:1:9: did not find expected "));
 }
 
-TEST(keys_that_yaml_takes_for_something_else_are_strings)
+TEST(boolean_and_numeric_keys_become_strings)
 {
         char buffer[128];
 
@@ -123,7 +123,7 @@ TEST(keys_that_yaml_takes_for_something_else_are_strings)
         EXPECT_STREQ(value_of("[a]: b", "a", buffer), "f:1:1: a key must be a string, not a list");
 }
 
-TEST(a_key_that_is_there_twice_is_refused_with_both_places)
+TEST(duplicate_key_is_refused_with_both_places)
 {
         char buffer[128];
 
@@ -150,7 +150,7 @@ TEST(aliases_and_merge_keys_work)
         EXPECT_STREQ(parse(yaml, strlen(yaml), &tree), "");
         REQUIRE(tree.n_documents == 1);
         root = tree.documents[0];
-        /* What is written wins over what is merged, and the first over the second. */
+        /* Own pairs override merged ones, and the first merged one overrides the second. */
         EXPECT_STREQ(yaml_node_get(yaml_node_get(root, "one"), "p")->text, "1");
         EXPECT_STREQ(yaml_node_get(yaml_node_get(root, "one"), "q")->text, "9");
         EXPECT_STREQ(yaml_node_get(yaml_node_get(root, "two"), "q")->text, "9");
@@ -163,18 +163,18 @@ TEST(aliases_and_merge_keys_work)
                      "f:1:9: '<<' must name a mapping or a list of mappings");
 }
 
-TEST(an_alias_to_nothing_or_to_itself_is_refused)
+TEST(alias_without_anchor_or_to_itself_is_refused)
 {
-        EXPECT_STREQ(sentence_of("a: *x", 5), "f:1:4: the alias '*x' has no anchor before it");
+        EXPECT_STREQ(sentence_of("a: *x", 5), "f:1:4: the alias '*x' lacks an anchor before it");
         EXPECT_STREQ(sentence_of("&x [*x]", 7), "f:1:5: the alias '*x' stands in what it names");
         EXPECT_STREQ(sentence_of("&x {a: {b: *x}}", 15),
                      "f:1:12: the alias '*x' stands in what it names");
-        /* Anchors end with their document. */
+        /* Anchors are valid within their document. */
         EXPECT_STREQ(sentence_of("&x a\n---\n*x\n", 12),
-                     "f:3:1: the alias '*x' has no anchor before it");
+                     "f:3:1: the alias '*x' lacks an anchor before it");
 }
 
-TEST(an_alias_bomb_is_refused_and_costs_nothing)
+TEST(alias_bomb_is_refused_cheaply)
 {
         Text text;
         struct mallinfo2 before = mallinfo2();
@@ -221,7 +221,7 @@ TEST(deep_nesting_is_refused)
                 fputs("{\"a\":", text.stream);
         EXPECT_STREQ(text_sentence(&text), "f:1:321: is nested deeper than 64 levels");
 
-        /* By way of an alias. */
+        /* Through an alias. */
         text_begin(&text);
         fputs("- &a ", text.stream);
         for (unsigned i = 0; i < 40; i++)
@@ -245,7 +245,7 @@ TEST(a_million_keys_are_refused)
         EXPECT_STREQ(text_sentence(&text), "f:50000:9: holds more than 100000 values");
 }
 
-TEST(anchors_without_end_are_refused)
+TEST(too_many_anchors_are_refused)
 {
         Text text;
 
@@ -255,7 +255,7 @@ TEST(anchors_without_end_are_refused)
         EXPECT_STREQ(text_sentence(&text), "f:257:3: holds more than 256 anchors");
 }
 
-TEST(directives_without_end_are_refused)
+TEST(too_many_directives_are_refused)
 {
         Text text;
 
@@ -265,7 +265,7 @@ TEST(directives_without_end_are_refused)
         EXPECT_STREQ(text_sentence(&text), "f: holds more than 1000 %TAG directives");
 }
 
-TEST(a_text_without_end_is_refused)
+TEST(too_long_scalar_is_refused)
 {
         Text text;
 
@@ -276,7 +276,7 @@ TEST(a_text_without_end_is_refused)
         EXPECT_STREQ(text_sentence(&text), "f:2:4: holds a text of more than 1 MiB");
 }
 
-TEST(what_is_no_text_is_refused_with_its_place)
+TEST(binary_data_is_refused_with_its_place)
 {
         static const struct {
                 const char *data;
@@ -313,14 +313,14 @@ TEST(broken_yaml_is_refused_with_the_parsers_words_and_place)
         } cases[] = {
                 { "a: b: c\n", "f:1:5: mapping values are not allowed in this context" },
                 { "a: [1, 2\nb: 3\n", "f:2:2: did not find expected ',' or ']', while parsing a "
-                                      "flow sequence that begins at line 1" },
+                                      "flow sequence that starts at line 1" },
                 { "a:\n\tb: 1\n", "f:2:1: found character that cannot start any token, while "
-                                  "scanning for the next token that begins at line 2" },
+                                  "scanning for the next token that starts at line 2" },
                 { "a: \"b\n", "f:2:1: found unexpected end of stream, while scanning a quoted "
-                              "scalar that begins at line 1" },
+                              "scalar that starts at line 1" },
                 { "a: 1\n b: 2\n", "f:2:3: mapping values are not allowed in this context" },
                 { "- a\nb: 1\n", "f:2:1: did not find expected '-' indicator, while parsing a "
-                                 "block collection that begins at line 1" },
+                                 "block collection that starts at line 1" },
                 { "{}{}", "f:1:3: did not find expected <document start>" },
         };
 
@@ -328,14 +328,14 @@ TEST(broken_yaml_is_refused_with_the_parsers_words_and_place)
                 EXPECT_STREQ(sentence_of(cases[i].yaml, strlen(cases[i].yaml)), cases[i].sentence);
 }
 
-TEST(every_prefix_of_a_document_is_survived)
+TEST(every_prefix_of_a_document_is_parsed_safely)
 {
         static const char yaml[] = "%YAML 1.1\n---\na: &x [1, \"\\u00e4\", {b: c}]\n"
                                    "<<: &y {d: |\n  text\n}\ne: *x\n? f\n: 'g'\n";
 
         for (size_t n = 0; n <= strlen(yaml); n++) {
                 YamlTree tree = { 0 };
-                /* Exactly as long as we say, so that a sanitizer sees a byte read behind it. */
+                /* Allocated to the exact length, so that a sanitizer detects a read beyond it. */
                 char *copy = memcpy(malloc(n + !n), yaml, n);
 
                 if (yaml_tree_parse("f", copy, n, &tree, NULL) >= 0)

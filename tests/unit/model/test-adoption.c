@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which pod may stand for which: a DaemonSet's as this node makes it, and the one that a controller
- * manager makes of the same set, as admission leaves it. */
+/* Adoption: a DaemonSet's pod made by this node, and the one that a controller manager makes of the
+ * same set, with the changes of admission. */
 
 #include "agent/model/adoption.h"
 
@@ -72,7 +72,7 @@ static ManifestObjects parse(const char *kind, const char *json) {
         return objects;
 }
 
-/* As this node makes it of the set. */
+/* The pod that this node makes of the set. */
 static Pod *make_ours(void) {
         cleanup_with(manifest_objects_done) ManifestObjects objects = parse("DaemonSet", set_json);
         const DaemonSet *set = objects.daemonsets.items[0];
@@ -82,10 +82,11 @@ static Pod *make_ours(void) {
         return pod;
 }
 
-/* As the controller made it: what admission adds or not, and what else is said of it. */
+/* The pod that the controller made: with or without the changes of admission, and further fields.
+ */
 typedef struct Theirs {
         bool has_token;
-        const char *container; /* fields with a comma behind */
+        const char *container; /* fields followed by a comma */
         const char *spec;      /* likewise */
 } Theirs;
 
@@ -110,7 +111,7 @@ static Pod *make_theirs(const Theirs *theirs) {
 static const char admitted[] = "\"serviceAccountName\":\"default\",\"serviceAccount\":\"default\","
                                "\"enableServiceLinks\":true,";
 
-TEST(a_pod_of_the_same_template_is_covered_whatever_admission_adds)
+TEST(pod_of_the_same_template_is_adopted_whatever_admission_adds)
 {
         static const Theirs cases[] = {
                 { .has_token = true, .spec = admitted },
@@ -138,7 +139,7 @@ TEST(a_pod_of_the_same_template_is_covered_whatever_admission_adds)
         }
 }
 
-TEST(a_pod_of_another_template_is_not_covered)
+TEST(pod_of_a_different_template_is_not_adopted)
 {
         static const Theirs cases[] = {
                 { .container = "\"image\":\"x:2\"," },
@@ -157,7 +158,7 @@ TEST(a_pod_of_another_template_is_not_covered)
         }
 }
 
-TEST(a_cover_follows_an_edit_of_what_it_covers)
+TEST(adopted_pod_follows_edits_of_the_api_servers_pod)
 {
         cleanup_with(pod_freep) Pod *ours = make_ours();
         cleanup_with(pod_freep) Pod *theirs = make_theirs(&(Theirs){ .has_token = true });
@@ -174,7 +175,7 @@ TEST(a_cover_follows_an_edit_of_what_it_covers)
         EXPECT_STREQ(next->metadata.uid, ours->metadata.uid);
 }
 
-TEST(what_a_cover_stands_for_is_known_by_it_alone)
+TEST(adoption_is_restored_from_the_annotation)
 {
         cleanup_with(pod_freep) Pod *ours = make_ours();
         cleanup_with(pod_freep) Pod *theirs = make_theirs(&(Theirs){ .has_token = true });
@@ -188,7 +189,7 @@ TEST(what_a_cover_stands_for_is_known_by_it_alone)
         EXPECT(pod_is_of_api(covered));
 }
 
-TEST(a_pod_stands_for_none_whatever_is_written_into_it)
+TEST(annotation_of_a_foreign_pod_is_ignored)
 {
         cleanup_with(pod_freep) Pod *ours = make_ours(), *theirs = make_theirs(&(Theirs){ 0 });
 

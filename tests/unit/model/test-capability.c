@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 
-TEST(every_capability_is_found_by_both_its_names)
+TEST(capabilities_are_found_with_and_without_prefix)
 {
         for (int i = 0; i < N_CAPABILITIES; i++) {
                 REQUIRE(capability_names[i]);
@@ -20,7 +20,7 @@ TEST(every_capability_is_found_by_both_its_names)
         EXPECT(capability_is_all("all"));
 }
 
-TEST(a_sysctl_is_known_however_it_is_written)
+TEST(sysctl_names_may_have_dots_or_slashes)
 {
         static const struct {
                 const char *name;

@@ -13,9 +13,9 @@ enum {
         N_MAX = 5
 };
 
-TEST(what_a_pod_needs_is_the_more_of_what_runs_on_and_of_one_of_init_beside_its_sidecars)
+TEST(pod_amount_is_maximum_of_running_sum_and_init_containers)
 {
-        /* 'i' of init, 's' sidecar, 'm' main, each with what it asks for. */
+        /* 'i' init, 's' sidecar, 'm' main, each with its amount. */
         static const struct {
                 const char *roles;
                 int64_t amounts[N_MAX], expected;
@@ -51,7 +51,7 @@ TEST(what_a_pod_needs_is_the_more_of_what_runs_on_and_of_one_of_init_beside_its_
         }
 }
 
-TEST(a_container_of_init_that_is_always_restarted_is_a_sidecar)
+TEST(restartable_init_container_is_a_sidecar)
 {
         Container containers[] = { { 0 },
                                    { .restart_policy = RESTART_POLICY_ALWAYS },

@@ -2,7 +2,7 @@
 #include "agent/model/duration.h"
 #include "tests/test.h"
 
-TEST(durations_are_read_as_go_writes_them)
+TEST(go_durations_are_parsed)
 {
         static const struct {
                 const char *text;
@@ -33,7 +33,7 @@ TEST(durations_are_read_as_go_writes_them)
         }
 }
 
-TEST(what_is_no_duration_is_refused)
+TEST(invalid_durations_are_refused)
 {
         static const char *const bad[] = {
                 "",
@@ -63,7 +63,7 @@ TEST(what_is_no_duration_is_refused)
         }
 }
 
-TEST(whole_seconds_are_printed_as_go_does)
+TEST(whole_seconds_are_printed_in_go_format)
 {
         static const struct {
                 uint64_t seconds;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of edits: what each class of fields takes. */
+/* Edit plans: the effect of each class of fields. */
 
 #include "agent/model/edit-plan.h"
 
@@ -32,7 +32,7 @@ static ManifestObjects parse(const char *yaml) {
         return objects;
 }
 
-/* The manifest with one piece of its text in the place of another. */
+/* The manifest with one part of its text replaced. */
 static ManifestObjects edit(const char *from, const char *to) {
         const char *at = strstr(manifest, from);
         char *yaml;
@@ -65,7 +65,7 @@ static char *print(const EditPlan *plan) {
         return text;
 }
 
-TEST(each_class_of_fields_takes_what_it_must)
+TEST(changed_fields_have_the_right_effect)
 {
         static const struct {
                 const char *from;
@@ -137,7 +137,7 @@ TEST(each_class_of_fields_takes_what_it_must)
         manifest_objects_done(&before);
 }
 
-TEST(a_container_restarts_for_a_resource_that_it_asks_to_be_restarted_for)
+TEST(resize_policy_restarts_a_container)
 {
         static const char with[] = "command: [run]\n    resizePolicy: [{resourceName: memory, "
                                    "restartPolicy: RestartContainer}]";
@@ -175,7 +175,7 @@ TEST(a_container_restarts_for_a_resource_that_it_asks_to_be_restarted_for)
         manifest_objects_done(&before);
 }
 
-TEST(who_takes_the_place_of_a_pod_has_its_identity_and_its_order)
+TEST(successor_keeps_identity_and_container_order)
 {
         ManifestObjects before = parse(manifest);
         ManifestObjects after =
@@ -196,7 +196,7 @@ TEST(who_takes_the_place_of_a_pod_has_its_identity_and_its_order)
         manifest_objects_done(&before);
 }
 
-TEST(who_takes_the_place_of_a_pod_has_its_volumes_in_their_order)
+TEST(successor_keeps_volume_order)
 {
         static const char text[] = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec:\n"
                                    "  containers: [{name: c, image: i}]\n"
@@ -219,7 +219,7 @@ TEST(who_takes_the_place_of_a_pod_has_its_volumes_in_their_order)
         manifest_objects_done(&before);
 }
 
-TEST(a_plan_is_told_by_effect_and_container)
+TEST(edit_plan_is_printed_by_effect_and_container)
 {
         ManifestObjects before = parse(manifest);
         ManifestObjects after = edit("image: 'x:1'\n    command: [run]",

@@ -63,7 +63,7 @@ static const Pod pod = {
         "\"imagePullPolicy\":\"Never\"}],\"restartPolicy\":\"OnFailure\","            \
         "\"terminationGracePeriodSeconds\":0,\"nodeName\":\"n1\",\"hostNetwork\":true}"
 
-TEST(a_pod_without_status_is_its_record)
+TEST(record_is_a_pod_without_status)
 {
         char *json = pod_to_json(&pod, NULL);
 
@@ -71,7 +71,7 @@ TEST(a_pod_without_status_is_its_record)
         free(json);
 }
 
-TEST(the_spec_alone_is_the_same_bytes)
+TEST(equal_specs_give_equal_json)
 {
         char *json = pod_spec_to_json(&pod.spec);
 
@@ -84,7 +84,7 @@ static char *json_of(const PodStatus *status) {
         char *found = json ? strstr(json, ",\"status\":") : NULL;
         char *copy = found ? strdup(found + strlen(",\"status\":")) : NULL;
 
-        /* Without the brace that ends the pod. */
+        /* Without the closing brace of the pod. */
         if (copy)
                 copy[strlen(copy) - 1] = '\0';
         free(json);
@@ -142,7 +142,7 @@ static ContainerStatus container_statuses[] = {
         },
 };
 
-TEST(a_running_pods_status_is_written_as_the_api_has_it)
+TEST(status_of_a_running_pod_has_the_api_format)
 {
         PodStatus status = {
                 .phase = POD_RUNNING,
@@ -183,7 +183,7 @@ TEST(a_running_pods_status_is_written_as_the_api_has_it)
         free(json);
 }
 
-TEST(what_a_container_has_in_fact_stands_beside_what_it_asked_for)
+TEST(actual_resources_are_in_the_container_status)
 {
         static int64_t groups[] = { 2000, 3000 };
         ContainerStatus one = {
@@ -214,7 +214,7 @@ TEST(what_a_container_has_in_fact_stands_beside_what_it_asked_for)
         free(json);
 }
 
-TEST(containers_of_init_have_statuses_of_their_own_before_the_others)
+TEST(init_container_statuses_are_a_list_of_their_own)
 {
         PodStatus status = {
                 .init_containers = { container_statuses, 1 },
@@ -229,7 +229,7 @@ TEST(containers_of_init_have_statuses_of_their_own_before_the_others)
         free(json);
 }
 
-TEST(a_pod_that_is_being_stopped_says_so_in_its_metadata)
+TEST(stopping_pod_has_a_deletion_timestamp)
 {
         PodStatus status = {
                 .start_time = SECOND_OF_2026,

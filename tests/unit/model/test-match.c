@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selectors, taints and tolerations, as questions with answers. */
+/* Matching of selectors, taints and tolerations. */
 
 #include "agent/model/match.h"
 #include "agent/model/schema.h"
@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-TEST(each_operator_asks_in_its_own_way)
+TEST(selector_operators_match_as_in_kubernetes)
 {
         static const struct {
                 SelectorOperator op;
@@ -50,7 +50,7 @@ TEST(each_operator_asks_in_its_own_way)
         }
 }
 
-TEST(no_selector_selects_nothing_and_an_empty_one_everything)
+TEST(missing_selector_matches_nothing_and_an_empty_one_everything)
 {
         const LabelSelector empty = { 0 };
         const StringMap labels = { 0 };
@@ -59,7 +59,7 @@ TEST(no_selector_selects_nothing_and_an_empty_one_everything)
         EXPECT(label_selector_matches(&empty, &labels));
 }
 
-TEST(a_taint_is_read_as_kubectl_writes_it)
+TEST(taints_are_parsed_in_kubectl_format)
 {
         static const struct {
                 const char *text, *again, *error;
@@ -92,7 +92,7 @@ TEST(a_taint_is_read_as_kubectl_writes_it)
         }
 }
 
-TEST(the_known_labels_do_not_override_those_that_are_there)
+TEST(default_labels_do_not_override_set_ones)
 {
         cleanup_with(node_labels_taints_done) NodeLabelsTaints facts = { 0 };
 
@@ -105,7 +105,7 @@ TEST(the_known_labels_do_not_override_those_that_are_there)
         EXPECT_STREQ(string_map_get(&facts.labels, "beta.kubernetes.io/arch"), "arm64");
 }
 
-TEST(a_map_of_strings_stays_sorted)
+TEST(string_map_stays_sorted)
 {
         StringMap map = { 0 };
 

@@ -9,7 +9,7 @@ typedef int (*check_t)(const char *value, Error *reterr);
 static const struct {
         check_t check;
         const char *value;
-        const char *message; /* NULL: it is good */
+        const char *message; /* NULL: accepted */
 } cases[] = {
         { check_dns_label, "web", NULL },
         { check_dns_label, "a-1", NULL },
@@ -105,7 +105,7 @@ static const struct {
         { check_mount_path, "/a:/b", "must not contain ':', not '/a:/b'" },
 };
 
-TEST(each_rule_accepts_and_refuses_with_its_own_words)
+TEST(name_rules_accept_and_refuse_with_their_message)
 {
         for (size_t i = 0; i < N_ELEMENTS(cases); i++) {
                 Error error = ERROR_NULL;
@@ -117,7 +117,7 @@ TEST(each_rule_accepts_and_refuses_with_its_own_words)
         }
 }
 
-TEST(an_excerpt_is_cut_between_characters)
+TEST(excerpt_is_cut_between_characters)
 {
         char buffer[EXCERPT_SIZE], text[400];
 
@@ -132,7 +132,7 @@ TEST(an_excerpt_is_cut_between_characters)
         text[sizeof(text) - 2] = '\0';
         excerpt(buffer, text);
         EXPECT(strstr(buffer, "ä…") != NULL);
-        /* One byte further, and the cut would be in the middle. */
+        /* One byte further, and the cut would split a character. */
         excerpt(buffer, text + 1);
         EXPECT(strstr(buffer, "ä…") != NULL);
         EXPECT_STREQ(excerpt(buffer, "a\tb\x7f"), "a?b?");

@@ -55,7 +55,7 @@ static void expect_printed(PodSource source, const Pod *pod, const char *of_pod,
                 EXPECT_STREQ(set_text, of_set);
 }
 
-TEST(sources_are_printed_for_people)
+TEST(sources_are_printed_for_users)
 {
         OwnerReference owner = {
                 .kind = daemonset, .name = set_name, .uid = set_uid, .controller = true

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/containers.h"
 #include "agent/model/pod.h"
+#include "agent/model/qos.h"
 #include "agent/model/quantity.h"
 #include "agent/model/schema.h"
 #include "agent/model/status.h"
@@ -65,7 +67,7 @@ TEST(the_qos_class_follows_from_requests_and_limits)
         }
 }
 
-TEST(quantities_that_are_equal_make_equal_specs)
+TEST(equal_quantities_make_equal_specs)
 {
         static const Amounts left = { "1", "1Gi", "0.5", NULL };
         static const Amounts right = { "1000m", "1073741824", "500m", NULL };
@@ -102,7 +104,7 @@ TEST(every_value_of_every_enum_has_a_name)
                 EXPECT(pod_condition_names[i] != NULL);
 }
 
-TEST(things_are_found_by_name)
+TEST(containers_and_volumes_are_found_by_name)
 {
         KeyValue pairs[] = { { (char[]){ "a" }, (char[]){ "1" } } };
         StringMap map = { pairs, 1 };

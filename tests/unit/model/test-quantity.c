@@ -8,7 +8,7 @@ static const struct {
         int64_t value;
         int64_t milli;
 } good[] = {
-        /* As it was written, where that is the canonical form. */
+        /* Unchanged where the text is canonical already. */
         { "0", "0", 0, 0 },
         { "1", "1", 1, 1000 },
         { "2", "2", 2, 2000 },
@@ -62,7 +62,7 @@ static const struct {
         { "1.5e3", "1500", 1500, 1500000 },
         { "12e6", "12e6", 12000000, INT64_C(12000000000) },
 
-        /* Zero in any clothes. */
+        /* Zero in every notation. */
         { "0Ki", "0", 0, 0 },
         { "0.000", "0", 0, 0 },
         { "0e99999999", "0", 0, 0 },
@@ -75,7 +75,7 @@ static const struct {
         { "-500m", "-500m", -1, -500 },
         { "-1Ki", "-1Ki", -1024, -1024000 },
 
-        /* Finer than a billionth is rounded up, larger than 2^63-1 is that. */
+        /* Finer than a billionth is rounded up, larger than 2^63-1 saturates. */
         { "0.1n", "1n", 1, 1 },
         { "1.1n", "2n", 1, 1 },
         { "1e-30", "1e-9", 1, 1 },
@@ -91,7 +91,7 @@ static const struct {
         { "9223372036854775807m", "9223372036854775807m", INT64_C(9223372036854776), INT64_MAX },
 };
 
-TEST(quantities_are_read_and_written_as_kubernetes_does)
+TEST(quantities_are_parsed_and_printed_canonically)
 {
         for (size_t i = 0; i < N_ELEMENTS(good); i++) {
                 Quantity quantity = { 0 };
@@ -109,7 +109,7 @@ TEST(quantities_are_read_and_written_as_kubernetes_does)
         }
 }
 
-TEST(a_canonical_quantity_reads_as_itself)
+TEST(canonical_quantity_is_unchanged)
 {
         for (size_t i = 0; i < N_ELEMENTS(good); i++) {
                 Quantity quantity = { 0 };
@@ -120,7 +120,7 @@ TEST(a_canonical_quantity_reads_as_itself)
         }
 }
 
-TEST(what_is_no_quantity_is_refused)
+TEST(invalid_quantities_are_refused)
 {
         static const char *const bad[] = {
                 "",     " 1",  "1 ",  "abc", "1.1.M", "1+1.0M", "0.1mi", "0.1am", ".5i",  "1i",
@@ -140,7 +140,7 @@ TEST(what_is_no_quantity_is_refused)
         }
 }
 
-TEST(a_quantity_of_endless_digits_is_refused)
+TEST(too_long_quantity_is_refused)
 {
         char digits[QUANTITY_LENGTH_MAX + 2];
         Quantity quantity = { 0 };
@@ -150,7 +150,7 @@ TEST(a_quantity_of_endless_digits_is_refused)
         EXPECT_EQ(quantity_parse(digits, &quantity, NULL), -22);
 }
 
-TEST(an_amount_is_printed_in_the_greatest_unit_that_it_is_a_whole_number_of)
+TEST(amounts_are_printed_in_the_largest_whole_unit)
 {
         static const struct {
                 int64_t amount;

@@ -5,7 +5,7 @@
 
 #include <signal.h>
 
-TEST(signals_are_known_by_all_their_names)
+TEST(signals_are_parsed_by_all_their_names)
 {
         const struct {
                 const char *name;
@@ -37,7 +37,7 @@ TEST(signals_are_known_by_all_their_names)
         }
 }
 
-TEST(a_signal_is_named_as_pods_name_it)
+TEST(signals_are_printed_as_pods_name_them)
 {
         static const char *const names[] = { "SIGTERM",    "SIGUSR1",  "SIGRTMIN",   "SIGRTMIN+3",
                                              "SIGRTMAX-2", "SIGRTMAX", "SIGRTMIN+15" };
@@ -50,7 +50,7 @@ TEST(a_signal_is_named_as_pods_name_it)
         }
 }
 
-TEST(a_pod_s_stop_signal_is_one_of_kubernetes_list)
+TEST(stop_signal_must_be_in_kubernetes_list)
 {
         static const char *const good[] = { "SIGTERM",  "SIGKILL",     "SIGRTMIN", "SIGRTMIN+15",
                                             "SIGRTMAX", "SIGRTMAX-14", "SIGPOLL" };

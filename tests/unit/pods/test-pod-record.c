@@ -52,7 +52,7 @@ TEST(a_record_comes_back_as_it_was)
         EXPECT_STREQ(loaded.outdated, "c 3");
         EXPECT(schema_equal(&pod_schema, pod, loaded.pod));
         EXPECT(stat(path, &st) >= 0 && (st.st_mode & 0777) == 0600);
-        EXPECT_EQ(pod_record_load(test_directory(), "nobody", &loaded, NULL), -ENOENT);
+        EXPECT_EQ(pod_record_load(test_directory(), "missing", &loaded, NULL), -ENOENT);
 }
 
 TEST(a_record_of_the_first_version_is_read)

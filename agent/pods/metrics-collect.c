@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/metrics-collect.h"
+#include "agent/pods/metrics-collect.h"
 
 #include "agent/bundle/cgroups.h"
 #include "agent/metrics/resource-metrics.h"
@@ -15,7 +15,7 @@ char *format_pod_key(const Pod *pod) {
         return key;
 }
 
-/* ---- how many ---- */
+/* ---- counts ---- */
 
 static void count_container_state(const ContainerStatus *container, AgentMetrics *counts) {
         switch (container->state.kind) {
@@ -88,7 +88,7 @@ AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager
         return counts;
 }
 
-/* ---- how much ---- */
+/* ---- resource usage ---- */
 
 static void add_container_usage(ResourceMetrics *usage, const Pod *pod, const char *pod_group,
                                 const ContainerStatus *status) {
@@ -114,7 +114,7 @@ static void add_pod_usage(const BundleConfig *config, ResourceMetrics *usage, co
         CgroupUsage used;
 
         if (!group || cgroup_usage(group, &used) < 0)
-                return; /* it has none yet, or none any more */
+                return; /* it has none yet, or no longer */
         resource_metrics_add(usage, pod->metadata.namespace, pod->metadata.name, NULL, 0, &used);
         for (size_t i = 0; i < status->containers.n; i++)
                 add_container_usage(usage, pod, group, &status->containers.items[i]);

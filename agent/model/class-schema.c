@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/model/class.h"
+
+/* The tables of the fields of PriorityClass and RuntimeClass. */
 
 #include "agent/model/names.h"
 #include "agent/model/object.h"
@@ -45,7 +46,7 @@ static const Field runtime_class_fields[] = {
               .check = check_dns_label),
         FIELD("overhead",               OBJECT,     DataObject, runtime.overhead,
               .schema = &runtime_overhead_schema),
-        /* Says where a scheduler may place the pods; these are placed. */
+        /* For schedulers; pods on this node are placed already. */
         IGNORED("scheduling"),
 };
 const Schema runtime_class_schema = {

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the rooms know, counted for those who publish it. */
+/* Counts for metrics and for systemd's status line, and the resource usage of pods and containers.
+ * Formatting them is metrics/'. */
 
 #include "agent/image/image-store.h"
 #include "agent/manifest/manifest.h"
 #include "agent/metrics/metrics.h"
 #include "agent/pods/pod-manager.h"
 
-/* A picture of the agent. Its strings are borrowed from the rooms, until the next scan. */
+/* The counts of now. Strings are borrowed from the modules, until the next scan. */
 AgentMetrics collect_agent_counts(const char *node_name, PodManager *pod_manager,
                                   const ManifestDirectory *sources, ImageStore *images);
 
-/* What the node, the pods and the containers that run have used, as Prometheus text
- * (resource_metrics_format()), in memory that the caller frees, or NULL. */
+/* Resource metrics (CPU, memory) of the node, its pods and running containers as Prometheus text,
+ * which the caller frees; NULL: out of memory. */
 char *collect_resource_usage(PodManager *pod_manager, const BundleConfig *config);
 
-/* "<namespace>/<name>/<uid>", by which pod_manager_next_pod() goes; the caller frees it. NULL where
- * memory ends. */
+/* "<namespace>/<name>/<uid>", the order of pod_manager_next_pod(). The caller frees it; NULL: out
+ * of memory. */
 char *format_pod_key(const Pod *pod);

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* BundleConfig: the agent's settings and the properties of the node that all bundles share. Filled
+ * by the wiring; read by every file of this module. */
+
+#include "agent/model/image.h"
+#include "agent/model/object.h"
+#include "agent/model/service.h"
+#include "agent/model/token.h"
+#include "common/error.h"
+
+/* The pod contradicts its image or the objects that it refers to: CreateContainerConfigError of the
+ * kubelet. */
+#define BUNDLE_CONFIG_ERROR EBADR
+
+typedef struct SeccompProfile SeccompProfile;             /* agent/bundle/seccomp.h */
+typedef struct SeLinuxLabelDefaults SeLinuxLabelDefaults; /* agent/bundle/selinux-labels.h */
+
+/* Pointers are borrowed from the wiring. */
+typedef struct BundleConfig {
+        const char *run_dir;
+        const char *state_dir;
+        const char *log_dir;
+        const char *hostname;       /* HOSTNAME of containers in the host network */
+        const char *cluster_domain; /* "cluster.local"; NULL or "": none */
+        char *const *cluster_dns;   /* the cluster's nameservers; NULL: none */
+        const char *resolv_conf;    /* file of the node; NULL: /etc/resolv.conf; "": none */
+        const char *cgroup_root;    /* "/" or an absolute path: kubepods is below it */
+        bool has_slices;            /* cgroups are systemd slices; see cgroups.h */
+        int64_t memory_capacity;    /* bytes of the node, for oom_score_adj */
+        int64_t swap_capacity;      /* bytes of the node */
+        bool has_limited_swap;      /* swap behavior LimitedSwap: pods may use a share of it */
+        bool can_limit_swap;        /* the kernel can limit swap; see swap.h */
+        int64_t storage_capacity;   /* bytes of the filesystem that pods write to */
+        int64_t cpu_capacity_milli; /* of the node, for a limit of the downward API that is unset */
+        int64_t pids_limit;         /* of a pod; < 0: none */
+        int oom_score_adj_min;      /* the lowest value that the agent may set */
+        const char *host_ip;        /* NULL: unknown */
+        const char *pod_ips[2]; /* in a copy for one pod: its addresses; NULL: none or unknown */
+        pid_t sandbox_pid; /* likewise: the shim, whose mount namespace has the volumes; 0: none */
+        Image *const
+                *volume_images; /* in a copy for one container: in the order of the pod's volumes;
+                                   NULL for volumes that are not images or are not mounted */
+        ObjectLookup objects;
+        ServiceLookup services;        /* add_variables is NULL where there is no API server */
+        TokenLookup tokens;            /* find is NULL where there is no API server */
+        const SeccompProfile *seccomp; /* for RuntimeDefault; NULL: the built-in profile */
+        char *const *allowed_sysctls;  /* besides the safe sysctls: names, and prefixes with '*' */
+        uint64_t missing_capabilities; /* capabilities that the agent itself lacks, as a mask */
+        unsigned huge_pages;           /* sizes that can be limited; see huge-pages.h */
+        bool has_x32;                  /* the kernel runs programs of the x32 ABI */
+        bool has_app_armor;            /* the kernel enforces AppArmor */
+        const char *app_armor_default; /* profile for RuntimeDefault; NULL: none is loaded */
+        bool has_se_linux;             /* SELinux is enabled, and a policy is loaded */
+        bool has_selinux_labels;       /* the policy defines the labels below */
+        const SeLinuxLabelDefaults *labels; /* of containers; NULL: the policy defines none */
+        int (*check_selinux_label)(const char *label); /* -EINVAL: not in the policy; or NULL */
+        bool has_journal; /* container logs go to the journal, unless the pod's annotation differs
+                           */
+} BundleConfig;

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/model/values.h"
+
+#include "common/cleanup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+const char *string_map_get(const StringMap *map, const char *key) {
+        for (size_t i = 0; i < map->n; i++)
+                if (streq(map->items[i].key, key))
+                        return map->items[i].value;
+        return NULL;
+}
+
+int string_map_set(StringMap *map, const char *key, const char *value) {
+        cleanup_free char *new_key = strdup(key), *new_value = strdup(value);
+        KeyValue *larger;
+        size_t i = 0;
+
+        if (!new_key || !new_value)
+                return -ENOMEM;
+        while (i < map->n && strcmp(map->items[i].key, key) < 0)
+                i++;
+        if (i < map->n && streq(map->items[i].key, key)) {
+                free(map->items[i].value);
+                map->items[i].value = TAKE_PTR(new_value);
+                return 0;
+        }
+        larger = reallocarray(map->items, map->n + 1, sizeof(*larger));
+        if (!larger)
+                return -ENOMEM;
+        map->items = larger;
+        memmove(&larger[i + 1], &larger[i], (map->n - i) * sizeof(*larger));
+        larger[i] = (KeyValue){ .key = TAKE_PTR(new_key), .value = TAKE_PTR(new_value) };
+        map->n++;
+        return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which images the pods use, so that image garbage collection keeps them. */
+
+#include "agent/pods/pod-manager-private.h"
+#include "common/cleanup.h"
+
+static bool is_same_image(const char *image, const char *reference) {
+        cleanup_free char *normal = NULL;
+
+        return image && image_reference_normalise(image, &normal, NULL) >= 0 &&
+               streq(normal, reference);
+}
+
+static bool pod_uses_image(const Pod *pod, const char *reference) {
+        const PodSpec *spec = &pod->spec;
+
+        for (size_t i = 0; i < spec->containers.n; i++)
+                if (is_same_image(spec->containers.items[i].image, reference))
+                        return true;
+        for (size_t i = 0; i < spec->init_containers.n; i++)
+                if (is_same_image(spec->init_containers.items[i].image, reference))
+                        return true;
+        for (size_t i = 0; i < spec->volumes.n; i++)
+                if (spec->volumes.items[i].image &&
+                    is_same_image(spec->volumes.items[i].image->reference, reference))
+                        return true;
+        return false;
+}
+
+bool pod_manager_uses_image(const PodManager *s, const char *reference) {
+        for (const PodEntry *entry = s->entries; entry; entry = entry->next_entry)
+                if (entry->worker && pod_uses_image(pod_worker_pod(entry->worker), reference))
+                        return true;
+        return false;
+}
