@@ -2,6 +2,7 @@
 #include "common/process-dump.h"
 
 #include "common/cleanup.h"
+#include "common/clock.h"
 #include "common/dump.h"
 
 #include <inttypes.h>
@@ -13,6 +14,7 @@
 enum {
         PROC_PATH_SIZE = 64,
         DESCRIPTOR_TARGET_SIZE = 256,
+        PROC_STAT_SIZE = 1024,
 };
 
 /* By what the link in /proc/self/fd starts with; the last one is everything else. */
@@ -96,8 +98,32 @@ static void dump_memory(FILE *out) {
                   heap.fordblks / KIB);
 }
 
+/* Field 22 of proc_pid_stat(5): when the process started, in ticks since boot. */
+static void dump_uptime(FILE *out) {
+        cleanup_fclose FILE *stat = fopen("/proc/self/stat", "re");
+        char line[PROC_STAT_SIZE], uptime[DUMP_DURATION_SIZE];
+        unsigned long long ticks;
+        const char *rest;
+
+        if (!stat || !fgets(line, sizeof(line), stat))
+                return;
+        rest = strrchr(line, ')');
+        if (!rest || sscanf(rest + 1,
+                            " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                            "%*d %*d %llu",
+                            &ticks) != 1)
+                return;
+        dump_line(out, 1, "uptime: %s",
+                  dump_format_duration(uptime,
+                                       now_boottime_usec() - ticks * USEC_PER_SEC /
+                                                                     (uint64_t) sysconf(
+                                                                             _SC_CLK_TCK)));
+}
+
 void process_dump(sd_event *event, FILE *out) {
         dump_section(out, "Process");
+        dump_line(out, 1, "pid: %d", (int) getpid());
+        dump_uptime(out);
         dump_event_loop(event, out);
         dump_memory(out);
 }

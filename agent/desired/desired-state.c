@@ -318,6 +318,27 @@ DesiredState *desired_state_free(DesiredState *state) {
         return NULL;
 }
 
+static void dump_manifests(const ManifestDirectory *directory, const char *path, FILE *out) {
+        const char *error = manifest_directory_last_error(directory);
+        const Manifest *const *manifests;
+        size_t n = manifest_directory_list(directory, &manifests);
+        char since[RFC3339_SIZE];
+
+        dump_section(out, "Sources");
+        dump_line(out, 1, "directory: %s, %zu files, %s%s", path, n, error ? "error: " : "ok",
+                  strna(error));
+        for (size_t i = 0; i < n; i++) {
+                const Manifest *manifest = manifests[i];
+
+                dump_line(out, 1, "file: %s, %zu pods, %zu DaemonSets, %zu other objects, %s",
+                          manifest->file, manifest->pods.n, manifest->daemonsets.n,
+                          manifest->data.n, manifest->error ? "error" : "ok");
+                if (manifest->error)
+                        dump_line(out, 2, "error since %s: %s",
+                                  format_rfc3339(since, manifest->error_since), manifest->error);
+        }
+}
+
 static void dump_desired_pod(const ActualPod *actual, FILE *out) {
         const ObjectMeta *metadata = actual_pod_metadata(actual);
         const Pod *pod = actual->successor ? actual->successor : actual->pod;
@@ -336,6 +357,7 @@ void desired_state_dump(const DesiredState *state, FILE *out) {
         cleanup_with(actual_pods_done) ActualPods actual = { 0 };
         char age[DUMP_DURATION_SIZE], counts[ACTION_COUNTS_SIZE];
 
+        dump_manifests(state->manifests, state->config.manifest_dir, out);
         dump_section(out, "Desired pods");
         if (state->computed_at > 0) {
                 dump_line(out, 1, "last recomputation: %s ago, %zu desired; actions: %s",
