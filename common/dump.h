@@ -30,8 +30,8 @@ char *dump_format_duration(char buffer[DUMP_DURATION_SIZE], uint64_t usec);
 char *dump_format_due(char buffer[DUMP_DURATION_SIZE], uint64_t boottime_usec);
 
 /* "timer: <what> in 8.312s"; nothing where the source is NULL or not armed. */
-struct sd_event_source;
-void dump_timer(FILE *out, unsigned depth, const char *what, struct sd_event_source *timer);
+typedef struct sd_event_source sd_event_source;
+void dump_timer(FILE *out, unsigned depth, const char *what, sd_event_source *timer);
 
 /* True where it was cut. */
 bool dump_is_full(FILE *out);
